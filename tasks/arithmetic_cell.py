@@ -12,13 +12,16 @@ from typing import Any
 
 from tasks import SINGLE_MODULE, TASKS, Model, model_of
 from tasks.family import Content
+from tasks.module_training import l1_strengths
 from tasks.threshold import Range
 
+_LEARNING_RATE = 1e-3
 _MOMENTUM = 0.9
 _OUT_OF_BOUNDS_STRENGTH = 1.0
 _ITERATIONS = {"simple": 200_000, SINGLE_MODULE: 100_000}
 _MOST_ITERATIONS = 5_000_000
 _PAIR_ITERATIONS = 50_000  # of the single-module task with two inputs
+_OUTWARD_START = 10_001
 
 TASK_NAMES = (
     "operation",
@@ -77,6 +80,13 @@ class ArithmeticCell:
         sparsity_end: iteration at which λ reaches λ̂; None when off or exponential.
         sparsity_shape: ``linear`` or ``squared``; None when off.
         sparsity_scaling: ``linear`` or ``exponential`` growth of λ; None when off.
+        l1_strength: β_1, the last strength of the L1 penalty; None when off.
+        l1_first_strength: β_0, its first strength; None when off.
+        outward_strength: of the regulariser that pushes an iNALU's parameters outward; None when off, and of others.
+        outward_start: the first iteration with it; None when off.
+        restart_memory: with more stored losses than this, an iNALU may start anew; None for never, and of others.
+        clip_norm: the largest norm of a trial's gradient; None for no limit.
+        clip_value: the largest size of a number of a gradient; None for no limit.
         optimizer: ``adam``, ``sgd`` or ``momentum``.
         learning_rate: step size.
         momentum: coefficient of ``momentum``; None for the others.
@@ -109,6 +119,13 @@ class ArithmeticCell:
     sparsity_end: int | None = None
     sparsity_shape: str | None = None
     sparsity_scaling: str | None = None
+    l1_strength: float | None = None
+    l1_first_strength: float | None = None
+    outward_strength: float | None = None
+    outward_start: int | None = None
+    restart_memory: int | None = None
+    clip_norm: float | None = None
+    clip_value: float | None = None
     optimizer: str = "adam"
     learning_rate: float = 1e-3
     momentum: float | None = None
@@ -197,17 +214,21 @@ def canonical(task: str, model: str, values: Mapping[str, Any]) -> ArithmeticCel
     """
     task_ = TASKS[task](**{name: values[name] for name in TASK_NAMES if name in values})
     network = model_of(task, model, task_.input_size)
-    plain = ("learning_rate", "batch_size", "evaluate_every", "best_step_window", "evaluation_rows", "stop")
+    plain = ("batch_size", "evaluate_every", "best_step_window", "evaluation_rows", "stop")
     return ArithmeticCell(
         task=task,
         **{name: getattr(task_, name) for name in TASK_NAMES},
         model=model,
         hidden_size=1 if task == SINGLE_MODULE else values.get("hidden_size", 2),
         init_variance=values.get("init_variance"),
-        iterations=values.get("iterations", _iterations(task, task_.input_size)),
+        iterations=values.get("iterations", network.training.get("iterations", _iterations(task, task_.input_size))),
+        learning_rate=values.get("learning_rate", network.training.get("learning_rate", _LEARNING_RATE)),
         **{name: values[name] for name in plain if name in values},
         **bounds(network, values),
         **sparsity(network, values),
+        **l1(network, task_.operation, values),
+        **outward(network, values),
+        **limits(network, values),
         **optimizer(values),
         **success(values),
     )
@@ -249,6 +270,34 @@ def sparsity(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
         "sparsity_start": values.get("sparsity_start", model.sparsity_start),
         "sparsity_end": values.get("sparsity_end", model.sparsity_end),
     }
+
+
+def l1(model: Model, operation: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of the L1 penalty; without a first strength, it has its last one from the start."""
+    published = l1_strengths(model.first, operation) if model.second is None else None
+    first, last = published or (None, None)
+    strength = values.get("l1_strength", last)
+    if not strength:
+        return {}
+    default = first if "l1_strength" not in values else None
+    return {"l1_strength": strength, "l1_first_strength": values.get("l1_first_strength", default) or strength}
+
+
+def outward(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of what the training of an iNALU adds."""
+    if not model.pushes_outward:
+        return {}
+    chosen = {**model.training, **values}
+    fields = {"restart_memory": chosen.get("restart_memory")}
+    if strength := chosen.get("outward_strength"):
+        fields |= {"outward_strength": strength, "outward_start": chosen.get("outward_start", _OUTWARD_START)}
+    return fields
+
+
+def limits(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of the limits of gradients."""
+    chosen = {**model.training, **values}
+    return {name: chosen.get(name) for name in ("clip_norm", "clip_value")}
 
 
 def optimizer(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ _NUMBER_BYTES = 4
 _MOST_TRIAL_BYTES = 16 * 2**30
 
 
-def _variance(value: object) -> float | int | None:
+def _or_none(value: object) -> float | int | None:
     return None if value is None else number(value)
 
 
@@ -46,13 +46,15 @@ def _range(value: object) -> Range:
 _Subsets = Annotated[int, Field(ge=1, le=1000), BeforeValidator(whole)]
 _Momentum = Annotated[float, Field(ge=0, lt=1), BeforeValidator(number)]
 _Epsilon = Annotated[float, Field(gt=0, lt=0.5), BeforeValidator(number)]
-_Variance = Annotated[Annotated[float, Field(gt=0)] | None, BeforeValidator(_variance)]
+_Variance = Annotated[Annotated[float, Field(gt=0)] | None, BeforeValidator(_or_none)]
 _INTERVAL = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
 _Range = Annotated[
     Range,
     BeforeValidator(_range),
     WithJsonSchema({"anyOf": [_INTERVAL, {"type": "array", "items": _INTERVAL, "minItems": 1, "maxItems": 2}]}),
 ]
+_PositiveOrNone = Annotated[Annotated[float, Field(gt=0)] | None, BeforeValidator(_or_none)]
+_CountOrNone = Annotated[Count | None, BeforeValidator(_or_none)]
 _Shape = choice(("linear", "squared"))
 
 
@@ -124,8 +126,50 @@ HYPERPARAMETERS: Mapping[str, Hyperparameter] = {
         "growth of λ: `linear`, from start to end; `exponential`, λ̂ (1 - exp(-1e-5 t)), without start and end",
         "`linear`",
     ),
+    "l1_strength": _of_training(
+        NotNegative,
+        "β₁, the last strength of the L1 penalty of all parameters, gates among them, >= 0; 0 is off",
+        f"{_PUBLISHED} in `single-module`, else off",
+        title="L1 strength",
+        none="off",
+    ),
+    "l1_first_strength": _of_training(
+        Positive,
+        "β₀, its first strength, > 0, which grows tenfold at every 10,000th iteration until β₁",
+        f"{_PUBLISHED}; with a β₁ of your own, β₁",
+        title="first L1 strength",
+    ),
+    "outward_strength": _of_training(
+        NotNegative,
+        "of the regulariser that pushes an iNALU's parameters outward, while the last validation MSE is below 1; 0 is "
+        "off",
+        "0.05 in `single-module`, else off",
+        none="off",
+    ),
+    "outward_start": _of_training(Iteration, "the first iteration with it", "10,001"),
+    "restart_memory": _of_training(
+        _CountOrNone,
+        "an iNALU starts anew, at every 10th iteration, if it has trained for more iterations than this since its "
+        "start, and its validation MSE is above 1 and doesn't fall; `null`: never",
+        "5,000 in `single-module`, else `null`",
+        none="never",
+    ),
+    "clip_norm": _of_training(
+        _PositiveOrNone,
+        "the norm that a trial's gradient is scaled down to, > 0, or `null`",
+        f"{_PUBLISHED} in `single-module`, else `null`",
+        title="gradient norm",
+        none="unlimited",
+    ),
+    "clip_value": _of_training(
+        _PositiveOrNone,
+        "the size that each number of a gradient is clipped to, > 0, or `null`",
+        f"{_PUBLISHED} in `single-module`, else `null`",
+        title="gradient size",
+        none="unlimited",
+    ),
     "optimizer": _of_training(choice(("adam", "sgd", "momentum")), "`adam`, `sgd`, `momentum`", "`adam`"),
-    "learning_rate": _of_training(Positive, "> 0", "1e-3"),
+    "learning_rate": _of_training(Positive, "> 0", f"1e-3; {_PUBLISHED} in `single-module`"),
     "momentum": _of_training(_Momentum, "in [0, 1), if the optimiser is `momentum`", "0.9"),
     "batch_size": _of_training(Count, "rows drawn afresh each iteration", "128", title="batch"),
     "iterations": _of_protocol(
@@ -148,6 +192,8 @@ HYPERPARAMETERS: Mapping[str, Hyperparameter] = {
 
 _BOUNDS = ("bounds", "out_of_bounds_strength", "out_of_bounds_shape")
 _SPARSITY = ("sparsity_strength", "sparsity_start", "sparsity_end", "sparsity_shape", "sparsity_scaling")
+_L1 = ("l1_strength", "l1_first_strength")
+_OUTWARD = ("outward_strength", "outward_start", "restart_memory")
 _RATIOS = ("subset_ratio", "overlap_ratio")
 _LENGTH = ("iterations", "evaluate_every")
 _SIZES = ("input_size", "hidden_size", "batch_size", "evaluation_rows")
@@ -197,6 +243,8 @@ class ArithmeticFamily(Family):
             return f"{model} has no bounded weights"
         if name in _BOUNDS[1:] and "regularized" not in values.get("bounds", ()):
             return "bounds must be regularized for that"
+        if name in _OUTWARD and not network.pushes_outward:
+            return f"{model} isn't an iNALU"
         if name == "momentum" and "momentum" not in values.get("optimizer", ()):
             return "optimizer must be momentum for that"
         if name in _RATIOS and task in ("simple", SINGLE_MODULE):
@@ -219,6 +267,10 @@ class ArithmeticFamily(Family):
                 return values.get("sparsity_strength") != 0 and values.get("sparsity_scaling") != "exponential"
             case "sparsity_scaling" | "sparsity_shape":
                 return values.get("sparsity_strength") != 0
+            case "l1_first_strength":
+                return values.get("l1_strength") != 0
+            case "outward_start":
+                return values.get("outward_strength") != 0
             case "momentum":
                 return bool(values.get("optimizer") == "momentum")
         return True
@@ -245,8 +297,9 @@ class ArithmeticFamily(Family):
 
 _SEARCH_ORDER = (
     "hidden_size", "init_variance", "bounds", "out_of_bounds_strength", "out_of_bounds_shape", "sparsity_strength",
-    "sparsity_scaling", "sparsity_shape", "sparsity_start", "sparsity_end", "optimizer", "learning_rate", "momentum",
-    "batch_size",
+    "sparsity_scaling", "sparsity_shape", "sparsity_start", "sparsity_end", "l1_strength", "l1_first_strength",
+    "outward_strength", "outward_start", "restart_memory", "clip_norm", "clip_value", "optimizer", "learning_rate",
+    "momentum", "batch_size",
 )  # fmt: skip
 
 
@@ -274,7 +327,9 @@ def _variance_mistakes(task: str, model: str, values: Values) -> Iterator[Mistak
     if variance is None:
         return
     largest = model_of(task, model).largest_init_variance
-    if variance > largest:
+    if largest == 0:
+        yield ("init_variance",), f"the initial weights of {model} have distributions of their own: leave it out"
+    elif variance > largest:
         yield (
             ("init_variance",),
             f"the weights of {model} can have a variance of at most {largest:.6g}, but got {variance:g}",
@@ -293,6 +348,18 @@ def _schedule_mistakes(task: str, model: str, values: Values) -> Iterator[Mistak
         ("sparsity_end", "sparsity_start"),
         f"sparsity_start < sparsity_end must hold, but got start {start} and end {end}{default}",
     )
+
+
+def _l1_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
+    network = model_of(task, model, values.get("input_size", 2))
+    penalty = arithmetic_cell.l1(network, values.get("operation", "mul"), values)
+    first, last = penalty.get("l1_first_strength"), penalty.get("l1_strength")
+    if first is not None and last is not None and first > last:
+        default = "" if "l1_strength" in values else f", as published for {model}"
+        yield (
+            ("l1_first_strength", "l1_strength"),
+            f"l1_first_strength <= l1_strength must hold, but got {first:g} and {last:g}{default}",
+        )
 
 
 def _length_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
@@ -347,6 +414,7 @@ _CHECKS: Mapping[Check, Callable[[str, str, Values], Iterator[Mistake]]] = {
     Check((*TASK_NAMES, *_SUCCESS)): _task_mistakes,
     Check(("init_variance",)): _variance_mistakes,
     Check((*_SPARSITY, "input_size"), may_be_chosen=True): _schedule_mistakes,
+    Check((*_L1, "operation", "input_size"), may_be_chosen=True): _l1_mistakes,
     Check(_LENGTH): _length_mistakes,
     Check((*_SIZES, "subsets", *_LENGTH)): _memory_mistakes,
     Check(_SUCCESS): _success_mistakes,

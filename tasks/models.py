@@ -5,12 +5,18 @@ Names and numbers only; `tasks.networks` makes networks of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
+from tasks.module_training import BOUNDED, MODULE_TRAININGS, ModuleTraining
 from units.traits import TRAITS
 
 SINGLE_MODULE = "single-module"
 """The task of one layer."""
+
+INALUS = ("iNALU", "iNALU-Primer")
+"""The units that are trained with a regulariser that pushes parameters outward, and that may start anew."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +30,7 @@ class Model:
         sparsity_strength: published λ̂; None for a model without the regulariser.
         sparsity_start: iteration at which λ starts to grow.
         sparsity_end: iteration at which λ reaches λ̂.
+        training: values of other hyperparameters that were published for it, by name.
     """
 
     name: str
@@ -32,11 +39,17 @@ class Model:
     sparsity_strength: float | None = None
     sparsity_start: int | None = None
     sparsity_end: int | None = None
+    training: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def has_bounds(self) -> bool:
         """Whether a layer has bounded weights, which are clipped or regularised, and drawn to discrete values."""
         return any(TRAITS[unit].bounded for unit in self.layers.values())
+
+    @property
+    def pushes_outward(self) -> bool:
+        """Whether a layer is an iNALU, whose training has a regulariser and restarts of its own."""
+        return any(unit in INALUS for unit in self.layers.values())
 
     @property
     def largest_init_variance(self) -> float:
@@ -83,8 +96,8 @@ def _activation(name: str) -> Model:
 
 
 def _late(name: str, first: str, second: str) -> Model:
-    schedule = {"sparsity_start": 1_000_000, "sparsity_end": 2_000_000}
-    return Model(name=name, first=first, second=second, sparsity_strength=10.0, **schedule)
+    start, end = 1_000_000, 2_000_000
+    return Model(name=name, first=first, second=second, sparsity_strength=10.0, sparsity_start=start, sparsity_end=end)
 
 
 _ALL = (
@@ -101,6 +114,14 @@ _ALL = (
     _activation("ReLU6"),
     _same("NALU-separate"),
     _late("NMU-normalized", "NAU", "NMU-normalized"),
+    _late("NPU", "NAU", "NPU"),
+    _late("RealNPU", "NAU", "RealNPU"),
+    _late("RealNPU-modified", "NAU", "RealNPU-modified"),
+    _late("NRU", "NAU", "NRU"),
+    _late("NMRU", "NAU", "NMRU"),
+    _same("iNALU"),
+    _same("iNALU-Primer"),
+    _same("G-NALU"),
     _activation("tanh"),
     _activation("sigmoid"),
     _activation("softsign"),
@@ -116,7 +137,7 @@ SINGLE_LAYERS = tuple(model.name for model in _ALL if model.second != "linear" o
 
 
 def single_layer(name: str, input_size: int = 2) -> Model:
-    """Return the model of one layer that a model's second unit is, with the schedule of the single-module task.
+    """Return the model of one layer that a model's second unit is, as it was trained on the single-module task.
 
     What is named after its second unit has another in the first layer, which only selects: alone, it is the second.
 
@@ -124,7 +145,7 @@ def single_layer(name: str, input_size: int = 2) -> Model:
         name: key in `MODELS`.
         input_size: numbers in one input row; with more than two, the regulariser comes later.
 
-    Source: Mistry, Farrahi & Hare, "A Primer for Neural Arithmetic Logic Modules", JMLR 2022.
+    Source: see `tasks.module_training`.
 
     Example:
         >>> model = single_layer("NMU", 10)
@@ -132,9 +153,11 @@ def single_layer(name: str, input_size: int = 2) -> Model:
         ({'first': 'NMU'}, 50000, 75000)
     """
     model = MODELS[name]
-    start, end = (20_000, 35_000) if input_size <= 2 else (50_000, 75_000)
-    schedule = {} if model.sparsity_strength is None else {"sparsity_start": start, "sparsity_end": end}
-    return Model(name=name, first=str(model.second), second=None, sparsity_strength=model.sparsity_strength, **schedule)
+    is_bounded = model.second in TRAITS and bool(TRAITS[model.second].bounded)
+    training = MODULE_TRAININGS.get(name, BOUNDED if is_bounded else ModuleTraining()).at(input_size)
+    strength = training.pop("sparsity_strength", model.sparsity_strength if is_bounded else None)
+    ramp = {end: training.pop(end, None) for end in ("sparsity_start", "sparsity_end")}
+    return Model(name=name, first=str(model.second), second=None, sparsity_strength=strength, **ramp, training=training)
 
 
 def model_of(task: str, name: str, input_size: int = 2) -> Model:

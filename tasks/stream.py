@@ -38,6 +38,7 @@ class Purpose(IntEnum):
     NOISE = 5
     EVALUATION_NOISE = 6
     SETUP = 7
+    RESTART = 8
 
 
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)

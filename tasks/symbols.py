@@ -17,11 +17,23 @@ TITLES: Mapping[str, str] = {
     "sparsity_strength": "λ̂",
     "sparsity_start": "λ start",
     "sparsity_end": "λ end",
+    "l1_strength": "L1 strength",
+    "l1_first_strength": "first L1 strength",
+    "clip_norm": "gradient norm",
+    "clip_value": "gradient size",
     "batch_size": "batch",
 }
 """Names of hyperparameters for readers, where they aren't the names in study files with spaces."""
 
-NONES: Mapping[str, str] = {"init_variance": "default", "sparsity_strength": "off"}
+NONES: Mapping[str, str] = {
+    "init_variance": "default",
+    "sparsity_strength": "off",
+    "l1_strength": "off",
+    "outward_strength": "off",
+    "restart_memory": "never",
+    "clip_norm": "unlimited",
+    "clip_value": "unlimited",
+}
 """How None is written, where it isn't a dash."""
 
 UNITS: Mapping[str, str] = {"sparsity_start": "iterations", "sparsity_end": "iterations"}
@@ -29,7 +41,8 @@ UNITS: Mapping[str, str] = {"sparsity_start": "iterations", "sparsity_end": "ite
 
 METHODS = (
     "model", "init_variance", "bounds", "out_of_bounds_strength", "out_of_bounds_shape", "sparsity_strength",
-    "sparsity_start", "sparsity_end", "sparsity_shape", "sparsity_scaling", "optimizer", "learning_rate",
+    "sparsity_start", "sparsity_end", "sparsity_shape", "sparsity_scaling", "l1_strength", "l1_first_strength",
+    "outward_strength", "outward_start", "restart_memory", "clip_norm", "clip_value", "optimizer", "learning_rate",
     "momentum", "batch_size",
 )  # fmt: skip
 """The hyperparameters that say how a question is answered; all others belong to the question."""
@@ -57,15 +70,14 @@ MODEL_SYMBOLS: Mapping[str, str] = {
     "NALU-separate": "NALU (separate)",
     "NMU-normalized": "NMU (normalised)",
     "gated-NAU-NMU": "Gated NAU/NMU",
+    "RealNPU-modified": "RealNPU (modified)",
+    "iNALU-Primer": "iNALU (Primer)",
     "linear": "Linear",
     "tanh": "Tanh",
     "sigmoid": "Sigmoid",
     "softsign": "Softsign",
 }
 """The field's symbols of models, if they differ from the names in study files."""
-
-LATER_UNIT_SYMBOLS: Mapping[str, str] = {"RealNPU-modified": "RealNPU (modified)", "iNALU-Primer": "iNALU (Primer)"}
-"""The field's symbols of `units.LATER_UNITS`, which no model uses yet, if they differ from the names."""
 
 MODEL_NAMES: Mapping[str, str] = {
     "NAC+": "NAC-add",

@@ -9,7 +9,7 @@ from torch import Tensor
 from units.initialize import Draw, Sizes
 from units.nac import nac_weight
 from units.nalu import NALU, gate_values, nalu
-from units.traits import LATER_TRAITS
+from units.traits import TRAITS
 
 GOLDEN_RATIO = (1 + math.sqrt(5)) / 2
 # (φ^2x - 1) / (φ^2x + 1) = tanh(x log φ), and 1 / (1 + φ^-x) = σ(x log φ): the same numbers without overflow.
@@ -69,7 +69,7 @@ class GNALU(NALU):
         torch.Size([5, 2])
     """
 
-    traits = LATER_TRAITS["G-NALU"]
+    traits = TRAITS["G-NALU"]
 
     def forward(self, x: Tensor) -> Tensor:
         weight = golden_weight(self.weight_hat, self.mask_hat)

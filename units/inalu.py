@@ -15,7 +15,7 @@ from units.nac import nac_add, nac_weight
 from units.nalu import GatedUnit
 from units.product import product
 from units.sparsity import mean_sparsity_error
-from units.traits import LATER_TRAITS
+from units.traits import TRAITS
 
 _SMALLEST_SIZE = 1e-7
 _LARGEST_LOG = 20.0
@@ -92,7 +92,7 @@ class INALU(GatedUnit):
         torch.Size([5, 2])
     """
 
-    traits = LATER_TRAITS["iNALU"]
+    traits = TRAITS["iNALU"]
     paths = ("NAC₊", "NAC•")
     start: ClassVar[Start] = ORIGINAL_START
     weight_hat_add: nn.Parameter
@@ -142,5 +142,5 @@ class PrimerINALU(INALU):
         0.88
     """
 
-    traits = LATER_TRAITS["iNALU-Primer"]
+    traits = TRAITS["iNALU-Primer"]
     start = PRIMER_START

@@ -100,7 +100,7 @@ class INALUTraining:
         is_on = (mse < self.outward_below) & (iteration >= self.outward_from)
         return torch.where(is_on, self.outward_strength, 0.0).to(mse.dtype)
 
-    def restarts(self, iteration: int, losses: Sequence[float]) -> bool:
+    def restarts(self, iteration: int, losses: Sequence[float], counts: Sequence[int] | None = None) -> bool:
         """Decide whether a trial starts anew after this iteration: if its loss is high and doesn't fall.
 
             mean(first half) <= mean(second half) + sd(second half)  and  mean(second half) > 1
@@ -109,17 +109,26 @@ class INALUTraining:
             iteration: the number of this update, from 0 on.
             losses: of the trial since it started or started anew, one an iteration: of the batch in `ORIGINAL`, of the
                 last evaluation in `PRIMER`. NaN among them means no.
+            counts: how often each of these stands there, one after another; None for once each.
 
         Example:
             >>> PRIMER.restarts(6_000, [9.0] * 6_001), PRIMER.restarts(6_001, [9.0] * 6_002)
             (True, False)
+            >>> PRIMER.restarts(6_000, [9.0], [6_001])
+            True
         """
-        if self.restart_every is None or iteration < self.restart_every or len(losses) <= self.restart_memory:
+        values = np.asarray(losses, np.float64)
+        each = np.ones(len(values), np.int64) if counts is None else np.asarray(counts, np.int64)
+        if self.restart_every is None or iteration < self.restart_every or each.sum() <= self.restart_memory:
             return False
         if iteration % self.restart_every >= self.restart_window:
             return False
-        early, late = np.split(np.asarray(losses, np.float64), [len(losses) // 2])
-        return bool(early.mean() <= late.mean() + late.std() and late.mean() > self.restart_above)
+        ends = np.cumsum(each)
+        early = np.clip(ends[-1] // 2 - (ends - each), 0, each)
+        late = each - early
+        mean = np.average(values, weights=late)
+        spread = np.sqrt(np.average((values - mean) ** 2, weights=late))
+        return bool(np.average(values, weights=early) <= mean + spread and mean > self.restart_above)
 
     def new_values(self, unit: INALU, uniform: Uniform) -> dict[str, Tensor]:
         """Compute the parameters that one trial starts anew with; what the optimiser has stored stays.

@@ -10,9 +10,8 @@ from torch import Tensor, nn
 from units.initialize import Draw, Sizes, uniform_reach, within, xavier_reach
 from units.kernels import contract
 from units.nau import nau_initial
-from units.regularize import Shape, distance_from_one, sparsity
 from units.sparsity import mean_sparsity_error
-from units.traits import LATER_TRAITS
+from units.traits import TRAITS
 from units.unit import Unit
 from units.variance import require_variance
 
@@ -145,7 +144,7 @@ class RealNPU(Unit):
         torch.Size([5, 2])
     """
 
-    traits = LATER_TRAITS["RealNPU"]
+    traits = TRAITS["RealNPU"]
     weight: nn.Parameter
     gate: nn.Parameter
 
@@ -176,7 +175,7 @@ class ModifiedRealNPU(RealNPU):
         [('gate', (0.0, 1.0)), ('weight', (-1.0, 1.0))]
     """
 
-    traits = LATER_TRAITS["RealNPU-modified"]
+    traits = TRAITS["RealNPU-modified"]
 
     def forward(self, x: Tensor) -> Tensor:
         return real_npu(x, self._within_bounds("weight"), self._within_bounds("gate"))
@@ -188,9 +187,6 @@ class ModifiedRealNPU(RealNPU):
 
     def effective_weights(self) -> list[Tensor]:
         return [self._within_bounds("weight")]
-
-    def sparsity(self, shape: Shape = "linear") -> Tensor:
-        return distance_from_one(self.weight, shape) + sparsity(self.gate, "NMU", shape)
 
 
 class NPU(Unit):
@@ -206,7 +202,7 @@ class NPU(Unit):
         torch.Size([5, 2])
     """
 
-    traits = LATER_TRAITS["NPU"]
+    traits = TRAITS["NPU"]
     paths = ("Re W", "Im W")
     weight: nn.Parameter
     weight_imaginary: nn.Parameter

@@ -13,7 +13,7 @@ from units.nau import nau_initial
 from units.nmu import nmu_initial
 from units.npu import EPSILON
 from units.product import product, product_of_factors
-from units.traits import LATER_TRAITS
+from units.traits import TRAITS
 from units.unit import Unit
 
 _STEEPNESS = 1000.0
@@ -112,7 +112,7 @@ class NRU(Unit):
         torch.Size([5, 2])
     """
 
-    traits = LATER_TRAITS["NRU"]
+    traits = TRAITS["NRU"]
     weight: nn.Parameter
 
     def forward(self, x: Tensor) -> Tensor:
@@ -140,7 +140,7 @@ class NMRU(Unit):
         (torch.Size([5, 2]), torch.Size([2, 6]))
     """
 
-    traits = LATER_TRAITS["NMRU"]
+    traits = TRAITS["NMRU"]
     weight: nn.Parameter
 
     def forward(self, x: Tensor) -> Tensor:

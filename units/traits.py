@@ -22,7 +22,8 @@ class Traits:
 
     Args:
         bounded: the kind of bounds and regulariser of each bounded parameter, by name.
-        largest_init_variance: of the initial effective weights; infinity if there is no bound.
+        largest_init_variance: of the initial effective weights; infinity if there is no bound, 0 if the start can't be
+            chosen.
     """
 
     bounded: Mapping[str, Kind] = field(default_factory=dict)
@@ -30,7 +31,10 @@ class Traits:
 
 
 _NAC = Traits(largest_init_variance=largest_nac_variance())
+_NAU = Traits(bounded={"weight": "NAU"}, largest_init_variance=LARGEST_NAU_VARIANCE)
 _NMU = Traits(bounded={"weight": "NMU"}, largest_init_variance=LARGEST_NMU_VARIANCE)
+# The iNALU's start can't be chosen.
+_NO_CHOICE = Traits(largest_init_variance=0.0)
 
 TRAITS: dict[str, Traits] = {
     "NAC-add": _NAC,
@@ -39,25 +43,21 @@ TRAITS: dict[str, Traits] = {
     "NAC-mul-NMU": _NMU,
     "NALU": _NAC,
     "NALU-separate": _NAC,
-    "NAU": Traits(bounded={"weight": "NAU"}, largest_init_variance=LARGEST_NAU_VARIANCE),
+    "NAU": _NAU,
     "NMU": _NMU,
     "NMU-normalized": _NMU,
     "gated-NAU-NMU": Traits(
         bounded={"weight_add": "NAU", "weight_mul": "NMU"},
         largest_init_variance=min(LARGEST_NAU_VARIANCE, LARGEST_NMU_VARIANCE),
     ),
+    "NPU": Traits(),
+    "RealNPU": Traits(),
+    "RealNPU-modified": Traits(bounded={"weight": "sign", "gate": "NMU"}, largest_init_variance=LARGEST_NAU_VARIANCE),
+    "NRU": _NAU,
+    "NMRU": _NMU,
+    "iNALU": _NO_CHOICE,
+    "iNALU-Primer": _NO_CHOICE,
+    "G-NALU": _NAC,
     **dict.fromkeys(("linear", "ReLU", "ReLU6", "tanh", "sigmoid", "softsign", "SELU", "ELU"), Traits()),
 }
 """The traits of each unit, under the names of `units.UNITS`."""
-
-LATER_TRAITS: dict[str, Traits] = {
-    "NPU": Traits(),
-    "RealNPU": Traits(),
-    "RealNPU-modified": Traits(bounded={"weight": "NAU", "gate": "NMU"}, largest_init_variance=LARGEST_NAU_VARIANCE),
-    "NRU": TRAITS["NAU"],
-    "NMRU": _NMU,
-    "iNALU": Traits(largest_init_variance=0.0),
-    "iNALU-Primer": Traits(largest_init_variance=0.0),
-    "G-NALU": _NAC,
-}
-"""The traits of each unit of `units.LATER_UNITS`; 0 is the largest variance where the start can't be chosen."""

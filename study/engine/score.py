@@ -121,6 +121,10 @@ class Scores(ABC):
             finite = np.logical_and.reduce([np.isfinite(now[name]) for name in self._finite])
             self._best[active & finite & self._is_better(now[self._first], best)] = index
 
+    def history(self, metric: str) -> npt.NDArray[Any]:
+        """Return a metric at each evaluation so far, [trials, evaluations]; NaN after a trial has ended."""
+        return self._curves[metric][:, : self._made]
+
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Copy everything out, for a checkpoint."""
         arrays = {f"curve/{name}": self._curves[name][:, : self._made].copy() for name in self._metrics}

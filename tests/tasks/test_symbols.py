@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tasks import MODELS, OPERATIONS, symbols
 from tasks.arithmetic_family import HYPERPARAMETERS
-from units import LATER_UNITS
 
 
 def test_titles_are_the_declared_ones():
@@ -33,4 +32,3 @@ def test_symbols_are_of_what_there_is():
     for of in (symbols.VALUE_SYMBOLS, symbols.LATEX_SYMBOLS):
         assert set(of["operation"]) == set(OPERATIONS)
     assert set(symbols.MODEL_SYMBOLS) | set(symbols.LATEX_SYMBOLS["model"]) <= set(MODELS)
-    assert set(symbols.LATER_UNIT_SYMBOLS) <= set(LATER_UNITS)

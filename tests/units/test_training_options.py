@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from units import LATER_UNITS
+from units import UNITS
 from units.gradients import clip_by_norm, clip_by_value
 from units.inalu import INALU, PrimerINALU
 from units.inalu_training import ORIGINAL, PRIMER, INALUTraining, outward, outward_sum
@@ -29,10 +29,10 @@ def gradients_of(trials: int, seed: int = 0) -> list[Tensor]:
     return [torch.randn(trials, *shape, generator=generator) * scale.reshape(-1, 1, 1) for shape in shapes]
 
 
-@pytest.mark.parametrize("name", LATER_UNITS)
+@pytest.mark.parametrize("name", UNITS)
 def test_l1_is_the_sum_of_all_parameters(name: str) -> None:
     """L1 counts every parameter, gates too, and gives a trial in a pack the bits that it has alone."""
-    pack = LATER_UNITS[name](100, 2, trials=3, generator=torch.Generator().manual_seed(0))
+    pack = UNITS[name](100, 2, trials=3, generator=torch.Generator().manual_seed(0))
     together = l1(pack.parameters(), has_trials=True)
     assert together.shape == (3,)
     for trial in range(3):

@@ -11,13 +11,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from units import LATER_UNITS, UNITS, Unit
+from units import UNITS, Unit
 from units.golden import GOLDEN_RATIO
 from units.initialize import Uniform
 from units.nalu import GatedUnit
 from units.reciprocal import NMRU, NRU
 from units.regularize import Shape
-from units.traits import LATER_TRAITS, TRAITS
+from units.traits import TRAITS
 from units.unit import Bounds
 from units.variance import nac_reach, nac_variance
 
@@ -39,7 +39,7 @@ class EvaluatedNMRU(NMRU):
 
 
 EVERY: dict[str, type[Unit]] = {
-    **UNITS, **LATER_UNITS, "NRU in evaluation": EvaluatedNRU, "NMRU in evaluation": EvaluatedNMRU
+    **UNITS, "NRU in evaluation": EvaluatedNRU, "NMRU in evaluation": EvaluatedNMRU
 }  # fmt: skip
 with_a_variance = pytest.mark.parametrize(
     "name", [key for key, unit in EVERY.items() if unit.traits.largest_init_variance]
@@ -300,7 +300,6 @@ def test_nonsense_sizes_are_refused(name: str) -> None:
 def test_traits_are_those_of_the_unit() -> None:
     """What is known of a unit without torch, under its name, is what the unit itself goes by."""
     assert {name: unit.traits for name, unit in UNITS.items()} == TRAITS
-    assert {name: unit.traits for name, unit in LATER_UNITS.items()} == LATER_TRAITS
 
 
 @bounded_unit

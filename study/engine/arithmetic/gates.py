@@ -18,6 +18,7 @@ from tasks.networks import Network
 from tasks.stream import Purpose
 from units.kernels import one_thread
 from units.nalu import GatedUnit
+from units.npu import NPU, RealNPU
 
 Arrays = Mapping[str, npt.NDArray[np.float32]]
 
@@ -52,7 +53,8 @@ def effective_weights(cell: Cell, arrays: Arrays) -> dict[str, npt.NDArray[np.fl
 
     Returns:
         Named for people, ``layer 1, W``, float32 [..., out, in]. A unit of two paths has one of each, such as
-        ``layer 1, NAU`` and ``layer 1, NMU``; that of a gate is ``layer 1, G``. Of a module of one's own, whose layers
+        ``layer 1, NAU`` and ``layer 1, NMU``; that of a gate is ``layer 1, G``, and the gates of an NPU's inputs are
+        ``layer 2, g``. Of a module of one's own, whose layers
         aren't known, the parameters of one trial that are matrices of at most 10,000 numbers, under their own names.
 
     Raises:
@@ -76,6 +78,8 @@ def effective_weights(cell: Cell, arrays: Arrays) -> dict[str, npt.NDArray[np.fl
             matrices[f"layer {number}, {path}"] = weight
         if isinstance(layer, GatedUnit):
             matrices[f"layer {number}, G"] = layer.gate
+        elif isinstance(layer, NPU | RealNPU):
+            matrices[f"layer {number}, g"] = layer.gate.clamp(0, 1)
     return {name: matrix.detach().numpy() for name, matrix in matrices.items()}
 
 
@@ -158,7 +162,7 @@ def _network(cell: Cell, arrays: Arrays) -> tuple[Network, bool]:
             f"trials one more axis in front, but got {given}"
         )
     _bind(network, arrays)
-    return network, bool(lead)
+    return network.eval(), bool(lead)
 
 
 def _bind(network: Network, arrays: Arrays) -> None:

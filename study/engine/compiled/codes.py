@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from study.engine.compiled.formulas import ELU, LINEAR, PLAIN, RELU, RELU6, SELU, SIGMOID, SOFTSIGN, TANH
-from tasks import Model
+from tasks.arithmetic_cell import ArithmeticCell
 
 AFFINE, NMU, NAC_MUL, NALU, GATED = range(5)
 """Families of units: how the output comes from weights and inputs."""
@@ -65,10 +65,16 @@ NO_LAYER = Code(NOTHING)
 """The code of a second layer where there is but one."""
 
 
-def no_gradient(model: Model) -> str | None:
-    """Say which unit of a model the fused engines don't know, or None if they know all."""
-    units = model.layers.values()
-    return next((f"it has no gradient for the unit {name}" for name in units if name not in CODES), None)
+def what_is_unknown(cell: ArithmeticCell) -> str | None:
+    """Say what of a cell the fused engines don't know, a unit or a part of the training; None if they know all."""
+    units = cell.network.layers.values()
+    if unknown := next((name for name in units if name not in CODES), None):
+        return f"it has no gradient for the unit {unknown}"
+    if cell.l1_strength is not None:
+        return "it has no L1 penalty"
+    if cell.clip_norm is not None or cell.clip_value is not None:
+        return "it limits no gradients"
+    return None
 
 
 class Network(NamedTuple):

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from study.engine.arithmetic.engine import ArithmeticEngine
 from study.engine.arithmetic.training import ArithmeticTraining, with_layers
 from study.engine.base import Training
-from study.engine.compiled.codes import no_gradient
+from study.engine.compiled.codes import what_is_unknown
 from study.engine.cpu.arrays import CpuArrays
 from study.engine.cpu.first_layers import planes_of
 from study.engine.cpu.loop import train
@@ -62,7 +62,7 @@ class FusedEngine(ArithmeticEngine):
 
     def refuses(self, cell: Cell) -> str | None:
         """Say why this engine can't train the cell, or None if it can."""
-        return super().refuses(cell) or no_gradient(typed_cell(cell).network)
+        return super().refuses(cell) or what_is_unknown(typed_cell(cell))
 
     def pack_key(self, cell: Cell) -> tuple[object, ...]:
         """Return what must be equal among the trials of a pack: what rows consist of, and how long trials train.

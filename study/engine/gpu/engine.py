@@ -19,7 +19,7 @@ import torch
 from study.engine.arithmetic.engine import ArithmeticEngine
 from study.engine.arithmetic.training import ArithmeticTraining
 from study.engine.base import Training
-from study.engine.compiled.codes import CODES, NO_LAYER, no_gradient
+from study.engine.compiled.codes import CODES, NO_LAYER, what_is_unknown
 from study.engine.device import check_device, room_for
 from study.engine.gpu.arrays import Devices, GpuArrays
 from study.engine.gpu.layout import Layout, new_layout, refusal
@@ -53,7 +53,7 @@ class GpuEngine(ArithmeticEngine):
 
     def refuses(self, cell: Cell) -> str | None:
         """Say why this engine can't train the cell, or None if it can."""
-        reason = super().refuses(cell) or no_gradient(typed_cell(cell).network)
+        reason = super().refuses(cell) or what_is_unknown(typed_cell(cell))
         if reason is None and not self._emulated and not _installed():
             reason = "its packages aren't installed: pip install '.[gpu]'"
         return reason or refusal(_shape(cell))

@@ -89,7 +89,11 @@ class TorchTraining(ArithmeticTraining):
         self._tensors = TorchTensors(self._pack.trials, self._device) if new else self._of_active()
 
     def _update(self, most: int, for_s: float) -> int:
-        self._tensors.update(self._iteration)
+        losses = None
+        if self._tensors.asks_for_losses:
+            self._record()
+            losses = self._scores.history("validation_mse")[self._scores.active]
+        self._tensors.update(self._iteration, losses)
         return 1
 
     def _start_evaluation(self) -> PendingEvaluation:

@@ -19,19 +19,16 @@ from study.engine.arithmetic.initial_weights import KINDS, PREFIX, initial_state
 from study.engine.arithmetic.task import masks_of, task_of
 from study.engine.arithmetic.update_rule import UpdateRule, new_update_rule
 from study.engine.torch.batches import Batches
+from study.engine.torch.penalties import Penalties
+from study.engine.torch.restarts import Restarts
 from study.engine.torch.step import Flat, sparsity_strengths, step_compiled, step_torch
 from study.records import Trial
 from tasks.arithmetic_cell import typed_cell
 from tasks.networks import Network
 from tasks.stream import Purpose
-from units.regularize import Shape
 
 # Hidden values of one evaluation chunk: about half of a core's second-level cache.
 _CHUNK_NUMBERS = 64 * 1024
-
-
-def _shape(name: str | None) -> Shape:
-    return "squared" if name == "squared" else "linear"
 
 
 class TorchTensors:
@@ -57,6 +54,12 @@ class TorchTensors:
         self._flat = self._bind()
         self._load(initial_state(trials) if state is None else state)
         self._rule = self._new_rule()
+        self._penalties = Penalties(self._cell, self._network, self._rule)
+        if self._penalties.has_sparsity:
+            self._rule = self._rule._replace(share=np.zeros_like(self._rule.share))
+        self._restarts = (
+            None if self._cell.restart_memory is None else Restarts(self._cell, self._network, self._seeds, state)
+        )
         self._masks = torch.from_numpy(masks_of(self._task, self._seeds)).to(self._device)
         self._batches = Batches(self._cells, self._seeds, self._masks, self._task)
         self._validation = self._rows("interpolation_range", Purpose.VALIDATION)
@@ -101,10 +104,7 @@ class TorchTensors:
 
     def _new_rule(self) -> UpdateRule:
         shapes = {name: p.shape[1:] for name, p in self._network.named_parameters()}
-        rule = new_update_rule(self._cells, shapes)
-        if self._cell.bounds == "regularized":  # then autograd differentiates the regularisers: see `_penalties`
-            return rule._replace(share=np.zeros_like(rule.share))
-        return rule
+        return new_update_rule(self._cells, shapes)
 
     def _rows(self, range_: str, purpose: Purpose) -> EvaluationRows:
         ranges = [getattr(cell, range_) for cell in self._cells]
@@ -116,7 +116,7 @@ class TorchTensors:
         size = max(1, _CHUNK_NUMBERS // (CHUNK_ROWS * self._cell.hidden_size)) if self._on_cpu else trials
         for first in range(0, trials, size):
             some = slice(first, min(first + size, trials))
-            network = self._new_network(some.stop - some.start)
+            network = self._new_network(some.stop - some.start).eval()
             for mine, whole in zip(network.parameters(), self._network.parameters(), strict=True):
                 mine.data = whole.data[some]
             groups.append((some, network))
@@ -124,8 +124,18 @@ class TorchTensors:
 
     # --- training -----------------------------------------------------------------------------------------
 
-    def update(self, iteration: int) -> None:
-        """Update every trial once."""
+    @property
+    def asks_for_losses(self) -> bool:
+        """Whether an update depends on the validation MSE of earlier evaluations."""
+        return self._penalties.asks_for_losses or self._restarts is not None
+
+    def update(self, iteration: int, losses: npt.NDArray[np.float32] | None = None) -> None:
+        """Update every trial once.
+
+        Args:
+            iteration: updates made before this one.
+            losses: validation MSE of the evaluations so far, float32 [trials, evaluations], if `asks_for_losses`.
+        """
         prediction = self._network(self._batches.inputs(iteration).mT)
         with torch.no_grad():
             target = self._batches.targets()
@@ -133,26 +143,15 @@ class TorchTensors:
             slope = (prediction - target).mul_(2 / self._cell.batch_size)
         outputs, slopes = [prediction], [slope]
         strength = sparsity_strengths(self._rule, iteration)
-        if self._cell.bounds == "regularized":
-            for penalty, weight in self._penalties(strength):
-                outputs.append(penalty)
-                slopes.append(weight)
+        for penalty, weight in self._penalties.terms(iteration, strength, None if losses is None else losses[:, -1]):
+            outputs.append(penalty)
+            slopes.append(weight)
         torch.autograd.backward(outputs, slopes)
+        self._penalties.limit_gradients()
         step = step_compiled if self._on_cpu else step_torch
         step(self._rule, self._flat, iteration, strength)
-
-    def _penalties(self, strength: npt.NDArray[np.float32]) -> list[tuple[Tensor, Tensor]]:
-        """Compute the regularisers of weights that are clamped in the forward pass only, each with its strengths."""
-        cell = self._cell
-        penalties: list[tuple[Tensor | None, Tensor]] = []
-        sparsity = torch.from_numpy(strength).to(self._device)
-        out = torch.full_like(sparsity, cell.out_of_bounds_strength or 0.0)
-        shape = _shape("squared" if self._rule.squared else "linear")
-        for layer in self._network.layers:
-            if strength.any():
-                penalties.append((layer.sparsity(shape), sparsity))
-            penalties.append((layer.out_of_bounds(_shape(cell.out_of_bounds_shape)), out))
-        return [(penalty, weight) for penalty, weight in penalties if penalty is not None]
+        if self._restarts is not None and losses is not None:
+            self._restarts.restart(iteration, losses)
 
     # --- evaluation ---------------------------------------------------------------------------------------
 
@@ -181,4 +180,5 @@ class TorchTensors:
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Copy weights and optimiser state out; each array's first axis is the trial."""
-        return {name: view.cpu().numpy().copy() for name, view in self._views().items()}
+        arrays = {name: view.cpu().numpy().copy() for name, view in self._views().items()}
+        return arrays | ({} if self._restarts is None else self._restarts.state())

@@ -40,6 +40,17 @@ CELLS: dict[str, dict[str, Any]] = {
     "regularized": {"bounds": "regularized", "out_of_bounds_strength": 1.0, "out_of_bounds_shape": "linear"},
     "when decided": {"stop": "when_decided"},
     "single module": {"task": "single-module", "input_size": 10, "hidden_size": None},
+    "L1": {"l1_strength": 1e-2, "l1_first_strength": 1e-3},
+    "limited gradients": {"clip_norm": 0.1, "clip_value": 0.05},
+    "new starts": {
+        "model": "iNALU-Primer",
+        "operation": "sub",
+        "learning_rate": 1e-6,
+        "outward_strength": 0.1,
+        "outward_start": 5,
+        "restart_memory": 8,
+    },
+    "signs and gates": {"model": "RealNPU-modified"},
     **{op: {"operation": op} for op in ("add", "sub", "div", "root")},
     "square": {"operation": "squared"},
 }
@@ -207,7 +218,7 @@ def test_each_trial_is_evaluated_on_its_own_range(engine, model):
     assert together == [trained(engine, Pack((trial,)))[0] for trial in trials]
 
 
-@on_each_engine("name", ["simple", "momentum", "regularized", "when decided"])
+@on_each_engine("name", ["simple", "momentum", "regularized", "when decided", "new starts"])
 def test_resume_is_bit_exact(engine, name):
     """From a checkpoint taken after any slice, a fresh training ends with the same bits."""
     pack = small_pack(0, 1, 2, **CELLS[name])
@@ -353,7 +364,7 @@ def errors_of(trial: Trial, arrays: Mapping[str, npt.NDArray[np.float32]]) -> tu
     cell = typed_cell(trial.cell)
     task = task_of(cell)
     bounds = cast("Bounds", cell.bounds or "clipped")
-    network = Network(cell.network, cell.input_size, cell.hidden_size, bounds=bounds)
+    network = Network(cell.network, cell.input_size, cell.hidden_size, bounds=bounds).eval()
     names = {"first": "layer_1", "second": "layer_2"}
     network.load_state_dict(
         {

@@ -19,9 +19,12 @@ from tasks.networks import Network
 from tasks.stream import EVALUATION_SEED, Purpose
 from tasks.stream_simd import fill_inputs
 from tests.study.builders import small_cell
+from units.golden import GOLDEN_RATIO
 
 Array = npt.NDArray[Any]
-GATED = ("NALU", "NALU-separate", "gated-NAU-NMU")
+GATED = ("NALU", "NALU-separate", "gated-NAU-NMU", "G-NALU", "iNALU", "iNALU-Primer")
+# Units whose sparsity error is the mean of their matrices' errors, and not the largest.
+AVERAGED = ("NPU", "iNALU", "iNALU-Primer")
 
 
 def drawn(cell: Cell, seed: int) -> dict[str, Array]:
@@ -52,11 +55,34 @@ def nmu(w: Array, x: Array) -> Array:
     return (x[:, None, :] * w + 1 - w).prod(-1)
 
 
+def golden(p: dict[str, Array]) -> Array:
+    size, mask = (GOLDEN_RATIO ** p[name] for name in ("weight_hat", "mask_hat"))
+    return (size**2 - 1) / (size**2 + 1) / (1 + 1 / mask)
+
+
+def signed_mul(w: Array, x: Array) -> Array:
+    sign = (np.sign(x)[:, None, :] * abs(w) + 1 - abs(w)).prod(-1)
+    return np.exp(np.log(abs(x)) @ w.T) * sign
+
+
+def improved(p: dict[str, Array], x: Array) -> tuple[Array, Array]:
+    return x @ nac(p, "_add").T, signed_mul(nac(p, "_mul"), x)
+
+
+# How far gates are open, where it isn't σ(Gx).
+OPENINGS: dict[str, Callable[[dict[str, Array], Array], Array]] = {
+    "G-NALU": lambda p, x: 1 / (1 + GOLDEN_RATIO ** -(x @ p["gate"].T)),
+    **dict.fromkeys(("iNALU", "iNALU-Primer"), lambda p, x: sigmoid(p["gate"]) + 0 * x[:, :1]),
+}
+
 # What a layer adds and what it multiplies, from its parameters and its inputs, [rows, in].
 PATHS: dict[str, Callable[[dict[str, Array], Array], tuple[Array, Array]]] = {
     "NALU": lambda p, x: (x @ nac(p).T, nac_mul(nac(p), x)),
     "NALU-separate": lambda p, x: (x @ nac(p, "_add").T, nac_mul(nac(p, "_mul"), x)),
     "gated-NAU-NMU": lambda p, x: (x @ p["weight_add"].clip(-1, 1).T, nmu(p["weight_mul"].clip(0, 1), x)),
+    "G-NALU": lambda p, x: (x @ golden(p).T, nac_mul(golden(p), x)),
+    "iNALU": improved,
+    "iNALU-Primer": improved,
 }
 
 
@@ -74,7 +100,7 @@ def by_definition(cell: Cell, arrays: Arrays) -> dict[str, Array]:
             for name, array in arrays.items()
             if name.startswith(f"layer_{number}.")
         }
-        g = sigmoid(x @ p["gate"].T)
+        g = OPENINGS.get(cell.model, lambda p, x: sigmoid(x @ p["gate"].T))(p, x)
         found[f"layer {number}"] = g.mean(0)
         added, multiplied = PATHS[cell.model](p, x)
         x = g * added + (1 - g) * multiplied
@@ -100,14 +126,16 @@ def test_mean_gates_of_a_trial_do_not_depend_on_the_others(model):
     """Of many trials at once, each has the bits that it has alone; NaN in one touches no other."""
     cell = small_cell(model, hidden_size=50, evaluation_rows=450)
     trials = [Weights(str(seed), 0, drawn(cell, seed)) for seed in range(9)]  # more than are worked on at a time
-    trials[4].arrays["layer_1.gate"][7] = np.nan
+    gate = trials[4].arrays["layer_1.gate"]
+    (gate[0] if len(gate) == 1 else gate)[7] = np.nan
     found = mean_gates(cell, stacked(trials))
     assert {layer: gates.shape for layer, gates in found.items()} == {"layer 1": (9, 50), "layer 2": (9, 1)}
     for place, weights in enumerate(trials):
         alone = mean_gates(cell, weights.arrays)
         assert all(alone[layer].tobytes() == found[layer][place].tobytes() for layer in found)
     wrong = {layer: np.argwhere(np.isnan(gates)).tolist() for layer, gates in found.items()}
-    assert wrong == {"layer 1": [[4, 7]], "layer 2": [[4, 0]]}
+    sees_input = not model.startswith("iNALU")
+    assert wrong == {"layer 1": [[4, 7]], "layer 2": [[4, 0]] if sees_input else []}
 
 
 @pytest.mark.parametrize("model", sorted(set(MODELS) - set(GATED)))
@@ -150,13 +178,15 @@ def test_effective_weights_are_those_of_the_sparsity_error(model):
     weights = trained.finish()[2]
     errors = [curve.metrics["sparsity_error"][-1] for curve in later.finish()[1]]
     found = effective_weights(small_cell(model, hidden_size=3, **changes), stacked(weights))
-    assert all(array.shape == ((3, 3, 4) if "layer 1" in name else (3, 1, 3)) for name, array in found.items())
-    distances = [
-        np.minimum(abs(array), abs(1 - abs(array))).max((1, 2))
-        for name, array in found.items()
-        if not name.endswith(", G")
-    ]
-    np.testing.assert_array_equal(np.max(distances, axis=0), errors)
+    weighing = {name: array for name, array in found.items() if name[-1] not in "Gg"}
+    inputs = {"layer 1": 4, "layer 2": 6 if model == "NMRU" else 3}
+    assert all(
+        array.shape == (3, 3 if name[:7] == "layer 1" else 1, inputs[name[:7]]) for name, array in weighing.items()
+    )
+    largest = {name: np.minimum(abs(array), abs(1 - abs(array))).max((1, 2)) for name, array in weighing.items()}
+    of_layers = [[error for name, error in largest.items() if name.startswith(layer)] for layer in inputs]
+    join = np.mean if model in AVERAGED else np.max
+    np.testing.assert_array_equal(np.max([join(one, axis=0) for one in of_layers], axis=0), errors)
 
 
 @pytest.mark.parametrize(
@@ -167,6 +197,7 @@ def test_effective_weights_are_those_of_the_sparsity_error(model):
         ("NALU", ("W", "G")),
         ("NALU-separate", ("NAC₊", "NAC•", "G")),
         ("gated-NAU-NMU", ("NAU", "NMU", "G")),
+        ("iNALU", ("NAC₊", "NAC•", "G")),
     ],
 )
 def test_effective_weights_are_named_by_layer_and_path(model, paths):

@@ -160,9 +160,14 @@ def test_a_checkpoint_of_another_order_of_sums_is_left():
 
 
 def test_it_says_what_it_refuses():
-    """A unit without a gradient here is refused by name, and so is another device."""
-    assert "NMU-normalized" in str(FusedEngine().refuses(small_cell("NMU-normalized")))
-    assert [model for model in MODELS if FusedEngine().refuses(small_cell(model))] == ["NMU-normalized"]
+    """A unit without a gradient here is refused by name, and so are other parts of training, and another device."""
+    unknown = {"NMU-normalized", "NPU", "RealNPU", "RealNPU-modified", "NRU", "NMRU", "iNALU", "iNALU-Primer", "G-NALU"}
+    assert {model for model in MODELS if FusedEngine().refuses(small_cell(model))} == unknown
+    for model in unknown:
+        assert model in str(FusedEngine().refuses(small_cell(model)))
+    assert FusedEngine().refuses(small_cell(l1_strength=1e-5, l1_first_strength=1e-7)) == "it has no L1 penalty"
+    for limit in ("clip_norm", "clip_value"):
+        assert FusedEngine().refuses(small_cell(**{limit: 1.0})) == "it limits no gradients"
     with pytest.raises(DeviceError, match="CPU only"):
         FusedEngine().start(Pack((Trial(small_cell(), 0),)), device="cuda")
 

@@ -1,6 +1,6 @@
 """The arithmetic task: sum subsets of the inputs, and combine the sums by an operation.
 
-    a_j = sum of x over subset j,   t = a_1 ∘ a_2,   ∘ in {+, -, ×, ÷, a_1², sqrt(a_1)}
+    a_j = sum of x over subset j,   t = a_1 ∘ a_2,   ∘ in {+, -, ×, ÷, a_1², sqrt(a_1), 1 / a_1}
 
 Neighbouring subsets overlap; the first starts at an offset drawn once per seed. A trial has solved the task
 when it does better on the extrapolation range than the right solution with every weight of layer 1 off by ε.
@@ -25,19 +25,20 @@ import numpy as np
 import numpy.typing as npt
 
 from tasks.declarations import Metric
+from tasks.distributions import Source, check_source
 from tasks.module_threshold import module_threshold
 from tasks.threshold import Range, threshold
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-OPERATIONS = ("add", "sub", "mul", "div", "squared", "root")
+OPERATIONS = ("add", "sub", "mul", "div", "squared", "root", "reciprocal")
 
-_SUBSETS = {"sub": (2, 2), "div": (2, 2), "squared": (1, 2), "root": (1, 2)}
+_SUBSETS = {"sub": (2, 2), "div": (2, 2), "squared": (1, 2), "root": (1, 2), "reciprocal": (1, 2)}
 _FLOAT32_SPACING = 2.0**-24
 """The distance from 1 to the float32 below it: weights nearer to 1 than this can't be told from 1."""
 
-_MODULE_OPERATIONS = ("add", "sub", "mul", "div")
+_MODULE_OPERATIONS = ("add", "sub", "mul", "div", "reciprocal")
 _SIMPLE_MASKS = ((1, 1, 0, 0), (1, 1, 1, 1))
 
 
@@ -46,13 +47,18 @@ class ArithmeticTask:
     """The task that a trial must learn.
 
     Args:
-        operation: one of `OPERATIONS`; ``squared`` and ``root`` take the first subset only.
+        operation: one of `OPERATIONS`; ``squared``, ``root`` and ``reciprocal`` take the first subset only.
         input_size: numbers in an input row, n >= 1.
         subset_ratio: s / n, of which the floor is taken; 0 < ratio <= 1. None for the simple task.
         overlap_ratio: overlap / s, of which the floor is taken; 0 <= ratio <= 1. None for the simple task.
-        subsets: number of subsets: 2, or more for ``add`` and ``mul``, or 1 for ``squared`` and ``root``.
+        subsets: number of subsets: 2, or more for ``add`` and ``mul``, or 1 for
+            ``squared``, ``root`` and ``reciprocal``.
         interpolation_range: where training and validation inputs are drawn.
         extrapolation_range: where test inputs are drawn.
+        distribution: of inputs on these ranges, one of `tasks.distributions.DISTRIBUTIONS`; None for a uniform one.
+        interpolation_mean: of a normal distribution of training and validation inputs, before it is cut.
+        extrapolation_mean: the same of test inputs.
+        deviation: the standard deviation of both.
         simple: t = (x1 + x2) ∘ (x1 + x2 + x3 + x4) instead, without an offset.
         single: t = x_i ∘ x_{i+1} instead, i being the offset, for one layer.
 
@@ -73,6 +79,7 @@ class ArithmeticTask:
         "validation_mse": Metric(title="validation MSE", low=0.0, of="none"),
         "test_mse": Metric(title="test MSE", low=0.0, of="none"),
         "sparsity_error": Metric(low=0.0, high=0.5, of="solved", interval="beta", resolution=_FLOAT32_SPACING),
+        "test_relative_error": Metric(title="relative test error", low=0.0),
     }
     """Errors of the best step; the sparsity error is the maximum over all layers' effective weights W of
     min(abs W, abs(1 - abs W))."""
@@ -84,6 +91,10 @@ class ArithmeticTask:
     subsets: int = 2
     interpolation_range: Range = ((1.0, 2.0),)
     extrapolation_range: Range = ((2.0, 6.0),)
+    distribution: str | None = None
+    interpolation_mean: float | None = None
+    extrapolation_mean: float | None = None
+    deviation: float | None = None
     simple: bool = False
     single: bool = False
 
@@ -91,6 +102,12 @@ class ArithmeticTask:
         check_operation(self.operation, self.subsets)
         check_range("interpolation_range", self.interpolation_range)
         check_range("extrapolation_range", self.extrapolation_range)
+        if self.distribution is not None:
+            for range_, mean in (
+                (self.interpolation_range, self.interpolation_mean),
+                (self.extrapolation_range, self.extrapolation_mean),
+            ):
+                check_source(Source(range_, self.distribution, mean, self.deviation))
         if self.simple:
             self._check_simple()
         elif self.single:
@@ -116,9 +133,12 @@ class ArithmeticTask:
                 f"operation must be one of {', '.join(_MODULE_OPERATIONS)} in the single-module task, but got "
                 f"{self.operation!r}"
             )
-        if self.input_size < 2 or (self.subset_ratio, self.overlap_ratio, self.subsets) != (None, None, 2):
+        alone = self.operation == "reciprocal" and self.subsets == 1
+        is_pair = self.subsets == 2 and self.input_size >= 2
+        if not (alone or is_pair) or (self.subset_ratio, self.overlap_ratio) != (None, None):
             raise ValueError(
-                "the single-module task has input_size >= 2, 2 subsets of one number each and no ratios, but got "
+                "the single-module task has 2 subsets of one number each, or for 'reciprocal' 1, no more than "
+                "input_size, and no ratios, but got "
                 f"input_size {self.input_size}, subset_ratio {self.subset_ratio}, "
                 f"overlap_ratio {self.overlap_ratio}, subsets {self.subsets}"
             )
@@ -231,6 +251,8 @@ class ArithmeticTask:
                 return first / others[0]
             case "squared":
                 return first * first
+            case "reciprocal":
+                return 1 / first
         return first.sqrt()
 
     def threshold(self, epsilon: float = 1e-5) -> float:
@@ -296,6 +318,7 @@ def _floor(value: float) -> int:
 
 @lru_cache(maxsize=4096)
 def _threshold(task: ArithmeticTask, epsilon: float) -> float:
+    _refuse_threshold(task)
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             if task.single:
@@ -311,3 +334,12 @@ def _threshold(task: ArithmeticTask, epsilon: float) -> float:
             f"{task.extrapolation_range}; take numbers of another size, or give success.threshold"
         )
     return value
+
+
+def _refuse_threshold(task: ArithmeticTask) -> None:
+    if task.distribution is not None:
+        raise ValueError(
+            f"no success threshold is known of the distribution {task.distribution!r}: give success.threshold"
+        )
+    if task.operation == "reciprocal":
+        raise ValueError("no success threshold is known of the operation 'reciprocal': give success.threshold")

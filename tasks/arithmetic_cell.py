@@ -11,6 +11,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from tasks import SINGLE_MODULE, TASKS, Model, model_of
+from tasks.distributions import Source
 from tasks.family import Content
 from tasks.module_training import l1_strengths
 from tasks.threshold import Range
@@ -21,6 +22,7 @@ _OUT_OF_BOUNDS_STRENGTH = 1.0
 _ITERATIONS = {"simple": 200_000, SINGLE_MODULE: 100_000}
 _MOST_ITERATIONS = 5_000_000
 _PAIR_ITERATIONS = 50_000  # of the single-module task with two inputs
+_OF_NORMAL = ("interpolation_mean", "extrapolation_mean", "deviation")
 _OUTWARD_START = 10_001
 
 TASK_NAMES = (
@@ -31,8 +33,11 @@ TASK_NAMES = (
     "subsets",
     "interpolation_range",
     "extrapolation_range",
+    "distribution",
+    "interpolation_mean",
+    "extrapolation_mean",
+    "deviation",
 )
-
 
 _MAY_DIFFER = {
     "sparsity_strength",
@@ -42,6 +47,9 @@ _MAY_DIFFER = {
     "init_variance",
     "interpolation_range",
     "extrapolation_range",
+    "interpolation_mean",
+    "extrapolation_mean",
+    "deviation",
     "success_epsilon",
     "success_threshold",
 }
@@ -69,6 +77,10 @@ class ArithmeticCell:
         subsets: number of subsets.
         interpolation_range: where training and validation inputs are drawn.
         extrapolation_range: where test inputs are drawn.
+        distribution: of inputs on these ranges; None for a uniform one.
+        interpolation_mean: of a normal distribution of training and validation inputs; None for others.
+        extrapolation_mean: of a normal distribution of test inputs; None for others.
+        deviation: standard deviation of a normal distribution; None for others.
         model: name in `tasks.MODELS`.
         hidden_size: hidden units; 1, the output, if there is but one layer, where a `Cell` has None.
         init_variance: variance of the initial weights; None for each unit's own default.
@@ -96,6 +108,7 @@ class ArithmeticCell:
         best_step_window: number of the last evaluations from which the best step is chosen.
         evaluation_rows: rows of the validation set, and of the test set.
         stop: ``never``, or ``when_decided`` to end a trial once its outcome can't change.
+        relative_error: True if the relative error is measured too; None if not.
         success_epsilon: ε of the success threshold; None when the threshold is given.
         success_threshold: the test MSE to fall below, if it is given; None to compute it from ε.
     """
@@ -108,6 +121,10 @@ class ArithmeticCell:
     subsets: int
     interpolation_range: Range
     extrapolation_range: Range
+    distribution: str | None = None
+    interpolation_mean: float | None = None
+    extrapolation_mean: float | None = None
+    deviation: float | None = None
     model: str
     hidden_size: int
     init_variance: float | None = None
@@ -135,6 +152,7 @@ class ArithmeticCell:
     best_step_window: int = 5000
     evaluation_rows: int = 10_000
     stop: str = "never"
+    relative_error: bool | None = None
     success_epsilon: float | None = 1e-5
     success_threshold: float | None = None
 
@@ -142,6 +160,16 @@ class ArithmeticCell:
     def network(self) -> Model:
         """The units of the cell's network."""
         return model_of(self.task, self.model, self.input_size)
+
+    @property
+    def trained_on(self) -> Source:
+        """Where training and validation inputs come from."""
+        return Source(self.interpolation_range, self.distribution, self.interpolation_mean, self.deviation)
+
+    @property
+    def tested_on(self) -> Source:
+        """Where test inputs come from."""
+        return Source(self.extrapolation_range, self.distribution, self.extrapolation_mean, self.deviation)
 
     @property
     def evaluations(self) -> int:
@@ -212,7 +240,7 @@ def canonical(task: str, model: str, values: Mapping[str, Any]) -> ArithmeticCel
         >>> cell.sparsity_strength, cell.iterations
         (None, 200000)
     """
-    task_ = TASKS[task](**{name: values[name] for name in TASK_NAMES if name in values})
+    task_ = TASKS[task](**task_values(values))
     network = model_of(task, model, task_.input_size)
     plain = ("batch_size", "evaluate_every", "best_step_window", "evaluation_rows", "stop")
     return ArithmeticCell(
@@ -230,8 +258,19 @@ def canonical(task: str, model: str, values: Mapping[str, Any]) -> ArithmeticCel
         **outward(network, values),
         **limits(network, values),
         **optimizer(values),
+        relative_error=values.get("relative_error") or None,
         **success(values),
     )
+
+
+def task_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a task is made with: without what a uniform distribution, or one that isn't normal, has not."""
+    given = {name: values[name] for name in TASK_NAMES if name in values}
+    if given.get("distribution") == "uniform":
+        del given["distribution"]
+    if given.get("distribution") != "normal":
+        return {name: value for name, value in given.items() if name not in _OF_NORMAL}
+    return given
 
 
 def _iterations(task: str, input_size: int) -> int:

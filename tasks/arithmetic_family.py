@@ -12,6 +12,7 @@ from tasks import MODELS, SINGLE_MODULE, TASKS, arithmetic_cell, model_of
 from tasks.arithmetic import OPERATIONS, ArithmeticTask, check_range
 from tasks.arithmetic_cell import TASK_NAMES, ArithmeticCell, typed_cell
 from tasks.declarations import Hyperparameter
+from tasks.distributions import DISTRIBUTIONS
 from tasks.family import Check, Content, Family, Mistake, Values
 from tasks.models import SINGLE_LAYERS
 from tasks.threshold import Range
@@ -55,6 +56,7 @@ _Range = Annotated[
 ]
 _PositiveOrNone = Annotated[Annotated[float, Field(gt=0)] | None, BeforeValidator(_or_none)]
 _CountOrNone = Annotated[Count | None, BeforeValidator(_or_none)]
+_Number = Annotated[float, BeforeValidator(number)]
 _Shape = choice(("linear", "squared"))
 
 
@@ -99,6 +101,21 @@ HYPERPARAMETERS: Mapping[str, Hyperparameter] = {
         title="trained on",
     ),
     "extrapolation_range": _of_task(_Range, "where test inputs lie, in the same way", "`[2, 6]`", title="tested on"),
+    "distribution": _of_task(
+        choice(("uniform", *DISTRIBUTIONS)),
+        "of inputs: `uniform` on their range; `halves`: the first half of each row from the first of two intervals, "
+        "the others from the second; `normal`, cut to the range; `benford`: whole numbers, such as those of [10, 99], "
+        "whose first digit follows Benford's law",
+        "`uniform`",
+        none="uniform",
+    ),
+    "interpolation_mean": _of_task(
+        _Number, "mean of a `normal` distribution of training and validation inputs", "none", title="trained around"
+    ),
+    "extrapolation_mean": _of_task(
+        _Number, "mean of a `normal` distribution of test inputs", "none", title="tested around"
+    ),
+    "deviation": _of_task(Positive, "standard deviation of a `normal` distribution, > 0", "none"),
     "hidden_size": _of_training(
         Count, "hidden units, >= 1", "2; none in `single-module`", title="hidden units", is_method=False
     ),
@@ -185,6 +202,9 @@ HYPERPARAMETERS: Mapping[str, Hyperparameter] = {
         "`never`, or `when_decided`: see the [glossary](glossary.md#stop-when_decided)",
         "`never`",
     ),
+    "relative_error": _of_protocol(
+        bool, "whether the mean of abs(y - t) / abs(t) on the test rows is measured too", "`false`"
+    ),
     "success_epsilon": _of_success(_Epsilon, "ε, in (0, 1/2), from which the threshold is computed", "1e-5"),
     "success_threshold": _of_success(Positive, "a test MSE to fall below", "computed from ε"),
 }
@@ -192,6 +212,7 @@ HYPERPARAMETERS: Mapping[str, Hyperparameter] = {
 
 _BOUNDS = ("bounds", "out_of_bounds_strength", "out_of_bounds_shape")
 _SPARSITY = ("sparsity_strength", "sparsity_start", "sparsity_end", "sparsity_shape", "sparsity_scaling")
+_OF_NORMAL = ("interpolation_mean", "extrapolation_mean", "deviation")
 _L1 = ("l1_strength", "l1_first_strength")
 _OUTWARD = ("outward_strength", "outward_start", "restart_memory")
 _RATIOS = ("subset_ratio", "overlap_ratio")
@@ -247,6 +268,8 @@ class ArithmeticFamily(Family):
             return f"{model} isn't an iNALU"
         if name == "momentum" and "momentum" not in values.get("optimizer", ()):
             return "optimizer must be momentum for that"
+        if name in _OF_NORMAL and "normal" not in values.get("distribution", ()):
+            return "distribution must be normal for that"
         if name in _RATIOS and task in ("simple", SINGLE_MODULE):
             return f"the {task} task has fixed subsets"
         if name == "hidden_size" and task == SINGLE_MODULE:
@@ -282,7 +305,7 @@ class ArithmeticFamily(Family):
     def rows_of(self, cell: Content) -> tuple[object, ...]:
         """Return what determines, with a seed, the rows that a trial of a cell sees."""
         typed = typed_cell(cell)
-        return (typed.input_size, typed.batch_size, typed.interpolation_range)
+        return (typed.input_size, typed.batch_size, typed.trained_on)
 
     def cost_us(self, cells: Sequence[Content], draws: int) -> float:
         """Estimate the microseconds that a pack takes on one core, by the engine that draws rows once for all."""
@@ -312,7 +335,7 @@ def _layer_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
 def _task_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
     """Make the task and compute its threshold; the task's own errors say what is wrong."""
     try:
-        task_ = TASKS[task](**{name: value for name, value in values.items() if name in TASK_NAMES})
+        task_ = TASKS[task](**arithmetic_cell.task_values(values))
         epsilon = arithmetic_cell.success(values)["success_epsilon"]
         if epsilon is not None:
             task_.threshold(epsilon)

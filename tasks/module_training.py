@@ -66,7 +66,8 @@ MODULE_TRAININGS: Mapping[str, ModuleTraining] = {
 """By the unit's name; those that aren't here were trained as `BOUNDED` says, or as all are."""
 
 _PENALISED = ("NPU", "RealNPU", "RealNPU-modified")
-_L1: Mapping[str, tuple[float, float]] = {"mul": (1e-7, 1e-5), "div": (1e-9, 1e-7)}
+_QUOTIENTS = (1e-9, 1e-7)
+_L1: Mapping[str, tuple[float, float]] = {"mul": (1e-7, 1e-5), "div": _QUOTIENTS, "reciprocal": _QUOTIENTS}
 
 
 def l1_strengths(unit: str, operation: str) -> tuple[float, float] | None:

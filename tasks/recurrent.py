@@ -77,7 +77,7 @@ class Recurrent(Task):
     public.
 
     Args:
-        operation: one of `tasks.OPERATIONS`.
+        operation: ``add``, ``sub``, ``mul``, ``div``, ``squared`` or ``root``.
         input_size: numbers of each element of a sequence.
         subset_ratio: length of a subset as a share of `input_size`.
         overlap_ratio: overlap of the subsets as a share of a subset.

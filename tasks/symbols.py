@@ -13,6 +13,8 @@ TITLES: Mapping[str, str] = {
     "input_size": "inputs",
     "interpolation_range": "trained on",
     "extrapolation_range": "tested on",
+    "interpolation_mean": "trained around",
+    "extrapolation_mean": "tested around",
     "init_variance": "init variance",
     "sparsity_strength": "λ̂",
     "sparsity_start": "λ start",
@@ -26,6 +28,7 @@ TITLES: Mapping[str, str] = {
 """Names of hyperparameters for readers, where they aren't the names in study files with spaces."""
 
 NONES: Mapping[str, str] = {
+    "distribution": "uniform",
     "init_variance": "default",
     "sparsity_strength": "off",
     "l1_strength": "off",
@@ -94,7 +97,7 @@ MODEL_NAMES: Mapping[str, str] = {
 """The names that study files use, by the symbols that the published tables use."""
 
 VALUE_SYMBOLS: Mapping[str, Mapping[str, str]] = {
-    "operation": {"add": "+", "sub": "−", "mul": "×", "div": "÷", "squared": "a²", "root": "√a"}
+    "operation": {"add": "+", "sub": "−", "mul": "×", "div": "÷", "squared": "a²", "root": "√a", "reciprocal": "1/a"}
 }
 """Symbols of the values of hyperparameters."""
 
@@ -114,6 +117,7 @@ LATEX_SYMBOLS: Mapping[str, Mapping[str, str]] = {
         "div": r"$\div$",
         "squared": "$a^2$",
         "root": r"$\sqrt{a}$",
+        "reciprocal": "$1/a$",
     },
     "model": {
         "NAC-add": r"$\mathrm{NAC}_{+}$",

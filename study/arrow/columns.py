@@ -13,7 +13,7 @@ from typing import get_args
 
 import pyarrow as pa
 
-from study.arrow.kinds import NUMBER, RANGE, TEXT, WHOLE, type_of
+from study.arrow.kinds import FLAG, NUMBER, RANGE, TEXT, WHOLE, type_of
 from study.records import Cell, Labels
 from tasks import TASKS
 from tasks.families import BUILT_IN_METRICS, BUILT_IN_TYPES
@@ -59,7 +59,7 @@ METRIC_COLUMNS: tuple[str, ...] = tuple(BUILT_IN_METRICS)
 RESERVED_NAMES = frozenset((*EMPTY_RESULTS.column_names, *EMPTY_CURVES.column_names, WHOLE_NUMBERS.name))
 """Names that a metric shouldn't have, and of which `seed`, `task` and `model` can't name a hyperparameter either."""
 
-_BY_TYPE = {int: WHOLE, float: NUMBER, str: TEXT, Range: RANGE}
+_BY_TYPE = {int: WHOLE, float: NUMBER, str: TEXT, bool: FLAG, Range: RANGE}
 _OF_TASK = CELL_COLUMNS[: CELL_COLUMNS.index("model")]
 
 

@@ -73,7 +73,9 @@ def sampled_threshold(task: ArithmeticTask, epsilon: float, samples: int) -> tup
 
 
 SAMPLED = [
-    ArithmeticTask(operation=operation, input_size=12, extrapolation_range=((2.0, 6.0),)) for operation in OPERATIONS
+    ArithmeticTask(operation=operation, input_size=12, extrapolation_range=((2.0, 6.0),))
+    for operation in OPERATIONS
+    if operation != "reciprocal"  # of which no threshold is known
 ] + [
     ArithmeticTask(operation="mul", input_size=16, subsets=3),
     ArithmeticTask(operation="mul", input_size=16, subsets=4, subset_ratio=0.25, overlap_ratio=0.8),

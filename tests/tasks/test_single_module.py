@@ -85,9 +85,9 @@ def test_two_neighbours_are_combined() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"operation": "squared", "subsets": 1}, "operation must be one of add, sub, mul, div in the single"),
-        ({"subsets": 3}, "2 subsets of one number each"),
-        ({"input_size": 1}, "input_size >= 2"),
+        ({"operation": "squared", "subsets": 1}, "must be one of add, sub, mul, div, reciprocal in the single"),
+        ({"subsets": 3}, "2 subsets of one number each, or for 'reciprocal' 1"),
+        ({"input_size": 1}, "no more than input_size"),
         ({"subset_ratio": 0.5}, "no ratios"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Validation and test rows: drawn once, shared by all trials of a range."""
+"""Validation and test rows: drawn once, shared by all trials of a source."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from torch import Tensor
 from study.records import Range
 from tasks import ArithmeticTask
 from tasks.arithmetic_cell import ArithmeticCell
+from tasks.distributions import Source, distribute
 from tasks.stream import EVALUATION_SEED, Purpose
 from tasks.stream_simd import fill_inputs
 from units.kernels import contract
+
+_UNIT: Range = ((0.0, 1.0),)
 
 # Rows are cut at the same places whatever the pack and the device: the bits of a product can depend on its width.
 CHUNK_ROWS = 2000
@@ -27,24 +30,49 @@ def range_arrays(ranges: Sequence[Range]) -> tuple[npt.NDArray[np.float32], npt.
     return low, width
 
 
-def draw_rows(ranges: Sequence[Range], cell: ArithmeticCell, purpose: Purpose) -> npt.NDArray[np.float32]:
-    """Draw the rows that every trial is evaluated on, float32 [ranges, features, rows].
+def draw_rows(sources: Sequence[Source], cell: ArithmeticCell, purpose: Purpose) -> npt.NDArray[np.float32]:
+    """Draw the rows that every trial is evaluated on, float32 [sources, features, rows].
 
     Args:
-        ranges: to draw from.
+        sources: to draw from.
         cell: whose number of rows and features it is.
         purpose: validation or test.
     """
-    x = np.empty((len(ranges), cell.input_size, cell.evaluation_rows), np.float32)
-    fill_inputs(x, np.full(len(ranges), EVALUATION_SEED, np.uint64), *range_arrays(ranges), 0, purpose)
+    x = np.empty((len(sources), cell.input_size, cell.evaluation_rows), np.float32)
+    fill_rows(x, np.full(len(sources), EVALUATION_SEED, np.uint64), sources, 0, purpose)
     return x
 
 
-class EvaluationRows:
-    """One set of rows for each range that occurs, and each trial's targets.
+def fill_rows(
+    x: npt.NDArray[np.float32],
+    seeds: npt.NDArray[np.uint64],
+    sources: Sequence[Source],
+    iteration: int,
+    purpose: Purpose,
+) -> None:
+    """Draw rows from each source.
 
     Args:
-        ranges: of each trial.
+        x: float32 [sources, features, rows]; written.
+        seeds: of each, uint64 [sources].
+        sources: all uniform ones, or none of them.
+        iteration: of a training batch; 0 for evaluation rows.
+        purpose: training, validation or test.
+    """
+    if sources[0].distribution is None:
+        fill_inputs(x, seeds, *range_arrays([source.range for source in sources]), iteration, purpose)
+        return
+    fill_inputs(x, seeds, *range_arrays([_UNIT] * len(sources)), iteration, purpose)
+    for source in dict.fromkeys(sources):
+        places = [place for place, other in enumerate(sources) if other == source]
+        x[places] = distribute(source, x[places])
+
+
+class EvaluationRows:
+    """One set of rows for each source that occurs, and each trial's targets.
+
+    Args:
+        sources: of each trial.
         cell: any cell of the pack.
         purpose: validation or test.
         task: of the trials.
@@ -52,16 +80,16 @@ class EvaluationRows:
     """
 
     def __init__(
-        self, ranges: Sequence[Range], cell: ArithmeticCell, purpose: Purpose, task: ArithmeticTask, masks: Tensor
+        self, sources: Sequence[Source], cell: ArithmeticCell, purpose: Purpose, task: ArithmeticTask, masks: Tensor
     ) -> None:
-        distinct = list(dict.fromkeys(ranges))
+        distinct = list(dict.fromkeys(sources))
         self._x = torch.from_numpy(draw_rows(distinct, cell, purpose)).to(masks.device)
-        self._which = torch.tensor([distinct.index(range_) for range_ in ranges], device=masks.device)
+        self._which = torch.tensor([distinct.index(source) for source in sources], device=masks.device)
         self._cuts = [
             (first, min(first + CHUNK_ROWS, cell.evaluation_rows))
             for first in range(0, cell.evaluation_rows, CHUNK_ROWS)
         ]
-        self._target = torch.empty(len(ranges), 1, cell.evaluation_rows, device=masks.device)
+        self._target = torch.empty(len(sources), 1, cell.evaluation_rows, device=masks.device)
         for trial, mask in enumerate(masks):
             for first, last in self._cuts:
                 rows = self._inputs(slice(trial, trial + 1), first, last)

@@ -118,7 +118,7 @@ def mean_gates(cell: Cell, arrays: Arrays, rows: int | None = None) -> dict[str,
         return {name: gates[0] for name, gates in one.items()}
     if not any(isinstance(layer, GatedUnit) for layer in network.layers):
         return {}
-    x = torch.from_numpy(draw_rows([typed.interpolation_range], typed, Purpose.VALIDATION)[0])[:, :rows]
+    x = torch.from_numpy(draw_rows([typed.trained_on], typed, Purpose.VALIDATION)[0])[:, :rows]
     trials = len(next(iter(arrays.values())))
     size = max(1, _HIDDEN_VALUES // (_ROWS * typed.hidden_size))
     chunks = []

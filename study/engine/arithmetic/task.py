@@ -6,21 +6,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tasks import TASKS, ArithmeticTask
-from tasks.arithmetic_cell import ArithmeticCell
+from tasks.arithmetic_cell import TASK_NAMES, ArithmeticCell
 from tasks.stream import Purpose, uniforms
 
 
 def task_of(cell: ArithmeticCell) -> ArithmeticTask:
     """Build the task of the cell's trials."""
-    return TASKS[cell.task](
-        operation=cell.operation,
-        input_size=cell.input_size,
-        subset_ratio=cell.subset_ratio,
-        overlap_ratio=cell.overlap_ratio,
-        subsets=cell.subsets,
-        interpolation_range=cell.interpolation_range,
-        extrapolation_range=cell.extrapolation_range,
-    )
+    return TASKS[cell.task](**{name: getattr(cell, name) for name in TASK_NAMES})
 
 
 def masks_of(task: ArithmeticTask, seeds: npt.NDArray[np.uint64]) -> npt.NDArray[np.float32]:

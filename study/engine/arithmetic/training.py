@@ -16,9 +16,16 @@ from study.engine.training import SlicedTraining
 from study.records import Checkpoint, Outcome, Pack, Weights
 from tasks import ArithmeticTask
 from tasks.arithmetic_cell import ArithmeticCell, typed_cell
+from tasks.declarations import Metric
 
 _WEIGHT = PREFIX + "weight/"
 _LAYERS = {"first": "layer_1", "second": "layer_2"}
+
+
+def metrics_of(cell: ArithmeticCell) -> dict[str, Metric]:
+    """Return what the trials of a cell are evaluated by."""
+    left_out = () if cell.relative_error else ("test_relative_error",)
+    return {name: metric for name, metric in ArithmeticTask.metrics.items() if name not in left_out}
 
 
 class ArithmeticScores(Scores):
@@ -32,7 +39,7 @@ class ArithmeticScores(Scores):
     """
 
     def __init__(self, cell: ArithmeticCell, thresholds: npt.NDArray[np.float64]) -> None:
-        super().__init__(cell, len(thresholds), ArithmeticTask.metrics, finite=["validation_mse"])
+        super().__init__(cell, len(thresholds), metrics_of(cell), finite=["validation_mse"])
         self._thresholds = thresholds
 
     def _meets(self, metrics: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.bool_]:

@@ -70,6 +70,12 @@ def what_is_unknown(cell: ArithmeticCell) -> str | None:
     units = cell.network.layers.values()
     if unknown := next((name for name in units if name not in CODES), None):
         return f"it has no gradient for the unit {unknown}"
+    if cell.distribution is not None:
+        return f"it draws uniform inputs, but not of the distribution {cell.distribution}"
+    if cell.operation == "reciprocal":
+        return "it doesn't know the operation reciprocal"
+    if cell.relative_error:
+        return "it measures no relative error"
     if cell.l1_strength is not None:
         return "it has no L1 penalty"
     if cell.clip_norm is not None or cell.clip_value is not None:

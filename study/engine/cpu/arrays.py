@@ -21,6 +21,7 @@ from study.engine.cpu.scratch import new_scratch, zeros
 from study.engine.cpu.tables import new_tables
 from study.records import Range, Trial
 from tasks.arithmetic_cell import typed_cell
+from tasks.distributions import Source
 from tasks.stream import Purpose
 from tasks.stream_simd import LANES, padded
 
@@ -110,7 +111,9 @@ class CpuArrays:
         blocks = math.ceil(count / block)
         # The last block is filled up with copies of its first row, which overflow only where that does.
         places = np.where(np.arange(blocks * block) < count, np.arange(blocks * block), (blocks - 1) * block)
-        drawn = draw_rows(firsts, cell, purpose)[:, :, places].reshape(len(firsts), cell.input_size, blocks, block)
+        drawn = draw_rows([Source(first) for first in firsts], cell, purpose)[:, :, places].reshape(
+            len(firsts), cell.input_size, blocks, block
+        )
         planes = planes_of(c.network for c in self._cells)
         # A row more than a block is a cache line more, as for training.
         x = np.zeros((len(firsts), planes, blocks, cell.input_size, block + LANES), np.float32)

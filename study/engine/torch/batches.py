@@ -9,11 +9,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from study.engine.arithmetic.evaluation_rows import range_arrays
+from study.engine.arithmetic.evaluation_rows import fill_rows, range_arrays
 from tasks import ArithmeticTask
 from tasks.arithmetic_cell import ArithmeticCell
 from tasks.stream import Purpose, inputs
-from tasks.stream_simd import fill_inputs
 from units.kernels import contract
 
 
@@ -36,21 +35,24 @@ class Batches:
         self, cells: Sequence[ArithmeticCell], seeds: npt.NDArray[np.uint64], masks: Tensor, task: ArithmeticTask
     ) -> None:
         self._task, self._cell = task, cells[0]
-        seen = [(int(seed), cell.interpolation_range) for seed, cell in zip(seeds, cells, strict=True)]
+        seen = [(int(seed), cell.trained_on) for seed, cell in zip(seeds, cells, strict=True)]
         distinct = list(dict.fromkeys(seen))
         self._on_cpu = masks.device.type == "cpu"
         shares = self._on_cpu and 2 * len(distinct) <= len(seen)
         drawn = [seen.index(pair) for pair in distinct] if shares else list(range(len(seen)))
         self._masks = masks[drawn]
         self._seeds = seeds[drawn]
-        self._low, self._width = range_arrays([cells[k].interpolation_range for k in drawn])
+        self._sources = [cells[k].trained_on for k in drawn]
+        self._draws_on_cpu = self._on_cpu or self._cell.distribution is not None
         features, rows = self._cell.input_size, self._cell.batch_size
-        if self._on_cpu:
+        if self._draws_on_cpu:
             self._array = np.empty((len(drawn), features, rows), np.float32)
         else:
             self._device_seeds = torch.from_numpy(self._seeds.astype(np.int64)).to(masks.device)
-            self._device_low = torch.from_numpy(self._low).to(masks.device)
-            self._device_width = torch.from_numpy(self._width).to(masks.device)
+            self._device_low, self._device_width = (
+                torch.from_numpy(array).to(masks.device)
+                for array in range_arrays([source.range for source in self._sources])
+            )
         self._of_trial: Tensor | None = None
         if shares:
             self._of_trial = torch.tensor([distinct.index(pair) for pair in seen])
@@ -69,9 +71,10 @@ class Batches:
         return target.mT if self._of_trial is None else target.index_select(0, self._of_trial).mT
 
     def _draw(self, iteration: int) -> Tensor:
-        if self._on_cpu:
-            fill_inputs(self._array, self._seeds, self._low, self._width, iteration, Purpose.TRAIN)
-            return torch.from_numpy(self._array)
-        ranges = (self._device_low, self._device_width)
+        if self._draws_on_cpu:
+            fill_rows(self._array, self._seeds, self._sources, iteration, Purpose.TRAIN)
+            return torch.from_numpy(self._array).to(self._masks.device)
         features, rows = self._cell.input_size, self._cell.batch_size
-        return inputs(self._device_seeds, *ranges, features, rows, iteration, Purpose.TRAIN)
+        return inputs(
+            self._device_seeds, self._device_low, self._device_width, features, rows, iteration, Purpose.TRAIN
+        )

@@ -6,7 +6,7 @@ the transposed view. Parameters, gradients and optimiser state are flat arrays o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from study.engine.torch.restarts import Restarts
 from study.engine.torch.step import Flat, sparsity_strengths, step_compiled, step_torch
 from study.records import Trial
 from tasks.arithmetic_cell import typed_cell
+from tasks.distributions import Source
 from tasks.networks import Network
 from tasks.stream import Purpose
 
@@ -62,8 +63,8 @@ class TorchTensors:
         )
         self._masks = torch.from_numpy(masks_of(self._task, self._seeds)).to(self._device)
         self._batches = Batches(self._cells, self._seeds, self._masks, self._task)
-        self._validation = self._rows("interpolation_range", Purpose.VALIDATION)
-        self._test = self._rows("extrapolation_range", Purpose.TEST)
+        self._validation = self._rows([cell.trained_on for cell in self._cells], Purpose.VALIDATION)
+        self._test = self._rows([cell.tested_on for cell in self._cells], Purpose.TEST)
         self._chunks = self._new_chunks()
 
     # --- building -----------------------------------------------------------------------------------------
@@ -106,9 +107,8 @@ class TorchTensors:
         shapes = {name: p.shape[1:] for name, p in self._network.named_parameters()}
         return new_update_rule(self._cells, shapes)
 
-    def _rows(self, range_: str, purpose: Purpose) -> EvaluationRows:
-        ranges = [getattr(cell, range_) for cell in self._cells]
-        return EvaluationRows(ranges, self._cell, purpose, self._task, self._masks)
+    def _rows(self, sources: Sequence[Source], purpose: Purpose) -> EvaluationRows:
+        return EvaluationRows(sources, self._cell, purpose, self._task, self._masks)
 
     def _new_chunks(self) -> list[tuple[slice, Network]]:
         """Cut the trials into groups whose evaluation fits into the cache, each with a network of views."""
@@ -159,18 +159,25 @@ class TorchTensors:
     def evaluate(self) -> dict[str, npt.NDArray[np.float32]]:
         """Compute validation MSE, test MSE and sparsity error of every trial, float32 [trials]."""
         sparsity = torch.stack([layer.sparsity_error() for layer in self._network.layers]).amax(0)
-        return {
+        metrics = {
             "validation_mse": self._mse(self._validation),
             "test_mse": self._mse(self._test),
             "sparsity_error": sparsity.cpu().numpy(),
         }
+        if self._cell.relative_error:
+            metrics["test_relative_error"] = self._mean(self._test, lambda error, target: error.div_(target).abs_())
+        return metrics
 
     def _mse(self, rows: EvaluationRows) -> npt.NDArray[np.float32]:
+        return self._mean(rows, lambda error, target: error.square_())
+
+    def _mean(self, rows: EvaluationRows, measure: Callable[[Tensor, Tensor], Tensor]) -> npt.NDArray[np.float32]:
+        """Average over rows what is measured of errors and targets, float32 [trials]."""
         total = torch.zeros(len(self.trials), dtype=torch.float64, device=self._device)
         for some, network in self._chunks:
             for x, target in rows.chunks(some):
-                error = network(x.mT).mT.sub_(target).square_()
-                total[some] += error.sum((-1, -2)).double()
+                measured = measure(network(x.mT).mT.sub_(target), target)
+                total[some] += measured.sum((-1, -2)).double()
         return (total / self._cell.evaluation_rows).to("cpu", torch.float32).numpy()
 
     def has_nan(self) -> npt.NDArray[np.bool_]:

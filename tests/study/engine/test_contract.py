@@ -26,6 +26,9 @@ from tasks.stream import Purpose, uniforms
 from tests.study.builders import small_cell, small_pack
 from units.unit import Bounds
 
+# A threshold for what has none in closed form.
+_GIVEN = {"success_epsilon": None, "success_threshold": 1e-5}
+
 CELLS: dict[str, dict[str, Any]] = {
     "simple": {},
     "hidden 10": {"hidden_size": 10},
@@ -51,6 +54,36 @@ CELLS: dict[str, dict[str, Any]] = {
         "restart_memory": 8,
     },
     "signs and gates": {"model": "RealNPU-modified"},
+    "halves": {
+        "distribution": "halves",
+        "interpolation_range": ((-2.0, -1.0), (1.0, 2.0)),
+        "extrapolation_range": ((-6.0, -2.0), (2.0, 6.0)),
+        "relative_error": True,
+        **_GIVEN,
+    },
+    "normal": {
+        "distribution": "normal",
+        "interpolation_mean": -1.0,
+        "extrapolation_mean": -10.0,
+        "deviation": 3.0,
+        "interpolation_range": ((-5.0, 10.0),),
+        "extrapolation_range": ((-15.0, -5.0),),
+        **_GIVEN,
+    },
+    "Benford": {
+        "distribution": "benford",
+        "interpolation_range": ((10.0, 99.0),),
+        "extrapolation_range": ((100.0, 999.0),),
+        **_GIVEN,
+    },
+    "reciprocal": {
+        "task": "single-module",
+        "operation": "reciprocal",
+        "input_size": 1,
+        "subsets": 1,
+        "hidden_size": None,
+        **_GIVEN,
+    },
     **{op: {"operation": op} for op in ("add", "sub", "div", "root")},
     "square": {"operation": "squared"},
 }
@@ -376,11 +409,8 @@ def errors_of(trial: Trial, arrays: Mapping[str, npt.NDArray[np.float32]]) -> tu
     masks = torch.from_numpy(task.masks(task.offset(float(place))))[None]
     with torch.no_grad():
         errors = []
-        for range_, purpose in (
-            (cell.interpolation_range, Purpose.VALIDATION),
-            (cell.extrapolation_range, Purpose.TEST),
-        ):
-            ((x, target),) = EvaluationRows([range_], cell, purpose, task, masks).chunks(slice(0, 1))
+        for source, purpose in ((cell.trained_on, Purpose.VALIDATION), (cell.tested_on, Purpose.TEST)):
+            ((x, target),) = EvaluationRows([source], cell, purpose, task, masks).chunks(slice(0, 1))
             errors.append(float((network(x[0].mT).mT - target[0]).double().square().mean()))
         sparsity = max(float(layer.sparsity_error()) for layer in network.layers)
     return errors[0], errors[1], sparsity

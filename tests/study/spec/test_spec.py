@@ -406,6 +406,8 @@ def fits(value: Any, rule: dict[str, Any], tables: dict[str, Any]) -> bool:
             return isinstance(value, str) and re.search(rule.get("pattern", ""), value) is not None
         case "null":
             return value is None
+        case "boolean":
+            return isinstance(value, bool)
         case "integer" | "number" as kind:
             return (
                 isinstance(value, int if kind == "integer" else int | float)

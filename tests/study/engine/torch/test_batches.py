@@ -57,10 +57,10 @@ def test_a_seed_is_drawn_once(name, monkeypatch):
 
     def count(out, seeds, *others):
         drawn.append(len(seeds))
-        fill_inputs(out, seeds, *others)
+        fill_rows(out, seeds, *others)
 
-    fill_inputs = batches.fill_inputs
-    monkeypatch.setattr(batches, "fill_inputs", count)
+    fill_rows = batches.fill_rows
+    monkeypatch.setattr(batches, "fill_rows", count)
     new_batches(trials).inputs(0)
     assert drawn == [draws]
 

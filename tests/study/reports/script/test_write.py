@@ -29,6 +29,7 @@ from study.spec import load_spec
 from study.spec.cells import canonical_cell
 from tasks import MODELS
 from tasks.arithmetic_cell import typed_cell
+from tasks.distributions import Source
 from tasks.networks import Network
 from tasks.stream import Purpose, inputs
 
@@ -137,7 +138,7 @@ def test_weights_and_rows_are_those_of_the_trial(model: str, values: dict[str, A
     assert torch.equal(batches[1], batch.T)
     ranges = {Purpose.VALIDATION: range_, Purpose.TEST: typed.extrapolation_range}
     for rows, (purpose, of) in zip(script["sets"], ranges.items(), strict=True):
-        assert rows.tolist() == draw_rows([of], typed, purpose)[0].T.tolist()
+        assert rows.tolist() == draw_rows([Source(of)], typed, purpose)[0].T.tolist()
     task = task_of(typed)
     sums = torch.from_numpy(masks_of(task, np.array([SEED], np.uint64))[0]) @ batch
     torch.testing.assert_close(script["target"](batch.T), task.target(sums).T)

@@ -1,0 +1,116 @@
+"""What division of numbers near zero costs at exact weights: the floor below which no trial can come.
+
+    python -m benchmarks.near_zero [--out benchmarks/results/near_zero.csv]
+
+Inputs are uniform on [0, 10^-k]. Three targets: 1/a from a alone, 1/a from (a, b), and a/b. Each unit has the weights
+that compute the target; its output in single precision is compared with the quotient of the same numbers in double
+precision. To the mean squared error 2^-23 is added, as in the published thresholds, which are such floors. The numbers
+depend on nothing but the library that takes powers.
+
+Source: Mistry, Farrahi & Hare, "Learning Division with Neural Arithmetic Logic Modules", 2021.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from benchmarks.measure import finish, plain_parser
+from tasks.stream import EVALUATION_SEED, Purpose
+from tasks.stream_simd import fill_inputs
+from units import UNITS, Unit
+
+Row = dict[str, Any]
+
+ROWS = 10_000
+POWERS = (0, 1, 2, 3, 4)
+SPACING = 2.0**-23
+SATURATED = 40.0
+"""A NAC's parameter at which tanh and σ are 1 in single precision."""
+
+
+class Target(NamedTuple):
+    """What is computed: a name, how many inputs there are, and each input's exponent."""
+
+    name: str
+    exponents: tuple[int, ...]
+
+
+TARGETS = (Target("1/a from a", (-1,)), Target("1/a from a, b", (-1, 0)), Target("a/b", (1, -1)))
+
+
+def rows(power: int, inputs: int) -> Tensor:
+    """Draw test rows on [0, 10^-k], without 0: float32 [rows, inputs].
+
+    Example:
+        >>> bool((rows(4, 2) > 0).all()), bool((rows(4, 2) <= 1e-4).all())
+        (True, True)
+    """
+    x = np.empty((1, inputs, ROWS), np.float32)
+    width = 10.0**-power
+    low = np.full((1, 2), width * 2.0**-25, np.float32)
+    seed = np.array([EVALUATION_SEED], np.uint64)
+    fill_inputs(x, seed, low, np.array([width], np.float32), 0, Purpose.TEST)
+    return torch.from_numpy(x[0].T.copy())
+
+
+def exact(name: str, exponents: Sequence[int]) -> Unit:
+    """Build a unit whose weights compute a product of powers -1, 0 and 1.
+
+    Args:
+        name: NAC-mul, NPU, RealNPU, NRU or NMRU.
+        exponents: of each input.
+
+    Example:
+        >>> round(exact("NRU", (1, -1))(torch.tensor([[6.0, 3.0]])).item(), 3)
+        2.0
+    """
+    unit = UNITS[name](len(exponents), 1).eval()
+    wanted = torch.tensor([list(exponents)], dtype=torch.float32)
+    values: Mapping[str, Tensor]
+    match name:
+        case "NAC-mul":
+            values = {"weight_hat": SATURATED * wanted, "mask_hat": torch.full_like(wanted, SATURATED)}
+        case "NMRU":
+            values = {"weight": torch.cat([wanted.clamp(0, 1), (-wanted).clamp(0, 1)], -1)}
+        case "NRU":
+            values = {"weight": wanted}
+        case _:
+            gate = wanted.abs()
+            values = {"weight": wanted, "gate": gate, **({"weight_imaginary": 0 * wanted} if name == "NPU" else {})}
+    unit.load_state_dict(values)
+    return unit
+
+
+EXACT = ("NAC-mul", "NPU", "RealNPU", "NRU", "NMRU")
+
+
+@torch.no_grad()
+def floors() -> Iterator[Row]:
+    """Compute each unit's floor for each target and range."""
+    for target in TARGETS:
+        for power in POWERS:
+            x = rows(power, len(target.exponents))
+            quotient = (x.double() ** torch.tensor(target.exponents, dtype=torch.float64)).prod(-1)
+            for name in EXACT:
+                error = exact(name, target.exponents)(x).squeeze(-1).double() - quotient
+                yield {
+                    "target": target.name,
+                    "power": power,
+                    "unit": name,
+                    "floor": f"{float(error.square().mean()) + SPACING:.4g}",
+                    "relative_error": f"{float((error / quotient).abs().mean()):.3g}",
+                }
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Print the floors, and write them where asked."""
+    finish(list(floors()), plain_parser(__doc__).parse_args(words))
+
+
+if __name__ == "__main__":
+    main()

@@ -66,6 +66,7 @@ METHOD_CASES = [
 ]
 SINGLE: dict[str, dict[str, Any]] = {
     "NMU of one layer": {"model": "NMU", "sparsity_start": 3, "sparsity_end": 20},
+    "NAC-mul of one layer": {"model": "NAC-mul"},
     "NALU of one layer": {"model": "NALU", "operation": "div", "input_size": 7},
     "linear of one layer": {"model": "linear", "operation": "sub", "extrapolation_range": ((-6.0, -2.0), (2.0, 6.0))},
 }

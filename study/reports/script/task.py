@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from tasks import TASKS
 from tasks.arithmetic_cell import TASK_NAMES, ArithmeticCell
 
-_EQUATIONS = {"add": "a + b", "sub": "a - b", "mul": "a * b", "div": "a / b", "squared": "a * a", "root": "sqrt(a)"}
+_EQUATIONS = {
+    "add": "a + b",
+    "sub": "a - b",
+    "mul": "a * b",
+    "div": "a / b",
+    "squared": "a * a",
+    "root": "sqrt(a)",
+    "reciprocal": "1 / a",
+}
 _MANY = {"add": ("sum", "sum(sums)"), "mul": ("product", "math.prod(sums)")}
 
 
@@ -46,6 +54,10 @@ def target(cell: ArithmeticCell) -> ScriptTarget:
         words = f"t = {equation}, a = x1 + x2" + (", b = x1 + x2 + x3 + x4" if has_b else "")
         sums = "a, b = x[:, :2].sum(1, keepdim=True), x.sum(1, keepdim=True)"
         return ScriptTarget(words, sums if has_b else "a = x[:, :2].sum(1, keepdim=True)", result, None)
+    if task.single and not has_b:
+        words = f"t = {equation}, a = one of {task.input_size} inputs"
+        source = "Mistry, Farrahi & Hare, 2021"
+        return ScriptTarget(words, "a = x[:, START : START + 1]", result, task.input_size - task.used + 1, source)
     if task.single:
         words = f"t = {equation}, a and b = neighbours among {task.input_size} inputs"
         sums = "a, b = (x[:, at : at + 1] for at in (START, START + 1))"

@@ -15,7 +15,7 @@ from study.errors import InputError
 from study.records import Curve, Result
 from study.reports.script.layers import layers
 from study.reports.script.task import target
-from study.reports.script.training import constants, has_two_intervals, optimizer, penalties
+from study.reports.script.training import constants, has_two_intervals, limits, optimizer, penalties, restart
 from study.words import count_of
 from tasks.arithmetic_cell import typed_cell
 from tasks.arithmetic_family import ARITHMETIC
@@ -85,6 +85,7 @@ def trial_script(study: str, result: Result, curve: Curve) -> TrialScript:
     cell = typed_cell(trial.cell)
     of_name = layers(cell)
     learns, at = target(cell), result.solved_at_iteration
+    signs = [f"{name}.{parameter}" for name, layer in of_name.items() for parameter in layer.signs]
     pairs = [f"{name}.{p}: {low}" for name, layer in of_name.items() for p, low in layer.bounded]
     text = _template().render(
         study=study,
@@ -99,7 +100,10 @@ def trial_script(study: str, result: Result, curve: Curve) -> TrialScript:
         bounded=", ".join(pairs),
         weights=", ".join(layer.weights.format(name) for name, layer in of_name.items()),
         optimizer=optimizer(cell),
-        penalties=list(penalties(cell)),
+        penalties=penalties(cell, signs),
+        limits=limits(cell),
+        restart=restart(cell, of_name),
+        has_modes=any(layer.has_modes for layer in of_name.values()),
         units=count_of(cell.hidden_size, "hidden unit") if len(of_name) > 1 else "one layer",
         solved_at=f"first at iteration {at:,}" if at is not None else "never",
         best_from=max(0, cell.evaluations - cell.best_step_window) * cell.evaluate_every,

@@ -1,0 +1,105 @@
+"""The tables of docs/which-unit.md, from the cells that docs/results holds.
+
+python -m docs.which_unit
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from docs.map import ROOT
+from tasks.symbols import MODEL_SYMBOLS, VALUE_SYMBOLS
+
+PAGE = ROOT / "docs" / "which-unit.md"
+RESULTS = ROOT / "docs" / "results"
+_TABLE = re.compile(r"(<!-- (best|all): (\S+) -->\n).*?(<!-- end -->\n)", re.DOTALL)
+
+Row = Mapping[str, str]
+
+
+def cells(file: str) -> list[Row]:
+    """Read cells whose trials have all ended.
+
+    Args:
+        file: below docs/results.
+    """
+    with (RESULTS / file).open(encoding="utf-8", newline="") as lines:
+        return [row for row in csv.DictReader(lines) if row["complete"] == "true"]
+
+
+def best(rows: Sequence[Row]) -> str:
+    """Write, for each range and operation, the largest number of trials solved, its interval, and by which units.
+
+    After each unit stands the median iteration at which a trial of it first met the criterion, in thousands.
+
+    Example:
+        >>> row = {"label_range": "U[1,2]", "operation": "mul", "model": "NMU", "seeds": "25", "solved": "24"}
+        >>> row |= {"success_rate_lower": "0.8", "success_rate_upper": "0.99", "solved_at_median": "2000.0"}
+        >>> print(best([row, row | {"model": "NRU", "solved_at_median": "1000.0"}]))
+        | | × |
+        | --- | --- |
+        | U[1,2] | 24/25 [0.80, 0.99]: NRU 1k, NMU 2k |
+    """
+    operations = list(dict.fromkeys(row["operation"] for row in rows))
+    lines = []
+    for label in dict.fromkeys(_label(row) for row in rows):
+        there = [row for row in rows if _label(row) == label]
+        lines.append([label, *(_best_of([row for row in there if row["operation"] == name]) for name in operations)])
+    return _table(["", *(VALUE_SYMBOLS["operation"][name] for name in operations)], lines)
+
+
+def every(rows: Sequence[Row]) -> str:
+    """Write, for each operation and unit, how many trials solved each range; a dash stands for none that was trained.
+
+    Example:
+        >>> row = {"label_range": "U[1,2]", "operation": "mul", "model": "NMU", "seeds": "25", "solved": "24"}
+        >>> print(every([row]))
+        | | unit | U[1,2] |
+        | --- | --- | --- |
+        | × | NMU | 24 |
+    """
+    labels = list(dict.fromkeys(_label(row) for row in rows))
+    of = {(row["operation"], row["model"], _label(row)): row["solved"] for row in rows}
+    lines = [
+        [VALUE_SYMBOLS["operation"][operation], _symbol(model), *(of.get((operation, model, one), "–") for one in labels)]
+        for operation in dict.fromkeys(row["operation"] for row in rows)
+        for model in dict.fromkeys(row["model"] for row in rows if row["operation"] == operation)
+    ]
+    return _table(["", "unit", *labels], lines)
+
+
+def updated(page: str) -> str:
+    """Return the page with its tables as they follow from the results now, each between its two marks."""
+    writers = {"best": best, "all": every}
+    return _TABLE.sub(lambda match: f"{match[1]}\n{writers[match[2]](cells(match[3]))}\n\n{match[4]}", page)
+
+
+def _best_of(rows: Sequence[Row]) -> str:
+    most = max(int(row["solved"]) for row in rows)
+    if most == 0:
+        return "none"
+    first = sorted((row for row in rows if int(row["solved"]) == most), key=lambda row: float(row["solved_at_median"]))
+    low, high = (float(first[0][f"success_rate_{end}"]) for end in ("lower", "upper"))
+    units = [f"{_symbol(row['model'])} {float(row['solved_at_median']) / 1000:.0f}k" for row in first]
+    return f"{most}/{first[0]['seeds']} [{low:.2f}, {high:.2f}]: {', '.join(units)}"
+
+
+def _label(row: Row) -> str:
+    return row.get("label_range") or row["label_set"]
+
+
+def _symbol(model: str) -> str:
+    return MODEL_SYMBOLS.get(model, model)
+
+
+def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    escaped = [[text.replace("|", "/") for text in line] for line in lines]
+    rule = ["---"] * len(head)
+    return "\n".join(f"| {' | '.join(line)} |".replace("|  |", "| |") for line in (head, rule, *escaped))
+
+
+if __name__ == "__main__":
+    Path(PAGE).write_text(updated(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

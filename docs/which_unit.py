@@ -63,8 +63,9 @@ def every(rows: Sequence[Row]) -> str:
     """
     labels = list(dict.fromkeys(_label(row) for row in rows))
     of = {(row["operation"], row["model"], _label(row)): row["solved"] for row in rows}
+    symbols = VALUE_SYMBOLS["operation"]
     lines = [
-        [VALUE_SYMBOLS["operation"][operation], _symbol(model), *(of.get((operation, model, one), "–") for one in labels)]
+        [symbols[operation], _symbol(model), *(of.get((operation, model, one), "–") for one in labels)]
         for operation in dict.fromkeys(row["operation"] for row in rows)
         for model in dict.fromkeys(row["model"] for row in rows if row["operation"] == operation)
     ]

@@ -14,7 +14,8 @@ from tasks.arithmetic_cell import TASK_NAMES, ArithmeticCell, typed_cell
 from tasks.declarations import Hyperparameter
 from tasks.distributions import DISTRIBUTIONS
 from tasks.family import Check, Content, Family, Mistake, Values
-from tasks.models import SINGLE_LAYERS
+from tasks.models import SINGLE_LAYERS, Model
+from tasks.module_training import l1_strengths
 from tasks.threshold import Range
 from tasks.values import Count, Iteration, NotNegative, Positive, Share, ShareOrNone, choice, number, quoted, whole
 
@@ -264,8 +265,13 @@ class ArithmeticFamily(Family):
             return f"{model} has no bounded weights"
         if name in _BOUNDS[1:] and "regularized" not in values.get("bounds", ()):
             return "bounds must be regularized for that"
+        if name == "l1_first_strength" and not _may_have_l1(network, values):
+            return "l1_strength must be given for that"
         if name in _OUTWARD and not network.pushes_outward:
             return f"{model} isn't an iNALU"
+        pushes = values.get("outward_strength", (network.training.get("outward_strength"),))
+        if name == "outward_start" and not any(pushes):
+            return "outward_strength must be given for that"
         if name == "momentum" and "momentum" not in values.get("optimizer", ()):
             return "optimizer must be momentum for that"
         if name in _OF_NORMAL and "normal" not in values.get("distribution", ()):
@@ -316,6 +322,13 @@ class ArithmeticFamily(Family):
     def most_in_pack(self, cell: Content, trials: int, slots: int) -> int:
         """Return the most trials of a cell that are useful in a pack."""
         return min(max(_PACK_NUMBERS // typed_cell(cell).activations, _SMALLEST_CAP), _LARGEST_CAP)
+
+
+def _may_have_l1(network: Model, values: Mapping[str, Collection[Any]]) -> bool:
+    if "l1_strength" in values:
+        return any(values["l1_strength"])
+    operations = values.get("operation", ("mul",))
+    return network.second is None and any(l1_strengths(network.first, operation) for operation in operations)
 
 
 _SEARCH_ORDER = (

@@ -61,8 +61,8 @@ def distribute(source: Source, uniform: Numbers) -> Numbers:
         [[-2.0, -1.5, -1.0], [1.0, 1.5, 2.0]]
         >>> distribute(Source(((10.0, 99.0),), "benford"), uniform[:1]).tolist()
         [[10.0, 31.0, 99.0]]
-        >>> distribute(Source(((-5.0, 5.0),), "normal", mean=0.0, deviation=1.0), uniform[:1]).round(2).tolist()
-        [[-5.0, 0.0, 3.09]]
+        >>> print(distribute(Source(((-4.0, 6.0),), "normal", mean=1.0, deviation=1.0), uniform[:1]).round(1))
+        [[-4.   1.   4.1]]
     """
     check_source(source)
     if source.distribution == "halves":
@@ -84,7 +84,7 @@ def check_source(source: Source) -> None:
     intervals = 2 if name == "halves" else 1
     if len(range_) != intervals:
         words = "two intervals" if intervals == 2 else "one interval"
-        raise ValueError(f"distribution {name!r} needs ranges of {words}, but got {range_}")
+        raise ValueError(f"distribution {name!r} needs ranges of {words}, but got {_shown(range_)}")
     if name == "benford" and range_[0] != _all_of(range_[0][0]):
         raise ValueError(
             "distribution 'benford' needs all numbers of as many digits, such as [10, 99] or [100, 999], but got "
@@ -95,6 +95,11 @@ def check_source(source: Source) -> None:
             "distribution 'normal' needs interpolation_mean, extrapolation_mean and a deviation > 0, but got "
             f"mean {mean} and deviation {deviation}"
         )
+
+
+def _shown(range_: Range) -> str:
+    intervals = ", ".join(f"[{low:g}, {high:g}]" for low, high in range_)
+    return intervals if len(range_) == 1 else f"[{intervals}]"
 
 
 def _all_of(low: float) -> tuple[float, float]:

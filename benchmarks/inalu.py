@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.inalu_data import DISTRIBUTIONS, OPERATIONS, Rows, all_keys, numbers_of, rows_of
-from benchmarks.inalu_trials import ARMS, Trained, exact_unit, mse_of_rows, train
+from benchmarks.inalu_data import DISTRIBUTIONS, OPERATIONS, Key, Rows, all_keys, numbers_of, rows_of, side_by_side
+from benchmarks.inalu_trials import Trained, mse_of_rows, train
+from benchmarks.inalu_units import ARMS, exact_unit
 from benchmarks.measure import finish, plain_parser, tell
 from study.statistics import fisher_exact, wilson
 from units.kernels import one_thread
@@ -93,33 +94,39 @@ def cells(arm: str, operation: str, trained: Trained, exact: np.ndarray) -> list
     return rows
 
 
-def progress_of(title: str, iterations: int) -> Callable[[int], None]:
+def progress_of(arm: str, iterations: int) -> Callable[[int], None]:
     """Make a function that tells now and then how far training is, and how long it took."""
     began = time.perf_counter()
 
     def progress(iteration: int) -> None:
         if iteration % _TELL_EVERY == 0:
-            tell(f"{title}: iteration {iteration:,} of {iterations:,}, {time.perf_counter() - began:.0f} s")
+            tell(f"{arm}: iteration {iteration:,} of {iterations:,}, {time.perf_counter() - began:.0f} s")
 
     return progress
 
 
-def results(arguments: Namespace) -> Iterator[list[Row]]:
-    """Train each arm for each operation, one after the other."""
-    keys = all_keys(arguments.seeds)
-    tell(f"drawing the rows of {len(keys)} trials")
+def draw(keys: Sequence[Key], operations: Sequence[str], *, is_test: bool) -> Rows:
+    """Draw the rows of trials, of one operation after the other: all operations have the same numbers."""
     with one_thread():
-        numbers, test_numbers = numbers_of(keys), numbers_of(keys, is_test=True)
-    for operation in arguments.operations:
-        rows: Rows = rows_of(numbers, operation)
-        test = rows_of(test_numbers, operation)
-        exact = mse_of_rows(exact_unit(operation, len(keys)), test)
-        for arm in arguments.arms:
-            title = f"{arm}, {operation}"
-            trained = train(arm, keys, rows, test, arguments.iterations, progress_of(title, arguments.iterations))
-            found = cells(arm, operation, trained, exact)
-            tell(f"{title}: {found[0]['solved']} of {found[0]['trials']}, published {found[0]['published_solved']}")
-            yield found
+        numbers = numbers_of(keys, is_test=is_test)
+        return side_by_side([rows_of(numbers, operation) for operation in operations])
+
+
+def results(arguments: Namespace) -> Iterator[list[Row]]:
+    """Train one arm after the other, all trials of one side by side."""
+    keys, operations = all_keys(arguments.seeds), arguments.operations
+    tell(f"drawing the rows of {len(keys)} trials of each operation")
+    rows, test = (draw(keys, operations, is_test=is_test) for is_test in (False, True))
+    exact = mse_of_rows(exact_unit([operation for operation in operations for _ in keys]), test)
+    for arm in arguments.arms:
+        progress = progress_of(arm, arguments.iterations)
+        trained = train(arm, keys * len(operations), rows, test, arguments.iterations, progress)
+        for place, operation in enumerate(operations):
+            its = slice(place * len(keys), (place + 1) * len(keys))
+            lines = cells(arm, operation, Trained(trained.mse[its], trained.restarts[its]), exact[its])
+            total = lines[0]
+            tell(f"{arm}, {operation}: {total['solved']} of {total['trials']}, published {total['published_solved']}")
+            yield lines
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -134,8 +141,8 @@ def main(words: Sequence[str] | None = None) -> None:
     arguments = known.parse_args(words)
     rows: list[Row] = []
     try:
-        for found in results(arguments):
-            rows += found
+        for lines in results(arguments):
+            rows += lines
     except KeyboardInterrupt:
         tell("Interrupted: this is what is complete, and no file was written.")
         if rows:

@@ -171,6 +171,11 @@ def rows_of(numbers: Floats, operation: str) -> Rows:
     return Rows(*(_batches(values) for values in (numbers, targets)))
 
 
+def side_by_side(parts: Sequence[Rows]) -> Rows:
+    """Put the trials of several rows side by side."""
+    return Rows(torch.cat([part.x for part in parts], 1), torch.cat([part.y for part in parts], 1))
+
+
 def _batches(values: Floats) -> Tensor:
     trials, columns, rows = values.shape
     cut = values.astype(np.float32).reshape(trials, columns, rows // BATCH, BATCH)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean, median
 
+from benchmarks.inalu_table import inalu_table
 from benchmarks.markdown import Row, markdown, number
 from benchmarks.measure import PACK
 from benchmarks.theory_tables import curvature_table, moments_table
@@ -322,6 +323,7 @@ TABLES = {
     "script": script_table,
     "tracking": tracking_table,
     "moments": moments_table, "curvature": curvature_table,
+    "inalu/cells": inalu_table,
     "search/methods": search_table,
     "until/half-width": narrow_table, "until/different-from": apart_table,
     **{f"gpu/{part}": gpu_table for part in ("checks", "models", "packs", "groups", "floor", "registers")},
@@ -329,7 +331,7 @@ TABLES = {
 DOCS = HERE.parent / "docs"
 PAGES = (
     HERE / "README.md", DOCS / "statistics.md", DOCS / "theory.md", DOCS / "deploy.md", DOCS / "one-machine.md",
-    DOCS / "results" / "until" / "README.md", DOCS / "results" / "search" / "README.md",
+    DOCS / "results" / "README.md", DOCS / "results" / "until" / "README.md", DOCS / "results" / "search" / "README.md",
 )  # fmt: skip
 
 
@@ -355,7 +357,7 @@ def source(note: Path) -> str:
 
 def table(name: str) -> str:
     """Give a benchmark's table as it stands in a document, or say that there is none yet."""
-    file = (DOCS / "results" if name.startswith(("until/", "search/")) else RESULTS) / f"{name}.csv"
+    file = (DOCS / "results" if name.startswith(("inalu/", "until/", "search/")) else RESULTS) / f"{name}.csv"
     if not file.exists():
         return "Not measured yet."
     with file.open(newline="") as lines:

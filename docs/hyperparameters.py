@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from docs.map import ROOT
-from tasks.arithmetic_family import HYPERPARAMETERS
+from tasks.arithmetic_hyperparameters import HYPERPARAMETERS
 from tasks.packed_family import TRAINING
 
 PAGE = ROOT / "docs" / "study-file.md"

@@ -6,7 +6,8 @@
 - task: what a task of one's own is
 - values: types of the values that a study file gives
 - family: what a study must know of its trials; families: the family of a cell
-- arithmetic: the arithmetic task and its variants; arithmetic_family: their family; arithmetic_cell: its cells
+- arithmetic: the arithmetic task and its variants; arithmetic_family: their family; arithmetic_hyperparameters,
+  arithmetic_checks: what it declares and checks; arithmetic_cell: its cells; arithmetic_canonical: from values to cells
 - threshold: when a trial has solved it; module_threshold: the same with one layer
 - models: the models trained on it, by name; networks: the same as torch modules
 

@@ -13,7 +13,7 @@ from study.cli import main
 from study.errors import SpecError
 from study.plan.plan import make_plan
 from study.spec import parse_spec, schema
-from tasks.arithmetic_family import HYPERPARAMETERS
+from tasks.arithmetic_hyperparameters import HYPERPARAMETERS
 from tasks.packed_family import TRAINING
 from tests.pages import lay_out
 from tests.words import RETIRED

@@ -14,7 +14,8 @@ from typing import Any
 from study.analysis.solved_times import SolvedTimes
 from study.records import Cell, Interval
 from tasks import MODELS
-from tasks.arithmetic_cell import ArithmeticCell, canonical, typed_cell
+from tasks.arithmetic_canonical import canonical
+from tasks.arithmetic_cell import ArithmeticCell, typed_cell
 from tasks.symbols import MODEL_NAMES
 
 SOURCE = "Madsen & Johansen, Neural Arithmetic Units, ICLR 2020"

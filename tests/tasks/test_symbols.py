@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tasks import MODELS, OPERATIONS, symbols
-from tasks.arithmetic_family import HYPERPARAMETERS
+from tasks.arithmetic_hyperparameters import HYPERPARAMETERS
 
 
 def test_titles_are_the_declared_ones():

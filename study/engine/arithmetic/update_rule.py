@@ -63,7 +63,7 @@ def new_update_rule(cells: Sequence[ArithmeticCell], shapes: Mapping[str, Sequen
         shapes: of one trial's parameters, under their names ``first.PARAMETER`` and ``second.PARAMETER``.
 
     Example:
-        >>> from tasks.arithmetic_cell import canonical
+        >>> from tasks.arithmetic_canonical import canonical
         >>> cell = canonical("simple", "NMU", {"sparsity_start": 10, "sparsity_end": 30})
         >>> rule = new_update_rule([cell], {"first.weight": (2, 4), "second.weight": (1, 2)})
         >>> rule.ends.tolist(), rule.share.tolist(), rule.low.tolist(), rule.of_nau.tolist()

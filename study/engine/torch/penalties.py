@@ -30,7 +30,7 @@ def inalu_training(cell: ArithmeticCell) -> INALUTraining:
     """Return what a cell adds to the training of an iNALU: as in the Primer, with the cell's numbers.
 
     Example:
-        >>> from tasks.arithmetic_cell import canonical
+        >>> from tasks.arithmetic_canonical import canonical
         >>> inalu_training(canonical("single-module", "iNALU-Primer", {})) == PRIMER
         True
     """

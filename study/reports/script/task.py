@@ -42,7 +42,7 @@ def target(cell: ArithmeticCell) -> ScriptTarget:
     """Describe what the trials of a cell learn.
 
     Example:
-        >>> from tasks.arithmetic_cell import canonical
+        >>> from tasks.arithmetic_canonical import canonical
         >>> target(canonical("arithmetic", "NMU", {})).sums
         'a, b = (x[:, at : at + 25].sum(1, keepdim=True) for at in (START, START + 13))'
     """

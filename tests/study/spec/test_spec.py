@@ -20,7 +20,7 @@ from study.presets import preset_names, preset_text
 from study.spec import Spec, check_size, load_spec, parse_spec, schema
 from tasks import MODELS, TASKS
 from tasks.arithmetic_cell import ArithmeticCell, typed_cell
-from tasks.arithmetic_family import HYPERPARAMETERS
+from tasks.arithmetic_hyperparameters import HYPERPARAMETERS
 
 
 def parse(**changed: Any) -> Spec:

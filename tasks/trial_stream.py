@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from tasks.device import current_device
-from tasks.sobol import BITS, sobol_points
+from tasks.sobol import sobol_points
 from tasks.stream import EVALUATION_SEED, Purpose
 from tasks.stream_simd import fill_inputs
 
@@ -179,8 +179,7 @@ class Stream:
         rows, features = draw.shape[0] if draw.shape else 1, math.prod(draw.shape[1:])
         shift = _shift(self._seeds.tobytes(), self._purpose, self._calls, features)
         self._calls += 1
-        points = sobol_points(self._iteration * rows, rows, features)
-        return (points.T ^ shift) * _STEP
+        return (sobol_points(self._iteration * rows, rows, features).T ^ shift) * _STEP
 
     def _fine(self, shape: Sequence[int]) -> Tensor:
         """Draw float64 numbers that are multiples of 2**-48."""
@@ -215,7 +214,7 @@ def _shift(seeds: bytes, purpose: int, calls: int, features: int) -> Tensor:
     """Draw the shift of each trial's Sobol points, the same in all iterations, int32 [trials, features, 1]."""
     stream = Stream(np.frombuffer(seeds, np.uint64), 0, Purpose(purpose))
     stream._calls = calls
-    return (stream._words((1, features), 1) * 2**BITS).to(torch.int32)
+    return (stream._words((1, features), 1) / _STEP).to(torch.int32)
 
 
 def evaluation_stream(purpose: Purpose) -> Stream:

@@ -17,6 +17,8 @@ PACKED_TASKS: Mapping[str, str] = {
     "counting": "tasks.counting:Counting",
     "identity": "tasks.identity:Identity",
     "language": "tasks.language:Language",
+    "npu-large": "tasks.npu_large:NPULarge",
+    "npu-simple": "tasks.npu_simple:NPUSimple",
     "recurrent": "tasks.recurrent:Recurrent",
     "sequential": "tasks.sequential:Sequential",
     "tabular": "tasks.tabular:Tabular",

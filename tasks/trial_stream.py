@@ -26,6 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from tasks.device import current_device
+from tasks.sobol import sobol_points
 from tasks.stream import EVALUATION_SEED, Purpose
 from tasks.stream_simd import fill_inputs
 
@@ -43,7 +44,7 @@ class Draw:
         high: of integers and of places, one more than the largest.
     """
 
-    kind: Literal["uniform", "normal", "integers", "permutation", "batch"]
+    kind: Literal["uniform", "normal", "integers", "permutation", "batch", "sobol"]
     shape: tuple[int, ...]
     high: int = 0
 
@@ -119,6 +120,22 @@ class Stream:
             raise ValueError(f"a batch must have 1 ... {n} of the {n} places, but size is {size}")
         return self.draw(Draw("batch", (size,), n))
 
+    def sobol(self, *shape: int) -> Tensor:
+        """Draw float32 numbers of a shape that fill [0, 1) evenly: each row is a point of the Sobol sequence, shifted.
+
+            number = (x_n xor s) * 2**-24,    n = iteration * rows + row
+
+        The trial's seed draws the shift s, one for each coordinate, the same in all iterations: trials go through the
+        same sequence, each in a place of its own.
+
+        Source: Sobol, "On the distribution of points in a cube and the approximate evaluation of integrals", 1967;
+        L'Ecuyer & Lemieux, "Recent advances in randomized quasi-Monte Carlo methods", 2002, for the shift.
+
+        Raises:
+            ValueError: if the sequence ends before, after 2**30 points.
+        """
+        return self.draw(Draw("sobol", shape))
+
     def draw(self, draw: Draw) -> Tensor:
         """Draw the trial's numbers of the next call."""
         numbers = self.of_all(draw)
@@ -158,6 +175,12 @@ class Stream:
         self._calls += 1
         return order[:, :, place * size : (place + 1) * size]
 
+    def _sobol(self, draw: Draw) -> Tensor:
+        rows, features = draw.shape[0] if draw.shape else 1, math.prod(draw.shape[1:])
+        shift = _shift(self._seeds.tobytes(), self._purpose, self._calls, features)
+        self._calls += 1
+        return (sobol_points(self._iteration * rows, rows, features).T ^ shift) * _STEP
+
     def _fine(self, shape: Sequence[int]) -> Tensor:
         """Draw float64 numbers that are multiples of 2**-48."""
         pairs = self._words(shape, 2).double()
@@ -184,6 +207,14 @@ def _order(seeds: bytes, epoch: int, purpose: int, calls: int, n: int) -> Tensor
     stream = Stream(np.frombuffer(seeds, np.uint64), epoch, Purpose(purpose))
     stream._calls = calls
     return stream._on_cpu(Draw("permutation", (n,)))[:, None]
+
+
+@lru_cache(maxsize=4)
+def _shift(seeds: bytes, purpose: int, calls: int, features: int) -> Tensor:
+    """Draw the shift of each trial's Sobol points, the same in all iterations, int32 [trials, features, 1]."""
+    stream = Stream(np.frombuffer(seeds, np.uint64), 0, Purpose(purpose))
+    stream._calls = calls
+    return (stream._words((1, features), 1) / _STEP).to(torch.int32)
 
 
 def evaluation_stream(purpose: Purpose) -> Stream:

@@ -16,6 +16,7 @@ DRAWS = {
     "normal": lambda stream: stream.normal(4, 2, 3),
     "integers": lambda stream: stream.integers(10, 6),
     "permutation": lambda stream: stream.permutation(9),
+    "sobol": lambda stream: stream.sobol(5, 3, 2),
     "scalar": lambda stream: stream.uniform(),
     "second call": lambda stream: (stream.uniform(2), stream.normal(33))[1],
 }
@@ -78,12 +79,41 @@ def test_distributions():
     assert len(set(first)) == 6
 
 
+def test_sobol_points_fill_the_cube_evenly():
+    """Of 128 points in their place, each coordinate has one in each of 128 equal intervals, in every iteration."""
+    for seed, iteration in ((1, 0), (2, 0), (2, 7), (3, 100_000)):
+        points = Stream([seed], iteration, Purpose.TRAIN).sobol(128, 100)
+        assert points.dtype == torch.float32
+        assert (torch.sort((points * 128).long(), 0).values == torch.arange(128)[:, None]).all()
+    pairs = (Stream([2], 3, Purpose.TRAIN).sobol(256, 2) * 16).long()
+    assert len({tuple(pair) for pair in pairs.tolist()}) == 256  # the first two coordinates, in squares
+
+
+def test_a_seed_moves_sobol_points_by_one_shift():
+    """Iterations go on in one sequence; two seeds differ by the same bits in all of them, and so do two calls."""
+
+    def whole(seed: int, iteration: int, purpose: Purpose = Purpose.TRAIN, calls: int = 1) -> torch.Tensor:
+        stream = Stream([seed], iteration, purpose)
+        return [(stream.sobol(8, 3) * 2**24).int() for _ in range(calls)][-1]
+
+    shift = whole(1, 0) ^ whole(2, 0)
+    assert (shift == shift[0]).all()
+    assert len(set(shift[0].tolist())) == 3
+    assert torch.equal(whole(1, 9) ^ whole(2, 9), shift)
+    long = (Stream([1], 0, Purpose.TRAIN).sobol(40, 3) * 2**24).int()
+    assert torch.equal(torch.cat([whole(1, iteration) for iteration in range(5)]), long)
+    others = (whole(1, 0, Purpose.NOISE), whole(1, 0, calls=2))
+    assert all((other ^ whole(1, 0) != 0).all() for other in others)
+
+
 def test_refused_draws():
     """A range without a number and a negative size are refused in words."""
     with pytest.raises(ValueError, match=r"1 <= high <= 2\*\*32 must hold, but got 0"):
         Stream([1], 0, Purpose.TRAIN).integers(0, 3)
     with pytest.raises(ValueError, match=r"every size of a shape must be 0 or more, but got \(2, -1\)"):
         Stream([1], 0, Purpose.TRAIN).uniform(2, -1)
+    with pytest.raises(ValueError, match=r"start \+ points <= 2\*\*30 must hold, but got start 1,073,741,824 and 256"):
+        Stream([1], 2**22, Purpose.TRAIN).sobol(256, 3)
 
 
 def test_dropout():

@@ -17,7 +17,7 @@ from study.engine.packed.flat import FlatWeights
 from study.engine.packed.members import PackLayout, SideBySide
 from study.engine.packed.optimizers import MOMENTS, Optimizer, Schedule
 from study.engine.packed.proof import MOST_ON_GPU, Proof, prove
-from study.engine.packed.recipe import Member, Recipe, Sparsity, build
+from study.engine.packed.recipe import L1, Member, Recipe, Sparsity, build
 from study.engine.packed.training import OFF_CPU, CriterionScores, PackedTraining
 from study.errors import InputError
 from study.records import Cell, Checkpoint, Pack
@@ -205,7 +205,7 @@ class PackedEngine(Engine):
             raise InputError(f"{cell.model} can't be trained on {cell.task}: {error}") from None
         names = ("momentum", "weight_decay", "clip_norm")
         optimizer = {name: value for name in names if (value := cell.value(name)) is not None}
-        strength = cell.value("sparsity_strength")
+        strength, l1_strength = cell.value("sparsity_strength"), cell.value("l1_strength")
         return folder, Recipe(
             task=made,
             model=model,
@@ -214,6 +214,7 @@ class PackedEngine(Engine):
             sparsity=None
             if strength is None
             else Sparsity(strength, cell.value("sparsity_start"), cell.value("sparsity_end")),
+            l1=None if l1_strength is None else L1(cell.value("l1_first_strength"), l1_strength),
         )
 
 

@@ -32,10 +32,14 @@ from tasks.stream import Purpose
 from tasks.task import EVALUATIONS
 from tasks.trial_stream import Stream, evaluation_stream, noise_from
 from units.kernels import one_thread
+from units.penalties import l1
 from units.regularize import sparsity
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 """The state of trials by name; the first axis is the trial."""
+
+Strengths = tuple[Tensor, Tensor]
+"""The weights of the sparsity regulariser and of the L1 penalty in an iteration, scalars."""
 
 SPARSITY_ERROR = "sparsity_error"
 """The end of the name of a metric that the engine measures, where the task doesn't: of the units in the model."""
@@ -81,6 +85,7 @@ class Members(ABC):
         self._limits = [(weights[name], *limits) for name, limits in limits_of(self._modules[0]).items()]
         self._sparsity = recipe.sparsity if (bounded := bounded_weights(self._modules[0])) else None
         self._bounded = bounded
+        self._l1 = recipe.l1
         self.iteration = 0
         if state is not None:
             self.iteration = int(state["iteration"][0])
@@ -196,20 +201,27 @@ class Members(ABC):
         return self._flat.copied(kind, self._count)
 
     def _loss(
-        self, module: nn.Module, tensors: Mapping[str, Tensor], batch: Any, noise: Stream, strength: Tensor
+        self, module: nn.Module, tensors: Mapping[str, Tensor], batch: Any, noise: Stream, strengths: Strengths
     ) -> Tensor:
         with noise_from(noise), self._products():
             loss = self.task.loss(self._outputs(module, tensors, batch), batch)
         if loss.dim() != 0:
             raise ValueError(f"loss must return a scalar, but returned a tensor of shape {tuple(loss.shape)}")
-        if self._sparsity is None:
-            return loss
-        return loss + strength * sum(sparsity(tensors[name], kind, "linear") for name, kind in self._bounded.items())
+        of_sparsity, of_l1 = strengths
+        if self._sparsity is not None:
+            errors = (sparsity(tensors[name], kind, "linear") for name, kind in self._bounded.items())
+            loss = loss + of_sparsity * sum(errors)
+        if self._l1 is not None:
+            loss = loss + of_l1 * l1(tensors[name] for name in self._flat.leaves)
+        return loss
 
-    def _strength(self) -> Tensor:
-        """Return the weight of the sparsity regulariser in this iteration, a scalar."""
-        strength = 0.0 if self._sparsity is None else self._sparsity.at(self.iteration)
-        return torch.tensor(strength, dtype=self._flat.arrays["weight"].dtype, device=self._device)
+    def _strengths(self) -> Strengths:
+        weight = self._flat.arrays["weight"]
+        of_sparsity, of_l1 = (
+            torch.tensor(0.0 if of is None else of.at(self.iteration), dtype=weight.dtype, device=self._device)
+            for of in (self._sparsity, self._l1)
+        )
+        return of_sparsity, of_l1
 
     def _metrics(
         self, module: nn.Module, tensors: Mapping[str, Tensor], batch: Any, noise: Stream
@@ -341,7 +353,7 @@ class SideBySide(Members):
         return AlignedProducts() if self._layout.is_aligned else nullcontext()
 
     def _differentiate(self) -> None:
-        inputs = self._flat.parts("weight"), self._others, self._strength(), self._setup
+        inputs = self._flat.parts("weight"), self._others, self._strengths(), self._setup
         if self._updates == _RECORDED_AFTER:
             self._record(inputs)
         self._updates += 1
@@ -356,8 +368,8 @@ class SideBySide(Members):
         def listening(purpose: Purpose, place: Tensor) -> Stream:
             return ListeningStream(draws[purpose], self._seeds, self.iteration, purpose, trial=place)
 
-        def compute(weights: Any, others: Any, strength: Tensor, setup: Any, numbers: Numbers) -> Gradients:
-            return self._compute(self._stream, weights, others, strength, setup, numbers)
+        def compute(weights: Any, others: Any, strengths: Strengths, setup: Any, numbers: Numbers) -> Gradients:
+            return self._compute(self._stream, weights, others, strengths, setup, numbers)
 
         draws: Draws = {Purpose.TRAIN: [], Purpose.NOISE: []}
         expected = self._compute(listening, *inputs)
@@ -369,7 +381,7 @@ class SideBySide(Members):
         stream: Callable[[Purpose, Tensor], Stream],
         weights: Mapping[str, Tensor],
         others: Mapping[str, Tensor],
-        strength: Tensor,
+        strengths: Strengths,
         setup: tuple[Any, ...],
         numbers: Numbers | None = None,
     ) -> Gradients:
@@ -379,7 +391,7 @@ class SideBySide(Members):
             stream: returns a trial's stream.
             weights: the parameters that are trained, each [trials, ...].
             others: those that aren't.
-            strength: the weight of the sparsity regulariser.
+            strengths: the weights of what is added to the losses.
             setup: what the task drew for each trial before its first iteration, if anything.
             numbers: those of the streams, if they are drawn already.
         """
@@ -391,7 +403,7 @@ class SideBySide(Members):
                 stream(purpose, place) if numbers is None else GivenStream(numbers[purpose])
                 for purpose in (Purpose.TRAIN, Purpose.NOISE)
             )
-            return self._loss(module, tensors, self.task.draw(data, *setup), noise, strength)
+            return self._loss(module, tensors, self.task.draw(data, *setup), noise, strengths)
 
         in_dims = (0, 0, 0, None if numbers is None else 0)
         losses = vmap(loss, in_dims)({**leaves, **others}, setup, self._places, numbers)
@@ -461,13 +473,13 @@ class OneByOne(Members):
         return [self.task.evaluation(evaluation_stream(purpose), purpose, *setup) for setup in self._setups]
 
     def _differentiate(self) -> None:
-        strength = self._strength()
+        strengths = self._strengths()
         for row, module in enumerate(self._modules):
             module.train()
             leaves = {name: part[row].detach().requires_grad_() for name, part in self._flat.leaves.items()}
             with seeded_generators(seed_of(int(self._seeds[row]), self.iteration, Purpose.TRAIN), self._device):
                 batch = self.task.draw(self._stream(Purpose.TRAIN, row), *self._setups[row])
-                loss = self._loss(module, leaves, batch, self._stream(Purpose.NOISE, row), strength)
+                loss = self._loss(module, leaves, batch, self._stream(Purpose.NOISE, row), strengths)
             gradients = torch.autograd.grad(loss, list(leaves.values()), allow_unused=True)
             self._flat.set_gradient(dict(zip(leaves, gradients, strict=True)), row)
 

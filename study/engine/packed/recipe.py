@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from study.engine.packed.optimizers import Optimizer, Schedule
 from tasks.stream import Purpose
 from tasks.task import Task
+from units.penalties import stepwise
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,32 @@ class Sparsity:
         return self.strength * min(1.0, max(0.0, (iteration - self.start) / (self.end - self.start)))
 
 
+@dataclass(frozen=True)
+class L1:
+    """The penalty of all trained parameters, added to the loss with a weight that grows in steps.
+
+        β(t) = min(β_0 10^floor(t / 10,000), β_1)
+
+    Source: Heim, Pevný & Šmídl, "Neural Power Units", NeurIPS 2020; see `units.penalties`.
+
+    Args:
+        first_strength: β_0, > 0.
+        strength: β_1, >= β_0.
+    """
+
+    first_strength: float
+    strength: float
+
+    def at(self, iteration: int) -> float:
+        """Return β at an iteration.
+
+        Example:
+            >>> L1(1e-5, 1e-4).at(9_999), L1(1e-5, 1e-4).at(20_000)
+            (1e-05, 0.0001)
+        """
+        return stepwise(iteration, self.first_strength, self.strength)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
     """What the trials of a pack have in common.
@@ -55,6 +82,7 @@ class Recipe:
         hyperparameters: keyword arguments of `model`.
         optimizer: how weights move.
         sparsity: the regulariser of the units in the model; None for none.
+        l1: the penalty of all parameters; None for none.
     """
 
     task: Task
@@ -62,6 +90,7 @@ class Recipe:
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
     optimizer: Optimizer = field(default_factory=Optimizer)
     sparsity: Sparsity | None = None
+    l1: L1 | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

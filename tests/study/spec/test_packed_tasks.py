@@ -91,6 +91,12 @@ def test_a_stored_study_is_planned_from_what_was_declared():
             "sparsity_start < sparsity_end must hold, but got 9 and 9",
         ),
         ({"fixed": {"sparsity_start": 9}}, "sparsity_strength must be above 0 for that"),
+        ({"fixed": {"l1_first_strength": 1e-5}}, "l1_strength must be above 0 for that"),
+        (
+            {"fixed": {"l1_strength": 1e-5, "l1_first_strength": 1e-4}},
+            "l1_first_strength <= l1_strength must hold, but got 0.0001 and 1e-05",
+        ),
+        ({"fixed": {"l1_strength": -1}}, "l1_strength: must be"),
     ],
 )
 def test_a_mistake_says_what_must_hold(changed: dict[str, Any], message: str):
@@ -102,5 +108,16 @@ def test_a_mistake_says_what_must_hold(changed: dict[str, Any], message: str):
 
 def test_a_regulariser_that_is_off_leaves_ids_as_they_are():
     """A strength of 0 is none, and has no schedule."""
-    (plain, _), (off, _) = cells(spec()), cells(spec(fixed={"sparsity_strength": 0}))
+    (plain, _), (off, _) = cells(spec()), cells(spec(fixed={"sparsity_strength": 0, "l1_strength": 0}))
     assert plain.id == off.id
+
+
+def test_l1_has_its_last_strength_at_once_unless_a_first_one_is_given():
+    """Both are part of the ids, and of what must be equal in a pack."""
+    (plain, _), (constant, _) = cells(spec()), cells(spec(fixed={"l1_strength": 1e-4}))
+    (same, _) = cells(spec(fixed={"l1_strength": 1e-4, "l1_first_strength": 1e-4}))
+    (growing, _) = cells(spec(fixed={"l1_strength": 1e-4, "l1_first_strength": 1e-5}))
+    assert constant.value("l1_first_strength") == 1e-4
+    assert constant.id == same.id
+    assert len({plain.id, constant.id, growing.id}) == 3
+    assert len({family_of(cell).shape(cell) for cell in (plain, constant, growing)}) == 3

@@ -14,7 +14,7 @@ from torch import nn
 
 from study.engine.packed.members import OneByOne, SideBySide
 from study.engine.packed.optimizers import Optimizer, Schedule
-from study.engine.packed.recipe import Member, Recipe, Sparsity
+from study.engine.packed.recipe import L1, Member, Recipe, Sparsity
 from tasks.declarations import Metric
 from tasks.stream import Purpose
 from tasks.trial_stream import Stream, evaluation_stream
@@ -132,6 +132,13 @@ def test_parameters_without_a_gradient():
 
 
 @dataclass(frozen=True)
+class NearZero(Spirals):
+    def draw(self, stream):
+        x, label = super().draw(stream)
+        return 1e-6 * x, label
+
+
+@dataclass(frozen=True)
 class Undeclared(Spirals):
     metrics: ClassVar[Mapping[str, Metric]] = {"validation_loss": Metric()}
 
@@ -214,6 +221,58 @@ def test_the_regulariser_pulls_bounded_weights_as_its_formula_says(way):
             sparsity(weight, kind, "linear").sum().backward()
             pull = strength * weight.grad.numpy()
             np.testing.assert_allclose(gradients[1][name] - gradients[0][name], pull, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_l1_pulls_all_parameters_and_no_buffer(way):
+    """Its gradient is β(t) times the sign of each parameter, biases among them, with β of that iteration."""
+
+    def model() -> nn.Module:
+        frozen = nn.Linear(2, 2).requires_grad_(False)
+        return nn.Sequential(frozen, nn.Linear(2, 3), UNITS["RealNPU"](3, 2))
+
+    recipes = [Recipe(task=Spirals(), model=model, l1=penalty) for penalty in (None, L1(1.0, 5.0))]
+    start = way(recipes[0], members(1, 2)).state()
+    for iteration, strength in ((0, 1.0), (9_999, 1.0), (10_000, 5.0)):
+        state = start | {"iteration": np.full(2, iteration)}
+        plain, pulled = (way(recipe, members(1, 2), state=state).gradients() for recipe in recipes)
+        assert set(plain) == {"1.weight", "1.bias", "2.weight", "2.gate"}
+        for name, gradient in pulled.items():
+            pull = strength * np.sign(state[f"weight/{name}"])
+            np.testing.assert_allclose(gradient - plain[name], pull, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("unit", ["NRU", "NMRU"])
+@pytest.mark.parametrize("way", WAYS)
+def test_units_that_train_another_function_than_they_evaluate(way, unit):
+    """Gradients are those of training before and after an evaluation, and metrics those of evaluation."""
+
+    def model() -> nn.Module:
+        return nn.Sequential(UNITS[unit](2, 2))
+
+    made, task = Recipe(task=Spirals(), model=model), Spirals()
+    pack = way(made, members(1, 2))
+    state = pack.state()
+    if unit == "NMRU":  # 1/(x + ε) and 1/x differ near 0 only, so that inputs there are asked for
+        made = Recipe(task=NearZero(), model=model)
+        pack, task = way(made, members(1, 2), state=state), NearZero()
+    network, expected = model(), {}
+    for mode in ("train", "eval"):
+        network.train(mode == "train")
+        with torch.no_grad():
+            network[0].weight.copy_(torch.from_numpy(state["weight/0.weight"][0]))
+        batch = task.draw(Stream([1], 0, Purpose.TRAIN))
+        network.zero_grad()
+        task.loss(network(batch[0]), batch).backward()
+        expected[mode] = network[0].weight.grad.numpy().copy()
+    assert not np.allclose(expected["train"], expected["eval"], rtol=1e-3)
+    for _ in range(2):
+        np.testing.assert_allclose(pack.gradients()["0.weight"][0], expected["train"], rtol=1e-4)
+        batch = task.draw(evaluation_stream(Purpose.VALIDATION))
+        measured = pack.evaluate()["validation_loss"][0]
+        of = {mode: task.loss(network.train(mode == "train")(batch[0]), batch).item() for mode in expected}
+        assert of["train"] != pytest.approx(of["eval"], rel=1e-5)
+        assert measured == pytest.approx(of["eval"], rel=1e-5)
 
 
 def test_the_sparsity_error_is_that_of_the_units():

@@ -32,6 +32,8 @@ PRESETS = {
     "digits-sum": "NAU",
     "identity": "SELU",
     "language": "",  # takes too long
+    "npu-large": "NPU",
+    "npu-simple": "RealNPU",
     "recurrent": "LSTM",
     "tabular": "mlp",
     "time-tracking": "NAU",

@@ -11,7 +11,7 @@ from torch import nn
 
 from study.engine.packed import members as members_module
 from study.engine.packed.members import PackLayout, SideBySide
-from study.engine.packed.recipe import Recipe, Sparsity
+from study.engine.packed.recipe import L1, Recipe, Sparsity
 from study.engine.packed.traced import recorded
 from tasks.stream import Purpose
 from tasks.trial_stream import Draw, Dropout
@@ -45,6 +45,7 @@ RECIPES = {
         hyperparameters={"first": "NAU", "second": "NMU"},
         sparsity=Sparsity(0.1, start=1, end=4),
     ),
+    "L1": Recipe(task=Spirals(), model=units, hyperparameters={"first": "RealNPU", "second": "NAU"}, l1=L1(0.01, 0.1)),
     "NALU": recipe(model=units, first="NALU", second="NALU"),
     "aligned": recipe(hidden=5),
 }

@@ -72,6 +72,7 @@ benchmark: install-dev  ## measure speed and coverage, simulate moments, and put
 	$(BIN)/python -m benchmarks.precision --out benchmarks/results/precision.csv
 	$(BIN)/python -m benchmarks.moments --out benchmarks/results/moments.csv
 	$(BIN)/python -m benchmarks.curvature --out benchmarks/results/curvature.csv
+	$(BIN)/python -m benchmarks.near_zero --out benchmarks/results/near_zero.csv
 	$(BIN)/python -m benchmarks.aggregate --out benchmarks/results/aggregate.csv
 	$(BIN)/python -m benchmarks.commands --out benchmarks/results/commands.csv
 	$(BIN)/python -m benchmarks.function --out benchmarks/results/function.csv

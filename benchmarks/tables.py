@@ -16,7 +16,7 @@ from statistics import mean, median
 from benchmarks.inalu_table import inalu_table
 from benchmarks.markdown import Row, markdown, number
 from benchmarks.measure import PACK
-from benchmarks.theory_tables import curvature_table, moments_table
+from benchmarks.theory_tables import curvature_table, moments_table, near_zero_table
 from study import statistics
 
 HERE = Path(__file__).parent
@@ -322,7 +322,7 @@ TABLES = {
     "scale": scale_table,
     "script": script_table,
     "tracking": tracking_table,
-    "moments": moments_table, "curvature": curvature_table,
+    "moments": moments_table, "curvature": curvature_table, "near_zero": near_zero_table,
     "inalu/cells": inalu_table,
     "search/methods": search_table,
     "until/half-width": narrow_table, "until/different-from": apart_table,

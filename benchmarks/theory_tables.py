@@ -1,4 +1,4 @@
-"""The tables of docs/theory.md, from the CSV files of `benchmarks.moments` and `benchmarks.curvature`."""
+"""Tables of what units compute: from the files of `benchmarks.moments`, `benchmarks.curvature`, `benchmarks.near_zero`."""
 
 from __future__ import annotations
 
@@ -48,6 +48,16 @@ def curvature_table(rows: Sequence[Row]) -> str:
         lines.setdefault(_place(row), {})[where] = _digits(row["value"]) if row["value"] else "none"
     head = ["", *(f"{observation}, {second}" for observation, second in columns)]
     return markdown(head, [[name, *(line.get(where, "–") for where in columns)] for name, line in lines.items()], 1)
+
+
+def near_zero_table(rows: Sequence[Row]) -> str:
+    """Give one line a target and unit, with its floor and its relative error on each range."""
+    powers = list(dict.fromkeys(row["power"] for row in rows))
+    lines: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        lines.setdefault((row["target"], row["unit"]), []).append(f"{row['floor']}, {row['relative_error']}")
+    head = ["", "unit", *(f"k = {power}" for power in powers)]
+    return markdown(head, [[*names, *line] for names, line in lines.items()], 2)
 
 
 def _place(row: Row) -> str:

@@ -97,9 +97,8 @@ def _symbol(model: str) -> str:
 
 
 def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    escaped = [[text.replace("|", "/") for text in line] for line in lines]
     rule = ["---"] * len(head)
-    return "\n".join(f"| {' | '.join(line)} |".replace("|  |", "| |") for line in (head, rule, *escaped))
+    return "\n".join(f"| {' | '.join(line)} |".replace("|  |", "| |") for line in (head, rule, *lines))
 
 
 if __name__ == "__main__":

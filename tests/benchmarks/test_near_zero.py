@@ -1,0 +1,51 @@
+"""What exact weights reach near zero."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks.near_zero import EXACT, SPACING, exact, floors, main, rows
+from benchmarks.tables import RESULTS, rows_in
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("exponents", [(-1,), (-1, 0), (1, -1), (1, 1, -1)])
+def test_exact_units_are_exact_where_numbers_are_large(name: str, exponents: tuple[int, ...]) -> None:
+    """Far from zero, each unit gives the product of powers up to rounding."""
+    x = 1 + 4 * torch.rand(100, len(exponents), generator=torch.Generator().manual_seed(0))
+    expected = (x.double() ** torch.tensor(exponents)).prod(-1)
+    torch.testing.assert_close(exact(name, exponents)(x).squeeze(-1).double(), expected, rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize("power", [0, 4])
+def test_rows_are_near_zero_and_not_zero(power: int) -> None:
+    """Numbers fill the range, and none is 0."""
+    x = rows(power, 2)
+    assert float(x.min()) > 0
+    assert float(x.max()) == pytest.approx(10.0**-power, rel=1e-2)
+    assert float(x.mean()) == pytest.approx(10.0**-power / 2, rel=0.05)
+
+
+def test_the_stored_floors_are_computed_again(tmp_path: Path) -> None:
+    """The stored table is what the command gives; last bits of powers may be others."""
+    main(["--out", str(tmp_path / "floors.csv")])
+    for now, stored in zip(rows_in(tmp_path / "floors.csv"), rows_in(RESULTS / "near_zero.csv"), strict=True):
+        assert [now[name] for name in ("target", "power", "unit")] == [
+            stored[name] for name in ("target", "power", "unit")
+        ]
+        assert float(now["floor"]) == pytest.approx(float(stored["floor"]), rel=0.2)
+
+
+def test_what_is_added_to_a_divisor_makes_the_floor() -> None:
+    """The RealNPU's floor is far above that of the NRU, by what 2^-23 does to the smallest divisors."""
+    of = {(row["target"], row["power"], row["unit"]): float(row["floor"]) for row in floors()}
+    assert min(of.values()) >= SPACING
+    for power in range(5):
+        a = rows(power, 1).double()
+        added = (1 / (a + SPACING) - 1 / a).square().mean()
+        assert of["1/a from a", power, "RealNPU"] == pytest.approx(float(added), rel=0.05)
+        assert of["1/a from a", power, "NRU"] < 1e-6 * of["1/a from a", power, "RealNPU"]
+        assert of["a/b", power, "NRU"] < 2 * SPACING

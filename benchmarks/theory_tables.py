@@ -1,4 +1,4 @@
-"""Tables of what units compute: from the files of `benchmarks.moments`, `benchmarks.curvature`, `benchmarks.near_zero`."""
+"""Tables of what units compute: from `benchmarks.moments`, `benchmarks.curvature` and `benchmarks.near_zero`."""
 
 from __future__ import annotations
 

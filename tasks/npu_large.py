@@ -1,4 +1,4 @@
-"""The large task of the neural power units: sums, a product, a reciprocal or a root of sums of 100 inputs."""
+"""The large task of neural power units: sum, product, reciprocal or root of sums of 100 inputs."""
 
 from __future__ import annotations
 

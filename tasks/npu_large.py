@@ -1,4 +1,4 @@
-"""The large task of the neural power units: sums, a product, a reciprocal or a root of sums of 100 inputs."""
+"""The large task of neural power units: sum, product, reciprocal or root of sums of 100 inputs."""
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ def large_network(first: type[Unit], second: type[Unit], *, hidden_size: Count =
         hidden_size: numbers between the layers.
 
     Example:
+        >>> from units import UNITS
         >>> large_network(UNITS["NAU"], UNITS["NPU"])
         Sequential(
           (0): FreeNAU(100, 100)
@@ -74,6 +75,7 @@ class NPULarge(Task):
         evaluation_rows: points of each evaluation set.
 
     Example:
+        >>> import torch
         >>> x, t = NPULarge(operation="root").draw(Stream([0], 0, Purpose.TRAIN))
         >>> tuple(x.shape), tuple(t.shape), torch.equal(t[0], x[0, :50].sum(0, keepdim=True).sqrt())
         ((128, 100), (128, 1), True)
@@ -117,6 +119,7 @@ class NPULarge(Task):
             Shape [rows, 1].
 
         Example:
+            >>> import torch
             >>> NPULarge(operation="mul").target(torch.full((1, 100), 0.1)).round(decimals=4)
             tensor([[25.]])
         """

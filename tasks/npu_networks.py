@@ -1,4 +1,4 @@
-"""The networks of the tasks that neural power units were published with: one layer adds, and nothing keeps it small."""
+"""The networks of the tasks of neural power units, in which an NAU isn't bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simple task of the neural power units: learn x + y, x y, x / y and the root of x, and be asked for negatives."""
+"""The simple task of neural power units: learn x + y, x y, x / y and √x, and be asked for negatives."""
 
 from __future__ import annotations
 

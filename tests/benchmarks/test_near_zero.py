@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import pytest
 import torch
 
 from benchmarks.near_zero import EXACT, SPACING, exact, floors, main, rows
-from benchmarks.tables import RESULTS, rows_in
+from benchmarks.tables import RESULTS
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -32,7 +33,8 @@ def test_rows_are_near_zero_and_not_zero(power: int) -> None:
 def test_the_stored_floors_are_computed_again(tmp_path: Path) -> None:
     """The stored table is what the command gives; last bits of powers may be others."""
     main(["--out", str(tmp_path / "floors.csv")])
-    for now, stored in zip(rows_in(tmp_path / "floors.csv"), rows_in(RESULTS / "near_zero.csv"), strict=True):
+    files = (tmp_path / "floors.csv", RESULTS / "near_zero.csv")
+    for now, stored in zip(*(list(csv.DictReader(file.open(newline=""))) for file in files), strict=True):
         assert [now[name] for name in ("target", "power", "unit")] == [
             stored[name] for name in ("target", "power", "unit")
         ]

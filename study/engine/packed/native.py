@@ -15,7 +15,6 @@ from torch.func import functional_call
 
 from units import Unit
 from units.regularize import Kind
-from units.sparsity import sparsity_error
 
 
 class _Plain(nn.Module):
@@ -87,19 +86,19 @@ def limits_of(module: nn.Module) -> Mapping[str, tuple[float, float]]:
     }
 
 
-class _EffectiveWeights(nn.Module):
-    """A unit whose output is its effective weights."""
+class _SparsityError(nn.Module):
+    """A unit whose output is its sparsity error: of some, the mean over their matrices."""
 
     def __init__(self, unit: Unit) -> None:
         super().__init__()
         self.unit = unit
 
-    def forward(self) -> list[Tensor]:
-        return self.unit.effective_weights()
+    def forward(self) -> Tensor:
+        return self.unit.sparsity_error()
 
 
 def sparsity_errors(module: nn.Module, parameters: Mapping[str, Tensor]) -> Tensor | None:
-    """Find each trial's largest distance of an effective weight from -1, 0 or 1, over all units in a module.
+    """Find each trial's largest sparsity error of a unit in a module.
 
     Args:
         module: any module.
@@ -118,7 +117,7 @@ def sparsity_errors(module: nn.Module, parameters: Mapping[str, Tensor]) -> Tens
     for path, unit in _units(module).items():
         names = {f"unit.{name}": f"{path}.{name}".lstrip(".") for name, _ in unit.named_parameters()}
         own = {name: parameters[of_module] for name, of_module in names.items()}
-        errors.append(sparsity_error(functional_call(_EffectiveWeights(unit), own, ())))
+        errors.append(functional_call(_SparsityError(unit), own, ()))
     return torch.stack(errors).amax(0) if errors else None
 
 

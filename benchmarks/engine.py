@@ -27,10 +27,9 @@ from benchmarks.measure import (
     tell,
     training,
 )
-from benchmarks.plain import plain_loop
+from benchmarks.plain import KNOWN, plain_loop
 from study.engine import ENGINES
 from study.records import Cell
-from tasks import MODELS
 
 
 class Way(NamedTuple):
@@ -81,7 +80,7 @@ def rows_of(cell: Cell, arguments: Namespace) -> list[dict[str, Any]]:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Measure, print and write the table."""
-    known = parser(__doc__, rounds=5, seconds=0.4, models=list(MODELS))
+    known = parser(__doc__, rounds=5, seconds=0.4, models=list(KNOWN))
     known.add_argument("--inputs", nargs="+", type=int, default=[4, 100], metavar="N")
     known.add_argument("--hidden", nargs="+", type=int, default=[2, 10], metavar="N")
     known.add_argument("--packs", nargs="+", type=int, default=[PACK], metavar="N", help="trials in a pack")

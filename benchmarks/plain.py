@@ -90,6 +90,10 @@ FORWARD: dict[str, Forward] = {
 """What a unit computes of its parameters and x [batch, in], by its name in `units.UNITS`."""
 
 
+KNOWN = tuple(name for name, model in MODELS.items() if set(model.layers.values()) <= set(FORWARD))
+"""The models that the layers above are enough for."""
+
+
 def output(network: Network, x: Tensor) -> Tensor:
     """Compute the network's output, [batch, 1], with the layers above."""
     hidden = FORWARD[network.model.first](network.first, x)

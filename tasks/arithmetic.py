@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 OPERATIONS = ("add", "sub", "mul", "div", "squared", "root", "reciprocal")
 
+RELATIVE_ERROR: Mapping[str, Metric] = {"test_relative_error": Metric(title="relative test error", low=0.0)}
+"""What is measured besides a task's metrics where a cell asks for it: the mean of abs(y - t) / abs(t) on test rows."""
+
 _SUBSETS = {"sub": (2, 2), "div": (2, 2), "squared": (1, 2), "root": (1, 2), "reciprocal": (1, 2)}
 _FLOAT32_SPACING = 2.0**-24
 """The distance from 1 to the float32 below it: weights nearer to 1 than this can't be told from 1."""
@@ -79,7 +82,6 @@ class ArithmeticTask:
         "validation_mse": Metric(title="validation MSE", low=0.0, of="none"),
         "test_mse": Metric(title="test MSE", low=0.0, of="none"),
         "sparsity_error": Metric(low=0.0, high=0.5, of="solved", interval="beta", resolution=_FLOAT32_SPACING),
-        "test_relative_error": Metric(title="relative test error", low=0.0),
     }
     """Errors of the best step; the sparsity error is the maximum over all layers' effective weights W of
     min(abs W, abs(1 - abs W))."""

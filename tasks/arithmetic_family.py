@@ -7,11 +7,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from tasks import MODELS, SINGLE_MODULE, TASKS, model_of
-from tasks.arithmetic import ArithmeticTask
+from tasks.arithmetic import RELATIVE_ERROR, ArithmeticTask
 from tasks.arithmetic_canonical import canonical
 from tasks.arithmetic_cell import typed_cell
 from tasks.arithmetic_checks import CHECKS
 from tasks.arithmetic_hyperparameters import BOUNDS, HYPERPARAMETERS, OF_NORMAL, OUTWARD, RATIOS, SPARSITY
+from tasks.declarations import Metric
 from tasks.family import Check, Content, Family, Mistake, Values
 from tasks.models import Model
 from tasks.module_training import l1_strengths
@@ -41,6 +42,11 @@ class ArithmeticFamily(Family):
         content = dict(vars(canonical(task, model, values)))
         del content["task"], content["model"]
         return content | ({"hidden_size": None} if task == SINGLE_MODULE else {})
+
+    def metrics_of(self, cells: Sequence[Content]) -> Mapping[str, Metric]:
+        """Return the metrics of the trials of some cells; the relative error is one if any asks for it."""
+        asks = any(cell.values.get("relative_error") for cell in cells)
+        return {**self.metrics, **(RELATIVE_ERROR if asks else {})}
 
     @property
     def plainest_model(self) -> str:

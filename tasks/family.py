@@ -63,6 +63,10 @@ class Family(ABC):
     remarks: Sequence[str] = ()
     question_fields: Sequence[str] = ()
 
+    def metrics_of(self, cells: Sequence[Content]) -> Mapping[str, Metric]:
+        """Return the metrics of the trials of some cells: by default, all have the same."""
+        return self.metrics
+
     @abstractmethod
     def canonical(self, task: str, model: str, values: Values) -> dict[str, Any]:
         """Return the values of a cell: with defaults, and None where something doesn't apply.

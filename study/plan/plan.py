@@ -39,7 +39,7 @@ class Plan:
     @property
     def metrics(self) -> Mapping[str, Metric]:
         """The metrics of its trials, by name."""
-        return self.spec.family.metrics
+        return self.spec.family.metrics_of(self.cells)
 
     @cached_property
     def trials(self) -> tuple[Trial, ...]:

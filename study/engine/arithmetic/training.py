@@ -15,6 +15,7 @@ from study.engine.score import NO_STEP, Scores
 from study.engine.training import SlicedTraining
 from study.records import Checkpoint, Outcome, Pack, Weights
 from tasks import ArithmeticTask
+from tasks.arithmetic import RELATIVE_ERROR
 from tasks.arithmetic_cell import ArithmeticCell, typed_cell
 from tasks.declarations import Metric
 
@@ -24,8 +25,7 @@ _LAYERS = {"first": "layer_1", "second": "layer_2"}
 
 def metrics_of(cell: ArithmeticCell) -> dict[str, Metric]:
     """Return what the trials of a cell are evaluated by."""
-    left_out = () if cell.relative_error else ("test_relative_error",)
-    return {name: metric for name, metric in ArithmeticTask.metrics.items() if name not in left_out}
+    return {**ArithmeticTask.metrics, **(RELATIVE_ERROR if cell.relative_error else {})}
 
 
 class ArithmeticScores(Scores):

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from study.arrow.kinds import FLAG, NUMBER, RANGE, TEXT, WHOLE, type_of
 from study.records import Cell, Labels
-from tasks import TASKS, ArithmeticTask
-from tasks.families import BUILT_IN_TYPES
+from tasks import TASKS
+from tasks.families import BUILT_IN, BUILT_IN_TYPES
 from tasks.threshold import Range
 
 HYPERPARAMETER, METRIC, NOTE = "hyperparameter", "metric", "note"
@@ -53,7 +53,7 @@ EMPTY_CURVES = pa.Table.from_batches([], pa.schema([("trial_id", pa.string()), (
 
 CELL_COLUMNS: tuple[str, ...] = tuple(BUILT_IN_TYPES)
 """Task, model and the hyperparameters that the built-in tasks and models declare, in order."""
-METRIC_COLUMNS: tuple[str, ...] = tuple(ArithmeticTask.metrics)
+METRIC_COLUMNS: tuple[str, ...] = tuple(BUILT_IN.metrics)
 """The metrics that all trials of the built-in tasks have, in order."""
 
 RESERVED_NAMES = frozenset((*EMPTY_RESULTS.column_names, *EMPTY_CURVES.column_names, WHOLE_NUMBERS.name))

@@ -42,10 +42,9 @@ from benchmarks.measure import (
     training,
 )
 from study.engine import ENGINES
-from study.engine.arithmetic.task import task_of
 from study.records import Cell
 from study.reports.figures.style import PALETTE, STYLE, WIDTH_IN
-from tasks.arithmetic_cell import typed_cell
+from tasks.arithmetic_cell import task_of, typed_cell
 from tasks.stream import Purpose
 from tasks.stream_simd import fill_inputs
 

@@ -15,10 +15,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from benchmarks.measure import BATCH, Measure
-from study.engine.arithmetic.task import task_of
 from study.records import Cell
 from tasks import MODELS
-from tasks.arithmetic_cell import typed_cell
+from tasks.arithmetic_cell import task_of, typed_cell
 from tasks.networks import Network
 from units import Unit
 from units.regularize import LIMITS

@@ -275,6 +275,11 @@ class ArithmeticTask:
         return _threshold(self, epsilon)
 
 
+def metrics_with(has_relative_error: bool) -> Mapping[str, Metric]:
+    """Return what trials are evaluated by, with or without the relative error."""
+    return {**ArithmeticTask.metrics, **(RELATIVE_ERROR if has_relative_error else {})}
+
+
 simple_task = partial(ArithmeticTask, input_size=4, subset_ratio=None, overlap_ratio=None, simple=True)
 """Build the simple task, t = (x1 + x2) ∘ (x1 + x2 + x3 + x4), from the other values; see `ArithmeticTask`."""
 

@@ -8,6 +8,7 @@ from typing import Any
 from tasks import SINGLE_MODULE, TASKS, Model, model_of
 from tasks.arithmetic_cell import TASK_NAMES, ArithmeticCell
 from tasks.arithmetic_hyperparameters import OF_NORMAL
+from tasks.l1_strengths import l1_fields
 from tasks.module_training import l1_strengths
 
 _LEARNING_RATE = 1e-3
@@ -110,11 +111,9 @@ def l1(model: Model, operation: str, values: Mapping[str, Any]) -> dict[str, Any
     """Return the fields of the L1 penalty; without a first strength, it has its last one from the start."""
     published = l1_strengths(model.first, operation) if model.second is None else None
     first, last = published or (None, None)
-    strength = values.get("l1_strength", last)
-    if not strength:
-        return {}
-    default = first if "l1_strength" not in values else None
-    return {"l1_strength": strength, "l1_first_strength": values.get("l1_first_strength", default) or strength}
+    if "l1_strength" in values:  # the published first strength goes with the published last one
+        first = None
+    return l1_fields(values.get("l1_strength", last), values.get("l1_first_strength", first))
 
 
 def outward(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:

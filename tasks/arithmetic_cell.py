@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
 
-from tasks import Model, model_of
+from tasks import TASKS, ArithmeticTask, Model, model_of
 from tasks.distributions import Source
 from tasks.family import Content
 from tasks.threshold import Range
@@ -198,6 +198,11 @@ class ArithmeticCell:
     def activations(self) -> int:
         """The number of float32 numbers that one trial adds to the activations of its pack."""
         return self.batch_size * (self.input_size + 4 * self.hidden_size)
+
+
+def task_of(cell: ArithmeticCell) -> ArithmeticTask:
+    """Build the task of the cell's trials."""
+    return TASKS[cell.task](**{name: getattr(cell, name) for name in TASK_NAMES})
 
 
 @lru_cache(maxsize=4096)

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 
 from tasks import SINGLE_MODULE, TASKS, arithmetic_canonical, model_of
 from tasks.arithmetic_cell import TASK_NAMES, ArithmeticCell
-from tasks.arithmetic_hyperparameters import L1, SPARSITY
+from tasks.arithmetic_hyperparameters import SPARSITY
 from tasks.family import Check, Mistake, Values
+from tasks.l1_strengths import NAMES as L1
+from tasks.l1_strengths import l1_mistakes
 from tasks.models import SINGLE_LAYERS
 
 _NUMBER_BYTES = 4
@@ -68,13 +70,8 @@ def _schedule_mistakes(task: str, model: str, values: Values) -> Iterator[Mistak
 def _l1_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
     network = model_of(task, model, values.get("input_size", 2))
     penalty = arithmetic_canonical.l1(network, values.get("operation", "mul"), values)
-    first, last = penalty.get("l1_first_strength"), penalty.get("l1_strength")
-    if first is not None and last is not None and first > last:
-        default = "" if "l1_strength" in values else f", as published for {model}"
-        yield (
-            ("l1_first_strength", "l1_strength"),
-            f"l1_first_strength <= l1_strength must hold, but got {first:g} and {last:g}{default}",
-        )
+    published = "" if "l1_strength" in values else f", as published for {model}"
+    yield from l1_mistakes(penalty["l1_strength"], penalty["l1_first_strength"], published)
 
 
 def _length_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:

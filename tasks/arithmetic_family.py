@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from tasks import MODELS, SINGLE_MODULE, TASKS, model_of
-from tasks.arithmetic import RELATIVE_ERROR, ArithmeticTask
+from tasks.arithmetic import ArithmeticTask, metrics_with
 from tasks.arithmetic_canonical import canonical
 from tasks.arithmetic_cell import typed_cell
 from tasks.arithmetic_checks import CHECKS
@@ -45,8 +45,7 @@ class ArithmeticFamily(Family):
 
     def metrics_of(self, cells: Sequence[Content]) -> Mapping[str, Metric]:
         """Return the metrics of the trials of some cells; the relative error is one if any asks for it."""
-        asks = any(cell.values.get("relative_error") for cell in cells)
-        return {**self.metrics, **(RELATIVE_ERROR if asks else {})}
+        return metrics_with(any(cell.values.get("relative_error") for cell in cells))
 
     @property
     def plainest_model(self) -> str:

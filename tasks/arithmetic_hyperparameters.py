@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from tasks.arithmetic import OPERATIONS, check_range
 from tasks.declarations import Hyperparameter
 from tasks.distributions import DISTRIBUTIONS
+from tasks.l1_strengths import FIRST_MEANING, LAST_MEANING
 from tasks.threshold import Range
 from tasks.values import Count, Iteration, NotNegative, Positive, Share, ShareOrNone, choice, number, quoted, whole
 
@@ -131,17 +132,10 @@ HYPERPARAMETERS: Mapping[str, Hyperparameter] = {
         "`linear`",
     ),
     "l1_strength": _of_training(
-        NotNegative,
-        "β₁, the last strength of the L1 penalty of all parameters, gates among them, >= 0; 0 is off",
-        f"{_PUBLISHED} in `single-module`, else off",
-        title="L1 strength",
-        none="off",
+        NotNegative, LAST_MEANING, f"{_PUBLISHED} in `single-module`, else off", title="L1 strength", none="off"
     ),
     "l1_first_strength": _of_training(
-        Positive,
-        "β₀, its first strength, > 0, which grows tenfold at every 10,000th iteration until β₁",
-        f"{_PUBLISHED}; with a β₁ of your own, β₁",
-        title="first L1 strength",
+        Positive, FIRST_MEANING, f"{_PUBLISHED}; with a β₁ of your own, β₁", title="first L1 strength"
     ),
     "outward_strength": _of_training(
         NotNegative,
@@ -200,6 +194,5 @@ HYPERPARAMETERS: Mapping[str, Hyperparameter] = {
 BOUNDS = ("bounds", "out_of_bounds_strength", "out_of_bounds_shape")
 SPARSITY = ("sparsity_strength", "sparsity_start", "sparsity_end", "sparsity_shape", "sparsity_scaling")
 OF_NORMAL = ("interpolation_mean", "extrapolation_mean", "deviation")
-L1 = ("l1_strength", "l1_first_strength")
 OUTWARD = ("outward_strength", "outward_start", "restart_memory")
 RATIOS = ("subset_ratio", "overlap_ratio")

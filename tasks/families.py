@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, get_type_hints
 
-from tasks.arithmetic import RELATIVE_ERROR, ArithmeticTask
+from tasks.arithmetic import metrics_with
 from tasks.arithmetic_cell import ArithmeticCell
 from tasks.arithmetic_family import ARITHMETIC
 from tasks.declarations import Metric
@@ -18,7 +18,7 @@ from tasks.packed_tasks import PACKED_TASKS
 BUILT_IN: Family = ARITHMETIC
 """The family of the tasks that come along."""
 
-BUILT_IN_METRICS: Mapping[str, Metric] = {**ArithmeticTask.metrics, **RELATIVE_ERROR}
+BUILT_IN_METRICS: Mapping[str, Metric] = metrics_with(has_relative_error=True)
 """The metrics of the tasks that come along, also those that only some cells ask for."""
 
 BUILT_IN_TYPES: Mapping[str, Any] = get_type_hints(ArithmeticCell)

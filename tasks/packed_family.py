@@ -12,6 +12,8 @@ from pydantic import BeforeValidator, Field
 from tasks.declarations import MOST_IN_PACK, REQUIRED, UPDATE_US, Hyperparameter, Metric
 from tasks.declared_json import as_json, from_json
 from tasks.family import Check, Content, Family, Mistake, Values
+from tasks.l1_strengths import FIRST_MEANING, LAST_MEANING, l1_fields, l1_mistakes
+from tasks.l1_strengths import NAMES as L1
 from tasks.signature import canonical
 from tasks.values import Count, Iteration, NotNegative, Positive, choice, number
 
@@ -22,7 +24,6 @@ OWN_NAMES = ("code",)
 _STEP_US = 500.0
 
 _SPARSITY = ("sparsity_start", "sparsity_end")
-_L1 = ("l1_strength", "l1_first_strength")
 
 _Momentum = Annotated[float, Field(ge=0, lt=1), BeforeValidator(number)]
 
@@ -64,21 +65,8 @@ TRAINING: Mapping[str, Hyperparameter] = {
     "sparsity_end": _of_training(
         Iteration, None, "iteration at which λ reaches λ̂, > `sparsity_start`", "given with λ̂", title="λ end"
     ),
-    "l1_strength": _of_training(
-        NotNegative,
-        None,
-        "β₁, the last strength of the L1 penalty of all parameters, gates among them, >= 0; 0 is off",
-        "off",
-        title="L1 strength",
-        none="off",
-    ),
-    "l1_first_strength": _of_training(
-        Positive,
-        None,
-        "β₀, its first strength, > 0, which grows tenfold at every 10,000th iteration until β₁",
-        "β₁",
-        title="first L1 strength",
-    ),
+    "l1_strength": _of_training(NotNegative, None, LAST_MEANING, "off", title="L1 strength", none="off"),
+    "l1_first_strength": _of_training(Positive, None, FIRST_MEANING, "β₁", title="first L1 strength"),
     "iterations": _of_protocol(
         Iteration, REQUIRED, "the last iteration; updates are 0, 1, ..., `iterations`", "must be given"
     ),
@@ -181,7 +169,7 @@ class PackedFamily(Family):
                 filled[name] = None
         if not filled["sparsity_strength"]:
             filled |= dict.fromkeys(("sparsity_strength", *_SPARSITY))
-        filled |= _l1(filled)
+        filled |= l1_fields(filled["l1_strength"], filled["l1_first_strength"])
         evaluations = filled["iterations"] // filled["evaluate_every"] + 1
         filled["best_step_window"] = min(filled["best_step_window"] or evaluations, evaluations)
         return filled | {"code": self._code_of(model)}
@@ -201,7 +189,7 @@ class PackedFamily(Family):
             if any(name in of and of[name].default is REQUIRED for of in map(self._of_model, self.models))
         ]
         ramp = Check(("sparsity_strength", *_SPARSITY), may_be_chosen=True)
-        steps = Check(_L1, may_be_chosen=True)
+        steps = Check(L1, may_be_chosen=True)
         return [*(Check((name,)) for name in required), Check(_LENGTH), Check(_WARMUP), ramp, steps]
 
     def mistakes(self, check: Check, task: str, model: str, values: Values) -> Iterator[Mistake]:
@@ -222,8 +210,8 @@ class PackedFamily(Family):
                 )
         elif "sparsity_strength" in check.names:
             yield from _ramp_mistakes(values)
-        elif check.names == _L1:
-            yield from _l1_mistakes(values)
+        elif check.names == L1:
+            yield from l1_mistakes(values.get("l1_strength"), values.get("l1_first_strength"))
         elif not values:
             (name,) = check.names
             declared = self._of_model(model).get(name)
@@ -330,21 +318,6 @@ def _ramp_mistakes(values: Values) -> Iterator[Mistake]:
         )
     elif not start < end:
         yield _SPARSITY, f"sparsity_start < sparsity_end must hold, but got {start} and {end}"
-
-
-def _l1(values: Values) -> dict[str, float | None]:
-    """Return the strengths of the L1 penalty; without a first one, it has its last one from the start."""
-    last = values["l1_strength"] or None
-    return {"l1_strength": last, "l1_first_strength": last and (values["l1_first_strength"] or last)}
-
-
-def _l1_mistakes(values: Values) -> Iterator[Mistake]:
-    first, last = values.get("l1_first_strength"), values.get("l1_strength")
-    if first and last and first > last:
-        yield (
-            ("l1_first_strength", "l1_strength"),
-            f"l1_first_strength <= l1_strength must hold, but got {first:g} and {last:g}",
-        )
 
 
 def task_field(name: str, declared: Hyperparameter) -> Hyperparameter:

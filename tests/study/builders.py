@@ -47,6 +47,32 @@ def small_cell(model: str = "NMU", **changes: Any) -> Cell:
     return published_cell(model, **small | changes)
 
 
+GIVEN: dict[str, Any] = {"success_epsilon": None, "success_threshold": 1e-5}
+"""A threshold for cells that have none in closed form."""
+
+INPUTS: dict[str, dict[str, Any]] = {
+    "halves": {
+        "distribution": "halves",
+        "interpolation_range": ((-2.0, -1.0), (1.0, 2.0)),
+        "extrapolation_range": ((-6.0, -2.0), (2.0, 6.0)),
+    },
+    "normal": {
+        "distribution": "normal",
+        "interpolation_mean": -1.0,
+        "extrapolation_mean": -10.0,
+        "deviation": 3.0,
+        "interpolation_range": ((-5.0, 10.0),),
+        "extrapolation_range": ((-15.0, -5.0),),
+    },
+    "benford": {
+        "distribution": "benford",
+        "interpolation_range": ((10.0, 99.0),),
+        "extrapolation_range": ((100.0, 999.0),),
+    },
+}
+"""Values that ask for inputs of each distribution."""
+
+
 def small_pack(*seeds: int, model: str = "NMU", **changes: Any) -> Pack:
     """Build a pack of one small cell."""
     cell = small_cell(model, **changes)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from study.engine.arithmetic.task import task_of
 from study.engine.base import Engine
 from study.records import Cell
 from tasks import TASKS
-from tasks.arithmetic_cell import typed_cell
+from tasks.arithmetic_cell import task_of, typed_cell
 
 
 class ArithmeticEngine(Engine):

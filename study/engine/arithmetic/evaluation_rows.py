@@ -39,33 +39,38 @@ def draw_rows(sources: Sequence[Source], cell: ArithmeticCell, purpose: Purpose)
         purpose: validation or test.
     """
     x = np.empty((len(sources), cell.input_size, cell.evaluation_rows), np.float32)
-    fill_rows(x, np.full(len(sources), EVALUATION_SEED, np.uint64), sources, 0, purpose)
+    Draws(sources).fill(x, np.full(len(sources), EVALUATION_SEED, np.uint64), 0, purpose)
     return x
 
 
-def fill_rows(
-    x: npt.NDArray[np.float32],
-    seeds: npt.NDArray[np.uint64],
-    sources: Sequence[Source],
-    iteration: int,
-    purpose: Purpose,
-) -> None:
-    """Draw rows from each source.
+class Draws:
+    """Draws rows from sources, again and again.
 
     Args:
-        x: float32 [sources, features, rows]; written.
-        seeds: of each, uint64 [sources].
         sources: all uniform ones, or none of them.
-        iteration: of a training batch; 0 for evaluation rows.
-        purpose: training, validation or test.
     """
-    if sources[0].distribution is None:
-        fill_inputs(x, seeds, *range_arrays([source.range for source in sources]), iteration, purpose)
-        return
-    fill_inputs(x, seeds, *range_arrays([_UNIT] * len(sources)), iteration, purpose)
-    for source in dict.fromkeys(sources):
-        places = [place for place, other in enumerate(sources) if other == source]
-        x[places] = distribute(source, x[places])
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self._places: dict[Source, list[int]] = {}
+        if sources[0].distribution is None:
+            self._ranges = range_arrays([source.range for source in sources])
+            return
+        self._ranges = range_arrays([_UNIT] * len(sources))
+        for place, source in enumerate(sources):
+            self._places.setdefault(source, []).append(place)
+
+    def fill(self, x: npt.NDArray[np.float32], seeds: npt.NDArray[np.uint64], iteration: int, purpose: Purpose) -> None:
+        """Draw the rows of an iteration.
+
+        Args:
+            x: float32 [sources, features, rows]; written.
+            seeds: of each source, uint64 [sources].
+            iteration: of a training batch; 0 for evaluation rows.
+            purpose: training, validation or test.
+        """
+        fill_inputs(x, seeds, *self._ranges, iteration, purpose)
+        for source, places in self._places.items():
+            x[places] = distribute(source, x[places])
 
 
 class EvaluationRows:

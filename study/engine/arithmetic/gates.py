@@ -54,8 +54,8 @@ def effective_weights(cell: Cell, arrays: Arrays) -> dict[str, npt.NDArray[np.fl
     Returns:
         Named for people, ``layer 1, W``, float32 [..., out, in]. A unit of two paths has one of each, such as
         ``layer 1, NAU`` and ``layer 1, NMU``; that of a gate is ``layer 1, G``, and the gates of an NPU's inputs are
-        ``layer 2, g``. Of a module of one's own, whose layers
-        aren't known, the parameters of one trial that are matrices of at most 10,000 numbers, under their own names.
+        ``layer 2, g``. Of a module of one's own, whose layers aren't known, the parameters of one trial that are
+        matrices of at most 10,000 numbers, under their own names.
 
     Raises:
         ValueError: if the arrays aren't those of the cell's network.

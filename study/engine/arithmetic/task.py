@@ -5,14 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tasks import TASKS, ArithmeticTask
-from tasks.arithmetic_cell import TASK_NAMES, ArithmeticCell
+from tasks import ArithmeticTask
+from tasks.arithmetic_cell import ArithmeticCell, task_of
 from tasks.stream import Purpose, uniforms
-
-
-def task_of(cell: ArithmeticCell) -> ArithmeticTask:
-    """Build the task of the cell's trials."""
-    return TASKS[cell.task](**{name: getattr(cell, name) for name in TASK_NAMES})
 
 
 def masks_of(task: ArithmeticTask, seeds: npt.NDArray[np.uint64]) -> npt.NDArray[np.float32]:

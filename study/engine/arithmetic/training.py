@@ -14,18 +14,11 @@ from study.engine.arithmetic.task import threshold_of
 from study.engine.score import NO_STEP, Scores
 from study.engine.training import SlicedTraining
 from study.records import Checkpoint, Outcome, Pack, Weights
-from tasks import ArithmeticTask
-from tasks.arithmetic import RELATIVE_ERROR
+from tasks.arithmetic import metrics_with
 from tasks.arithmetic_cell import ArithmeticCell, typed_cell
-from tasks.declarations import Metric
 
 _WEIGHT = PREFIX + "weight/"
 _LAYERS = {"first": "layer_1", "second": "layer_2"}
-
-
-def metrics_of(cell: ArithmeticCell) -> dict[str, Metric]:
-    """Return what the trials of a cell are evaluated by."""
-    return {**ArithmeticTask.metrics, **(RELATIVE_ERROR if cell.relative_error else {})}
 
 
 class ArithmeticScores(Scores):
@@ -39,7 +32,7 @@ class ArithmeticScores(Scores):
     """
 
     def __init__(self, cell: ArithmeticCell, thresholds: npt.NDArray[np.float64]) -> None:
-        super().__init__(cell, len(thresholds), metrics_of(cell), finite=["validation_mse"])
+        super().__init__(cell, len(thresholds), metrics_with(bool(cell.relative_error)), finite=["validation_mse"])
         self._thresholds = thresholds
 
     def _meets(self, metrics: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.bool_]:

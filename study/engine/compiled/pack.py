@@ -12,13 +12,13 @@ import numpy.typing as npt
 
 from study.engine.arithmetic.evaluation_rows import range_arrays
 from study.engine.arithmetic.initial_weights import KINDS, PREFIX, initial_state, under
-from study.engine.arithmetic.task import masks_of, task_of
+from study.engine.arithmetic.task import masks_of
 from study.engine.arithmetic.update_rule import UpdateRule, new_update_rule
 from study.engine.compiled.codes import CODES, NO_LAYER, Code, InputStream, Network, Target
 from study.engine.compiled.formulas import SETTLED, bias_corrections
 from study.records import Trial
 from tasks import OPERATIONS
-from tasks.arithmetic_cell import typed_cell
+from tasks.arithmetic_cell import task_of, typed_cell
 from tasks.stream import Purpose
 from units.regularize import LIMITS
 from units.traits import TRAITS

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from study.engine.arithmetic.evaluation_rows import fill_rows, range_arrays
+from study.engine.arithmetic.evaluation_rows import Draws, range_arrays
 from tasks import ArithmeticTask
 from tasks.arithmetic_cell import ArithmeticCell
 from tasks.stream import Purpose, inputs
@@ -42,16 +42,16 @@ class Batches:
         drawn = [seen.index(pair) for pair in distinct] if shares else list(range(len(seen)))
         self._masks = masks[drawn]
         self._seeds = seeds[drawn]
-        self._sources = [cells[k].trained_on for k in drawn]
+        sources = [cells[k].trained_on for k in drawn]
         self._draws_on_cpu = self._on_cpu or self._cell.distribution is not None
         features, rows = self._cell.input_size, self._cell.batch_size
         if self._draws_on_cpu:
             self._array = np.empty((len(drawn), features, rows), np.float32)
+            self._draws = Draws(sources)
         else:
             self._device_seeds = torch.from_numpy(self._seeds.astype(np.int64)).to(masks.device)
             self._device_low, self._device_width = (
-                torch.from_numpy(array).to(masks.device)
-                for array in range_arrays([source.range for source in self._sources])
+                torch.from_numpy(array).to(masks.device) for array in range_arrays([source.range for source in sources])
             )
         self._of_trial: Tensor | None = None
         if shares:
@@ -72,7 +72,7 @@ class Batches:
 
     def _draw(self, iteration: int) -> Tensor:
         if self._draws_on_cpu:
-            fill_rows(self._array, self._seeds, self._sources, iteration, Purpose.TRAIN)
+            self._draws.fill(self._array, self._seeds, iteration, Purpose.TRAIN)
             return torch.from_numpy(self._array).to(self._masks.device)
         features, rows = self._cell.input_size, self._cell.batch_size
         return inputs(

@@ -60,7 +60,9 @@ class Penalties:
         self._limits = cell.clip_norm is not None or cell.clip_value is not None
         self.has_sparsity = cell.bounds == "regularized" or "sign" in kinds or self._limits
         """Whether the sparsity regulariser is among them, and not part of the optimiser's step."""
+        self._training = inalu_training(cell)
         self.asks_for_losses = cell.outward_strength is not None
+        self._is_plain = not (self.has_sparsity or self.asks_for_losses or cell.l1_strength is not None)
 
     def terms(
         self, iteration: int, strength: npt.NDArray[np.float32], mse: npt.NDArray[np.float32] | None
@@ -72,6 +74,8 @@ class Penalties:
             strength: λ of the sparsity regulariser, float32 [trials].
             mse: the last validation MSE, float32 [trials], if `asks_for_losses`.
         """
+        if self._is_plain:
+            return []
         cell, terms = self._cell, []
         of_trials = torch.from_numpy(strength).to(self._device)
         if self.has_sparsity and strength.any():
@@ -84,15 +88,17 @@ class Penalties:
             beta = stepwise(iteration, cell.l1_first_strength, cell.l1_strength)
             terms.append((l1(self._parameters, has_trials=True), torch.full_like(of_trials, beta)))
         if mse is not None and iteration >= (cell.outward_start or 0):
-            strengths = inalu_training(cell).outward_strengths(iteration, torch.from_numpy(mse).to(self._device))
+            strengths = self._training.outward_strengths(iteration, torch.from_numpy(mse).to(self._device))
             terms += [(outward_sum(layer), strengths) for layer in self._network.layers if isinstance(layer, INALU)]
         return [(penalty, strengths) for penalty, strengths in terms if penalty is not None]
 
-    @torch.no_grad()
     def limit_gradients(self) -> None:
         """Limit each trial's gradient in place."""
-        if not self._limits:
-            return
+        if self._limits:
+            self._limit_gradients()
+
+    @torch.no_grad()
+    def _limit_gradients(self) -> None:
         gradients = [parameter.grad for parameter in self._parameters if parameter.grad is not None]
         limited = gradients
         if self._cell.clip_norm is not None:

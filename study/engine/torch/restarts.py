@@ -56,7 +56,10 @@ class Restarts:
         """
         if iteration % (self._training.restart_every or 1):
             return
-        for trial in np.flatnonzero(iteration + 1 - self._since > self._training.restart_memory):
+        has_trained = iteration + 1 - self._since > self._training.restart_memory
+        # The later half of a trial's losses is among these, and its mean must be above the limit.
+        later = losses[:, (iteration + 1) // 2 // self._every :]
+        for trial in np.flatnonzero(has_trained & (later.max(axis=1) > self._training.restart_above)):
             counts = self._counts(int(self._since[trial]), iteration + 1)
             if self._training.restarts(iteration, losses[trial, -len(counts) :].tolist(), counts):
                 self._draw(int(trial), iteration)

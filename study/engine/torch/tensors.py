@@ -16,14 +16,14 @@ from torch import Tensor
 
 from study.engine.arithmetic.evaluation_rows import CHUNK_ROWS, EvaluationRows
 from study.engine.arithmetic.initial_weights import KINDS, PREFIX, initial_state
-from study.engine.arithmetic.task import masks_of, task_of
+from study.engine.arithmetic.task import masks_of
 from study.engine.arithmetic.update_rule import UpdateRule, new_update_rule
 from study.engine.torch.batches import Batches
 from study.engine.torch.penalties import Penalties
 from study.engine.torch.restarts import Restarts
 from study.engine.torch.step import Flat, sparsity_strengths, step_compiled, step_torch
 from study.records import Trial
-from tasks.arithmetic_cell import typed_cell
+from tasks.arithmetic_cell import task_of, typed_cell
 from tasks.distributions import Source
 from tasks.networks import Network
 from tasks.stream import Purpose

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tasks import TASKS
-from tasks.arithmetic_cell import TASK_NAMES, ArithmeticCell
+from tasks.arithmetic_cell import ArithmeticCell, task_of
 
 _EQUATIONS = {
     "add": "a + b",
@@ -46,7 +45,7 @@ def target(cell: ArithmeticCell) -> ScriptTarget:
         >>> target(canonical("arithmetic", "NMU", {})).sums
         'a, b = (x[:, at : at + 25].sum(1, keepdim=True) for at in (START, START + 13))'
     """
-    task = TASKS[cell.task](**{name: getattr(cell, name) for name in TASK_NAMES})
+    task = task_of(cell)
     equation = _EQUATIONS[task.operation]
     result = "a.sqrt()" if task.operation == "root" else equation
     has_b = "b" in equation

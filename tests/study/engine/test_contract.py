@@ -14,20 +14,16 @@ from torch import Tensor
 
 from study.engine import ENGINES, Engine
 from study.engine.arithmetic.evaluation_rows import EvaluationRows
-from study.engine.arithmetic.task import task_of
 from study.engine.gpu.engine import GpuEngine
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Outcome, Pack, Result, Trial
 from tasks import MODELS, TASKS, ArithmeticTask
-from tasks.arithmetic_cell import typed_cell
+from tasks.arithmetic_cell import task_of, typed_cell
 from tasks.models import SINGLE_LAYERS
 from tasks.networks import Network
 from tasks.stream import Purpose, uniforms
-from tests.study.builders import small_cell, small_pack
+from tests.study.builders import GIVEN, INPUTS, small_cell, small_pack
 from units.unit import Bounds
-
-# A threshold for what has none in closed form.
-_GIVEN = {"success_epsilon": None, "success_threshold": 1e-5}
 
 CELLS: dict[str, dict[str, Any]] = {
     "simple": {},
@@ -54,35 +50,16 @@ CELLS: dict[str, dict[str, Any]] = {
         "restart_memory": 8,
     },
     "signs and gates": {"model": "RealNPU-modified"},
-    "halves": {
-        "distribution": "halves",
-        "interpolation_range": ((-2.0, -1.0), (1.0, 2.0)),
-        "extrapolation_range": ((-6.0, -2.0), (2.0, 6.0)),
-        "relative_error": True,
-        **_GIVEN,
-    },
-    "normal": {
-        "distribution": "normal",
-        "interpolation_mean": -1.0,
-        "extrapolation_mean": -10.0,
-        "deviation": 3.0,
-        "interpolation_range": ((-5.0, 10.0),),
-        "extrapolation_range": ((-15.0, -5.0),),
-        **_GIVEN,
-    },
-    "Benford": {
-        "distribution": "benford",
-        "interpolation_range": ((10.0, 99.0),),
-        "extrapolation_range": ((100.0, 999.0),),
-        **_GIVEN,
-    },
+    "halves": {**INPUTS["halves"], "relative_error": True, **GIVEN},
+    "normal": {**INPUTS["normal"], **GIVEN},
+    "Benford": {**INPUTS["benford"], **GIVEN},
     "reciprocal": {
         "task": "single-module",
         "operation": "reciprocal",
         "input_size": 1,
         "subsets": 1,
         "hidden_size": None,
-        **_GIVEN,
+        **GIVEN,
     },
     **{op: {"operation": op} for op in ("add", "sub", "div", "root")},
     "square": {"operation": "squared"},

@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from study.engine import ENGINES
-from study.engine.arithmetic.task import masks_of, task_of
-from study.engine.torch import batches
+from study.engine.arithmetic import evaluation_rows
+from study.engine.arithmetic.task import masks_of
 from study.engine.torch.batches import Batches
 from study.records import Cell, Pack, Trial
 from tasks import MODELS
-from tasks.arithmetic_cell import typed_cell
+from tasks.arithmetic_cell import task_of, typed_cell
 from tests.study.builders import small_cell
 
 RATES = [small_cell(learning_rate=rate) for rate in (1e-3, 2e-3, 3e-3)]
@@ -57,10 +57,10 @@ def test_a_seed_is_drawn_once(name, monkeypatch):
 
     def count(out, seeds, *others):
         drawn.append(len(seeds))
-        fill_rows(out, seeds, *others)
+        fill_inputs(out, seeds, *others)
 
-    fill_rows = batches.fill_rows
-    monkeypatch.setattr(batches, "fill_rows", count)
+    fill_inputs = evaluation_rows.fill_inputs
+    monkeypatch.setattr(evaluation_rows, "fill_inputs", count)
     new_batches(trials).inputs(0)
     assert drawn == [draws]
 

@@ -12,12 +12,12 @@ from torch import Tensor, nn
 
 from study.engine import ENGINES
 from study.engine.arithmetic.initial_weights import PREFIX, initial_state
-from study.engine.arithmetic.task import masks_of, task_of
+from study.engine.arithmetic.task import masks_of
 from study.engine.torch.batches import Batches
 from study.engine.torch.penalties import Penalties
 from study.engine.torch.tensors import TorchTensors
 from study.records import Cell, Pack, Trial
-from tasks.arithmetic_cell import typed_cell
+from tasks.arithmetic_cell import task_of, typed_cell
 from tasks.networks import Network
 from tests.study.builders import small_cell
 

@@ -8,6 +8,7 @@ import pytest
 
 from tasks import MODELS
 from tasks.models import SINGLE_LAYERS
+from tests.study.builders import GIVEN, INPUTS
 
 Values = dict[str, Any]
 
@@ -96,41 +97,11 @@ PARTS: dict[str, tuple[str, Values]] = {
     "no new start": ("iNALU", {**ALONE, "operation": "div", "restart_memory": 15, "learning_rate": 1e-30}),
     "new starts of what learns": ("iNALU", {**_HIGH, "learning_rate": 0.3, "evaluate_every": 7}),
 }
-_GIVEN: Values = {**ALONE, "success_epsilon": None, "success_threshold": 1e-5}
+_GIVEN: Values = {**ALONE, **GIVEN}
 PARTS |= {
-    "halves": (
-        "NMRU",
-        {
-            **_GIVEN,
-            "distribution": "halves",
-            "operation": "div",
-            "input_size": 5,
-            "interpolation_range": ((-2.0, -1.0), (1.0, 2.0)),
-            "extrapolation_range": ((-6.0, -2.0), (2.0, 6.0)),
-        },
-    ),
-    "a normal distribution": (
-        "NRU",
-        {
-            **_GIVEN,
-            "distribution": "normal",
-            "interpolation_mean": -1.0,
-            "extrapolation_mean": -10.0,
-            "deviation": 3.0,
-            "interpolation_range": ((-5.0, 10.0),),
-            "extrapolation_range": ((-15.0, -5.0),),
-        },
-    ),
-    "Benford's law": (
-        "NMU",
-        {
-            **_GIVEN,
-            **_RAMP,
-            "distribution": "benford",
-            "interpolation_range": ((10.0, 99.0),),
-            "extrapolation_range": ((100.0, 999.0),),
-        },
-    ),
+    "halves": ("NMRU", {**_GIVEN, **INPUTS["halves"], "operation": "div", "input_size": 5}),
+    "a normal distribution": ("NRU", {**_GIVEN, **INPUTS["normal"]}),
+    "Benford's law": ("NMU", {**_GIVEN, **_RAMP, **INPUTS["benford"]}),
     "a reciprocal": ("NRU", {**_GIVEN, "operation": "reciprocal", "input_size": 1, "subsets": 1}),
     "a reciprocal of two inputs": ("NMRU", {**_GIVEN, "operation": "reciprocal", "input_size": 2}),
 }

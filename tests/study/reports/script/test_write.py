@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import torch
 
-from study.engine.arithmetic.evaluation_rows import draw_rows, fill_rows
+from study.engine.arithmetic.evaluation_rows import Draws, draw_rows
 from study.engine.arithmetic.initial_weights import initial_state
-from study.engine.arithmetic.task import masks_of, task_of
+from study.engine.arithmetic.task import masks_of
 from study.errors import InputError
 from study.plan.plan import make_plan
 from study.presets import preset_names, preset_text
@@ -23,7 +23,7 @@ from study.reports.script import trial_script
 from study.spec import load_spec
 from study.spec.cells import canonical_cell
 from tasks import MODELS
-from tasks.arithmetic_cell import typed_cell
+from tasks.arithmetic_cell import task_of, typed_cell
 from tasks.models import SINGLE_LAYERS
 from tasks.networks import Network
 from tasks.stream import Purpose
@@ -43,7 +43,7 @@ def test_weights_and_rows_are_those_of_the_trial(model: str, values: dict[str, A
     assert [one.tolist() for one in parameters] == [one.tolist() for one in expected]
     batches = script["draw"](SEED, script["TRAIN"], range(5, 8), 16, *script["TRAINED_ON"])
     drawn = np.empty((1, typed.input_size, 16), np.float32)
-    fill_rows(drawn, np.array([SEED], np.uint64), [typed.trained_on], 6, Purpose.TRAIN)
+    Draws([typed.trained_on]).fill(drawn, np.array([SEED], np.uint64), 6, Purpose.TRAIN)
     batch = torch.from_numpy(drawn[0])
     assert torch.equal(batches[1], batch.T)
     sources = {Purpose.VALIDATION: typed.trained_on, Purpose.TEST: typed.tested_on}

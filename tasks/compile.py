@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import secrets
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import llvmlite.binding as llvm  # type: ignore[import-untyped]
 import numba as nb
-from numba.core import caching, codegen, compiler
+from numba.core import bytecode, caching, codegen, compiler
 
 Decorator = Callable[[Callable[..., Any]], Any]
 # numba's types know fewer options of njit than it takes, and the other modules have no types that fit.
 _njit: Any = nb.njit
+_bytecode: Any = bytecode
 _caching: Any = caching
 _codegen: Any = codegen
 _compiler: Any = compiler
 _numbers = itertools.count()
+
+# numba names machine code after its function, its types and the function's number, and counts in each process from 1.
+# Two functions of a factory have the same name then if one was compiled here and the other in the process that cached
+# it, and a caller of both gets one of them for both: wrong numbers, and no error (numba's issue 10486).
+_ID_BITS = 62
+_bytecode.FunctionIdentity._unique_ids = iter(lambda: secrets.randbits(_ID_BITS), None)
 
 Library: Any = _codegen.JITCodeLibrary
 """The machine code of a function and of what it calls, as numba makes it."""
@@ -57,13 +65,36 @@ class IntoLibrary(_compiler.Compiler):  # type: ignore[misc]
 
 
 class _CacheFile(_caching.IndexDataCacheFile):  # type: ignore[misc]
-    """A function's machine code on disk, which an earlier version of the program may have written."""
+    """A function's machine code on disk, which several processes and versions of the program write, or begin to.
+
+    numba numbers the files of a function's signatures by what its index holds, and writes the index first. Two
+    processes may then give one number to two signatures, and one that is killed between both writes leaves an index
+    of its sources with another version's machine code. Here a file is named after its signature, tells its sources,
+    and is there before the index names it.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        name = self._data_name(hashlib.sha256(repr((self._version, key)).encode()).hexdigest()[:16])
+        self._save_data(name, (self._source_stamp, data))
+        self._save_index(self._load_index() | {key: name})
 
     def _load_index(self) -> Any:
         try:
             return super()._load_index()
         except (AttributeError, ImportError):  # it names a class of that version that this one doesn't have
             return {}
+
+    def _load_data(self, name: str) -> Any:
+        try:
+            stamp, data = super()._load_data(name)
+        except (AttributeError, ImportError):
+            stamp, data = None, None
+        if stamp != self._source_stamp:
+            raise FileNotFoundError(name)
+        return data
+
+    def _data_name(self, name: str) -> str:
+        return f"{self._index_name.removesuffix('.nbi')}.{name}.nbc"
 
 
 _STAMP = digest([Path(__file__)])

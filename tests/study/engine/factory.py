@@ -1,0 +1,43 @@
+"""Prints what functions of one factory compute, where some are on disk; `python -m` runs it with their factors."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tasks.compile import cached, digest, is_on_disk
+
+_STAMP = digest([Path(__file__)])
+
+
+def times(factor: float) -> Callable[[float], float]:
+    """Make the function that multiplies by a factor."""
+
+    @cached(_STAMP, made_for=factor)
+    def multiply(x):  # type: ignore[no-untyped-def]
+        return x * factor
+
+    multiplied: Callable[[float], float] = multiply
+    return multiplied
+
+
+def main() -> None:
+    """Print of each factor whether its function was on disk, and then a function's values that calls them all."""
+    factors = [float(word) for word in sys.argv[1:]]
+    parts: Any = tuple(times(factor) for factor in factors)
+    print(*("kept" if is_on_disk(part) else "new" for part in parts))
+    for part in parts:
+        part(1.0)
+    first, last = parts[0], parts[-1]
+
+    @cached(_STAMP, made_for=tuple(factors))
+    def both(x):  # type: ignore[no-untyped-def]
+        return first(x), last(x)
+
+    print(*both(1.0))
+
+
+if __name__ == "__main__":
+    main()

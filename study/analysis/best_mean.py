@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from study import words
+from study.analysis.method_tests import LEVEL, lead
 from study.analysis.methods import Method
 from study.analysis.metrics import MetricSummary, mean_of
 from study.analysis.rows import ResultRows
+from study.analysis.seed_pairs import SeedTrials
 from tasks.declarations import Metric
 
 
@@ -21,13 +23,14 @@ class _Mean:
     value: float
 
 
-def best_mean(methods: Sequence[Method], name: str, metric: Metric) -> str:
+def best_mean(methods: Sequence[Method], name: str, metric: Metric, trials: SeedTrials | None = None) -> str:
     """Say which method has the best mean, and whether that may be chance; empty without a mean.
 
     Args:
         methods: the methods of one question.
         name: the metric's name.
         metric: its declaration.
+        trials: the trials of cells, by their seeds; None if the rows aren't cells.
     """
     means = [mean for method in methods if (mean := _mean(method, name)) is not None]
     title = words.metric_title(name, metric)
@@ -47,7 +50,9 @@ def best_mean(methods: Sequence[Method], name: str, metric: Metric) -> str:
     superlative, comparative = ("highest", "lower") if metric.higher_is_better else ("lowest", "higher")
     rest = [f"{mean.method.label} {words.measure(mean.value)}" for mean in others[:2]]
     rest += [f"{words.count_of(len(others) - 2, 'other')} {comparative}"] if len(others) > 2 else []
-    chance = " (which may be chance)" if _may_be_chance(first, others[0]) else ""
+    by_seed = lead(trials, first.method.compared, others[0].method.compared, name)
+    is_sure = by_seed.p_value < LEVEL if by_seed is not None else _differ(first, others[0])
+    chance = "" if is_sure else " (which may be chance)"
     value = f"{words.measure(first.value)}{_interval(first)} on average"
     return f"{first.method.label} has the {superlative} {title}{chance}, {value}, {words.join_and(rest)}"
 
@@ -83,8 +88,8 @@ def _interval(mean: _Mean) -> str:
     return "" if several is None else words.spaced_interval(several.interval, words.measure)
 
 
-def _may_be_chance(first: _Mean, second: _Mean) -> bool:
-    """Return whether Welch's interval of the difference has 0 inside, or there is none."""
+def _differ(first: _Mean, second: _Mean) -> bool:
+    """Return whether Welch's interval of the difference leaves 0 out."""
     weights = [1 / len(first.rows)] * len(first.rows) + [-1 / len(second.rows)] * len(second.rows)
     test = mean_of(weights, [*first.rows, *second.rows])
-    return test is None or test.interval[0] <= 0 <= test.interval[1]
+    return test is not None and not test.interval[0] <= 0 <= test.interval[1]

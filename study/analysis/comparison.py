@@ -9,6 +9,7 @@ from typing import Any
 from study import statistics, words
 from study.analysis import rows as result_rows
 from study.analysis.aggregate import CellSummary
+from study.analysis.method_tests import LEVEL
 from study.analysis.metrics import MetricSummary, difference, main
 from study.analysis.published import SOURCE, Published, choose
 from study.analysis.questions import varying
@@ -16,9 +17,6 @@ from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
 from study.errors import InputError
 from study.records import Cell, Interval, names_of
-
-LEVEL = 0.05
-"""Chance of any false 'differs' in one comparison."""
 
 PUBLISHED = "published"
 

@@ -11,22 +11,18 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from study import statistics
-from study.analysis import seed_pairs, series
-from study.analysis.aggregate import CellSummary
-from study.analysis.metrics import difference
+from study.analysis import series
+from study.analysis.method_tests import Pair, Speed, pairs, speeds
 from study.analysis.rows import ResultRows
+from study.analysis.seed_pairs import SeedTrials
 from study.analysis.summary import Summary
 from study.records import Interval
-
-MOST_PAIRS = 2000
-"""The most pairs of rows that are tested: nobody reads more, and Holm's correction would leave nothing."""
 
 _FACTOR = 10.0
 """A key whose values span this factor or more was swept by factors: its logarithm is the regressor."""
@@ -78,52 +74,6 @@ class Slope:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pair:
-    """Two methods at one question.
-
-    Args:
-        question: the question that both answer; empty if there is only one.
-        first: the name of the first method.
-        second: the name of the second method.
-        difference: of success rates, or of a metric's means, first minus second.
-        interval: 95%; Newcombe's, or Student's or Welch's of means.
-        p_value: of Fisher's exact test, or Student's or Welch's of means.
-        p_adjusted: after Holm's correction over all pairs.
-        is_paired: whether trials of the same seed were compared, by Student's method.
-    """
-
-    question: str
-    first: str
-    second: str
-    difference: float
-    interval: Interval
-    p_value: float
-    p_adjusted: float
-    is_paired: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Speed:
-    """Whether the methods of one question take equally long to succeed.
-
-    Args:
-        question: the question that they answer; empty if there is only one.
-        names: the methods.
-        statistic: the statistic of the log-rank test.
-        degrees_of_freedom: its degrees of freedom.
-        p_value: its p-value.
-        p_adjusted: after Holm's correction over all questions.
-    """
-
-    question: str
-    names: tuple[str, ...]
-    statistic: float
-    degrees_of_freedom: int
-    p_value: float
-    p_adjusted: float
-
-
-@dataclass(frozen=True, kw_only=True)
 class Contrasts:
     """The statements that rows allow about each other; each may be empty.
 
@@ -160,21 +110,27 @@ def contrasts(rows: ResultRows, results: pa.Table | None = None) -> Contrasts:
         results: those of the trials, by which cells that have the same seeds are compared seed by seed; None if the
             rows aren't cells.
     """
+    trials = None if results is None else SeedTrials(results)
     if not rows.has_rates:
         main = rows.main_metric
         if main is None:
             return Contrasts()
-        pairs, notes = _pairs(rows, main, results)
-        return Contrasts(pairs=pairs, notes=notes, metric=main, more_pairs=partial(_more_pairs, rows, results))
-    (pairs, pair_notes), (speeds, speed_notes) = _pairs(rows), _speeds(rows)
+        some, notes = pairs(rows, trials, main)
+        more = partial(_more_pairs, rows, trials)
+        return Contrasts(pairs=_adjusted(some), notes=notes, metric=main, more_pairs=more)
+    (some, pair_notes), (times, speed_notes) = pairs(rows, trials), speeds(rows, trials)
     return Contrasts(
-        trends=_trends(rows), slopes=_slopes(rows), pairs=pairs, speeds=speeds, notes=(*pair_notes, *speed_notes)
+        trends=_trends(rows),
+        slopes=_slopes(rows),
+        pairs=_adjusted(some),
+        speeds=_adjusted(times),
+        notes=(*pair_notes, *speed_notes),
     )
 
 
-def _more_pairs(rows: ResultRows, results: pa.Table | None) -> dict[str, tuple[Pair, ...]]:
+def _more_pairs(rows: ResultRows, trials: SeedTrials | None) -> dict[str, tuple[Pair, ...]]:
     others = [name for name, metric in rows.single_metrics.items() if metric.of == "ended" and name != rows.main_metric]
-    return {name: _pairs(rows, name, results)[0] for name in others}
+    return {name: _adjusted(pairs(rows, trials, name)[0]) for name in others}
 
 
 def _ordered_keys(rows: ResultRows) -> list[str]:
@@ -277,77 +233,3 @@ def _exp(value: float) -> float:
 
 def _by_factors(levels: Sequence[float]) -> bool:
     return min(levels) > 0 and max(levels) / min(levels) >= _FACTOR
-
-
-def _questions(rows: ResultRows) -> list[tuple[str, list[int]]]:
-    """List the rows of each question that two or more methods answer."""
-    rows_of: dict[tuple[Any, ...], list[int]] = {}
-    for row, question in enumerate(rows.questions()):
-        summary = rows.summaries[row]
-        if summary.judged if rows.has_rates else summary.ended:
-            rows_of.setdefault(question, []).append(row)
-    keys = [key for key in rows.varying() if key not in rows.methods]
-    return [(rows.name(members[0], keys), members) for members in rows_of.values() if len(members) > 1]
-
-
-def _method(rows: ResultRows, row: int) -> str:
-    return rows.name(row, [key for key in rows.varying() if key in rows.methods])
-
-
-def _pairs(
-    rows: ResultRows, metric: str | None = None, results: pa.Table | None = None
-) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
-    questions = _questions(rows)
-    count = sum(math.comb(len(members), 2) for _, members in questions)
-    if count > MOST_PAIRS:
-        return (), (f"{count:,} pairs of rows are too many to be tested two by two.",)
-    every = [(question, *pair) for question, members in questions for pair in combinations(members, 2)]
-    by_seed = {} if results is None or metric is None else seed_pairs.values_by_seed(results, metric)
-    values = [by_seed.get(s.cell_id, {}) if isinstance(s, CellSummary) else {} for s in rows.summaries]
-    pairs = []
-    for question, a, b in every:
-        is_paired = seed_pairs.are_paired(values[a], values[b])
-        both = rows.summaries[a], rows.summaries[b]
-        test = seed_pairs.difference(values[a], values[b]) if is_paired else _difference(*both, metric)
-        if test is not None:
-            pairs.append(_pair(rows, question, a, b, test, is_paired=is_paired))
-    lacking = len(every) - len(pairs)
-    notes = (f"{lacking:,} pairs of rows have too few values, or only equal ones, to be tested.",) if lacking else ()
-    return _adjusted(pairs), notes
-
-
-def _difference(first: Summary, second: Summary, metric: str | None) -> statistics.Contrast | None:
-    if metric is not None:
-        return difference(first.metrics.get(metric), second.metrics.get(metric))
-    counts = first.solved, first.judged, second.solved, second.judged
-    p_value = statistics.fisher_exact(*counts)
-    return statistics.Contrast(_rate(first) - _rate(second), statistics.newcombe(*counts), p_value)
-
-
-def _pair(rows: ResultRows, question: str, a: int, b: int, test: statistics.Contrast, *, is_paired: bool) -> Pair:
-    """Compare two methods; the p-value is not adjusted yet."""
-    return Pair(
-        question=question,
-        first=_method(rows, a),
-        second=_method(rows, b),
-        difference=test.estimate,
-        interval=test.interval,
-        p_value=test.p_value,
-        p_adjusted=test.p_value,
-        is_paired=is_paired,
-    )
-
-
-def _speeds(rows: ResultRows) -> tuple[tuple[Speed, ...], tuple[str, ...]]:
-    tests, untimed = [], 0
-    for question, members in _questions(rows):
-        samples = [t.known("iterations") if (t := rows.summaries[row].times) else None for row in members]
-        if any(sample is None for sample in samples):
-            untimed += any(sample is not None for sample in samples)
-            continue
-        test = statistics.log_rank([sample for sample in samples if sample is not None])
-        if test is not None:
-            names = tuple(_method(rows, row) for row in members)
-            tests.append(Speed(question=question, names=names, **vars(test), p_adjusted=test.p_value))
-    notes = (f"No log-rank test at {untimed} questions: times of some rows aren't known.",) if untimed else ()
-    return _adjusted(tests), notes

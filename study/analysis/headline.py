@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pyarrow as pa
+
 from study import statistics, words
 from study.analysis import series
 from study.analysis.best_mean import best_mean, swept_means
 from study.analysis.contrasts import Contrasts, TrendTest
+from study.analysis.method_tests import LEVEL, lead
 from study.analysis.methods import Method, methods_of
 from study.analysis.rows import ResultRows
 from study.analysis.search import SearchFindings
+from study.analysis.seed_pairs import SeedTrials
 from study.analysis.summary import Summary
-
-LEVEL = 0.05
-"""A trend is reported as one if its adjusted p-value is below this."""
 
 _MOST_QUESTIONS = 4
 _MOST_NAMED = 3
 """Of methods that succeed equally often; of one more, all are named."""
 
 
-def headline(rows: ResultRows, contrasts: Contrasts) -> str:
+def headline(rows: ResultRows, contrasts: Contrasts, results: pa.Table | None = None) -> str:
     """Return a sentence on which method succeeds most often, and how its success and its time change with the sweep.
 
     Where nothing says what success is, it is on which method has the best mean of the first metric. Methods are
@@ -31,10 +32,13 @@ def headline(rows: ResultRows, contrasts: Contrasts) -> str:
     Args:
         rows: the results of the trials.
         contrasts: their trends.
+        results: those of the trials, by which cells that have the same seeds are compared seed by seed; None if the
+            rows aren't cells.
     """
     if not rows.ended():
         return "No trial has finished yet."
     is_rate, metric = rows.has_rates, rows.main_metric
+    by_seed = None if results is None else SeedTrials(results)
     among = rows.judged() if is_rate else rows.ended()
     counts = [s.judged if is_rate else s.ended for s in (rows.summaries[row] for row in among)]
     trials = words.count_of(sum(counts), "trial")
@@ -50,11 +54,11 @@ def headline(rows: ResultRows, contrasts: Contrasts) -> str:
     question_keys = [key for key in rows.varying() if key not in rows.methods and key != x]
     questions = rows.alike(question_keys, among)
     if len(questions) == 1:
-        parts = _in_full(rows, among, x, contrasts)
+        parts = _in_full(rows, among, x, contrasts, by_seed)
     else:
         first = list(questions.values())[:_MOST_QUESTIONS]
         parts = [
-            f"{_at(rows, some[0], question_keys)}, {_most(rows, methods_of(rows, some, x, question_keys))}"
+            f"{_at(rows, some[0], question_keys)}, {_most(rows, methods_of(rows, some, x, question_keys), by_seed)}"
             for some in first
         ]
         more = len(questions) - len(first)
@@ -108,14 +112,18 @@ def _at(rows: ResultRows, row: int, keys: Sequence[str]) -> str:
     return f"at {name}" if name else f"without {words.join_and([words.title(key) for key in keys])}"
 
 
-def _most(rows: ResultRows, methods: Sequence[Method]) -> str:
+def _most(rows: ResultRows, methods: Sequence[Method], trials: SeedTrials | None) -> str:
     name = rows.main_metric
-    return _most_often(methods) if rows.has_rates or name is None else best_mean(methods, name, rows.metrics[name])
+    if rows.has_rates or name is None:
+        return _most_often(methods, trials)
+    return best_mean(methods, name, rows.metrics[name], trials)
 
 
-def _in_full(rows: ResultRows, among: Sequence[int], x: str, contrasts: Contrasts) -> list[str]:
+def _in_full(
+    rows: ResultRows, among: Sequence[int], x: str, contrasts: Contrasts, trials: SeedTrials | None
+) -> list[str]:
     methods = methods_of(rows, among, x, ())
-    parts = [_most(rows, methods)]
+    parts = [_most(rows, methods, trials)]
     if not rows.has_rates:
         is_swept = len(methods) == 1 and len(methods[0].rows) > 1 and rows.main_metric is not None
         return [*parts, swept_means(rows, methods[0].rows, x, rows.main_metric or "")] if is_swept else parts
@@ -134,7 +142,7 @@ def _best(methods: Sequence[Method]) -> list[Method]:
     return [method for method in methods if method.rate == most > 0]
 
 
-def _most_often(methods: Sequence[Method]) -> str:
+def _most_often(methods: Sequence[Method], trials: SeedTrials | None) -> str:
     if not methods:
         return "no two methods were tried at the same values of what is swept"
     best = _best(methods)
@@ -152,11 +160,17 @@ def _most_often(methods: Sequence[Method]) -> str:
             named = [*named[:_MOST_NAMED], words.count_of(len(best) - _MOST_NAMED, "other")]
         return f"{words.join_and(named)} {number} solved {words.percent(first.rate)} of their trials"
     second = others[0]
-    low, _ = statistics.newcombe(first.solved, first.judged, second.solved, second.judged)
-    chance = " (which may be chance)" if low <= 0 else ""
+    chance = " (which may be chance)" if _may_be_chance(first, second, trials) else ""
     rates = [f"{method.label} {words.percent(method.rate)}" for method in others[:2]]
     rates += [words.count_of(len(others) - 2, "other") + " less"] if len(others) > 2 else []
     return f"{first.label} succeeds most often{chance}, in {rate}, {words.join_and(rates)}"
+
+
+def _may_be_chance(first: Method, second: Method, trials: SeedTrials | None) -> bool:
+    """Return whether the tests of two methods' rates leave room for equal ones: seed by seed if they share seeds."""
+    if (by_seed := lead(trials, first.compared, second.compared)) is not None:
+        return by_seed.p_value >= LEVEL
+    return statistics.newcombe(first.solved, first.judged, second.solved, second.judged)[0] <= 0
 
 
 def _changes(rows: ResultRows, members: Sequence[int], x: str, trend: TrendTest | None) -> str:

@@ -1,62 +1,139 @@
-"""Differences of a metric between rows, seed by seed: what trials of one seed have in common cancels out."""
+"""Trials of cells by their seeds, and differences between cells seed by seed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from study import statistics
+from study.analysis.aggregate import rows_by
+from study.analysis.summary import Columns, Floats, columns
+from study.records import Outcome
+from study.statistics.checks import Flags
 
-BySeed = Mapping[int, float]
-"""The values of one cell's trials; NaN where a trial has none."""
+_JUDGED = [str(outcome) for outcome in (Outcome.SOLVED, Outcome.UNSOLVED, Outcome.DIVERGED)]
+
+Rows = npt.NDArray[np.int64]
 
 
-def values_by_seed(results: pa.Table, metric: str) -> Mapping[str, BySeed]:
-    """Return a metric's values by the ids of cells.
+class SeedTrials:
+    """The trials of a table of results, by cell and seed.
 
     Args:
         results: as `study.arrow.results_table` makes them.
-        metric: its name.
-
-    Example:
-        >>> results = pa.table({"cell_id": ["a", "a", "b"], "seed": [0, 1, 0], "loss": [0.5, None, 0.25]})
-        >>> values_by_seed(results, "loss")
-        {'a': {0: 0.5, 1: nan}, 'b': {0: 0.25}}
     """
-    if metric not in results.column_names:
-        return {}
-    values = pc.fill_null(results[metric].cast(pa.float64()), float("nan")).to_pylist()
-    of_cells: dict[str, dict[int, float]] = {}
-    for cell_id, seed, value in zip(results["cell_id"].to_pylist(), results["seed"].to_pylist(), values, strict=True):
-        of_cells.setdefault(cell_id, {})[seed] = value
-    return of_cells
+
+    def __init__(self, results: pa.Table) -> None:
+        """Take the table; nothing is computed before it is asked for."""
+        self._results = results
+
+    @cached_property
+    def _rows(self) -> dict[str, Rows]:
+        ids = self._results["cell_id"].combine_chunks().dictionary_encode()
+        cells = ids.dictionary.to_pylist()
+        return dict(zip(cells, rows_by(np.asarray(ids.indices), len(cells)), strict=True))
+
+    @cached_property
+    def _seeds(self) -> Rows:
+        return np.asarray(self._results["seed"]).astype(np.int64)
+
+    @cached_property
+    def _columns(self) -> Columns:
+        return columns(self._results)
+
+    def shared(self, cell_ids: Sequence[str]) -> list[Rows] | None:
+        """Find the trials of the seeds that some cells have in common.
+
+        Args:
+            cell_ids: of the cells.
+
+        Returns:
+            Of each cell its rows in the table, one a seed, in the same order for all; None where cells have less than
+            half of the seeds of the smallest of them in common: then they are samples of their own.
+        """
+        rows = [self._rows.get(cell_id, np.empty(0, np.int64)) for cell_id in cell_ids]
+        seeds = [self._seeds[of_cell] for of_cell in rows]
+        common = seeds[0]
+        for of_cell in seeds[1:]:
+            common = np.intersect1d(common, of_cell)
+        if not common.size or 2 * common.size < min(of_cell.size for of_cell in seeds):
+            return None
+        return [
+            of_cell[np.argsort(here, kind="stable")][np.isin(np.sort(here), common)]
+            for of_cell, here in zip(rows, seeds, strict=True)
+        ]
+
+    def judged(self, rows: Sequence[Rows]) -> list[Rows]:
+        """Select of shared seeds those whose trials were all judged: solved, unsolved or diverged."""
+        outcome = self._columns["outcome"]
+        are_judged = np.all([np.isin(outcome[of_cell], _JUDGED) for of_cell in rows], axis=0)
+        return [of_cell[are_judged] for of_cell in rows]
+
+    def solved(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Return whether trials were solved."""
+        return np.asarray(self._columns["outcome"][rows] == str(Outcome.SOLVED), bool)
+
+    def times(self, rows: Rows) -> tuple[Floats, Flags]:
+        """Return the iterations at which trials were solved, or until which they were observed, and which it was."""
+        solved = self.solved(rows)
+        at = np.where(solved, self._columns["solved_at_iteration"][rows], self._columns["last_iteration"][rows])
+        return at, solved
+
+    def values(self, rows: Rows, metric: str) -> Floats:
+        """Return a metric's values; NaN where a trial has none."""
+        if metric not in self._results.column_names:
+            return np.full(rows.size, np.nan)
+        column = self._results[metric].take(pa.array(rows))
+        return np.asarray(pc.fill_null(column.cast(pa.float64()), np.nan))
 
 
-def are_paired(first: BySeed, second: BySeed) -> bool:
-    """Tell whether two cells have trials of the same seeds."""
-    return bool(first) and first.keys() == second.keys()
-
-
-def difference(first: BySeed, second: BySeed) -> statistics.Contrast | None:
-    """Estimate the mean difference by Student's method; None for fewer than two seeds, or where none differ.
-
-    Seeds of which either trial has no finite number are left out.
+def rates(first: npt.NDArray[np.bool_], second: npt.NDArray[np.bool_]) -> tuple[statistics.Contrast, tuple[int, int]]:
+    """Compare success rates seed by seed: Tango's interval, McNemar's exact test.
 
     Args:
-        first: the values of the first cell.
-        second: those of the second, of the same seeds.
+        first: whether the trial of the first cell was solved, of each seed.
+        second: the same of the second cell.
+
+    Returns:
+        The difference, and how many seeds only the first cell solved, and only the second.
 
     Example:
-        >>> both = difference({0: 1.0, 1: 3.0, 2: 8.0}, {0: 0.5, 1: 2.0, 2: 7.5})
-        >>> round(both.estimate, 3), [round(end, 3) for end in both.interval]
-        (0.667, [-0.05, 1.384])
+        >>> both, alone = rates(np.array([True] * 8 + [False] * 2), np.array([True] * 2 + [False] * 8))
+        >>> both.estimate, round(both.p_value, 3), alone
+        (0.6, 0.031, (6, 0))
     """
-    differences = np.array([first[seed] - second[seed] for seed in sorted(first)])
+    alone = int(np.sum(first & ~second)), int(np.sum(second & ~first))
+    n = first.size
+    estimate = (alone[0] - alone[1]) / n if n else 0.0
+    return statistics.Contrast(estimate, statistics.tango(*alone, n), statistics.mcnemar(*alone)), alone
+
+
+def means(first: Floats, second: Floats) -> tuple[statistics.Contrast, tuple[int, int, int]] | None:
+    """Compare means seed by seed, by flipping the signs of differences.
+
+    Args:
+        first: the values of the first cell, one a seed.
+        second: those of the second cell; seeds of which either has no finite number are left out.
+
+    Returns:
+        The difference; and how many seeds entered, on how many the first cell's value is greater, and on how many the
+        second's. None for fewer than two seeds, or where none differ.
+
+    Example:
+        >>> both, seeds = means(np.array([1.0, 3.0, 8.0, np.nan]), np.array([0.5, 2.0, 8.5, 1.0]))
+        >>> round(both.estimate, 3), both.p_value, seeds
+        (0.333, 0.75, (3, 2, 1))
+    """
+    with np.errstate(invalid="ignore"):
+        differences = first - second
     differences = differences[np.isfinite(differences)]
-    if differences.size < 2:
+    if differences.size < 2 or not differences.any():
         return None
-    deviation = float(statistics.deviations(differences)[0])
-    return statistics.contrast([1.0], [float(differences.mean())], [deviation], [differences.size])
+    seeds = differences.size, int(np.sum(differences > 0)), int(np.sum(differences < 0))
+    both = statistics.sign_flip(differences)
+    return None if both is None else (both, seeds)

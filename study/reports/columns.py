@@ -74,7 +74,7 @@ _NOT_OF_TEST = "in other tests"
 TESTS = {
     "test": ColumnNote(
         "what is tested by what",
-        values="Cochran-Armitage, logistic regression, Fisher, Student, paired, Welch, log-rank",
+        values="Cochran-Armitage, logistic regression, McNemar, Fisher, sign-flip, Welch, log-rank, paired log-rank",
     ),
     "metric": ColumnNote("the metric whose means are compared", empty="where success is"),
     "rows": ColumnNote("the rows that the test is of", empty="of pairs, and if the test is of all rows"),
@@ -98,6 +98,20 @@ TESTS = {
     ),
     "p_value": p_value("two-sided", "where nothing can be tested"),
     "p_adjusted": p_value("after Holm's correction over the tests of its kind", "of regressions"),
+    "seeds": count("seeds that were compared", "where trials aren't compared seed by seed"),
+    "first_only": count(
+        "of these seeds, those that only the first method solved, or where its value is greater",
+        "where pairs aren't compared seed by seed",
+    ),
+    "second_only": count(
+        "of these seeds, those that only the second method solved, or where its value is greater",
+        "where pairs aren't compared seed by seed",
+    ),
+    "verdict": ColumnNote(
+        "what can be said of a pair at 5%, and without a verdict how many more seeds it may take",
+        values="differ, no difference detected, or no verdict and why",
+        empty=_NOT_OF_TEST,
+    ),
 }
 
 CANDIDATES = {

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from study.analysis import rows as result_rows
 from study.analysis.aggregate import CellSummary, GroupSummary, published_error
 from study.analysis.comparison import Comparison, Comparisons, Reference
-from study.analysis.contrasts import Contrasts, Pair
+from study.analysis.contrasts import Contrasts
 from study.analysis.metrics import metrics_of, single
 from study.analysis.published import SOURCE
 from study.analysis.rows import ResultRows
@@ -143,23 +143,20 @@ def tests_csv(contrasts: Contrasts) -> str:
         for s in contrasts.slopes
     ]
     rows += [
-        {"test": _test_of(p, metric), "metric": metric, "at": p.question, "first": p.first, "second": p.second}
+        {"test": p.test, "metric": metric, "at": p.question, "first": p.first, "second": p.second}
         | {"estimate": p.difference, **_ends("", p.interval), "p_value": p.p_value, "p_adjusted": p.p_adjusted}
+        | ({} if p.seeds is None else {"seeds": p.seeds, "first_only": p.first_only, "second_only": p.second_only})
+        | {"verdict": p.verdict}
         for metric, pairs in ((contrasts.metric, contrasts.pairs), *contrasts.more_pairs().items())
         for p in pairs
     ]
     rows += [
-        {"test": "log-rank", "at": s.question, "rows": "; ".join(s.names), "statistic": s.statistic}
-        | {"degrees_of_freedom": s.degrees_of_freedom, "p_value": s.p_value, "p_adjusted": s.p_adjusted}
+        {"test": "log-rank" if s.seeds is None else "paired log-rank", "at": s.question, "rows": "; ".join(s.names)}
+        | {"statistic": s.statistic, "degrees_of_freedom": s.degrees_of_freedom, "p_value": s.p_value}
+        | {"p_adjusted": s.p_adjusted, "seeds": s.seeds}
         for s in contrasts.speeds
     ]
     return csv_text(list(TESTS), rows)
-
-
-def _test_of(pair: Pair, metric: str | None) -> str:
-    if metric is None:
-        return "Fisher"
-    return "Student, paired" if pair.is_paired else "Welch"
 
 
 def markdown(report: Report, figures: Sequence[Drawn]) -> str:

@@ -13,9 +13,10 @@ from typing import Any
 import pyarrow as pa
 from jinja2 import Template
 
-from study import words
+from study import statistics, words
 from study.analysis.aggregate import CellSummary
-from study.analysis.comparison import LEVEL, Comparison, Comparisons, Reference
+from study.analysis.comparison import Comparison, Comparisons, Reference
+from study.analysis.method_tests import LEVEL
 from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
 from study.reports import metric_columns, table
@@ -57,6 +58,7 @@ def page(report: Report, figures: Sequence[Drawn]) -> str:
         series=[(one.heading, series_table(rows, one)) for one in series_with_values(rows)],
         intervals_note=_intervals_note(rows),
         pairs_note=_pairs_note(report),
+        speeds_note=_speeds_note(report),
         notes=[*report.notes, *_stop_note(rows)],
         trials=None if trials is None else _trials(trials, report),
         row_names=[rows.name(row) for row in range(len(rows.summaries))],
@@ -113,14 +115,29 @@ def _intervals_note(rows: ResultRows) -> str:
     return f"Intervals are at 95%{solved}{ended}. The best value of a question is bold."
 
 
+_PAIRED = {
+    "McNemar": "seed by seed, by McNemar's exact test, with Tango's interval of the difference",
+    "sign-flip": "seed by seed, by flipping the signs of differences, with the interval that belongs to it",
+    "Fisher": "as independent samples, by Fisher's exact test, with Newcombe's interval of the difference",
+    "Welch": "as independent samples, by Welch's test, with his interval of the difference of means",
+}
+
+
 def _pairs_note(report: Report) -> str:
-    """Say what the tests of pairs are."""
-    if report.contrasts.metric is None:
-        return "Newcombe's interval of the difference, Fisher's exact test"
-    student = "Student's interval of the mean difference of trials that have the same seed, and his test"
-    welch = "Welch's interval of the difference of means, and his test"
-    kinds = {pair.is_paired for pair in report.contrasts.pairs}
-    return f"{student}; where seeds differ, {welch}" if len(kinds) > 1 else student if kinds == {True} else welch
+    """Say what the tests of pairs are, and when there is no verdict."""
+    some = report.contrasts.pairs
+    used = [_PAIRED[test] for test in _PAIRED if any(pair.test == test for pair in some)]
+    enough = ""
+    if any(not pair.has_verdict for pair in some):
+        enough = f". There is no verdict where methods differ on fewer than {statistics.LEAST_DISCORDANT} seeds"
+    return "; where they have no seeds in common, ".join(used) + enough
+
+
+def _speeds_note(report: Report) -> str:
+    """Say what the tests of times are."""
+    kinds = {speed.seeds is not None for speed in report.contrasts.speeds}
+    paired, independent = "log-rank scores compared seed by seed", "log-rank test of independent samples"
+    return paired if kinds == {True} else independent if kinds == {False} else f"{paired}, or a {independent}"
 
 
 def _stop_note(rows: ResultRows) -> list[str]:

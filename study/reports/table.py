@@ -238,8 +238,28 @@ def pairs_table(contrasts: Contrasts) -> TextTable:
             text_column(f"difference of {what}", [_change(p.difference, p.interval, change) for p in some]),
             text_column("p", [_p(p.p_value) for p in some]),
             text_column("p, Holm", [_p(p.p_adjusted) for p in some]),
+            *_seed_by_seed(contrasts),
+            text_column("verdict", [(p.verdict, p.verdict) for p in some], is_number=False),
         )
     )
+
+
+def _seed_by_seed(contrasts: Contrasts) -> list[Column]:
+    """Lay out on how many seeds which method was better; blank where trials aren't of the same seeds."""
+    some = contrasts.pairs
+    if all(pair.seeds is None for pair in some):
+        return []
+    titles = ("first alone", "second alone") if contrasts.metric is None else ("first greater", "second greater")
+
+    def count(title: str, counts: Sequence[int | None]) -> Column:
+        texts = [("", None) if p.seeds is None else (str(n), n) for p, n in zip(some, counts, strict=True)]
+        return text_column(title, texts)
+
+    return [
+        count("seeds", [p.seeds for p in some]),
+        count(titles[0], [p.first_only for p in some]),
+        count(titles[1], [p.second_only for p in some]),
+    ]
 
 
 def verdicts_table(rows: ResultRows, verdicts: Sequence[Verdict]) -> TextTable:

@@ -159,7 +159,7 @@ class StudyResults:
         """The study's finding, in one sentence."""
         if self.search is not None:
             return search_headline(self.search, self.summaries)
-        sentence = headline(self.compared, self.contrasts)
+        sentence = headline(self.compared, self.contrasts, self.table)
         return sentence if self.compared is self.rows else f"{sentence[:-1]}; references are not counted."
 
     @property

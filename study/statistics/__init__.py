@@ -10,6 +10,7 @@
     restricted_mean   mean time to success up to a given time, with unsolved trials counted as censored
     bootstrap         mean and interquartile mean of any number, whatever its distribution
     welch             means of any numbers, compared
+    paired            rates, means and times of the same seeds, compared seed by seed
     sparsity_error    mean of numbers in [0, 1/2]
     upper_mean        upper bound of a mean cost, where failed trials cost the most
     upper_median      upper bound of a median cost, where there is no greatest cost
@@ -24,6 +25,15 @@ a negative count) raises an error.
 from study.statistics.bootstrap import interquartile_mean_intervals, interquartile_means, mean_intervals
 from study.statistics.fixed_width import FixedWidth, looks
 from study.statistics.mean_precision import MeanPrecision
+from study.statistics.paired import (
+    LEAST_DISCORDANT,
+    log_rank_scores,
+    mcnemar,
+    more_seeds,
+    paired_log_rank,
+    sign_flip,
+    tango,
+)
 from study.statistics.published import AsPublished, as_published
 from study.statistics.rates import fisher_exact, holm, newcombe, wilson, wilsons
 from study.statistics.restricted_mean import RestrictedMeans, restricted_means
@@ -37,6 +47,7 @@ from study.statistics.upper_median import upper_median
 from study.statistics.welch import Contrast, contrast, deviations
 
 __all__ = [
+    "LEAST_DISCORDANT",
     "AsPublished",
     "Coefficient",
     "Contrast",
@@ -61,14 +72,20 @@ __all__ = [
     "interquartile_means",
     "kaplan_meier",
     "log_rank",
+    "log_rank_scores",
     "logistic_regression",
     "looks",
+    "mcnemar",
     "mean_intervals",
     "means",
     "median_intervals",
     "medians",
+    "more_seeds",
     "newcombe",
+    "paired_log_rank",
     "restricted_means",
+    "sign_flip",
+    "tango",
     "upper_mean",
     "upper_median",
     "wilson",

@@ -7,7 +7,8 @@ import math
 import pytest
 
 from study import statistics
-from study.analysis.contrasts import MOST_PAIRS, contrasts
+from study.analysis.contrasts import contrasts
+from study.analysis.method_tests import MOST_PAIRS
 from study.reports import cells
 from tests.study.builders import published_cell, summaries_of
 

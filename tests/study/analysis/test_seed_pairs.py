@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from study import statistics
 from study.analysis import seed_pairs
 from study.analysis.aggregate import aggregate
 from study.analysis.contrasts import contrasts
+from study.analysis.headline import headline
 from study.arrow import results_table
 from study.records import Outcome, Result, Trial
 from study.reports import cells, files
@@ -45,38 +46,90 @@ def shared(seeds, shift):
 
 
 def test_trials_of_the_same_seeds_are_compared_seed_by_seed():
-    """The test is Student's of the differences: what a seed does to both doesn't hide the difference."""
+    """The test is of the differences: what a seed does to both doesn't hide the difference."""
     first, second = shared(range(10), 0.0), {seed: seed + 0.1 for seed in range(10)}
     rows, table = finished({"NMU": first, "NAU": second})
     (pair,) = contrasts(rows, table).pairs
-    expected = stats.ttest_rel(list(first.values()), list(second.values()))
-    assert pair.is_paired
-    assert pair.p_value == pytest.approx(expected.pvalue)
-    assert pair.interval == pytest.approx(tuple(expected.confidence_interval()))
+    both = statistics.sign_flip([first[seed] - second[seed] for seed in range(10)])
+    assert (pair.test, pair.seeds) == ("sign-flip", 10)
+    assert (pair.difference, pair.interval, pair.p_value) == (both.estimate, both.interval, both.p_value)
+    assert (pair.first_only, pair.second_only) == (0, 10)
     (independent,) = contrasts(rows).pairs
-    assert not independent.is_paired
-    assert pair.p_value < 1e-4 < 0.5 < independent.p_value
+    assert (independent.test, independent.seeds) == ("Welch", None)
+    assert pair.p_value < 0.01 < 0.5 < independent.p_value
 
 
-def test_other_seeds_are_other_samples():
-    """One seed more on one side: the samples are compared as independent ones."""
-    rows, table = finished({"NMU": shared(range(5), 0.0), "NAU": shared(range(6), 0.5)})
-    with_table, without = contrasts(rows, table).pairs, contrasts(rows).pairs
-    assert with_table == without
-    assert not with_table[0].is_paired
+def test_seeds_in_common_are_compared_and_other_seeds_are_other_samples():
+    """The seeds of both enter, whatever their order; cells that share few are independent samples."""
+    rows, table = finished({"NMU": shared(range(8)[::-1], 0.0), "NAU": shared(range(2, 14), 0.5)})
+    (pair,) = contrasts(rows, table).pairs
+    assert (pair.test, pair.seeds, pair.difference) == ("sign-flip", 6, pytest.approx(-0.5))
+    rows, table = finished({"NMU": shared(range(8), 0.0), "NAU": shared(range(5, 14), 0.5)})
+    assert contrasts(rows, table).pairs == contrasts(rows).pairs
+    assert contrasts(rows, table).pairs[0].test == "Welch"
 
 
 def test_seeds_without_a_number_are_left_out():
     """A seed counts where both trials have a finite number; fewer than two are no test."""
-    first = {0: 1.0, 1: float("nan"), 2: 3.0, 3: 8.0, 4: 2.0}
-    second = {0: 0.5, 1: 1.0, 2: 2.0, 3: 7.5, 4: float("inf")}
-    differences = [0.5, 1.0, 0.5]
-    found = seed_pairs.difference(first, second)
-    assert found is not None
-    assert found.estimate == pytest.approx(np.mean(differences))
-    assert found.p_value == pytest.approx(stats.ttest_1samp(differences, 0).pvalue)
-    assert seed_pairs.difference({0: 1.0, 1: float("nan")}, {0: 0.0, 1: 1.0}) is None
-    assert seed_pairs.difference({0: 1.0, 1: 2.0}, {0: 0.0, 1: 1.0}) is None  # all differences are equal
+    first, second = np.array([1.0, math.nan, 3.0, 8.0, 2.0]), np.array([0.5, 1.0, 2.0, 7.5, math.inf])
+    both, seeds = seed_pairs.means(first, second)
+    assert both == statistics.sign_flip([0.5, 1.0, 0.5])
+    assert seeds == (3, 3, 0)
+    assert seed_pairs.means(first[:2], second[:2]) is None
+    assert seed_pairs.means(first, first) is None
+
+
+def test_few_seeds_that_differ_are_no_verdict_and_a_number_of_seeds_to_come():
+    """With five seeds nothing can be told, and the table says what it would take."""
+    rows, table = finished({"NMU": shared(range(5), 0.0), "NAU": shared(range(5), 5.0)})
+    (pair,) = contrasts(rows, table).pairs
+    assert (pair.interval, pair.has_verdict, pair.verdict) == (None, False, "no verdict: 1 more seeds")
+
+
+def judged(outcomes_by_model, at=1000):
+    """Build rows and the table of judged trials: by model, a letter a seed; s is solved, later from seed to seed."""
+    kinds = {"s": Outcome.SOLVED, "u": Outcome.UNSOLVED, "d": Outcome.DIVERGED, "f": Outcome.FAILED}
+    results = [
+        Result(
+            trial=Trial(published_cell(model), seed),
+            outcome=kinds[letter],
+            solved_at_iteration=at * (seed + 1) + len(model) if letter == "s" else None,
+            iterations=5_000_000,
+            training_s=1.0,
+            error="" if letter != "f" else "lost",
+        )
+        for model, letters in outcomes_by_model.items()
+        for seed, letter in enumerate(letters)
+    ]
+    table = results_table(results)
+    return cells(aggregate(table, {}), {}), table
+
+
+def test_success_is_compared_seed_by_seed():
+    """McNemar's test is of the seeds that only one solved; failed trials' seeds enter nowhere."""
+    rows, table = judged({"NMU": "ssssssssuuf", "NAU": "uuudddudsus"})
+    (pair,) = contrasts(rows, table).pairs
+    assert (pair.test, pair.seeds, pair.first_only, pair.second_only) == ("McNemar", 10, 8, 1)
+    assert (pair.interval, pair.p_value) == (statistics.tango(8, 1, 10), statistics.mcnemar(8, 1))
+    assert pair.verdict == "differ"
+    (independent,) = contrasts(rows).pairs
+    assert (independent.test, independent.p_value) == ("Fisher", statistics.fisher_exact(8, 10, 2, 11))
+
+
+def test_equal_seeds_are_no_verdict():
+    """Methods that solve the same seeds can't be told apart by any number of seeds that is known."""
+    rows, table = judged({"NMU": "ssuu", "NAU": "ssuu", "NAC-mul": "ssus"})
+    verdicts = {(pair.first, pair.second): pair.verdict for pair in contrasts(rows, table).pairs}
+    assert verdicts[("NMU", "NAU")] == "no verdict: equal on all seeds"
+    assert verdicts[("NMU", "NAC•")] == "no verdict: 20 more seeds"
+
+
+def test_times_are_compared_seed_by_seed():
+    """Every seed is solved a little later by one method: the pairs show it, the samples don't."""
+    rows, table = judged({"NMU": "s" * 12, "NAC-mul": "s" * 12})
+    (paired,), (independent,) = contrasts(rows, table).speeds, contrasts(rows).speeds
+    assert (paired.seeds, independent.seeds) == (12, None)
+    assert paired.p_value < 0.01 < 0.5 < independent.p_value
 
 
 def test_each_metric_is_a_family_in_the_file():
@@ -97,5 +150,17 @@ def test_each_metric_is_a_family_in_the_file():
         assert [p.p_adjusted for p in pairs] == statistics.holm([p.p_value for p in pairs])
     lines = list(csv.DictReader(io.StringIO(files.tests_csv(found))))
     assert [(line["test"], line["metric"]) for line in lines] == [
-        ("Student, paired", metric) for metric in ("loss", "accuracy") for _ in range(3)
+        ("sign-flip", metric) for metric in ("loss", "accuracy") for _ in range(3)
     ]
+
+
+def test_the_headline_compares_the_leaders_seed_by_seed():
+    """Over several rows, a seed counts once: what it does to all rows of both methods isn't evidence."""
+    rows, table = judged({"NMU": "ssssssssuuuuuuuuuuuu", "NAC-mul": "uuuuuuuuuuuuuuuuuuuu"})
+    assert "chance" not in headline(rows, contrasts(rows, table), table)
+    rows, table = judged({"NMU": "ssssssssssssssssuuuu", "NAC-mul": "ssssssssssssuuuuuuuu"})
+    assert "NMU succeeds most often (which may be chance)" in headline(rows, contrasts(rows, table), table)
+    first, second = shared(range(10), 0.0), {seed: seed + 0.1 for seed in range(10)}
+    rows, table = finished({"NMU": first, "NAU": second})
+    assert "NMU has the lowest loss, " in headline(rows, contrasts(rows, table), table)
+    assert "NMU has the lowest loss (which may be chance), " in headline(rows, contrasts(rows))

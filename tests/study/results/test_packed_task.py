@@ -57,9 +57,9 @@ def test_models_are_compared_where_they_are_asked_the_same(ran: tuple[Path, str,
     results = load.load_results("ingots", folder / "studies")
     assert results.rows.methods == {"model"}
     assert results.rows.main_metric == "test_loss"
-    assert [(pair.question, pair.first, pair.second, pair.is_paired) for pair in results.contrasts.pairs] == [
-        ("as in the file", "Linear", "NAC₊", True),
-        ("standardised", "Linear", "NAC₊", True),
+    assert [(pair.question, pair.first, pair.second, pair.test) for pair in results.contrasts.pairs] == [
+        ("as in the file", "Linear", "NAC₊", "sign-flip"),
+        ("standardised", "Linear", "NAC₊", "sign-flip"),
     ]
     assert results.headline.startswith("At as in the file, ")
     with (folder / "studies" / "ingots" / "report" / "tests.csv").open() as file:

@@ -1,0 +1,251 @@
+"""Samples of the same seeds, compared seed by seed: what two trials of a seed have in common cancels out.
+
+All tests here have one hypothesis: that of each seed, the outcomes of the two methods could as well be exchanged. It
+holds if both methods have the same distribution, however alike the outcomes of a seed are. So the tests are exact for
+any number of seeds, and the seeds on which both methods come to the same say nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from scipy import special
+
+from study.records import Interval
+from study.statistics.checks import Flags, Floats, Values, check_confidence, finite, normal_quantile
+from study.statistics.survival import LogRank, checked_trials
+from study.statistics.welch import Contrast
+
+LEAST_DISCORDANT = 6
+"""The fewest seeds on which methods differ that any exact test can call a difference: two times 2⁻⁵ is above 5%."""
+
+_SUBSETS = 2**15 - 1
+"""Subsets of seeds that are looked at: all of up to 15 seeds, and so many of more."""
+
+_NUMBERS = 2**23
+"""The most numbers that subsets are laid out in; of very many seeds, fewer subsets are looked at."""
+
+_LEAST_SUBSETS = 2**12 - 1
+_BISECTIONS = 60
+
+
+def mcnemar(first_only: int, second_only: int) -> float:
+    """Test that two methods succeed equally often, seed by seed: McNemar's exact test, two-sided.
+
+    p = min(1, 2 P(B <= min(b, c))), B binomial with b + c and 1/2. McNemar, Psychometrika 12 (1947) 153-157.
+
+    Args:
+        first_only: b, the seeds that only the first method solves, >= 0.
+        second_only: c, those that only the second solves, >= 0.
+
+    Raises:
+        ValueError: if a count is negative.
+
+    Example:
+        >>> mcnemar(6, 0), mcnemar(5, 0), mcnemar(0, 0)
+        (0.03125, 0.0625, 1.0)
+    """
+    _check_discordant(first_only, second_only)
+    return min(1.0, 2 * float(special.bdtr(min(first_only, second_only), first_only + second_only, 0.5)))
+
+
+def tango(first_only: int, second_only: int, n: int, confidence: float = 0.95) -> Interval:
+    """Bound the difference of two success rates of the same seeds, first minus second, by Tango's score interval.
+
+    The differences δ with abs(b - c - n δ) <= z sqrt(n (2 q + δ (1 - δ))), z the normal quantile and q the most likely
+    rate of c given δ: the greater root of 2 n q² + (2 n δ - (b + c) - (b - c) δ) q - c δ (1 - δ). Tango, Statistics in
+    Medicine 17 (1998) 891-908.
+
+    Args:
+        first_only: b, the seeds that only the first method solves, >= 0.
+        second_only: c, those that only the second solves, >= 0.
+        n: all seeds, >= b + c.
+        confidence: in (0, 1).
+
+    Returns:
+        (low, high) in [-1, 1]; without seeds, (-1, 1).
+
+    Raises:
+        ValueError: if a count or the confidence is out of range.
+
+    Example:
+        >>> low, high = tango(12, 2, 40)
+        >>> round(low, 3), round(high, 3)
+        (0.076, 0.419)
+    """
+    z = normal_quantile(confidence)
+    _check_discordant(first_only, second_only)
+    if first_only + second_only > n:
+        raise ValueError(f"discordant seeds must be among all, but got {first_only} + {second_only} of {n}")
+    if n == 0:
+        return (-1.0, 1.0)
+    estimate = (first_only - second_only) / n
+    low = -1.0 if second_only == n else _bisect(first_only, second_only, n, -1.0, estimate, z)
+    high = 1.0 if first_only == n else _bisect(first_only, second_only, n, estimate, 1.0, -z)
+    return (low, high)
+
+
+def _bisect(b: int, c: int, n: int, low: float, high: float, wanted: float) -> float:
+    """Find where the score falls below a number."""
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _score(b, c, n, middle) > wanted else (low, middle)
+    return (low + high) / 2
+
+
+def _score(b: int, c: int, n: int, difference: float) -> float:
+    """Return how many standard errors the observed difference is above another."""
+    linear = (2 * n - b + c) * difference - b - c
+    root = math.sqrt(max(linear * linear + 8 * n * c * difference * (1 - difference), 0.0))
+    rate = (root - linear) / (4 * n)
+    variance = n * (2 * rate + difference * (1 - difference))
+    excess = b - c - n * difference
+    return excess / math.sqrt(variance) if variance > 0 else math.copysign(math.inf, excess)
+
+
+def more_seeds(first_only: int, second_only: int, n: int) -> int | None:
+    """Return how many more seeds are expected to bring the discordant ones to the least that a test needs.
+
+    Args:
+        first_only: seeds that only the first method solves.
+        second_only: those that only the second solves.
+        n: all seeds.
+
+    Returns:
+        0 if there are enough; None without any, for then nothing says how many it would take.
+
+    Example:
+        >>> more_seeds(2, 1, 10), more_seeds(6, 0, 10), more_seeds(0, 0, 10)
+        (10, 0, None)
+    """
+    discordant = first_only + second_only
+    if discordant >= LEAST_DISCORDANT:
+        return 0
+    return math.ceil(n * LEAST_DISCORDANT / discordant) - n if discordant else None
+
+
+def sign_flip(differences: Values, confidence: float = 0.95) -> Contrast | None:
+    """Estimate the mean of differences that are symmetric about it, by flipping their signs.
+
+    Under the hypothesis that the mean is m, each d - m is as likely as m - d. So p = 2 (1 + k)/(1 + s), where k is the
+    number of subsets whose differences have a mean on the other side of m, or at it, of the s that are looked at: all
+    of up to 15 seeds, and 32,767 that are drawn of more, always the same. The interval holds the m that are not
+    rejected: its ends are quantiles of the subsets' means, and it excludes 0 exactly where p <= 1 - confidence. Fisher,
+    The Design of Experiments (1935), 21; the interval: Hartigan, JASA 64 (1969) 1303-1317.
+
+    Args:
+        differences: one a seed, first method minus second; those that are 0 count for the estimate and the interval.
+        confidence: in (0, 1).
+
+    Returns:
+        The estimate; None without differences. Its interval is infinite where no p-value can be small enough: with
+        fewer than six seeds, at 95%.
+
+    Raises:
+        ValueError: if a difference is NaN or infinite.
+
+    Example:
+        >>> both = sign_flip([0.5, 1.0, 0.5, 2.0, -0.1, 0.7, 0.9, 1.1])
+        >>> round(both.estimate, 3), [round(end, 3) for end in both.interval], both.p_value
+        (0.825, [0.367, 1.35], 0.015625)
+    """
+    check_confidence(confidence)
+    d = finite(differences)
+    if not d.size:
+        return None
+    subsets = _subsets(d.size)
+    totals, sizes = subsets @ d, subsets.sum(axis=1)
+    # the sums of a subset's differences in another order differ by rounding
+    slack = 1e-12 * float(np.abs(d).sum())
+    estimate = float(d.mean())
+    beyond = int(np.count_nonzero(totals <= slack if estimate > 0 else totals >= -slack))
+    means = np.sort(totals / sizes)
+    reach = math.floor((1 - confidence) / 2 * (means.size + 1) * (1 + 1e-12))
+    interval = (float(means[reach - 1]), float(means[-reach])) if reach else (-math.inf, math.inf)
+    return Contrast(estimate, interval, min(1.0, 2 * (1 + beyond) / (1 + means.size)))
+
+
+@lru_cache(maxsize=1)
+def _subsets(n: int) -> Floats:
+    """Return subsets of n seeds that aren't empty, a row each: all, or some that are drawn with n as the seed."""
+    if 2**n - 1 <= _SUBSETS:
+        return (np.arange(1, 2**n)[:, None] >> np.arange(n) & 1).astype(np.float64)
+    count = max(_LEAST_SUBSETS, min(_SUBSETS, _NUMBERS // n))
+    drawn = np.random.default_rng(n).integers(0, 2, size=(count, n), dtype=np.int8)
+    drawn[~drawn.any(axis=1)] = 1  # as good as never
+    return drawn.astype(np.float64)
+
+
+def log_rank_scores(times: Values, solved: Flags) -> Floats:
+    """Return each trial's score: whether it was solved, minus the hazard of all trials up to its time.
+
+    The sum of a sample's scores is its observed minus its expected number of solved trials in the log-rank test. With
+    d_i solved of n_i at risk, the hazard up to t is Σ d_i/n_i over t_i <= t. Peto & Peto, JRSS A 135 (1972) 185-207.
+
+    Args:
+        times: shape [trials], >= 0: when a trial was solved or censored.
+        solved: shape [trials]: whether it was solved.
+
+    Raises:
+        ValueError: if a time is negative or not finite, or lengths differ.
+
+    Example:
+        >>> log_rank_scores([10, 20, 20], [True, True, False]).round(3).tolist()
+        [0.667, 0.167, -0.833]
+    """
+    t, is_solved = checked_trials(times, solved)
+    moments, place = np.unique(t, return_inverse=True)
+    leaving = np.bincount(place, minlength=moments.size)
+    at_risk = np.cumsum(leaving[::-1])[::-1]
+    events = np.bincount(place, weights=is_solved, minlength=moments.size)
+    return np.asarray(is_solved - np.cumsum(events / at_risk)[place], np.float64)
+
+
+def paired_log_rank(samples: Sequence[tuple[Values, Flags]]) -> LogRank | None:
+    """Test that methods have the same survival curve, seed by seed.
+
+    With a_ij the log-rank score of seed i and method j among all trials, and of each seed its mean taken off, the
+    statistic is (k - 1) Σ_j (Σ_i a_ij)² / Σ_ij a_ij². If the trials of a seed can be exchanged, it has the
+    expectation k - 1, and for many seeds is χ². For two methods p is exact, that of `sign_flip` of the differences of
+    scores. The scores in place of ranks: Friedman, JASA 32 (1937) 675-701; pairs: Jung, Lifetime Data Analysis 5 (1999)
+    67-79.
+
+    Args:
+        samples: of each of two or more methods, the times, >= 0, and whether the trial was solved or censored; the
+            trials of one seed are at the same place in all of them.
+
+    Returns:
+        None if nothing can be compared: no seed's trials differ.
+
+    Raises:
+        ValueError: if a time is negative or not finite, lengths differ, or there are fewer than two methods.
+
+    Example:
+        >>> quick, slow = [10, 20, 30, 30, 40, 20], [50, 60, 60, 90, 90, 30]
+        >>> test = paired_log_rank([(quick, [True] * 6), (slow, [True] * 6)])
+        >>> test.degrees_of_freedom, round(test.p_value, 5)
+        (1, 0.03125)
+    """
+    times = np.stack([finite(of) for of, _ in samples], axis=1)
+    solved = np.stack([np.asarray(of) for _, of in samples], axis=1)
+    if len(samples) < 2:
+        raise ValueError(f"two or more methods must be given, but got {len(samples)}")
+    scores = log_rank_scores(times.ravel(), solved.ravel()).reshape(times.shape)
+    scores -= scores.mean(axis=1, keepdims=True)
+    spread = float(np.sum(scores**2))
+    if not spread > 1e-12 * scores.size:
+        return None
+    degrees = len(samples) - 1
+    statistic = degrees * float(np.sum(scores.sum(axis=0) ** 2)) / spread
+    p_value = float(special.chdtrc(degrees, statistic))
+    if degrees == 1 and (exact := sign_flip(scores[:, 0] - scores[:, 1])) is not None:
+        p_value = exact.p_value
+    return LogRank(statistic=statistic, degrees_of_freedom=degrees, p_value=p_value)
+
+
+def _check_discordant(first_only: int, second_only: int) -> None:
+    if min(first_only, second_only) < 0:
+        raise ValueError(f"counts must be >= 0, but got {first_only}, {second_only}")

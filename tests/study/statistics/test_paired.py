@@ -1,0 +1,202 @@
+"""Statistics of the same seeds agree with what others compute, and are exact where they say so."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from study import statistics
+
+
+@pytest.mark.parametrize(("first_only", "second_only"), [(0, 0), (5, 0), (6, 0), (1, 7), (20, 33), (400, 460)])
+def test_mcnemar_is_the_binomial_test_of_the_discordant_seeds(first_only, second_only):
+    """It is that of the two-sided binomial test with one half."""
+    n = first_only + second_only
+    expected = stats.binomtest(first_only, n).pvalue if n else 1.0
+    assert statistics.mcnemar(first_only, second_only) == pytest.approx(expected, rel=1e-9)
+
+
+def test_five_seeds_can_not_tell_and_six_can():
+    """The least number of discordant seeds is the least that brings p below 5%."""
+    n = statistics.LEAST_DISCORDANT
+    assert statistics.mcnemar(n, 0) <= 0.05 < statistics.mcnemar(n - 1, 0)
+    assert statistics.sign_flip([1.0] * n).p_value <= 0.05 < statistics.sign_flip([1.0] * (n - 1)).p_value
+
+
+def test_tango_repeats_a_published_interval():
+    """Airway hyper-responsiveness, 1 and 7 of 21 discordant: Fagerland, Lydersen & Laake, Stat. Med. 33 (2014) 2850."""
+    assert statistics.tango(1, 7, 21) == pytest.approx((-0.517, -0.026), abs=5e-4)
+
+
+def test_the_ends_of_tango_solve_its_equation():
+    """At an end the score, with the most likely rates given the difference, is the normal quantile."""
+    for first_only, second_only, n in [(12, 2, 40), (0, 3, 7), (0, 0, 10), (30, 31, 200)]:
+        for end, z in zip(statistics.tango(first_only, second_only, n), (1.959964, -1.959964), strict=True):
+            rate = _most_likely_rate(first_only, second_only, n, end)
+            score = (first_only - second_only - n * end) / math.sqrt(n * (2 * rate + end * (1 - end)))
+            assert score == pytest.approx(z, abs=1e-4)
+
+
+def _most_likely_rate(first_only, second_only, n, difference):
+    """Find the rate of `second_only` by looking at many."""
+    rates = np.linspace(max(0.0, -difference), (1 - difference) / 2, 400_001)[1:-1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = (
+            _xlogy(first_only, rates + difference)
+            + _xlogy(second_only, rates)
+            + _xlogy(n - first_only - second_only, 1 - 2 * rates - difference)
+        )
+    return float(rates[np.argmax(logs)])
+
+
+def _xlogy(count, rates):
+    return count * np.log(rates) if count else np.zeros_like(rates)
+
+
+def test_tango_mirrors_and_reaches_the_ends():
+    """Exchanged, methods have the mirrored interval; if one wins all seeds, 1 is inside; no seeds, everything is."""
+    low, high = statistics.tango(9, 4, 30)
+    assert statistics.tango(4, 9, 30) == pytest.approx((-high, -low))
+    assert statistics.tango(20, 0, 20)[1] == 1.0
+    assert statistics.tango(0, 0, 0) == (-1.0, 1.0)
+
+
+def test_impossible_counts_are_refused():
+    """Negative counts, and more discordant seeds than seeds, are errors that say what was given."""
+    with pytest.raises(ValueError, match="counts must be >= 0, but got -1, 3"):
+        statistics.mcnemar(-1, 3)
+    with pytest.raises(ValueError, match=r"got 3 \+ 4 of 6"):
+        statistics.tango(3, 4, 6)
+
+
+def test_more_seeds_are_told_by_the_share_that_differ():
+    """Two discordant of 10 seeds: 30 seeds have six. Without any, nothing is known."""
+    assert statistics.more_seeds(1, 1, 10) == 20
+    assert statistics.more_seeds(3, 3, 10) == 0
+    assert statistics.more_seeds(0, 0, 10) is None
+
+
+@pytest.mark.parametrize("n", [3, 6, 9, 13])
+def test_sign_flips_are_the_permutation_test_of_all_signs(n):
+    """The p-value is that of scipy's test over all 2ⁿ sign vectors."""
+    differences = np.random.default_rng(n).normal(0.4, 1.0, n).round(1)
+    expected = stats.permutation_test(
+        (differences,), np.mean, permutation_type="samples", n_resamples=math.inf, alternative="two-sided"
+    )
+    assert statistics.sign_flip(differences).p_value == pytest.approx(min(1.0, expected.pvalue))
+
+
+def test_the_interval_is_where_the_test_does_not_reject():
+    """Shifted to just within an end of the interval the p-value is above 5%, and just beyond it is not."""
+    for n in (8, 12, 40):
+        differences = np.random.default_rng(n).gamma(2.0, 1.0, n)
+        low, high = statistics.sign_flip(differences).interval
+        step = 1e-6 * (high - low)
+        for end, inside in ((low, step), (high, -step)):
+            assert statistics.sign_flip(differences - (end + inside)).p_value > 0.05
+            assert statistics.sign_flip(differences - (end - inside)).p_value <= 0.05
+
+
+def test_sign_flips_of_zeros_and_ones_are_mcnemar():
+    """Where outcomes are 0 or 1, the test of differences is the exact test of rates."""
+    for wins, losses, ties in itertools.product((0, 2, 7), (0, 1, 3), (0, 3)):
+        differences = [1.0] * wins + [-1.0] * losses + [0.0] * ties
+        if differences:
+            assert statistics.sign_flip(differences).p_value == pytest.approx(statistics.mcnemar(wins, losses))
+
+
+def test_sign_flips_of_many_seeds_repeat_and_ignore_nothing():
+    """The subsets that are drawn are always the same, and near what all of them would say."""
+    differences = np.random.default_rng(0).normal(0.3, 1.0, 60)
+    both = statistics.sign_flip(differences)
+    assert both == statistics.sign_flip(differences)
+    assert both.p_value == pytest.approx(stats.ttest_1samp(differences, 0).pvalue, abs=0.005)
+    assert both.interval == pytest.approx(tuple(stats.ttest_1samp(differences, 0).confidence_interval()), abs=0.02)
+
+
+def test_few_seeds_have_no_interval_and_none_no_estimate():
+    """Below six seeds nothing is excluded."""
+    assert statistics.sign_flip([]) is None
+    assert statistics.sign_flip([1.0, 2.0, 3.0, 4.0, 5.0]).interval == (-math.inf, math.inf)
+    with pytest.raises(ValueError, match="finite"):
+        statistics.sign_flip([1.0, math.nan])
+
+
+def survival(n, shift, seed):
+    """Draw times of n seeds that have half of their logarithm in common, censored at 50."""
+    rng = np.random.default_rng(seed)
+    common = rng.normal(size=n)
+    times = np.exp(3.0 + shift + common + rng.normal(size=n))
+    return np.minimum(times, 50.0), times < 50.0
+
+
+def test_scores_add_up_to_what_the_log_rank_test_compares():
+    """A sample's scores sum to its observed minus expected solved trials."""
+    first, second = survival(20, 0.0, 1), survival(25, 0.5, 2)
+    scores = statistics.log_rank_scores(*(np.concatenate(parts) for parts in zip(first, second, strict=True)))
+    table = stats.logrank(*(stats.CensoredData.right_censored(times, ~solved) for times, solved in (first, second)))
+    variance = (scores[:20].sum() / table.statistic) ** 2
+    assert scores.sum() == pytest.approx(0.0, abs=1e-9)
+    assert scores[:20].sum() ** 2 / variance == pytest.approx(table.statistic**2)
+    assert statistics.log_rank([first, second]).statistic == pytest.approx(table.statistic**2, rel=1e-6)
+    assert variance == pytest.approx(_log_rank_variance(first, second), rel=1e-6)
+
+
+def _log_rank_variance(first, second):
+    """Add up the hypergeometric variances."""
+    times = np.unique(np.concatenate([first[0][first[1]], second[0][second[1]]]))
+    variance = 0.0
+    for t in times:
+        n1, n2 = (int(np.sum(of >= t)) for of, _ in (first, second))
+        events = sum(int(np.sum((of == t) & solved)) for of, solved in (first, second))
+        n = n1 + n2
+        if n > 1:
+            variance += events * n1 / n * n2 / n * (n - events) / (n - 1)
+    return variance
+
+
+def test_pairing_finds_in_times_what_the_seeds_hide():
+    """Two methods whose times mostly hang on the seed differ seed by seed, and as independent samples they don't."""
+    rng = np.random.default_rng(3)
+    common = np.exp(rng.normal(3.0, 1.5, 30))
+    samples = [(common * factor, np.ones(30, bool)) for factor in (1.0, 1.15)]
+    assert statistics.paired_log_rank(samples).p_value < 1e-4 < 0.4 < statistics.log_rank(samples).p_value
+
+
+def test_two_methods_have_the_exact_p_value_of_their_scores():
+    """The p-value is that of the signs of the differences of scores; the statistic is their sum, standardised."""
+    first, second = survival(12, 0.0, 5), survival(12, 0.8, 6)
+    scores = statistics.log_rank_scores(*(np.concatenate(parts) for parts in zip(first, second, strict=True)))
+    differences = scores[:12] - scores[12:]
+    test = statistics.paired_log_rank([first, second])
+    assert test.p_value == statistics.sign_flip(differences).p_value
+    assert test.statistic == pytest.approx(differences.sum() ** 2 / np.sum(differences**2))
+    assert test.degrees_of_freedom == 1
+
+
+def test_three_methods_have_about_the_p_value_of_exchanged_trials():
+    """The χ² of three methods is near the share of exchanges within seeds whose statistic is as great."""
+    rng = np.random.default_rng(8)
+    samples = [survival(25, shift, seed) for seed, shift in enumerate((0.0, 0.0, 0.7))]
+    test = statistics.paired_log_rank(samples)
+    times, solved = (np.stack(parts, axis=1) for parts in zip(*samples, strict=True))
+    scores = statistics.log_rank_scores(times.ravel(), solved.ravel()).reshape(times.shape)
+    drawn = rng.permuted(np.tile(scores, (4000, 1)), axis=1).reshape(4000, 25, 3).sum(axis=1)
+    beyond = np.sum((drawn - drawn.mean(axis=1, keepdims=True)) ** 2, axis=1)
+    own = np.sum((scores.sum(axis=0) - scores.sum() / 3) ** 2)
+    assert test.degrees_of_freedom == 2
+    assert 0.001 < test.p_value < 0.5
+    assert test.p_value == pytest.approx(np.mean(beyond >= own * (1 - 1e-12)), abs=0.02)
+
+
+def test_times_that_never_differ_are_no_test():
+    """Equal trials of each seed, or none solved, can't be compared."""
+    same = [10.0, 20.0, 30.0]
+    assert statistics.paired_log_rank([(same, [True] * 3)] * 2) is None
+    assert statistics.paired_log_rank([(same, [False] * 3), ([5.0, 6.0, 7.0], [False] * 3)]) is None
+    with pytest.raises(ValueError, match="two or more methods"):
+        statistics.paired_log_rank([(same, [True] * 3)])

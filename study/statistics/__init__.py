@@ -32,6 +32,7 @@ from study.statistics.paired import (
     more_seeds,
     paired_log_rank,
     sign_flip,
+    sign_flips,
     tango,
 )
 from study.statistics.published import AsPublished, as_published
@@ -85,6 +86,7 @@ __all__ = [
     "paired_log_rank",
     "restricted_means",
     "sign_flip",
+    "sign_flips",
     "tango",
     "upper_mean",
     "upper_median",

@@ -152,20 +152,42 @@ def sign_flip(differences: Values, confidence: float = 0.95) -> Contrast | None:
         >>> round(both.estimate, 3), [round(end, 3) for end in both.interval], both.p_value
         (0.825, [0.367, 1.35], 0.015625)
     """
-    check_confidence(confidence)
     d = finite(differences)
     if not d.size:
         return None
-    subsets = _subsets(d.size)
-    totals, sizes = subsets @ d, subsets.sum(axis=1)
+    estimates, bounds, p_values = sign_flips(d[None], confidence)
+    return Contrast(float(estimates[0]), (float(bounds[0, 0]), float(bounds[0, 1])), float(p_values[0]))
+
+
+def sign_flips(differences: Floats, confidence: float = 0.95) -> tuple[Floats, Floats, Floats]:
+    """Estimate the means of many samples of differences, all of one number of seeds, as `sign_flip` does of one.
+
+    Args:
+        differences: shape [samples, seeds], finite, with at least one seed.
+        confidence: in (0, 1).
+
+    Returns:
+        The estimates, shape [samples]; the intervals, shape [samples, 2]; and the p-values, shape [samples].
+
+    Example:
+        >>> estimates, bounds, p_values = sign_flips(np.array([[1.0, 1, 1, 1, 1, 1], [1, -1, 1, -1, 1, -1]]))
+        >>> estimates.tolist(), bounds.tolist(), p_values.tolist()
+        ([1.0, 0.0], [[1.0, 1.0], [-1.0, 1.0]], [0.03125, 1.0])
+    """
+    check_confidence(confidence)
+    subsets = _subsets(differences.shape[1])
+    totals = subsets @ differences.T
     # the sums of a subset's differences in another order differ by rounding
-    slack = 1e-12 * float(np.abs(d).sum())
-    estimate = float(d.mean())
-    beyond = int(np.count_nonzero(totals <= slack if estimate > 0 else totals >= -slack))
-    means = np.sort(totals / sizes)
-    reach = math.floor((1 - confidence) / 2 * (means.size + 1) * (1 + 1e-12))
-    interval = (float(means[reach - 1]), float(means[-reach])) if reach else (-math.inf, math.inf)
-    return Contrast(estimate, interval, min(1.0, 2 * (1 + beyond) / (1 + means.size)))
+    slack = 1e-12 * np.abs(differences).sum(axis=1)
+    estimates = differences.mean(axis=1)
+    beyond = np.count_nonzero(np.where(estimates > 0, totals, -totals) <= slack, axis=0)
+    p_values = np.minimum(1.0, 2 * (1 + beyond) / (1 + len(subsets)))
+    reach = math.floor((1 - confidence) / 2 * (len(subsets) + 1) * (1 + 1e-12))
+    if not reach:
+        return estimates, np.tile([-math.inf, math.inf], (len(differences), 1)), p_values
+    totals /= subsets.sum(axis=1)[:, None]
+    ends = [reach - 1, len(subsets) - reach]
+    return estimates, np.partition(totals, ends, axis=0)[ends].T, p_values
 
 
 @lru_cache(maxsize=1)

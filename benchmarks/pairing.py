@@ -1,0 +1,330 @@
+"""How often intervals of paired differences hold the truth, and how often tests of paired samples reject.
+
+    python -m benchmarks.pairing [--out benchmarks/results/pairing/intervals.csv]
+
+Each study has two methods on the same seeds, whose outcomes are as alike as the law says. Beside what reports use are
+what is usual and what treats the samples as independent. tests.csv, next to the first file, has the tests. The numbers
+depend on the seed and on nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from benchmarks.measure import finish, studies_parser, tell
+from study import statistics
+
+SIZES = (5, 10, 20, 50, 100)
+LEVEL = 0.05
+_Z = float(special.ndtri(1 - LEVEL / 2))
+_RESAMPLES = 2000
+_AT_ONCE = 500
+
+Floats = npt.NDArray[np.float64]
+Rng = np.random.Generator
+Shape = tuple[int, int]
+Ways = Mapping[str, Callable[..., Any]]
+
+
+@dataclass(frozen=True)
+class Law:
+    """How the outcomes of two methods on the same seeds are distributed.
+
+    Args:
+        name: what the tables call it.
+        draw: draws the methods' outcomes, shape [studies, seeds] each; three for the last laws.
+        difference: of their means, first minus second.
+    """
+
+    name: str
+    draw: Callable[[Rng, Shape], tuple[Floats, ...]]
+    difference: float = 0.0
+
+
+def outcomes(rng: Rng, shape: Shape, *, rates: tuple[float, float], phi: float) -> tuple[Floats, Floats]:
+    """Draw successes, 0 or 1, with these rates and this correlation."""
+    first, second = rates
+    both = first * second + phi * math.sqrt(first * (1 - first) * second * (1 - second))
+    kind = np.searchsorted(np.cumsum([both, first - both, second - both]), rng.random(shape), side="right")
+    return (kind <= 1).astype(float), ((kind == 0) | (kind == 2)).astype(float)
+
+
+def normals(rng: Rng, shape: Shape, *, shared: float) -> tuple[Floats, Floats]:
+    """Draw standard normal values with this correlation."""
+    common, first, second = (rng.normal(size=shape) for _ in range(3))
+    own = math.sqrt(1 - shared)
+    return math.sqrt(shared) * common + own * first, math.sqrt(shared) * common + own * second
+
+
+def shifted(rng: Rng, shape: Shape, *, shared: float, by: float) -> tuple[Floats, Floats]:
+    """Draw normal values, the first method's greater by so many deviations."""
+    first, second = normals(rng, shape, shared=shared)
+    return first + by, second
+
+
+def lognormals(rng: Rng, shape: Shape, *, shared: float, factor: float) -> tuple[Floats, Floats]:
+    """Draw log-normal values with σ = 1, the first method's multiplied by a factor."""
+    first, second = normals(rng, shape, shared=shared)
+    return factor * np.exp(first), np.exp(second)
+
+
+def accuracies(rng: Rng, shape: Shape) -> tuple[Floats, Floats]:
+    """Draw accuracies near 1 that have nothing in common."""
+    return rng.beta(50, 2, shape), rng.beta(40, 2, shape)
+
+
+def failures(rng: Rng, shape: Shape, *, rates: tuple[float, float]) -> tuple[Floats, Floats]:
+    """Draw accuracies about 0.96, or 0.2 where the method fails, of which a half is common to both."""
+    fails = outcomes(rng, shape, rates=rates, phi=0.5)
+    first, second = (np.where(fail > 0, 0.2, 0.96) + 0.02 * rng.normal(size=shape) for fail in fails)
+    return first, second
+
+
+def always_more(rng: Rng, shape: Shape) -> tuple[Floats, Floats]:
+    """Draw normal values, to which the first method adds an exponential one."""
+    second = rng.normal(size=shape)
+    return second + rng.exponential(size=shape), second
+
+
+def times(rng: Rng, shape: Shape, *, shared: float, factor: float) -> tuple[Floats, Floats]:
+    """Draw times of which about 30% are beyond the end, at 1.7, the first method's multiplied by a factor."""
+    return lognormals(rng, shape, shared=shared, factor=factor)
+
+
+def three_times(rng: Rng, shape: Shape, *, shared: float, factor: float) -> tuple[Floats, ...]:
+    """Draw such times of three methods, the first one's multiplied by a factor."""
+    common, *own = (rng.normal(size=shape) for _ in range(4))
+    some = [np.exp(math.sqrt(shared) * common + math.sqrt(1 - shared) * each) for each in own]
+    return factor * some[0], some[1], some[2]
+
+
+_END = 1.7
+
+RATES = [
+    Law(f"rates {a:g} and {b:g}, φ {phi:g}", partial(outcomes, rates=(a, b), phi=phi), a - b)
+    for a, b, phi in (
+        (0.5, 0.5, 0.0),
+        (0.5, 0.5, 0.5),
+        (0.9, 0.9, 0.3),
+        (0.1, 0.1, 0.3),
+        (0.7, 0.5, 0.4),
+        (0.9, 0.5, 0.2),
+        (0.98, 0.04, 0.0),
+    )
+]
+_MEDIAN_FACTOR = 1.5
+MEANS = [
+    Law("normal, ρ 0", partial(normals, shared=0.0)),
+    Law("normal, ρ 0.8", partial(normals, shared=0.8)),
+    Law("normal, 0.5 apart, ρ 0", partial(shifted, shared=0.0, by=0.5), 0.5),
+    Law("normal, 0.5 apart, ρ 0.8", partial(shifted, shared=0.8, by=0.5), 0.5),
+    Law("log-normal, ρ 0.5", partial(lognormals, shared=0.5, factor=1.0)),
+    Law(
+        "log-normal, 1.5 times, ρ 0.5",
+        partial(lognormals, shared=0.5, factor=_MEDIAN_FACTOR),
+        (_MEDIAN_FACTOR - 1) * math.exp(0.5),
+    ),
+    Law("accuracies, ρ 0", accuracies, 50 / 52 - 40 / 42),
+    Law("3 of 10 fail, φ 0.5", partial(failures, rates=(0.3, 0.3))),
+    Law("3 and 5 of 10 fail, φ 0.5", partial(failures, rates=(0.3, 0.5)), 0.2 * 0.76),
+    Law("normal, an exponential more", always_more, 1.0),
+]
+TIMES = [
+    Law("times, ρ 0", partial(times, shared=0.0, factor=1.0)),
+    Law("times, ρ 0.7", partial(times, shared=0.7, factor=1.0)),
+    Law("times, 1.5 times, ρ 0", partial(times, shared=0.0, factor=1.5), 1.0),
+    Law("times, 1.5 times, ρ 0.7", partial(times, shared=0.7, factor=1.5), 1.0),
+]
+
+THREE = [
+    Law(f"three methods' times, {text}ρ {shared:g}", partial(three_times, shared=shared, factor=factor), factor - 1)
+    for text, factor in (("", 1.0), ("one 1.5 times, ", 1.5))
+    for shared in (0.0, 0.7)
+]
+
+
+def _counted(of: Callable[[int, int, int, int, int], Any]) -> Callable[[Floats, Floats], Floats]:
+    """Compute of each study something that hangs on its counts alone, once for all that have the same."""
+
+    def compute(first: Floats, second: Floats) -> Floats:
+        n = first.shape[1]
+        counts = np.stack([first.sum(1), second.sum(1), (first > second).sum(1), (second > first).sum(1)], axis=1)
+        different, place = np.unique(counts.astype(int), axis=0, return_inverse=True)
+        return np.array([of(*map(int, row), n) for row in different])[place.ravel()]
+
+    return compute
+
+
+def _mid_p(first_only: int, second_only: int) -> float:
+    """Return McNemar's p-value with half of the probability of what was observed."""
+    n, least = first_only + second_only, min(first_only, second_only)
+    if not n:
+        return 1.0
+    at = math.exp(math.lgamma(n + 1) - math.lgamma(least + 1) - math.lgamma(n - least + 1) - n * math.log(2))
+    return min(1.0, 2 * float(special.bdtr(least, n, 0.5)) - at)
+
+
+def _flipped(first: Floats, second: Floats) -> tuple[Floats, Floats]:
+    """Return intervals and p-values of sign flips, some studies at a time."""
+    parts = [statistics.sign_flips(some) for some in np.array_split(first - second, -(-len(first) // _AT_ONCE))]
+    return np.concatenate([bounds for _, bounds, _ in parts]), np.concatenate([p for _, _, p in parts])
+
+
+def _student(first: Floats, second: Floats) -> tuple[Floats, Floats]:
+    """Return Student's intervals of the mean difference, and his p-values."""
+    d, n = first - second, first.shape[1]
+    error = d.std(axis=1, ddof=1) / math.sqrt(n)
+    return _by_t(d.mean(axis=1), error, np.full(len(d), n - 1.0))
+
+
+def _welch(first: Floats, second: Floats) -> tuple[Floats, Floats]:
+    """Return Welch's intervals of the difference of means, and his p-values."""
+    n = first.shape[1]
+    v, w = first.var(axis=1, ddof=1) / n, second.var(axis=1, ddof=1) / n
+    freedom = (v + w) ** 2 / (v**2 + w**2) * (n - 1)
+    return _by_t(first.mean(axis=1) - second.mean(axis=1), np.sqrt(v + w), freedom)
+
+
+def _by_t(estimates: Floats, errors: Floats, freedom: Floats) -> tuple[Floats, Floats]:
+    reach = special.stdtrit(freedom, 1 - LEVEL / 2) * errors
+    bounds = np.column_stack([estimates - reach, estimates + reach])
+    return bounds, 2 * special.stdtr(freedom, -np.abs(estimates) / errors)
+
+
+def _bootstrap(first: Floats, second: Floats) -> Floats:
+    """Return the intervals that a single sample of differences would get."""
+    d = first - second
+    return statistics.mean_intervals(d.ravel(), [d.shape[1]] * len(d))
+
+
+def _bca(first: Floats, second: Floats) -> Floats:
+    """Return bias-corrected and accelerated bootstrap intervals of the mean difference."""
+    d, n = first - second, first.shape[1]
+    rng = np.random.default_rng(n)
+    weights = rng.multinomial(n, [1 / n] * n, size=_RESAMPLES) / n
+    low_high = []
+    for some in np.array_split(d, -(-len(d) // _AT_ONCE)):
+        means = np.sort(weights @ some.T, axis=0)
+        centre = some.mean(axis=1)
+        below = (np.sum(means < centre, axis=0) + np.sum(means == centre, axis=0) / 2) / _RESAMPLES
+        bias = special.ndtri(np.clip(below, 1 / _RESAMPLES, 1 - 1 / _RESAMPLES))
+        gap = some - centre[:, None]
+        acceleration = np.sum(gap**3, axis=1) / (6 * np.sum(gap**2, axis=1) ** 1.5)
+        for z in (-_Z, _Z):
+            shares = special.ndtr(bias + (bias + z) / (1 - acceleration * (bias + z)))
+            places = np.clip((shares * _RESAMPLES).astype(int), 0, _RESAMPLES - 1)
+            low_high.append(means[places, np.arange(len(some))])
+    return np.column_stack([np.concatenate(low_high[::2]), np.concatenate(low_high[1::2])])
+
+
+def _paired_log_rank(first: Floats, second: Floats) -> Floats:
+    """Return p-values of sign flips of log-rank scores, which are those of `paired_log_rank` for two methods."""
+    n = first.shape[1]
+    both = np.concatenate([first, second], axis=1)
+    scores = np.array([statistics.log_rank_scores(np.minimum(t, _END), t < _END) for t in both])
+    return _flipped(scores[:, :n], scores[:, n:])[1]
+
+
+def _by_times(test: Callable[..., statistics.LogRank | None]) -> Callable[..., Floats]:
+    """Return p-values of a test of times, study by study; 1 where nothing can be compared."""
+
+    def compute(*methods: Floats) -> Floats:
+        tests = (test([(np.minimum(t, _END), t < _END) for t in study]) for study in zip(*methods, strict=True))
+        return np.array([1.0 if one is None else one.p_value for one in tests])
+
+    return compute
+
+
+INTERVALS: Sequence[tuple[Sequence[Law], Ways]] = (
+    (
+        RATES,
+        {
+            "tango": _counted(lambda _, __, b, c, n: statistics.tango(b, c, n)),
+            "newcombe, as if independent": _counted(lambda k, m, _, __, n: statistics.newcombe(k, n, m, n)),
+        },
+    ),
+    (
+        MEANS,
+        {
+            "sign_flip": lambda first, second: _flipped(first, second)[0],
+            "Student's t of differences": lambda first, second: _student(first, second)[0],
+            "mean_intervals, of differences": _bootstrap,
+            "BCa of differences": _bca,
+            "Welch's, as if independent": lambda first, second: _welch(first, second)[0],
+        },
+    ),
+)
+_INDEPENDENT = "log_rank, as if independent"
+TESTS: Sequence[tuple[Sequence[Law], Ways]] = (
+    (
+        RATES,
+        {
+            "mcnemar": _counted(lambda _, __, b, c, ___: statistics.mcnemar(b, c)),
+            "McNemar's mid-p": _counted(lambda _, __, b, c, ___: _mid_p(b, c)),
+            "fisher_exact, as if independent": _counted(lambda k, m, _, __, n: statistics.fisher_exact(k, n, m, n)),
+        },
+    ),
+    (
+        MEANS,
+        {
+            "sign_flip": lambda first, second: _flipped(first, second)[1],
+            "Student's t of differences": lambda first, second: _student(first, second)[1],
+            "Welch's, as if independent": lambda first, second: _welch(first, second)[1],
+        },
+    ),
+    (TIMES, {"paired_log_rank": _paired_log_rank, _INDEPENDENT: _by_times(statistics.log_rank)}),
+    (THREE, {"paired_log_rank": _by_times(statistics.paired_log_rank), _INDEPENDENT: _by_times(statistics.log_rank)}),
+)
+
+
+def studies(laws: Sequence[Law], count: int, seed: int) -> Iterator[tuple[Law, int, tuple[Floats, ...]]]:
+    """Draw the studies of each law and number of seeds."""
+    for law in laws:
+        tell(law.name)
+        for n in SIZES:
+            rng = np.random.default_rng([seed, zlib.crc32(law.name.encode()), n])
+            yield law, n, law.draw(rng, (count, n))
+
+
+def coverage(law: Law, bounds: Floats) -> dict[str, str]:
+    """Count how many intervals there are, and how many of them hold the difference."""
+    is_there = np.isfinite(bounds).all(axis=1)
+    low, high = bounds[is_there].T
+    holds = (low - 1e-9 <= law.difference) & (law.difference <= high + 1e-9)
+    share = f"{holds.mean():.4f}" if holds.size else ""
+    width = f"{np.mean(high - low):.4f}" if holds.size else ""
+    return {"with_interval": f"{is_there.mean():.4f}", "coverage": share, "width": width}
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Draw, count, print and write both tables."""
+    arguments = studies_parser(__doc__).parse_args(words)
+    intervals: list[dict[str, Any]] = []
+    for laws, ways in INTERVALS:
+        for law, n, methods in studies(laws, arguments.studies, arguments.seed):
+            for name, of in ways.items():
+                intervals.append({"distribution": law.name, "n": n, "interval": name} | coverage(law, of(*methods)))
+    tests: list[dict[str, Any]] = []
+    for laws, ways in TESTS:
+        for law, n, methods in studies(laws, arguments.studies, arguments.seed):
+            truth = "differ" if law.difference else "equal"
+            for name, of in ways.items():
+                rejected = np.mean(of(*methods) <= LEVEL)
+                tests.append({"distribution": law.name, "truth": truth, "n": n, "test": name, "rejected": rejected})
+    finish(intervals, arguments)
+    arguments.out = arguments.out and Path(arguments.out).with_name("tests.csv")
+    finish([row | {"rejected": f"{row['rejected']:.4f}"} for row in tests], arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -153,6 +153,20 @@ THREE = [
 ]
 
 
+def swept(rng: Rng, shape: Shape, *, shared: float, slope: float) -> tuple[Floats, ...]:
+    """Draw successes at four values of a hyperparameter; what decides is normal, and partly common to a seed."""
+    common = math.sqrt(shared) * rng.normal(size=shape)
+    own = math.sqrt(1 - shared)
+    return tuple((common + own * rng.normal(size=shape) > slope * value).astype(float) for value in range(4))
+
+
+TRENDS = [
+    Law(f"success at four values, {text}ρ {shared:g}", partial(swept, shared=shared, slope=slope), slope)
+    for text, slope in (("", 0.0), ("falling, ", 0.2))
+    for shared in (0.0, 0.7)
+]
+
+
 def _counted(of: Callable[[int, int, int, int, int], Any]) -> Callable[[Floats, Floats], Floats]:
     """Compute of each study something that hangs on its counts alone, once for all that have the same."""
 
@@ -245,6 +259,20 @@ def _by_times(test: Callable[..., statistics.LogRank | None]) -> Callable[..., F
     return compute
 
 
+def _paired_trend(*values: Floats) -> Floats:
+    """Return p-values of sign flips of slopes, which are those of `paired_trend`."""
+    middle = (len(values) - 1) / 2
+    slopes = np.sum([(place - middle) * some for place, some in enumerate(values)], axis=0)
+    return _flipped(slopes, np.zeros_like(slopes))[1]
+
+
+def _cochran_armitage(*values: Floats) -> Floats:
+    """Return p-values of the Cochran-Armitage test; 1 where all or none were solved."""
+    solved, n = np.stack([some.sum(axis=1) for some in values], axis=1).astype(int), values[0].shape[1]
+    tests = [statistics.cochran_armitage(range(len(values)), row.tolist(), [n] * len(values)) for row in solved]
+    return np.array([1.0 if one is None else one.p_value for one in tests])
+
+
 INTERVALS: Sequence[tuple[Sequence[Law], Ways]] = (
     (
         RATES,
@@ -283,6 +311,7 @@ TESTS: Sequence[tuple[Sequence[Law], Ways]] = (
         },
     ),
     (TIMES, {"paired_log_rank": _paired_log_rank, _INDEPENDENT: _by_times(statistics.log_rank)}),
+    (TRENDS, {"paired_trend": _paired_trend, "cochran_armitage, as if independent": _cochran_armitage}),
     (THREE, {"paired_log_rank": _by_times(statistics.paired_log_rank), _INDEPENDENT: _by_times(statistics.log_rank)}),
 )
 

@@ -195,8 +195,8 @@ def tracking_table(rows: Sequence[Row]) -> str:
     return markdown([*head, *asked, "browser, s", "browser, filtered, s"], lines, 1)
 
 
-def gpu_table(rows: Sequence[Row]) -> str:
-    """Give every column of a part of `benchmarks.gpu` as it is; a first column of names is text, all else numbers."""
+def whole_table(rows: Sequence[Row]) -> str:
+    """Give every column as it is; a first column of names is text, all else numbers."""
     head = [name.replace("_", " ") for name in rows[0]]
     return markdown(head, [[text or "–" for text in row.values()] for row in rows], 1)
 
@@ -230,6 +230,17 @@ def restricted_table(rows: Sequence[Row]) -> str:
     ]
     head = ["distribution", "interval", *(f"{n} seeds" for n in sizes), f"width, {sizes[1]}", f"width, {sizes[-1]}"]
     return markdown(head, texts, 2)
+
+
+def tests_table(rows: Sequence[Row]) -> str:
+    """Write a line for each distribution and test: how often it rejects, by the number of seeds."""
+    sizes = list(dict.fromkeys(row["n"] for row in rows))
+    lines: dict[tuple[str, str, str], list[str]] = {}
+    for row in rows:
+        key = row["distribution"], row["truth"], _as_code(row["test"])
+        lines.setdefault(key, []).append(f"{100 * float(row['rejected']):.1f}")
+    head = ["distribution", "methods", "test", *(f"{n} seeds" for n in sizes)]
+    return markdown(head, [[*key, *shares] for key, shares in lines.items()], 3)
 
 
 def looks_table(rows: Sequence[Row]) -> str:
@@ -315,6 +326,7 @@ TABLES = {
     "packed": packed_table, "presets": presets_table,
     "coverage": coverage_table, "restricted": restricted_table, "centres": restricted_table, "looks": looks_table,
     "precision": precision_table,
+    "pairing/intervals": restricted_table, "pairing/tests": tests_table, "pairing/studies": whole_table,
     "aggregate": aggregate_table,
     "commands": commands_table,
     "function": function_table,
@@ -326,7 +338,7 @@ TABLES = {
     "inalu/cells": inalu_table,
     "search/methods": search_table,
     "until/half-width": narrow_table, "until/different-from": apart_table,
-    **{f"gpu/{part}": gpu_table for part in ("checks", "models", "packs", "groups", "floor", "registers")},
+    **{f"gpu/{part}": whole_table for part in ("checks", "models", "packs", "groups", "floor", "registers")},
 }  # fmt: skip
 DOCS = HERE.parent / "docs"
 PAGES = (

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from study import statistics
 from study.analysis import series
-from study.analysis.method_tests import Pair, Speed, pairs, speeds
+from study.analysis.method_tests import Pair, Speed, pairs, shared_seeds, speeds
 from study.analysis.rows import ResultRows
 from study.analysis.seed_pairs import SeedTrials
 from study.analysis.summary import Summary
@@ -37,9 +37,10 @@ class TrendTest:
         key: the key that is swept.
         low: its least value, and the rate there.
         high: its greatest value, and the rate there.
-        z: of the Cochran-Armitage test; positive where the rate grows with the key.
+        z: of the test, seed by seed or Cochran and Armitage's; positive where the rate grows with the key.
         p_value: two-sided.
         p_adjusted: after Holm's correction over all trends.
+        seeds: the seeds that were compared; None if trials weren't compared seed by seed.
     """
 
     name: str
@@ -49,6 +50,7 @@ class TrendTest:
     z: float
     p_value: float
     p_adjusted: float
+    seeds: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +122,7 @@ def contrasts(rows: ResultRows, results: pa.Table | None = None) -> Contrasts:
         return Contrasts(pairs=_adjusted(some), notes=notes, metric=main, more_pairs=more)
     (some, pair_notes), (times, speed_notes) = pairs(rows, trials), speeds(rows, trials)
     return Contrasts(
-        trends=_trends(rows),
+        trends=_trends(rows, trials),
         slopes=_slopes(rows),
         pairs=_adjusted(some),
         speeds=_adjusted(times),
@@ -143,8 +145,8 @@ def _ordered_keys(rows: ResultRows) -> list[str]:
     ]
 
 
-def _trends(rows: ResultRows) -> tuple[TrendTest, ...]:
-    return _adjusted([test for key in _ordered_keys(rows) for test in _trends_over(rows, key)])
+def _trends(rows: ResultRows, trials: SeedTrials | None) -> tuple[TrendTest, ...]:
+    return _adjusted([test for key in _ordered_keys(rows) for test in _trends_over(rows, key, trials)])
 
 
 _Test = TypeVar("_Test", TrendTest, Pair, Speed)
@@ -156,7 +158,7 @@ def _adjusted(tests: Sequence[_Test]) -> tuple[_Test, ...]:
     return tuple(replace(test, p_adjusted=p) for test, p in zip(tests, adjusted, strict=True))
 
 
-def _trends_over(rows: ResultRows, key: str) -> list[TrendTest]:
+def _trends_over(rows: ResultRows, key: str, trials: SeedTrials | None) -> list[TrendTest]:
     """Test each method's trend; the p-values are not adjusted yet."""
     rest = [other for other in rows.varying() if other != key]
     tests = []
@@ -165,15 +167,26 @@ def _trends_over(rows: ResultRows, key: str) -> list[TrendTest]:
         summaries = [rows.summaries[row] for row in members]
         if len(members) < 3:  # for two values, the test of the pair says more
             continue
-        # The scores are ranks 0, 1, 2, ..., so that one distant value doesn't decide: only the order is tested.
-        trend = statistics.cochran_armitage(
-            range(len(members)), [s.solved for s in summaries], [s.judged for s in summaries]
-        )
+        trend, seeds = _trend(summaries, trials)
         if trend is not None:
             low, high = ((float(rows.value(row, key)), _rate(rows.summaries[row])) for row in (members[0], members[-1]))
             name, p = rows.name(members[0], rest), trend.p_value
-            tests.append(TrendTest(name=name, key=key, low=low, high=high, z=trend.z, p_value=p, p_adjusted=p))
+            ends = {"low": low, "high": high}
+            tests.append(TrendTest(name=name, key=key, **ends, z=trend.z, p_value=p, p_adjusted=p, seeds=seeds))
     return tests
+
+
+def _trend(summaries: Sequence[Summary], trials: SeedTrials | None) -> tuple[statistics.Trend | None, int | None]:
+    """Test the trend over rows in order, seed by seed if they share seeds; give the seeds, too.
+
+    The scores are ranks 0, 1, 2, ..., so that one distant value doesn't decide: only the order is tested.
+    """
+    shared = shared_seeds(trials, summaries)
+    if trials is None or shared is None:
+        counts = [s.solved for s in summaries], [s.judged for s in summaries]
+        return statistics.cochran_armitage(range(len(summaries)), *counts), None
+    judged = trials.judged(shared)
+    return statistics.paired_trend(np.column_stack([trials.solved(rows) for rows in judged])), judged[0].size
 
 
 def _rate(summary: Summary) -> float:

@@ -134,7 +134,7 @@ def pairs(rows: ResultRows, trials: SeedTrials | None, metric: str | None = None
 def _test(rows: ResultRows, trials: SeedTrials | None, a: int, b: int, metric: str | None) -> dict[str, Any] | None:
     """Compare two rows, seed by seed if they share seeds."""
     first, second = rows.summaries[a], rows.summaries[b]
-    shared = _shared(trials, (first, second))
+    shared = shared_seeds(trials, (first, second))
     if trials is None or shared is None:
         independent = _independent(first, second, metric)
         return None if independent is None else _of_test(independent, "Fisher" if metric is None else "Welch")
@@ -185,7 +185,7 @@ def lead(
     Returns:
         None where the rows have no seeds in common, or no seed has all numbers.
     """
-    shared = _shared(trials, (*first, *second))
+    shared = shared_seeds(trials, (*first, *second))
     if trials is None or shared is None:
         return None
     if metric is None:
@@ -198,7 +198,8 @@ def lead(
     return statistics.sign_flip(differences[np.isfinite(differences)])
 
 
-def _shared(trials: SeedTrials | None, summaries: Sequence[Summary]) -> list[Rows] | None:
+def shared_seeds(trials: SeedTrials | None, summaries: Sequence[Summary]) -> list[Rows] | None:
+    """Find the trials of the seeds that rows have in common; None if they aren't cells, or are samples of their own."""
     ids = [summary.cell_id for summary in summaries if isinstance(summary, CellSummary)]
     return None if trials is None or len(ids) < len(summaries) else trials.shared(ids)
 
@@ -219,7 +220,7 @@ def speeds(rows: ResultRows, trials: SeedTrials | None) -> tuple[list[Speed], tu
         if any(sample is None for sample in samples):
             untimed += any(sample is not None for sample in samples)
             continue
-        shared, seeds = _shared(trials, [rows.summaries[row] for row in members]), None
+        shared, seeds = shared_seeds(trials, [rows.summaries[row] for row in members]), None
         if trials is not None and shared is not None:
             shared = trials.judged(shared)
             seeds = shared[0].size

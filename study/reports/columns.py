@@ -74,7 +74,8 @@ _NOT_OF_TEST = "in other tests"
 TESTS = {
     "test": ColumnNote(
         "what is tested by what",
-        values="Cochran-Armitage, logistic regression, McNemar, Fisher, sign-flip, Welch, log-rank, paired log-rank",
+        values="paired trend, Cochran-Armitage, logistic regression, McNemar, Fisher, sign-flip, Welch, "
+        "paired log-rank, log-rank",
     ),
     "metric": ColumnNote("the metric whose means are compared", empty="where success is"),
     "rows": ColumnNote("the rows that the test is of", empty="of pairs, and if the test is of all rows"),
@@ -82,7 +83,7 @@ TESTS = {
     "key": ColumnNote("the hyperparameter, or log10 and it", empty=_NOT_OF_TEST),
     "first": ColumnNote("the first method of a pair", empty=_NOT_OF_TEST),
     "second": ColumnNote("the second method of a pair", empty=_NOT_OF_TEST),
-    "statistic": ColumnNote("z of Cochran-Armitage, χ² of log-rank", values=NUMBER, empty=_NOT_OF_TEST),
+    "statistic": ColumnNote("z of trends, χ² of times to success", values=NUMBER, empty=_NOT_OF_TEST),
     "degrees_of_freedom": count("of χ²", _NOT_OF_TEST),
     "estimate": ColumnNote(
         "difference of rates or means, first minus second, or the odds ratio of a unit of the key",

@@ -133,8 +133,8 @@ def tests_csv(contrasts: Contrasts) -> str:
     Where means are compared, those of every metric are there.
     """
     rows: list[dict[str, Any]] = [
-        {"test": "Cochran-Armitage", "rows": t.name, "key": t.key, "statistic": t.z, "p_value": t.p_value}
-        | {"p_adjusted": t.p_adjusted}
+        {"test": "Cochran-Armitage" if t.seeds is None else "paired trend", "rows": t.name, "key": t.key}
+        | {"statistic": t.z, "p_value": t.p_value, "p_adjusted": t.p_adjusted, "seeds": t.seeds}
         for t in contrasts.trends
     ]
     rows += [

@@ -59,6 +59,7 @@ def page(report: Report, figures: Sequence[Drawn]) -> str:
         intervals_note=_intervals_note(rows),
         pairs_note=_pairs_note(report),
         speeds_note=_speeds_note(report),
+        trends_note=_trends_note(report),
         notes=[*report.notes, *_stop_note(rows)],
         trials=None if trials is None else _trials(trials, report),
         row_names=[rows.name(row) for row in range(len(rows.summaries))],
@@ -131,6 +132,13 @@ def _pairs_note(report: Report) -> str:
     if any(not pair.has_verdict for pair in some):
         enough = f". There is no verdict where methods differ on fewer than {statistics.LEAST_DISCORDANT} seeds"
     return "; where they have no seeds in common, ".join(used) + enough
+
+
+def _trends_note(report: Report) -> str:
+    """Say what the tests of trends are."""
+    kinds = {trend.seeds is not None for trend in report.contrasts.trends}
+    paired, independent = "Slopes of the seeds' outcomes, by flipping signs", "Cochran-Armitage"
+    return paired if kinds == {True} else independent if kinds == {False} else f"{paired}, or {independent}"
 
 
 def _speeds_note(report: Report) -> str:

@@ -17,6 +17,7 @@ from scipy import special
 from study.records import Interval
 from study.statistics.checks import Flags, Floats, Values, check_confidence, finite, normal_quantile
 from study.statistics.survival import LogRank, checked_trials
+from study.statistics.trends import Trend
 from study.statistics.welch import Contrast
 
 LEAST_DISCORDANT = 6
@@ -266,6 +267,32 @@ def paired_log_rank(samples: Sequence[tuple[Values, Flags]]) -> LogRank | None:
     if degrees == 1 and (exact := sign_flip(scores[:, 0] - scores[:, 1])) is not None:
         p_value = exact.p_value
     return LogRank(statistic=statistic, degrees_of_freedom=degrees, p_value=p_value)
+
+
+def paired_trend(outcomes: Floats) -> Trend | None:
+    """Test that success doesn't change with an ordered hyperparameter, seed by seed.
+
+    Of each seed, the slope is Σ_j (j - (k - 1)/2) y_j over its k outcomes in order. If outcomes of a seed can be
+    exchanged, a slope is as likely as its negative, and p is that of `sign_flip` of the slopes; z is their sum over the
+    root of the sum of their squares. The scores are those of ranks, as `cochran_armitage` takes them in reports.
+
+    Args:
+        outcomes: shape [seeds, values of the hyperparameter]: 1 where the trial was solved, 0 where not.
+
+    Returns:
+        None if no seed's slope differs from 0.
+
+    Raises:
+        ValueError: if there is a number that isn't finite.
+
+    Example:
+        >>> trend = paired_trend(np.array([[1.0, 1, 0]] * 5 + [[1, 0, 0]] * 3 + [[0, 0, 0]]))
+        >>> round(trend.z, 2), round(trend.p_value, 4)
+        (-2.83, 0.0078)
+    """
+    slopes = np.asarray(outcomes, np.float64) @ (np.arange(outcomes.shape[1]) - (outcomes.shape[1] - 1) / 2)
+    test = sign_flip(slopes) if slopes.any() else None
+    return None if test is None else Trend(z=float(slopes.sum() / np.sqrt(np.sum(slopes**2))), p_value=test.p_value)
 
 
 def _check_discordant(first_only: int, second_only: int) -> None:

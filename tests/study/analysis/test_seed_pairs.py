@@ -164,3 +164,28 @@ def test_the_headline_compares_the_leaders_seed_by_seed():
     rows, table = finished({"NMU": first, "NAU": second})
     assert "NMU has the lowest loss, " in headline(rows, contrasts(rows, table), table)
     assert "NMU has the lowest loss (which may be chance), " in headline(rows, contrasts(rows))
+
+
+def test_trends_are_tested_seed_by_seed():
+    """Every seed is solved up to a size of its own: the seeds' slopes show it."""
+    solved = {2: 12, 3: 11, 4: 9, 5: 7}
+    results = [
+        Result(
+            trial=Trial(published_cell("NMU", hidden_size=size), seed),
+            outcome=Outcome.SOLVED if seed < count else Outcome.UNSOLVED,
+            solved_at_iteration=1000 if seed < count else None,
+            iterations=5_000_000,
+            training_s=1.0,
+        )
+        for size, count in solved.items()
+        for seed in range(15)
+    ]
+    table = results_table(results)
+    rows = cells(aggregate(table, {}), {})
+    (trend,), (independent,) = contrasts(rows, table).trends, contrasts(rows).trends
+    outcomes = np.array([[seed < count for count in solved.values()] for seed in range(15)], float)
+    expected = statistics.paired_trend(outcomes)
+    assert (trend.seeds, trend.z, trend.p_value) == (15, expected.z, expected.p_value)
+    assert independent.seeds is None
+    lines = list(csv.DictReader(io.StringIO(files.tests_csv(contrasts(rows, table)))))
+    assert (lines[0]["test"], lines[0]["seeds"]) == ("paired trend", "15")

@@ -200,3 +200,28 @@ def test_times_that_never_differ_are_no_test():
     assert statistics.paired_log_rank([(same, [False] * 3), ([5.0, 6.0, 7.0], [False] * 3)]) is None
     with pytest.raises(ValueError, match="two or more methods"):
         statistics.paired_log_rank([(same, [True] * 3)])
+
+
+def test_trends_of_pairs_are_differences():
+    """Over two values, the test of trend is McNemar's."""
+    outcomes = np.array([[1.0, 0.0]] * 7 + [[0.0, 1.0]] + [[1.0, 1.0]] * 4)
+    assert statistics.paired_trend(outcomes).p_value == pytest.approx(statistics.mcnemar(7, 1))
+    assert statistics.paired_trend(outcomes).z == pytest.approx(-6 / math.sqrt(8))
+
+
+def test_trends_of_independent_outcomes_agree_with_cochran_and_armitage():
+    """Where a seed says nothing, both tests say about the same; where it says much, only one of them sees it."""
+    rng = np.random.default_rng(4)
+    outcomes = (rng.random((60, 4)) < [0.75, 0.65, 0.6, 0.5]).astype(float)
+    independent = statistics.cochran_armitage(range(4), outcomes.sum(axis=0).astype(int), [60] * 4)
+    paired = statistics.paired_trend(outcomes)
+    assert paired.z == pytest.approx(independent.z, abs=0.4)
+    assert paired.p_value == pytest.approx(independent.p_value, abs=0.06)
+    alike = (rng.random(60)[:, None] < [0.58, 0.54, 0.48, 0.42]).astype(float)
+    assert statistics.paired_trend(alike).p_value < 0.02
+    assert statistics.cochran_armitage(range(4), alike.sum(axis=0).astype(int), [60] * 4).p_value > 0.05
+
+
+def test_constant_outcomes_have_no_trend():
+    """Seeds that are solved everywhere or nowhere say nothing."""
+    assert statistics.paired_trend(np.array([[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]])) is None

@@ -9,6 +9,7 @@ from typing import Any
 from tasks import MODELS, SINGLE_MODULE, TASKS, model_of
 from tasks.arithmetic import ArithmeticTask, metrics_with
 from tasks.arithmetic_canonical import canonical
+from tasks.arithmetic_cautions import zero_divisors
 from tasks.arithmetic_cell import typed_cell
 from tasks.arithmetic_checks import CHECKS
 from tasks.arithmetic_hyperparameters import BOUNDS, HYPERPARAMETERS, OF_NORMAL, OUTWARD, RATIOS, SPARSITY
@@ -112,6 +113,10 @@ class ArithmeticFamily(Family):
     def shape(self, cell: Content) -> tuple[object, ...]:
         """Return what must be equal among the trials of a pack."""
         return typed_cell(cell).shape
+
+    def cautions(self, cells: Sequence[Content]) -> list[str]:
+        """Return sentences that a person should read before cells are trained."""
+        return zero_divisors([typed_cell(cell) for cell in cells])
 
     def rows_of(self, cell: Content) -> tuple[object, ...]:
         """Return what determines, with a seed, the rows that a trial of a cell sees."""

@@ -146,6 +146,10 @@ class Family(ABC):
             slots: packs that are trained side by side.
         """
 
+    def cautions(self, cells: Sequence[Content]) -> list[str]:
+        """Return sentences that a person should read before cells are trained."""
+        return []
+
     def impossible(self, task: str, model: str, values: Values) -> str | None:
         """Return why there can't be a cell with these values; None if there can."""
         for check in self.checks:

@@ -80,7 +80,8 @@ def outline(plan: Plan, root: str | Path) -> Outline:
     if not pending:
         head.append("nothing is left to do")
         return Outline(plan, pending, [head])
-    warnings = too_few(plan, [trial.cell for trial in pending], root)
+    cells = list(dict.fromkeys(trial.cell for trial in pending))
+    warnings = [*too_few(plan, cells, root), *plan.spec.family.cautions(cells)]
     return Outline(plan, pending, [head, *_yellow(warnings), *seeds], warnings)
 
 

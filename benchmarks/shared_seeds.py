@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.measure import finish, plain_parser, tell
 from study.analysis.contrasts import Contrasts, contrasts
 from study.analysis.method_tests import LEVEL, Pair, Speed
-from study.results.load import Results, load_results
+from study.results.load import StudyResults, load_results
 
 
 def correlation(pair: Pair, rates: tuple[float, float]) -> float | None:
@@ -43,7 +43,7 @@ def variance_ratio(pair: Pair, rates: tuple[float, float]) -> float | None:
     return (discordant - pair.difference**2) / independent
 
 
-def _rates(results: Results) -> dict[tuple[str, str], float]:
+def _rates(results: StudyResults) -> dict[tuple[str, str], float]:
     """Return each method's rate by its question, as pairs name them."""
     rows = results.compared
     question = [key for key in rows.varying() if key not in rows.methods]
@@ -59,7 +59,7 @@ def _differing(tests: Sequence[Pair] | Sequence[Speed]) -> int:
     return sum(test.p_adjusted < LEVEL for test in tests)
 
 
-def row(name: str, results: Results) -> dict[str, Any]:
+def row(name: str, results: StudyResults) -> dict[str, Any]:
     """Compare a study's pairs seed by seed and as independent samples."""
     paired, independent = results.contrasts, contrasts(results.compared)
     rates = _rates(results)

@@ -129,11 +129,12 @@ class Study:
             return f"up to {count_of(len(plan.cells) * spec.most_seeds, 'trial')} in {cells}"
         return f"{count_of(plan.trials_count, 'trial')} in {cells}"
 
-    def plan(self, *, quick: bool = False, **options: Any) -> Printout:
+    def plan(self, *, quick: bool = False, difference: float | None = None, **options: Any) -> Printout:
         """Describe what it asks for, what is done, and how long the rest takes; nothing is written.
 
         Args:
-            quick: leave out what is measured: engines, packs, memory and time.
+            quick: leave out what is measured: engines, packs, memory and time; and what can be told apart.
+            difference: of success rates, to say how many seeds it takes; in (0, 1].
             options: fields of `study.driver.options.Options`, such as ``device="cuda"`` or ``cpus=4``.
 
         Example:
@@ -147,10 +148,14 @@ class Study:
 
         plan, store = self.planned, self.where.store
         where = options_of(store, None, options)
+        if difference is not None and (quick or plan.spec.search is not None or not 0 < difference <= 1):
+            raise InputError(
+                f"a difference must be in (0, 1], and goes neither with quick nor with a search, but got {difference:g}"
+            )
         if plan.spec.search is None and not quick:
             from study.driver.estimate import preview  # only here: it takes long to import
 
-            estimate = preview(plan, where)
+            estimate = preview(plan, where, difference)
             return Printout(estimate, estimate.as_json)
         if quick:
             return Printout(outline.quick(plan, store), lambda: outline.as_json(plan, store))

@@ -55,8 +55,16 @@ def new(name: str, preset: str | None) -> None:
 @OPTIONS["pack_size"]
 @JSON
 @click.option("--quick", is_flag=True, help="Leave out what is measured: engines, packs, memory and time.")
+@click.option("--difference", type=float, metavar="D", help="Say how many seeds a difference of success rates takes.")
 def plan(
-    file: str, overrides: tuple[str, ...], store: str, yes: bool, quick: bool, as_json: bool, **options: Any
+    file: str,
+    overrides: tuple[str, ...],
+    store: str,
+    yes: bool,
+    quick: bool,
+    difference: float | None,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Print what FILE (a path or a preset's name) asks for, and how long it takes; writes nothing.
 
@@ -66,7 +74,7 @@ def plan(
     study = load(file, overrides, store=store, yes=yes)
     leave_out_pandas()
     with nullcontext() if quick or as_json else waiting(console, "measuring"):
-        description = study.plan(quick=quick, **options)
+        description = study.plan(quick=quick, difference=difference, **options)
     if as_json:
         echo_json(description.data)
     else:

@@ -11,6 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from study.console import ConsoleTable
+from study.driver.design import DesignNote, design_note
 from study.driver.options import Options
 from study.driver.outline import Outline, outline, outline_search
 from study.driver.own_engine import own_engine, prove_packs, trained_one_by_one
@@ -60,6 +61,7 @@ class Estimate:
 
     Args:
         outline: what it asks for, and how far it is.
+        design: what its seeds can tell apart; None where nothing is compared by success.
         device: ``cpu`` or ``cuda``.
         kinds: of packs; none where nothing is left, or where it isn't known before the first trial has ended.
         cores: that would train side by side; 0 on a GPU.
@@ -68,6 +70,7 @@ class Estimate:
     """
 
     outline: Outline
+    design: DesignNote | None = None
     device: str = "cpu"
     kinds: Sequence[PacksEstimate] = ()
     cores: int = 0
@@ -76,11 +79,12 @@ class Estimate:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON data."""
-        own = {name: value for name, value in vars(self).items() if name not in ("outline", "kinds")}
-        return self.outline.as_json() | {"packs": [asdict(kind) for kind in self.kinds]} | own
+        own = {name: value for name, value in vars(self).items() if name not in ("outline", "design", "kinds")}
+        packs = {"packs": [asdict(kind) for kind in self.kinds]}
+        return self.outline.as_json() | packs | own | {"design": self.design and self.design.as_json()}
 
     def __rich__(self) -> RenderableType:
-        parts: list[RenderableType] = [*self.outline.parts]
+        parts: list[RenderableType] = [*self.outline.parts, *([self.design] if self.design else [])]
         if self.kinds:
             parts += [self._table(), *self._sharing()]
         parts += map(Text, self.notes)
@@ -128,7 +132,7 @@ def _some(values: Sequence[str]) -> str:
     return ", ".join(values) if len(values) <= _NAMED else f"{values[0]} … {values[-1]}"
 
 
-def preview(plan: Plan, options: Options) -> Estimate:
+def preview(plan: Plan, options: Options, difference: float | None = None) -> Estimate:
     """Estimate what running a study would take, without writing anything.
 
     The time is measured: the largest of the packs that hold the same kinds of trials trains here for about a second.
@@ -136,14 +140,16 @@ def preview(plan: Plan, options: Options) -> Estimate:
     Args:
         plan: what the study asks for.
         options: where and how it would run.
+        difference: of success rates, to say how many seeds it takes.
     """
+    design = design_note(plan, options.root, difference)
     summary = outline(plan, options.root)
     plan, pending = summary.plan, summary.pending
     if not pending:
-        return Estimate(summary)
+        return Estimate(summary, design)
     options = fitted(plan, options)
     if isinstance(own_engine(plan.spec), FunctionEngine):
-        return Estimate(summary, notes=[_UNKNOWN])
+        return Estimate(summary, design, notes=[_UNKNOWN])
     prove_packs(plan, options.root)
     device, own = device_of(options), own_engine(plan.spec)
     at_once = at_once_on(plan, replace(options, local=True)) if device == "cuda" else None
@@ -165,7 +171,7 @@ def preview(plan: Plan, options: Options) -> Estimate:
     total_s = sum(max(seconds[pack.id] for pack in bundle) for bundle in bundles)
     busy = min(slots, len(bundles))
     notes = [*passed_over_by(plan, options), *trained_one_by_one(plan)]
-    return Estimate(summary, device, kinds, 0 if at_once else busy, total_s / busy, notes)
+    return Estimate(summary, design, device, kinds, 0 if at_once else busy, total_s / busy, notes)
 
 
 def _estimate(packs: Sequence[Pack], costs: Mapping[str, float], plan: Plan, options: Options) -> PacksEstimate:

@@ -205,7 +205,7 @@ def _until_sure(plan: Plan, root: str | Path) -> tuple[Plan, ConsoleTable]:
     from study.plan import until
     from study.reports import MOST_ROWS, cells
 
-    results = _results_anywhere(plan, root)
+    results = results_anywhere(plan, root)
     counts = until.expected(plan, results)
     summaries = aggregate(results, plan.metrics, planned=dict.fromkeys(plan.cells, 0))
     rows = cells(summaries[: len(plan.cells)], plan.labels)
@@ -226,7 +226,7 @@ def _until_sure(plan: Plan, root: str | Path) -> tuple[Plan, ConsoleTable]:
     return replace(plan, own_seeds=own), table
 
 
-def _results_anywhere(plan: Plan, root: str | Path) -> pa.Table:
+def results_anywhere(plan: Plan, root: str | Path) -> pa.Table:
     """Read the results of the plan's cells from all studies of the store."""
     cell_ids = pa.array([cell.id for cell in plan.cells], pa.string())
     read = _of_each_study(plan, root, lambda folder: folder.judged_by(plan.criterion).read_results())

@@ -11,6 +11,7 @@
     bootstrap         mean and interquartile mean of any number, whatever its distribution
     welch             means of any numbers, compared
     paired            rates, means and times of the same seeds, compared seed by seed
+    power             how often differences of rates are found, and how many seeds that takes
     sparsity_error    mean of numbers in [0, 1/2]
     upper_mean        upper bound of a mean cost, where failed trials cost the most
     upper_median      upper bound of a median cost, where there is no greatest cost
@@ -36,6 +37,7 @@ from study.statistics.paired import (
     sign_flips,
     tango,
 )
+from study.statistics.power import discordant_rates, least_difference, mcnemar_power, seeds_for
 from study.statistics.published import AsPublished, as_published
 from study.statistics.rates import fisher_exact, holm, newcombe, wilson, wilsons
 from study.statistics.restricted_mean import RestrictedMeans, restricted_means
@@ -67,17 +69,20 @@ __all__ = [
     "cochran_armitage",
     "contrast",
     "deviations",
+    "discordant_rates",
     "fisher_exact",
     "gamma_mean_intervals",
     "holm",
     "interquartile_mean_intervals",
     "interquartile_means",
     "kaplan_meier",
+    "least_difference",
     "log_rank",
     "log_rank_scores",
     "logistic_regression",
     "looks",
     "mcnemar",
+    "mcnemar_power",
     "mean_intervals",
     "means",
     "median_intervals",
@@ -87,6 +92,7 @@ __all__ = [
     "paired_log_rank",
     "paired_trend",
     "restricted_means",
+    "seeds_for",
     "sign_flip",
     "sign_flips",
     "tango",

@@ -184,6 +184,19 @@ def test_options_are_checked(tmp_path: Path, options: dict[str, object], said: s
         study.load(LITTLE, store=tmp_path).plan(**options)
 
 
+def test_a_plan_says_what_its_seeds_can_tell_apart(tmp_path: Path) -> None:
+    """The full plan has the power of its comparisons, and the seeds of a wanted difference, also as data."""
+    one = study.load(LITTLE, store=tmp_path)
+    planned = one.plan(difference=0.25, engine="torch")
+    assert "a difference of 0.25 takes" in " ".join(str(planned).split())
+    design = planned.data["design"]
+    assert (design["wanted"], design["seeds"]) == (0.25, 3)
+    assert design["wanted_seeds"] > 60
+    for wrong in ({"difference": 0.0}, {"difference": 1.5}, {"difference": 0.5, "quick": True}):
+        with pytest.raises(InputError, match=r"must be in \(0, 1\], and goes neither with quick nor with a search"):
+            one.plan(**wrong)
+
+
 def test_what_was_opened_is_only_read(little: study.Study) -> None:
     """Without its file, nothing is planned or trained."""
     with pytest.raises(InputError, match="was opened to be read"):

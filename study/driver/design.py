@@ -1,0 +1,97 @@
+"""What a planned study's seeds can tell apart, in words and a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from study import words
+from study.analysis.aggregate import aggregate
+from study.analysis.design import POWER, Design, PlannedPair, design
+from study.analysis.rows import cells
+from study.analysis.seed_pairs import SeedTrials
+from study.console import ConsoleTable
+from study.driver.outline import results_anywhere
+from study.plan.plan import Plan
+
+_MOST_PAIRS = 10
+"""The most pairs of a table."""
+
+_LEAST_SHARE = 0.01
+
+
+@dataclass(frozen=True)
+class DesignNote:
+    """What a study's seeds can tell apart; rich can print it."""
+
+    design: Design
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON data."""
+        return asdict(self.design)
+
+    def __rich__(self) -> RenderableType:
+        pairs = self.design.pairs
+        return Group(*([_table(pairs, self.design)] if pairs else []), *map(Text, _sentences(self.design)))
+
+
+def design_note(plan: Plan, root: str | Path, wanted: float | None) -> DesignNote | None:
+    """Compute what a study's seeds can tell apart; None where success isn't judged, or nothing is compared.
+
+    Args:
+        plan: what the study asks for.
+        root: the store's folder, or its URL: rates are known from all its studies.
+        wanted: a difference of success rates to find the seeds for.
+    """
+    spec = plan.spec
+    if spec.until is not None or not spec.has_success:
+        return None
+    results = results_anywhere(plan, root)
+    summaries = aggregate(results, plan.metrics, planned=dict.fromkeys(plan.cells, 0))[: len(plan.cells)]
+    rows = cells(summaries, plan.labels, spec.named_metrics, spec.family.question_fields)
+    seeds = len(spec.first_seeds)
+    found = design(rows, SeedTrials(results), seeds, most_pairs=_MOST_PAIRS, wanted=wanted)
+    return None if found is None else DesignNote(found)
+
+
+def _table(pairs: Sequence[PlannedPair], of: Design) -> ConsoleTable:
+    title = f"Pairs that {words.count_of(of.seeds, 'seed')} may not tell apart, by the rates so far"
+    table = ConsoleTable(title=title, title_justify="left", elsewhere="`study plan --json`")
+    if any(pair.question for pair in pairs):
+        table.add_column("at")
+    table.add_column("first")
+    table.add_column("second")
+    for column, rank in {"rates": 1, "φ": 3, "found": 0, f"seeds for {POWER:.0%}": 2}.items():
+        table.add_column(column, justify="right", rank=rank)
+    for pair in pairs:
+        rates = ", ".join(map(words.rate, pair.rates))
+        needed = f"{pair.seeds:,}" if pair.seeds else words.NONE
+        numbers = rates, f"{pair.correlation:.2f}", _percent(pair.power), needed
+        table.add_row(*([pair.question] if any(p.question for p in pairs) else []), pair.first, pair.second, *numbers)
+    return table
+
+
+def _percent(share: float) -> str:
+    return "< 1%" if share < _LEAST_SHARE else words.percent(share)
+
+
+def _sentences(of: Design) -> list[str]:
+    over = "" if of.comparisons == 1 else f", after Holm's correction over {of.comparisons:,} comparisons"
+    seeds, share = words.count_of(of.seeds, "seed"), f"{POWER:.0%} of studies"
+    sentences = (
+        [f"{of.found:,} of {of.known:,} pairs whose rates are known are told apart in {share}"] if of.known else []
+    )
+    if of.least_difference is None:
+        sentences.append(f"{seeds} can't tell any two methods apart in {share}{over}")
+    else:
+        least = f"{of.least_difference:.2f}"
+        sentences.append(f"{seeds} tell rates around one half apart in {share} if they differ by {least}{over}")
+    if of.wanted is not None:
+        takes = "more than a million seeds" if of.wanted_seeds is None else words.count_of(of.wanted_seeds, "seed")
+        sentences.append(f"a difference of {of.wanted:g} takes {takes} of each cell")
+    return sentences

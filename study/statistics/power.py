@@ -1,0 +1,167 @@
+"""How often two methods that differ are told apart, seed by seed, and how many seeds that takes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy import special
+
+from study.statistics.checks import Floats, check_confidence
+from study.statistics.samples import Ints
+
+MOST_SEEDS = 1_000_000
+"""The most seeds that are considered."""
+
+
+def discordant_rates(first: float, second: float, correlation: float = 0.0) -> tuple[float, float]:
+    """Return the rates of seeds that only the first method solves, and that only the second does.
+
+    P(both) = p q + φ sqrt(p (1 - p) q (1 - q)), within max(0, p + q - 1) and min(p, q), beyond which no φ can be.
+
+    Args:
+        first: p, the first method's success rate, in [0, 1].
+        second: q, the second method's.
+        correlation: φ of their outcomes over the seeds.
+
+    Raises:
+        ValueError: if a rate or the correlation is out of range.
+
+    Example:
+        >>> [round(rate, 3) for rate in discordant_rates(0.9, 0.5, 0.2)]
+        [0.42, 0.02]
+    """
+    if not (0 <= first <= 1 and 0 <= second <= 1 and -1 <= correlation <= 1):
+        raise ValueError(f"rates must lie in [0, 1], φ in [-1, 1], but got {first:g}, {second:g}, φ {correlation:g}")
+    both = first * second + correlation * math.sqrt(first * (1 - first) * second * (1 - second))
+    both = min(max(both, first + second - 1, 0.0), first, second)
+    return first - both, second - both
+
+
+def mcnemar_power(first_only: float, second_only: float, seeds: int, level: float = 0.05) -> float:
+    """Compute how often McNemar's exact test tells two methods apart.
+
+    The sum over d of P(D = d) P(B <= c_d or B >= d - c_d): D is binomial with n and the rate of seeds on which one
+    method alone succeeds, B given D with D and the first one's share of that rate, and c_d the greatest count with
+    2 P(Bin(d, 1/2) <= c_d) <= level.
+
+    Args:
+        first_only: the rate of seeds that only the first method solves, >= 0.
+        second_only: that of those that only the second solves, >= 0; both add up to at most 1.
+        seeds: n, >= 0.
+        level: of the test, in (0, 1); of one of m under Holm's correction, level / m at worst.
+
+    Raises:
+        ValueError: if a rate, the number of seeds or the level is out of range.
+
+    Example:
+        >>> round(mcnemar_power(0.42, 0.02, 20), 3), round(mcnemar_power(0.1, 0.1, 100), 3)
+        (0.792, 0.029)
+    """
+    check_confidence(1 - level)
+    rate = first_only + second_only
+    if not (min(first_only, second_only) >= 0 and rate <= 1 + 1e-12 and seeds >= 0):
+        raise ValueError(
+            f"0 <= rates, their sum <= 1 and 0 <= n must hold, got {first_only:g}, {second_only:g}, {seeds}"
+        )
+    if rate == 0:
+        return 0.0
+    share, rate = first_only / rate, min(rate, 1.0)
+    counts = np.arange(seeds + 1)
+    # beyond eight deviations of the binomial there is nothing left
+    middle, reach = seeds * rate, 8 * math.sqrt(seeds * rate * (1 - rate)) + 8
+    counts = counts[(counts >= middle - reach) & (counts <= middle + reach)]
+    critical = _critical(counts, level)
+    is_possible = critical >= 0
+    least = np.where(is_possible, critical, 0)
+    rejected = special.bdtr(least, counts, share) + special.bdtr(least, counts, 1 - share)
+    weights = np.exp(
+        special.gammaln(seeds + 1)
+        - special.gammaln(counts + 1)
+        - special.gammaln(seeds - counts + 1)
+        + special.xlogy(counts, rate)
+        + special.xlogy(seeds - counts, 1 - rate)
+    )
+    return float(min(1.0, np.sum(weights * np.where(is_possible, rejected, 0.0))))
+
+
+def _critical(counts: Ints, level: float) -> Floats:
+    """Return the greatest count of the rarer outcome at which the test rejects; -1 where it never does."""
+    guess = np.floor(counts / 2 - special.ndtri(1 - level / 2) * np.sqrt(counts) / 2) + 2
+    guess = np.minimum(guess, np.floor((counts - 1) / 2))
+    while np.any(too_many := (guess >= 0) & (2 * special.bdtr(np.maximum(guess, 0), counts, 0.5) > level)):
+        guess -= too_many
+    return np.asarray(np.maximum(guess, -1))
+
+
+def seeds_for(first_only: float, second_only: float, power: float = 0.8, level: float = 0.05) -> int | None:
+    """Return how many seeds it takes to tell two methods apart with some power.
+
+    The power of an exact test falls a little whenever a seed more brings no new outcome that is rejected, so this is
+    the first number of seeds from which on it stays above the wanted power for half as many again, to 1%.
+
+    Args:
+        first_only: the rate of seeds that only the first method solves.
+        second_only: that of those that only the second solves.
+        power: in (0, 1).
+        level: of the test.
+
+    Returns:
+        None if both rates are equal, or more than a million seeds wouldn't do.
+
+    Raises:
+        ValueError: as for `mcnemar_power`.
+
+    Example:
+        >>> seeds_for(0.42, 0.02), seeds_for(0.1, 0.1)
+        (21, None)
+    """
+    check_confidence(power)
+    if math.isclose(first_only, second_only, abs_tol=1e-12):
+        return None
+    high = 8
+    while mcnemar_power(first_only, second_only, high, level) < power:
+        high *= 2
+        if high > MOST_SEEDS:
+            return None
+    low = high // 2
+    while high - low > max(1, low // 100):
+        middle = (low + high) // 2
+        if mcnemar_power(first_only, second_only, middle, level) < power:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def least_difference(seeds: int, power: float = 0.8, level: float = 0.05, correlation: float = 0.0) -> float | None:
+    """Return the least difference of two rates around one half that is found with some power.
+
+    Around one half outcomes scatter the most, so elsewhere smaller differences are found.
+
+    Args:
+        seeds: n.
+        power: in (0, 1).
+        level: of the test.
+        correlation: φ of the methods' outcomes.
+
+    Returns:
+        None if not even rates of 1 and 0 are told apart so often.
+
+    Example:
+        >>> round(least_difference(20), 2), round(least_difference(100), 2), least_difference(5)
+        (0.49, 0.21, None)
+    """
+    check_confidence(power)
+
+    def found(difference: float) -> float:
+        rates = discordant_rates(0.5 + difference / 2, 0.5 - difference / 2, correlation)
+        return mcnemar_power(*rates, seeds, level)
+
+    if found(1.0) < power:
+        return None
+    low, high = 0.0, 1.0
+    while high - low > 1e-4:
+        middle = (low + high) / 2
+        low, high = (low, middle) if found(middle) >= power else (middle, high)
+    return high

@@ -58,7 +58,7 @@ class Design:
         wanted: a difference that was asked for, around one half.
         wanted_seeds: how many seeds it takes; None if none was asked for.
         known: pairs whose rates are known.
-        found: those of them that are told apart in 80% of studies.
+        detectable: those of them that are told apart in 80% of studies.
         pairs: of the others, those that differ most.
     """
 
@@ -68,7 +68,7 @@ class Design:
     wanted: float | None
     wanted_seeds: int | None
     known: int
-    found: int
+    detectable: int
     pairs: Sequence[PlannedPair]
 
 
@@ -111,7 +111,7 @@ def design(
         wanted=wanted,
         wanted_seeds=statistics.seeds_for(*rates, POWER, level) if wanted else None,
         known=len(known),
-        found=len(known) - len(missed),
+        detectable=len(known) - len(missed),
         pairs=sorted(missed, key=lambda pair: -abs(pair.rates[0] - pair.rates[1]))[:most_pairs],
     )
 

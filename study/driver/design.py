@@ -55,8 +55,8 @@ def design_note(plan: Plan, root: str | Path, wanted: float | None) -> DesignNot
     summaries = aggregate(results, plan.metrics, planned=dict.fromkeys(plan.cells, 0))[: len(plan.cells)]
     rows = cells(summaries, plan.labels, spec.named_metrics, spec.family.question_fields)
     seeds = len(spec.first_seeds)
-    found = design(rows, SeedTrials(results), seeds, most_pairs=_MOST_PAIRS, wanted=wanted)
-    return None if found is None else DesignNote(found)
+    computed = design(rows, SeedTrials(results), seeds, most_pairs=_MOST_PAIRS, wanted=wanted)
+    return None if computed is None else DesignNote(computed)
 
 
 def _table(pairs: Sequence[PlannedPair], of: Design) -> ConsoleTable:
@@ -84,7 +84,7 @@ def _sentences(of: Design) -> list[str]:
     over = "" if of.comparisons == 1 else f", after Holm's correction over {of.comparisons:,} comparisons"
     seeds, share = words.count_of(of.seeds, "seed"), f"{POWER:.0%} of studies"
     sentences = (
-        [f"{of.found:,} of {of.known:,} pairs whose rates are known are told apart in {share}"] if of.known else []
+        [f"{of.detectable:,} of {of.known:,} pairs whose rates are known are told apart in {share}"] if of.known else []
     )
     if of.least_difference is None:
         sentences.append(f"{seeds} can't tell any two methods apart in {share}{over}")

@@ -154,14 +154,14 @@ def least_difference(seeds: int, power: float = 0.8, level: float = 0.05, correl
     """
     check_confidence(power)
 
-    def found(difference: float) -> float:
+    def power_at(difference: float) -> float:
         rates = discordant_rates(0.5 + difference / 2, 0.5 - difference / 2, correlation)
         return mcnemar_power(*rates, seeds, level)
 
-    if found(1.0) < power:
+    if power_at(1.0) < power:
         return None
     low, high = 0.0, 1.0
     while high - low > 1e-4:
         middle = (low + high) / 2
-        low, high = (low, middle) if found(middle) >= power else (middle, high)
+        low, high = (low, middle) if power_at(middle) >= power else (middle, high)
     return high

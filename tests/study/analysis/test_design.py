@@ -43,14 +43,14 @@ def test_pairs_have_the_power_at_the_rates_so_far():
     rates = statistics.discordant_rates(*pair.rates, phi)
     assert pair.power == statistics.mcnemar_power(*rates, 30)
     assert pair.seeds == statistics.seeds_for(*rates)
-    assert (found.known, found.found, found.comparisons) == (1, 0, 1)
+    assert (found.known, found.detectable, found.comparisons) == (1, 0, 1)
 
 
 def test_rates_of_cells_without_trials_are_the_published_ones():
     """The simple task's NMU and NALU were published with 100 seeds; with a hundred here they are told apart."""
     rows = cells(summaries_of(*((published_cell(model), {"pending": 3}) for model in ("NMU", "NALU"))), {})
     found = design(rows, None, 100, most_pairs=5, wanted=0.1)
-    assert (found.known, found.found, found.pairs) == (1, 1, [])
+    assert (found.known, found.detectable, found.pairs) == (1, 1, [])
     assert found.wanted_seeds == statistics.seeds_for(*statistics.discordant_rates(0.55, 0.45))
 
 

@@ -188,6 +188,30 @@ def _mid_p(first_only: int, second_only: int) -> float:
     return min(1.0, 2 * float(special.bdtr(least, n, 0.5)) - at)
 
 
+def _tango(first_only: int, second_only: int, n: int) -> tuple[float, float]:
+    """Return Tango's score interval, Statistics in Medicine 17 (1998) 891-908."""
+    estimate = (first_only - second_only) / n
+    low = -1.0 if second_only == n else _crossing(first_only, second_only, n, -1.0, estimate, _Z)
+    return low, 1.0 if first_only == n else _crossing(first_only, second_only, n, estimate, 1.0, -_Z)
+
+
+def _crossing(b: int, c: int, n: int, low: float, high: float, wanted: float) -> float:
+    """Find where the score falls below a number."""
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _score(b, c, n, middle) > wanted else (low, middle)
+    return (low + high) / 2
+
+
+def _score(b: int, c: int, n: int, difference: float) -> float:
+    """Return how many standard errors the observed difference is above another, at the likeliest rates given that."""
+    linear = (2 * n - b + c) * difference - b - c
+    root = math.sqrt(max(linear * linear + 8 * n * c * difference * (1 - difference), 0.0))
+    variance = n * ((root - linear) / (2 * n) + difference * (1 - difference))
+    excess = b - c - n * difference
+    return excess / math.sqrt(variance) if variance > 0 else math.copysign(math.inf, excess)
+
+
 def _flipped(first: Floats, second: Floats) -> tuple[Floats, Floats]:
     """Return intervals and p-values of sign flips, some studies at a time."""
     parts = [statistics.sign_flips(some) for some in np.array_split(first - second, -(-len(first) // _AT_ONCE))]
@@ -277,7 +301,8 @@ INTERVALS: Sequence[tuple[Sequence[Law], Ways]] = (
     (
         RATES,
         {
-            "tango": _counted(lambda _, __, b, c, n: statistics.tango(b, c, n)),
+            "mcnemar_interval": _counted(lambda _, __, b, c, n: statistics.mcnemar_interval(b, c, n)),
+            "Tango's score": _counted(lambda _, __, b, c, n: _tango(b, c, n)),
             "newcombe, as if independent": _counted(lambda k, m, _, __, n: statistics.newcombe(k, n, m, n)),
         },
     ),

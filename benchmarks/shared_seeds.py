@@ -55,6 +55,11 @@ def _rates(results: StudyResults) -> dict[tuple[str, str], float]:
     }
 
 
+def _model(method: str) -> str:
+    """Return the model of a method's name, which begins with it."""
+    return method.partition(",")[0]
+
+
 def _differing(tests: Sequence[Pair] | Sequence[Speed]) -> int:
     return sum(test.p_adjusted < LEVEL for test in tests)
 
@@ -65,7 +70,10 @@ def row(name: str, results: StudyResults) -> dict[str, Any]:
     rates = _rates(results)
     by_seed = [pair for pair in paired.pairs if pair.seeds]
     known = [(pair, (rates[pair.question, pair.first], rates[pair.question, pair.second])) for pair in by_seed]
-    phis = [phi for pair, two in known if (phi := correlation(pair, two)) is not None]
+    of_pairs = [(pair, phi) for pair, two in known if (phi := correlation(pair, two)) is not None]
+    phis = [phi for _, phi in of_pairs]
+    of_one_model = [phi for pair, phi in of_pairs if _model(pair.first) == _model(pair.second)]
+    of_two_models = [phi for pair, phi in of_pairs if _model(pair.first) != _model(pair.second)]
     ratios = [ratio for pair, two in known if (ratio := variance_ratio(pair, two)) is not None]
     quartiles = np.quantile(phis, [0.25, 0.75]) if phis else [math.nan] * 2
     return {
@@ -73,6 +81,8 @@ def row(name: str, results: StudyResults) -> dict[str, Any]:
         "pairs": len(by_seed),
         "of_which_vary": len(phis),
         "phi_mean": f"{mean(phis):.3f}" if phis else "",
+        "phi_of_one_model": f"{mean(of_one_model):.3f}" if of_one_model else "",
+        "phi_of_two_models": f"{mean(of_two_models):.3f}" if of_two_models else "",
         "phi_quartiles": f"{quartiles[0]:.2f} to {quartiles[1]:.2f}" if phis else "",
         "variance_ratio_median": f"{median(ratios):.3f}" if ratios else "",
         "differ_paired": _differing(paired.pairs),

@@ -93,7 +93,7 @@ class SeedTrials:
 
 
 def rates(first: npt.NDArray[np.bool_], second: npt.NDArray[np.bool_]) -> tuple[statistics.Contrast, tuple[int, int]]:
-    """Compare success rates seed by seed: Tango's interval, McNemar's exact test.
+    """Compare success rates seed by seed, by McNemar's exact test and the interval that belongs to it.
 
     Args:
         first: whether the trial of the first cell was solved, of each seed.
@@ -110,7 +110,7 @@ def rates(first: npt.NDArray[np.bool_], second: npt.NDArray[np.bool_]) -> tuple[
     alone = int(np.sum(first & ~second)), int(np.sum(second & ~first))
     n = first.size
     estimate = (alone[0] - alone[1]) / n if n else 0.0
-    return statistics.Contrast(estimate, statistics.tango(*alone, n), statistics.mcnemar(*alone)), alone
+    return statistics.Contrast(estimate, statistics.mcnemar_interval(*alone, n), statistics.mcnemar(*alone)), alone
 
 
 def means(first: Floats, second: Floats) -> tuple[statistics.Contrast, tuple[int, int, int]] | None:

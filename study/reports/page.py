@@ -117,7 +117,7 @@ def _intervals_note(rows: ResultRows) -> str:
 
 
 _PAIRED = {
-    "McNemar": "seed by seed, by McNemar's exact test, with Tango's interval of the difference",
+    "McNemar": "seed by seed, by McNemar's exact test, with the interval of the difference that belongs to it",
     "sign-flip": "seed by seed, by flipping the signs of differences, with the interval that belongs to it",
     "Fisher": "as independent samples, by Fisher's exact test, with Newcombe's interval of the difference",
     "Welch": "as independent samples, by Welch's test, with his interval of the difference of means",

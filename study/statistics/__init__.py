@@ -30,12 +30,12 @@ from study.statistics.paired import (
     LEAST_DISCORDANT,
     log_rank_scores,
     mcnemar,
+    mcnemar_interval,
     more_seeds,
     paired_log_rank,
     paired_trend,
     sign_flip,
     sign_flips,
-    tango,
 )
 from study.statistics.power import discordant_rates, least_difference, mcnemar_power, seeds_for
 from study.statistics.published import AsPublished, as_published
@@ -82,6 +82,7 @@ __all__ = [
     "logistic_regression",
     "looks",
     "mcnemar",
+    "mcnemar_interval",
     "mcnemar_power",
     "mean_intervals",
     "means",
@@ -95,7 +96,6 @@ __all__ = [
     "seeds_for",
     "sign_flip",
     "sign_flips",
-    "tango",
     "upper_mean",
     "upper_median",
     "wilson",

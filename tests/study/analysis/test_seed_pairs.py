@@ -110,7 +110,7 @@ def test_success_is_compared_seed_by_seed():
     rows, table = judged({"NMU": "ssssssssuuf", "NAU": "uuudddudsus"})
     (pair,) = contrasts(rows, table).pairs
     assert (pair.test, pair.seeds, pair.first_only, pair.second_only) == ("McNemar", 10, 8, 1)
-    assert (pair.interval, pair.p_value) == (statistics.tango(8, 1, 10), statistics.mcnemar(8, 1))
+    assert (pair.interval, pair.p_value) == (statistics.mcnemar_interval(8, 1, 10), statistics.mcnemar(8, 1))
     assert pair.verdict == "differ"
     (independent,) = contrasts(rows).pairs
     assert (independent.test, independent.p_value) == ("Fisher", statistics.fisher_exact(8, 10, 2, 11))

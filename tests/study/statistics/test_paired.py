@@ -27,42 +27,49 @@ def test_five_seeds_can_not_tell_and_six_can():
     assert statistics.sign_flip([1.0] * n).p_value <= 0.05 < statistics.sign_flip([1.0] * (n - 1)).p_value
 
 
-def test_tango_repeats_a_published_interval():
-    """Airway hyper-responsiveness, 1 and 7 of 21 discordant: Fagerland, Lydersen & Laake, Stat. Med. 33 (2014) 2850."""
-    assert statistics.tango(1, 7, 21) == pytest.approx((-0.517, -0.026), abs=5e-4)
+@pytest.mark.parametrize("n", [1, 6, 13, 40])
+def test_the_interval_of_rates_excludes_zero_exactly_where_the_test_rejects(n):
+    """Over all counts that n seeds can have."""
+    for first_only in range(n + 1):
+        for second_only in range(n + 1 - first_only):
+            low, high = statistics.mcnemar_interval(first_only, second_only, n)
+            assert (low > 0 or high < 0) == (statistics.mcnemar(first_only, second_only) <= 0.05)
+            assert low - 1e-9 <= (first_only - second_only) / n <= high + 1e-9
 
 
-def test_the_ends_of_tango_solve_its_equation():
-    """At an end the score, with the most likely rates given the difference, is the normal quantile."""
-    for first_only, second_only, n in [(12, 2, 40), (0, 3, 7), (0, 0, 10), (30, 31, 200)]:
-        for end, z in zip(statistics.tango(first_only, second_only, n), (1.959964, -1.959964), strict=True):
-            rate = _most_likely_rate(first_only, second_only, n, end)
-            score = (first_only - second_only - n * end) / math.sqrt(n * (2 * rate + end * (1 - end)))
-            assert score == pytest.approx(z, abs=1e-4)
+@pytest.mark.parametrize("n", [5, 10, 30])
+def test_the_interval_of_rates_holds_the_difference_at_all_rates(n):
+    """Its coverage, added up over all counts, is at least 95% wherever it is computed."""
+    counts = [(b, c) for b in range(n + 1) for c in range(n + 1 - b)]
+    bounds = np.array([statistics.mcnemar_interval(b, c, n) for b, c in counts])
+    for first_only, second_only in itertools.product((0.0, 0.02, 0.1, 0.3, 0.5, 0.7, 0.95), repeat=2):
+        if first_only + second_only <= 1:
+            shares = [first_only, second_only, 1 - first_only - second_only]
+            weights = np.array([stats.multinomial.pmf([b, c, n - b - c], n, shares) for b, c in counts])
+            difference = first_only - second_only
+            holds = (bounds[:, 0] <= difference + 1e-9) & (difference - 1e-9 <= bounds[:, 1])
+            assert weights[holds].sum() >= 0.95
 
 
-def _most_likely_rate(first_only, second_only, n, difference):
-    """Find the rate of `second_only` by looking at many."""
-    rates = np.linspace(max(0.0, -difference), (1 - difference) / 2, 400_001)[1:-1]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = (
-            _xlogy(first_only, rates + difference)
-            + _xlogy(second_only, rates)
-            + _xlogy(n - first_only - second_only, 1 - 2 * rates - difference)
-        )
-    return float(rates[np.argmax(logs)])
+def test_the_interval_of_rates_is_that_of_drawn_beta_variables():
+    """Its ends are quantiles of the product, here of a million draws."""
+    first_only, second_only, n = 12, 5, 40
+    rng, discordant = np.random.default_rng(0), first_only + second_only
+    rates = {end: rng.beta(discordant + end, n - discordant + 1 - end, 1_000_000) for end in (0, 1)}
+    for sign, count, other in ((1, first_only, second_only), (-1, second_only, first_only)):
+        gap = 2 * rng.beta(count, other + 1, 1_000_000) - 1
+        expected = np.quantile(gap * np.where(gap > 0, rates[0], rates[1]), 0.025)
+        end = statistics.mcnemar_interval(first_only, second_only, n)[0 if sign > 0 else 1]
+        assert sign * end == pytest.approx(expected, abs=0.003)
 
 
-def _xlogy(count, rates):
-    return count * np.log(rates) if count else np.zeros_like(rates)
-
-
-def test_tango_mirrors_and_reaches_the_ends():
-    """Exchanged, methods have the mirrored interval; if one wins all seeds, 1 is inside; no seeds, everything is."""
-    low, high = statistics.tango(9, 4, 30)
-    assert statistics.tango(4, 9, 30) == pytest.approx((-high, -low))
-    assert statistics.tango(20, 0, 20)[1] == 1.0
-    assert statistics.tango(0, 0, 0) == (-1.0, 1.0)
+def test_the_interval_of_rates_mirrors_and_reaches_the_ends():
+    """Exchanged, methods have the mirrored interval; no discordant seed leaves Clopper and Pearson's upper end."""
+    low, high = statistics.mcnemar_interval(9, 4, 30)
+    assert statistics.mcnemar_interval(4, 9, 30) == pytest.approx((-high, -low))
+    assert statistics.mcnemar_interval(20, 0, 20)[1] == pytest.approx(1.0)
+    assert statistics.mcnemar_interval(0, 0, 20)[1] == pytest.approx(1 - 0.025 ** (1 / 20))
+    assert statistics.mcnemar_interval(0, 0, 0) == pytest.approx((-1.0, 1.0))
 
 
 def test_impossible_counts_are_refused():
@@ -70,7 +77,7 @@ def test_impossible_counts_are_refused():
     with pytest.raises(ValueError, match="counts must be >= 0, but got -1, 3"):
         statistics.mcnemar(-1, 3)
     with pytest.raises(ValueError, match=r"got 3 \+ 4 of 6"):
-        statistics.tango(3, 4, 6)
+        statistics.mcnemar_interval(3, 4, 6)
 
 
 def test_more_seeds_are_told_by_the_share_that_differ():

@@ -110,6 +110,7 @@ def main(words: Sequence[str] | None = None) -> None:
     for name in arguments.studies:
         tell(name)
         rows.append(row(name, load_results(name, Path(arguments.store))))
+    del arguments.store  # where it lies says nothing
     finish(rows, arguments)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from study.records import Cell, Labels, names_of, value
 from tasks import TASKS
+from tasks.arithmetic_cell import TASK_NAMES
 from tasks.symbols import METHODS, NAMED_FIRST
 
 
@@ -69,6 +70,8 @@ def methods_of_cells(
 ) -> frozenset[str]:
     """Select the keys that are compared in a table of cells: all of them, unless the cells' family says what they are.
 
+    An axis whose points follow from what the task is, such as ranges of numbers, names the question.
+
     Args:
         cells: those of the table.
         some: its keys.
@@ -82,7 +85,8 @@ def methods_of_cells(
         ['width']
     """
     if all(cell.task in TASKS for cell in cells):
-        return methods(some, axes(some, labels))
+        compared_axes = [one for one in axes(some, labels) if not _names_question(cells, one, labels, TASK_NAMES)]
+        return methods(some, compared_axes)
     compared = [
         key for key in some if key not in question_fields and not _names_question(cells, key, labels, question_fields)
     ]

@@ -8,6 +8,7 @@ from study.analysis.questions import of_cells, varying
 from study.arrow import results_table
 from study.records import Outcome, Result, Trial, value
 from study.reports import cells
+from study.spec import canonical_cell
 from tests.study.builders import published_cell
 
 
@@ -60,3 +61,26 @@ def test_cells_of_a_question_are_restricted_to_the_least_that_is_planned():
     labels = {short.id: {"protocol": "short"}, long.id: {"protocol": "long"}}
     assert [s.time_to_success_until for s in aggregate(results, labels=labels)] == [1000, 1000]
     assert aggregate(results.slice(3), planned={short: 3}, labels=labels)[1].time_to_success_until == 1000
+
+
+def test_an_axis_that_names_what_the_task_is_belongs_to_the_question():
+    """Ranges of numbers are questions, whatever they are called; schedules are compared."""
+    made = [
+        single_cell(model, low, high)
+        for low, high in ((1.0, 2.0), (-2.0, -1.0))
+        for model in ("NRU", "RealNPU-modified")
+    ]
+    labels = {cell.id: {"range": str(cell.value("interpolation_range"))} for cell in made}
+    rows = cells(aggregate(results_table([]), planned=dict.fromkeys(made, 3)), labels)
+    assert rows.methods == {"model"}
+    assert len(set(rows.questions())) == 2
+    some = [published_cell("NMU", sparsity_strength=s) for s in (0.0, 1.0)]
+    schedules = {cell.id: {"schedule": str(cell.value("sparsity_strength"))} for cell in some}
+    assert "schedule" in cells(aggregate(results_table([]), planned=dict.fromkeys(some, 3)), schedules).methods
+
+
+def single_cell(model, low, high):
+    """Make a cell of the single-module task whose inputs are between two numbers."""
+    ends = {"interpolation_range": ((low, high),), "extrapolation_range": ((2 * low, 2 * high),)}
+    given = {"success_epsilon": None, "success_threshold": 1e-5}
+    return canonical_cell("single-module", model, {"operation": "div"} | ends | given)

@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Two workers take whole files, those that take longest first (tests/conftest.py): what a file's tests share is made once.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo install install-dev test test-slow test-all test-faults smoke lint benchmark lock clean
+.PHONY: demo install install-dev test test-slow test-all test-faults smoke lint statistics benchmark lock clean
 
 demo: install  ## run a small real study, print its table, name the report and the dashboard
 	$(BIN)/study run demo
@@ -57,7 +57,16 @@ lint: install-dev  ## check style, types and the rules between the folders
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-benchmark: install-dev  ## measure speed and coverage, simulate moments, and put the figures into the documents
+statistics: install-dev  ## count how often intervals hold the truth and tests reject, and put it into the documents
+	$(BIN)/python -m benchmarks.coverage --out benchmarks/results/coverage.csv
+	$(BIN)/python -m benchmarks.restricted --out benchmarks/results/restricted.csv
+	$(BIN)/python -m benchmarks.centres --studies 2000 --out benchmarks/results/centres.csv
+	$(BIN)/python -m benchmarks.looks --out benchmarks/results/looks.csv
+	$(BIN)/python -m benchmarks.precision --out benchmarks/results/precision.csv
+	$(BIN)/python -m benchmarks.pairing --out benchmarks/results/pairing/intervals.csv
+	$(BIN)/python -m benchmarks.tables --write
+
+benchmark: statistics  ## measure speed and coverage, simulate moments, and put the figures into the documents
 	$(BIN)/python -m benchmarks.engine --out benchmarks/results/engine.csv
 	$(BIN)/python -m benchmarks.packed --out benchmarks/results/packed.csv
 	$(BIN)/python -m benchmarks.presets --out benchmarks/results/presets.csv
@@ -65,11 +74,6 @@ benchmark: install-dev  ## measure speed and coverage, simulate moments, and put
 	$(BIN)/python -m benchmarks.floor --out benchmarks/results/floor.csv
 	$(BIN)/python -m benchmarks.sharing --out benchmarks/results/sharing.csv
 	$(BIN)/python -m benchmarks.scaling --out benchmarks/results/scaling.csv
-	$(BIN)/python -m benchmarks.coverage --out benchmarks/results/coverage.csv
-	$(BIN)/python -m benchmarks.restricted --out benchmarks/results/restricted.csv
-	$(BIN)/python -m benchmarks.centres --studies 2000 --out benchmarks/results/centres.csv
-	$(BIN)/python -m benchmarks.looks --out benchmarks/results/looks.csv
-	$(BIN)/python -m benchmarks.precision --out benchmarks/results/precision.csv
 	$(BIN)/python -m benchmarks.moments --out benchmarks/results/moments.csv
 	$(BIN)/python -m benchmarks.curvature --out benchmarks/results/curvature.csv
 	$(BIN)/python -m benchmarks.near_zero --out benchmarks/results/near_zero.csv

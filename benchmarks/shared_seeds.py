@@ -103,11 +103,11 @@ def _times(paired: Contrasts, independent: Contrasts) -> dict[str, int]:
 def main(words: Sequence[str] | None = None) -> None:
     """Read each study, print and write a row for each."""
     options = plain_parser(__doc__)
-    options.add_argument("studies", nargs="+", help="names of studies in the store")
+    options.add_argument("names", nargs="+", metavar="STUDY", help="names of studies in the store")
     options.add_argument("--store", default="studies")
     arguments = options.parse_args(words)
     rows = []
-    for name in arguments.studies:
+    for name in arguments.names:
         tell(name)
         rows.append(row(name, load_results(name, Path(arguments.store))))
     del arguments.store  # where it lies says nothing

@@ -342,7 +342,8 @@ TABLES = {
 }  # fmt: skip
 DOCS = HERE.parent / "docs"
 PAGES = (
-    HERE / "README.md", DOCS / "statistics.md", DOCS / "theory.md", DOCS / "deploy.md", DOCS / "one-machine.md",
+    HERE / "README.md", *sorted((DOCS / "statistics").glob("*.md")), DOCS / "theory.md", DOCS / "deploy.md",
+    DOCS / "one-machine.md",
     DOCS / "results" / "README.md", DOCS / "results" / "until" / "README.md", DOCS / "results" / "search" / "README.md",
 )  # fmt: skip
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from study.engine.arithmetic.evaluation_rows import range_arrays
 from study.engine.compiled.cache import entry
-from study.engine.compiled.codes import NALU
+from study.engine.compiled.codes import NAC_MUL, NALU
 from study.engine.compiled.formulas import logarithm
 from study.engine.compiled.pack import Arrays, PackArrays
 from study.engine.gpu.groups import same_rows
@@ -177,7 +177,7 @@ class GpuArrays(PackArrays):
         ]
         distinct = list(dict.fromkeys(one for both in pairs for one in both))
         x = np.stack([self._draw_rows(*one) for one in distinct])
-        planes = [x, logarithms(x)] if self._network.first.family == NALU else [x]
+        planes = [x, logarithms(x)] if self._network.first.family in (NALU, NAC_MUL) else [x]
         sets = np.array([[distinct.index(one) for one in both] for both in pairs], np.uint64)
         return np.stack(planes, 1), sets
 

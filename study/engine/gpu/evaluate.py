@@ -46,7 +46,7 @@ def new_distances(layout: Layout) -> tuple[Any, Any]:
     """
     shape, threads = layout.shape, layout.threads
     rounds, hidden, features, n = layout.rounds, shape.hidden, layout.features, shape.inputs
-    kinds, kinds_2 = parameters(shape.first), parameters(shape.second)
+    kinds, kinds_2 = parameters(shape.first), layout.second_slots
     (first_effective, _), (second_effective, _) = new_weights(shape)
     both, both_2 = effective(shape.first) == 3, effective(shape.second) == 3
 

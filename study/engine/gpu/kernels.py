@@ -69,9 +69,9 @@ def new_train(layout: Layout, choices: Choices) -> Any:
     put_subsets, multiply, subsets = phases.put_subsets, phases.multiply, phases.subsets
     passes, row_sums, products, hidden = layout.passes, layout.row_sums, layout.products, layout.shape.hidden
     parameters_, span = np.uint64(layout.parameters), np.uint64(2 * layout.shape.subsets)
-    totals, outer_sums, slots, subset_count = layout.totals, 4 * layout.outputs, layout.slots, layout.shape.subsets
+    totals, outer_slots, slots, subset_count = layout.totals, layout.outer_slots, layout.slots, layout.shape.subsets
     threads, at_inputs, part_sums, own_size = layout.threads, layout.at_inputs, layout.part_sums, layout.own
-    input_room = layout.input_room
+    input_room, row_slots = layout.input_room, layout.row_slots
     factor_slots, second_slots, second_factor_slots = (
         layout.factor_slots, layout.second_slots, layout.second_factor_slots
     )  # fmt: skip
@@ -88,8 +88,8 @@ def new_train(layout: Layout, choices: Choices) -> Any:
         at_own = uint64(at_inputs) + max(uint64(input_room), trials * uint64(part_sums))
         w = from_place(x, at_own + k * uint64(own_size))
         e = cuda.local.array(subset_count, float32)
-        a, d = cuda.local.array(totals, float32), cuda.local.array(outer_sums, float32)
-        z, p = cuda.local.array(row_sums, float32), cuda.local.array(slots, float32)
+        a, d = cuda.local.array(totals, float32), cuda.local.array(outer_slots, float32)
+        z, p = cuda.local.array(row_slots, float32), cuda.local.array(slots, float32)
         m, v = cuda.local.array(slots, float32), cuda.local.array(slots, float32)
         p2, m2 = cuda.local.array(second_slots, float32), cuda.local.array(second_slots, float32)
         v2, f = cuda.local.array(second_slots, float32), cuda.local.array(factor_slots, float32)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from functools import cache
 
-from study.engine.compiled.codes import AFFINE, GATED, NALU, NOTHING
+from study.engine.compiled.codes import AFFINE, GATED, NAC_MUL, NALU, NMU
 from study.engine.gpu.shape import Shape, effective, factors, has_bias, parameters
 from tasks.stream_simd import padded
 
@@ -56,10 +56,6 @@ def refusal(shape: Shape) -> str | None:
         return f"it trains up to {MOST_INPUTS} inputs, not {shape.inputs}"
     if shape.hidden > MOST_HIDDEN:
         return f"it trains up to {MOST_HIDDEN} hidden units, not {shape.hidden}"
-    if shape.second.family == NOTHING:
-        return "it trains networks of two layers"
-    if shape.first.family not in (AFFINE, NALU, GATED):
-        return "it knows the unit as a second layer only"
     needed = 4 * Layout(shape, _LEAST_ROWS).compact
     if needed > _MOST_BYTES:
         return f"a trial needs {needed / 1024:.0f} KiB of shared memory, and a block has {_MOST_BYTES // 1024}"
@@ -97,12 +93,14 @@ class Layout:
         products: whether it multiplies factors of its inputs.
         sums: of a row over its features: by weights, of logarithms; its products follow, `totals` in all.
         weight_rows: rows of the weights that a feature is multiplied with.
-        outputs: slopes that a thread multiplies with its four inputs, in one of `groups` groups.
+        outputs: slopes that a thread multiplies with its four inputs, in one of `groups` groups; 0 if there are none.
+        outer_slots: numbers that it adds these up in.
         parts: in which sums over rows are shared among threads.
         rounds: weights of the first layer that a thread owns, at most.
         slots: parameters of these, and `factor_slots` the numbers stored for their gradients.
         second_slots: parameters of a weight of the second layer; `second_factor_slots` correspondingly.
         row_sums: sums over rows: of the second layer's weights, of its bias, of the first layer's biases.
+        row_slots: numbers that a thread adds these up in.
         parameters: of a trial.
         planes: of inputs: with logarithms, two.
         input_room: numbers of shared memory where inputs lie, at least.
@@ -125,20 +123,21 @@ class Layout:
         self.slice_quads = math.ceil(self.quads / self.slices)
 
         # Sums over features, of each row: by weights; of logarithms; products.
-        self.logs, self.products = first.family == NALU, first.family == GATED
-        on_inputs = 2 * hidden if first.family in (NALU, GATED) else hidden
+        self.logs, self.products = first.family in (NALU, NAC_MUL), first.family in (GATED, NMU)
+        on_inputs = {AFFINE: hidden, NALU: 2 * hidden, GATED: 2 * hidden}.get(first.family, 0)
         self.gates = hidden
         self.input_sums = on_inputs
         self.sums = self.input_sums + (hidden if self.logs else 0)
         self.totals = self.sums + (hidden if self.products else 0)
         self.own_products = effective(first) == 3
-        self.weight_rows = self.input_sums + (hidden if self.own_products else 0)
+        self.weight_rows = max(hidden, self.input_sums + (hidden if self.own_products else 0))
 
         self._share_outer(on_inputs)
         self.slope_stride = self.outputs * self.groups + (hidden if self.products else 0)
         self.rounds = math.ceil(hidden * self.features / self.threads)
         # No array of a thread has length 0.
-        self.slots, self.second_slots = self.rounds * parameters(first), parameters(second)
+        self.slots, self.second_slots = self.rounds * parameters(first), max(1, parameters(second))
+        self.outer_slots = max(1, 4 * self.outputs)
         self.factor_slots = self.rounds * max(1, factors(first))
         self.second_factor_slots = max(1, factors(second))
 
@@ -146,6 +145,7 @@ class Layout:
         self.second_bias = effective(second) * hidden
         self.first_bias = self.second_bias + has_bias(second)
         self.row_sums = self.first_bias + hidden * has_bias(first)
+        self.row_slots = max(1, self.row_sums)
         self.parameters = hidden * (parameters(first) * shape.inputs + has_bias(first) + parameters(second)) + has_bias(
             second
         )
@@ -154,8 +154,12 @@ class Layout:
     def _share_outer(self, on_inputs: int) -> None:
         """Share outputs and rows out among the threads so that the slowest has as little to do as possible."""
         hidden = self.shape.hidden
+        if not on_inputs and not self.logs:  # no weight has a gradient that is slopes times inputs
+            self.outputs = self.input_groups = self.groups = self.log_slopes = 0
+            self.parts = 1
+            return
         choices = []
-        for outputs in range(1, on_inputs + 1):
+        for outputs in range(1, max(on_inputs, hidden) + 1):
             of_inputs = math.ceil(on_inputs / outputs)
             groups = of_inputs + (math.ceil(hidden / outputs) if self.logs else 0)
             if groups * self.quads > self.threads:

@@ -46,8 +46,8 @@ def new_outer(layout: Layout) -> tuple[Any, Any]:
             for k in range(4 * outputs):
                 d[k] = ZERO
         quad, rest = t % np.uint64(quads), t // np.uint64(quads)
-        group, part = rest % np.uint64(groups), rest // np.uint64(groups)
-        if part < np.uint64(parts):
+        group, part = rest % np.uint64(max(groups, 1)), rest // np.uint64(max(groups, 1))
+        if outputs > 0 and part < np.uint64(parts):
             at = np.uint64(at_inputs + plane) if group >= np.uint64(input_groups) else np.uint64(at_inputs)
             at += _U4 * quad
             slopes = np.uint64(at_slopes) + group * np.uint64(outputs)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from study.engine.compiled.codes import AFFINE, GATED, NAC_MUL, NALU, NMU
+from study.engine.compiled.codes import AFFINE, GATED, NAC_MUL, NALU, NMU, NOTHING
 from study.engine.compiled.formulas import activate, activate_back, gate, logarithm, logarithm_back, mix, mix_back
 from study.engine.compiled.intrinsics import multiply_add
 from study.engine.compiled.math import exp
@@ -46,6 +46,8 @@ def first_layer(layout: Layout) -> RowLayer:
     at_slopes, stride, log_slopes = layout.at_slopes, layout.slope_stride, layout.log_slopes
     if code.family == AFFINE:
         return _affine_first(layout)
+    if code.family in (NMU, NAC_MUL):
+        return _product_first(layout)
     gate_sums, mixed, is_product = layout.gates, layout.input_sums, code.family == GATED
     product_slopes = layout.outputs * layout.groups
 
@@ -100,6 +102,25 @@ def _affine_first(layout: Layout) -> RowLayer:
     return RowLayer(forward, backward)
 
 
+def _product_first(layout: Layout) -> RowLayer:
+    """Make a first layer of products alone: `a` has the products of factors, or the logarithms of those of powers."""
+    code, hidden = layout.shape.first, layout.shape.hidden
+    at_slopes, stride, is_power = layout.at_slopes, layout.slope_stride, code.family == NAC_MUL
+
+    @inline
+    def forward(w, a, u, mul, gates):
+        for o in range(hidden):
+            u[o] = exp(a[o]) if is_power else a[o]
+
+    @inline
+    def backward(w, row, a, u, u_grad, mul, gates, z):
+        to = np.uint64(at_slopes) + row * np.uint64(stride)
+        for o in range(hidden):
+            w[to + np.uint64(o)] = u_grad[o] * u[o] if is_power else u_grad[o]
+
+    return RowLayer(forward, backward)
+
+
 # --- the second layer -----------------------------------------------------------------------------------------
 
 
@@ -113,8 +134,22 @@ def second_layer(layout: Layout) -> RowLayer:
     each 0 if the unit has none; it leaves in `left` what `backward` reads. That takes the loss's slope by y, writes the
     gradients of the hidden units, and adds those of the weights and of the bias to z.
     """
-    kinds = {AFFINE: _affine_second, NMU: _nmu_second, NAC_MUL: _nac_mul_second}
+    kinds = {NOTHING: _no_second, AFFINE: _affine_second, NMU: _nmu_second, NAC_MUL: _nac_mul_second}
     return kinds.get(layout.shape.second.family, _gated_second)(layout)
+
+
+def _no_second(layout: Layout) -> RowLayer:
+    """Make what stands for a second layer where there is none: the only hidden unit is the output."""
+
+    @inline
+    def forward(w, u, left):
+        return u[0], ZERO, ZERO, ZERO
+
+    @inline
+    def backward(w, u, left, slope, y, total, product, gate_, u_grad, z):
+        u_grad[0] = slope
+
+    return RowLayer(forward, backward)
 
 
 def _affine_second(layout: Layout) -> RowLayer:

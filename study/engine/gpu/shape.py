@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from study.engine.arithmetic.update_rule import UpdateRule
-from study.engine.compiled.codes import GATED, NAC, NALU, SQUASHED, Code, Network
+from study.engine.compiled.codes import GATED, NAC, NALU, NOTHING, SQUASHED, Code, Network
 from study.engine.compiled.formulas import PLAIN
 
 
@@ -36,7 +36,7 @@ class Shape:
         batch: rows of a batch, >= 1.
         subsets: whose sums the target is made of, >= 1.
         first: unit of the first layer.
-        second: unit of the second layer.
+        second: unit of the second layer, or `NO_LAYER`.
         rules: of each parameter: the first layer's, then the second's.
     """
 
@@ -67,7 +67,9 @@ def new_shape(network: Network, rule: UpdateRule, batch: int, subsets: int) -> S
 
 
 def parameters(code: Code) -> int:
-    """Count the weight matrices that a unit learns, 1 to 5; a bias is not one."""
+    """Count the weight matrices that a unit learns, 1 to 5, or 0 where there is no layer; a bias is not one."""
+    if code.family == NOTHING:
+        return 0
     if code.family == GATED:
         return 3
     if code.family == NALU:
@@ -76,7 +78,9 @@ def parameters(code: Code) -> int:
 
 
 def effective(code: Code) -> int:
-    """Count the matrices that a unit's inputs are multiplied with: 1, sum; 2, and gate; or 3, and product."""
+    """Count the matrices that a unit multiplies its inputs with: 1, sum or product; 2, sum and gate; 3, and product."""
+    if code.family == NOTHING:
+        return 0
     if code.family == GATED:
         return 3
     if code.family == NALU:

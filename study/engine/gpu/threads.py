@@ -38,7 +38,7 @@ def new_threads(layout: Layout, trials: int) -> Threads:
     Scratch of a phase is one array for all threads, and shared memory starts as NaN.
     """
     own = (
-        layout.shape.subsets, layout.totals, 4 * layout.outputs, layout.row_sums, *[layout.slots] * 3,
+        layout.shape.subsets, layout.totals, layout.outer_slots, layout.row_slots, *[layout.slots] * 3,
         layout.factor_slots, *[layout.second_slots] * 3, layout.second_factor_slots,
     )  # fmt: skip
     arrays = [np.zeros((trials * layout.threads, count), np.float32) for count in own]

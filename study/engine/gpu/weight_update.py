@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from study.engine.arithmetic.update_rule import ADAM, MOMENTUM
-from study.engine.compiled.codes import GATED, NAC, NALU, SQUASHED, Code
+from study.engine.compiled.codes import GATED, NAC, NALU, NOTHING, SQUASHED, Code
 from study.engine.compiled.formulas import (
     adam,
     clamp,
@@ -113,11 +113,27 @@ def new_weights(shape: Shape) -> tuple[Weight, Weight]:
 
 
 def _new_weight(code: Code, rules: tuple[ParameterRule, ...]) -> Weight:
+    if code.family == NOTHING:
+        return _no_weight()
     if code.family == GATED:
         return _gated_weight(code, rules)
     if code.weights == NAC:
         return _nac_weight(code, rules)
     return _single_weight(code, rules[0])
+
+
+def _no_weight() -> Weight:
+    """Make what stands for a weight of a layer that isn't there."""
+
+    @inline
+    def effective(p, f, j):
+        return ZERO, ZERO, ZERO
+
+    @inline
+    def move(j, p, m, v, f, of_sum, of_gate, of_product, how):
+        pass
+
+    return Weight(effective, move)
 
 
 def _single_weight(code: Code, rule: ParameterRule) -> Weight:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from study.engine.compiled.codes import AFFINE
+from study.engine.compiled.codes import GATED, NALU
 from study.engine.gpu.compile import inline
 from study.engine.gpu.layout import SUMMANDS, Layout
 from study.engine.gpu.row_math import ONE, ZERO
@@ -67,7 +67,7 @@ def new_weight_phases(layout: Layout) -> WeightPhases:
 def _new_load_and_store(layout: Layout) -> tuple[Any, Any]:
     shape, threads, rounds, features = layout.shape, layout.threads, layout.rounds, layout.features
     n, hidden, kinds, kinds_2 = shape.inputs, shape.hidden, parameters(shape.first), parameters(shape.second)
-    bias_1, bias_2 = has_bias(shape.first), has_bias(shape.second)
+    bias_1, bias_2, second_slots = has_bias(shape.first), has_bias(shape.second), layout.second_slots
     # Where a trial's parameters start: the first layer's, its bias, the second's, its bias.
     of_bias = kinds * hidden * n
     of_second = of_bias + bias_1 * hidden
@@ -102,7 +102,7 @@ def _new_load_and_store(layout: Layout) -> tuple[Any, Any]:
                 p[kinds * j + k] = ZERO
                 if o < np.uint64(hidden) and i < np.uint64(n):
                     p[kinds * j + k] = values[at + np.uint64(k * hidden * n) + o * np.uint64(n) + i]
-        for k in range(kinds_2):
+        for k in range(second_slots):
             p2[k] = ZERO
             if k < owned(t):
                 p2[k] = values[at + place(t) + np.uint64(k * hidden)]
@@ -115,7 +115,7 @@ def _new_load_and_store(layout: Layout) -> tuple[Any, Any]:
             if o < np.uint64(hidden) and i < np.uint64(n):
                 for k in range(kinds):
                     values[at + np.uint64(k * hidden * n) + o * np.uint64(n) + i] = p[kinds * j + k]
-        for k in range(kinds_2):
+        for k in range(second_slots):
             if k < owned(t):
                 values[at + place(t) + np.uint64(k * hidden)] = p2[k]
 
@@ -128,7 +128,7 @@ def _new_load_and_store(layout: Layout) -> tuple[Any, Any]:
 def _new_put_first(layout: Layout) -> Any:
     """Make what puts the effective weight e of the first layer, 0 <= e < hidden * features, into shared memory."""
     hidden, features, input_sums = layout.shape.hidden, layout.features, layout.input_sums
-    gates, own_products = layout.shape.first.family != AFFINE, layout.own_products
+    gates, own_products = layout.shape.first.family in (NALU, GATED), layout.own_products
     at_weights, weight_rows = layout.at_weights, layout.weight_rows
 
     @inline
@@ -153,7 +153,8 @@ def _new_put_small(layout: Layout, second: Weight) -> Any:
 
     @inline
     def put_second(w, o, of_sum, of_gate, of_product):
-        w[np.uint64(at_second) + o] = of_sum
+        if matrices > 0:
+            w[np.uint64(at_second) + o] = of_sum
         if matrices > 1:
             w[np.uint64(at_second + hidden) + o] = of_gate
         if matrices > 2:
@@ -218,8 +219,8 @@ def _new_own(layout: Layout, first: Weight, put_first: Any) -> Any:
     n, hidden, threads = layout.shape.inputs, layout.shape.hidden, layout.threads
     rounds, features, rows = layout.rounds, layout.features, layout.rows
     parts, virtual = layout.parts, layout.groups * layout.outputs
-    gates, logs, products = layout.shape.first.family != AFFINE, layout.logs, layout.products
-    log_slopes, at_product_sums = layout.log_slopes, layout.at_product_sums
+    gates, logs, products = layout.shape.first.family in (NALU, GATED), layout.logs, layout.products
+    outputs, log_slopes, at_product_sums = layout.outputs, layout.log_slopes, layout.at_product_sums
     at_partial, row_sums, at_row_sums = layout.at_partial, layout.row_sums, layout.at_row_sums
     first_effective, first_move = first
 
@@ -245,13 +246,17 @@ def _new_own(layout: Layout, first: Weight, put_first: Any) -> Any:
         for j in range(rounds):
             e = t + np.uint64(j * threads)
             if e < np.uint64(hidden * features) and e % np.uint64(features) < np.uint64(n):
-                of_sum, of_gate, of_product = summed(s, e, 0), ZERO, ZERO
+                of_sum, of_gate, of_product = ZERO, ZERO, ZERO
+                if outputs:
+                    of_sum = summed(s, e, 0)
                 if gates:
                     of_gate = summed(s, e, hidden)
-                if logs:
+                if gates and logs:
                     of_product = summed(s, e, log_slopes)
                 if products:
                     of_product = w[np.uint64(at_product_sums) + e]
+                if not outputs:  # the product's weights are the only ones
+                    of_sum = of_product
                 first_move(j, p, m, v, f, of_sum, of_gate, of_product, how)
                 of_sum, of_gate, of_product = first_effective(p, f, j)
                 put_first(w, e, of_sum, of_gate, of_product)
@@ -279,7 +284,9 @@ def _new_second(layout: Layout, second: Weight, put_small: Any) -> Any:
     @inline
     def move_small(t, w, p2, m2, v2, f2, how):
         if t < np.uint64(hidden):
-            of_sum, of_gate, of_product = over_rows(w, t), ZERO, ZERO
+            of_sum, of_gate, of_product = ZERO, ZERO, ZERO
+            if matrices > 0:
+                of_sum = over_rows(w, t)
             if matrices > 1:
                 of_gate = over_rows(w, t + np.uint64(hidden))
             if matrices > 2:

@@ -19,7 +19,14 @@ from study.records import Trial
 from tests.study.builders import small_cell
 
 # Each with another family of units, half of them for the oldest device.
-_MODELS = {"NMU": (9, 0), "NALU": (7, 0), "gated-NAU-NMU": (7, 0), "linear": (9, 0)}
+_ALONE = {"task": "single-module", "input_size": 10, "hidden_size": None}
+_CELLS: dict[str, tuple[str, dict[str, Any], tuple[int, int]]] = {
+    **{model: (model, {}, (9, 0)) for model in ("NMU", "linear")},
+    **{model: (model, {}, (7, 0)) for model in ("NALU", "gated-NAU-NMU")},
+    "NMU, one layer": ("NMU", _ALONE, (7, 0)),
+    "NAC-mul, one layer": ("NAC-mul", _ALONE | {"operation": "div"}, (9, 0)),
+}
+_QUICK = ("NMU", "NALU", "NMU, one layer")
 
 
 def asked(cell: Any) -> tuple[Shape, Choices]:
@@ -44,13 +51,13 @@ def capability(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) 
 
 
 @pytest.mark.parametrize(
-    ("model", "capability"),
-    [pytest.param(*pair, marks=() if pair[0] in ("NMU", "NALU") else pytest.mark.slow) for pair in _MODELS.items()],
+    ("model", "changes", "capability"),
+    [pytest.param(*of, marks=() if n in _QUICK else pytest.mark.slow, id=n) for n, of in _CELLS.items()],
     indirect=["capability"],
 )
-def test_kernels_compile_to_what_the_cpu_computes(model, capability):
+def test_kernels_compile_to_what_the_cpu_computes(model, changes, capability):
     """No product and sum become one, nothing is called, and training uses no float64."""
-    shape, choices = asked(small_cell(model))
+    shape, choices = asked(small_cell(model, **changes))
     layout = new_layout(shape)
     made = {
         name: kernels.to_ptx(kernel, name, kinds, capability, layout.threads, kernels.REGISTERS)

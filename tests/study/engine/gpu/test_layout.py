@@ -9,25 +9,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from study.engine.compiled.codes import CODES
+from study.engine.compiled.codes import CODES, NO_LAYER
 from study.engine.gpu.engine import GpuEngine
 from study.engine.gpu.layout import MOST_HIDDEN, MOST_INPUTS, MOST_TOGETHER, Layout, new_layout, refusal
 from study.engine.gpu.shape import Shape
-from tasks import MODELS
+from tasks import MODELS, SINGLE_MODULE, model_of
+from tasks.models import SINGLE_LAYERS
 from tests.study.builders import small_pack
 
 _MODELS = [m for m in MODELS.values() if m.first in CODES and m.second in CODES]
 
-SHAPES = st.builds(
+_SIZES = st.integers(1, MOST_INPUTS), st.integers(1, MOST_HIDDEN), st.integers(1, 300), st.integers(1, 4)
+_TWO_LAYERS = st.builds(
     lambda inputs, hidden, batch, subsets, model: Shape(
         inputs, hidden, batch, subsets, CODES[model.first], CODES[model.second], ()
     ),
-    st.integers(1, MOST_INPUTS),
-    st.integers(1, MOST_HIDDEN),
-    st.integers(1, 300),
-    st.integers(1, 4),
+    *_SIZES,
     st.sampled_from(_MODELS),
-).filter(lambda shape: refusal(shape) is None)
+)
+_ONE_LAYER = st.builds(
+    lambda inputs, _, batch, subsets, unit: Shape(inputs, 1, batch, subsets, CODES[unit], NO_LAYER, ()),
+    *_SIZES,
+    st.sampled_from(sorted(CODES)),
+)
+SHAPES = st.one_of(_TWO_LAYERS, _ONE_LAYER).filter(lambda shape: refusal(shape) is None)
 
 
 @given(SHAPES)
@@ -101,17 +106,21 @@ def test_the_published_shapes_are_taken(model, hidden):
     assert refusal(shape) is None
 
 
+@pytest.mark.parametrize("model", SINGLE_LAYERS)
+@pytest.mark.parametrize("inputs", [2, 10, 100])
+def test_one_layer_is_taken(model, inputs):
+    """Every unit of the single-module task that the fused engines know, with each of its numbers of inputs."""
+    unit = model_of(SINGLE_MODULE, model).first
+    if unit in CODES:
+        assert refusal(Shape(inputs, 1, 128, 2, CODES[unit], NO_LAYER, ())) is None
+
+
 @pytest.mark.parametrize(
     ("inputs", "hidden", "first", "said"),
-    [
-        (MOST_INPUTS + 1, 2, "NAU", "513 "),
-        (4, MOST_HIDDEN + 1, "NAU", "64"),
-        (4, 2, "NMU", "second layer only"),
-        (400, 40, "NALU", "shared memory"),
-    ],
+    [(MOST_INPUTS + 1, 2, "NAU", "513 "), (4, MOST_HIDDEN + 1, "NAU", "64"), (400, 40, "NALU", "shared memory")],
 )
 def test_what_does_not_fit_is_refused_in_words(inputs, hidden, first, said):
-    """A shape too large, or of an unknown first layer, is refused with the reason."""
+    """A shape too large is refused with the reason."""
     reason = refusal(Shape(inputs, hidden, 128, 2, CODES[first], CODES["NMU"], ()))
     assert reason is not None
     assert said.strip() in reason

@@ -24,6 +24,7 @@ from tasks.arithmetic_cell import typed_cell
 from tasks.stream import Purpose, inputs
 from tests.study.builders import small_cell
 
+ONE_LAYER: dict[str, Any] = {"task": "single-module", "hidden_size": None}
 # Every family of a first and of a second layer, every kind of weight; two passes over a batch, and slices of a row.
 CELLS: dict[str, dict[str, Any]] = {
     "NMU": {"input_size": 100, "batch_size": 128, "hidden_size": 2},
@@ -34,19 +35,25 @@ CELLS: dict[str, dict[str, Any]] = {
     "NAC-mul-sigma": {"hidden_size": 3},
     "linear": {"hidden_size": 3, "batch_size": 13},
     "SELU": {"hidden_size": 5},
+    "NMU, one layer": ONE_LAYER | {"input_size": 37},
+    "NAC-mul, one layer": ONE_LAYER | {"input_size": 10, "operation": "div"},
+    "NALU, one layer": ONE_LAYER | {"input_size": 2},
+    "NAU, one layer": ONE_LAYER | {"input_size": 10, "operation": "add"},
 }
 
 
 def cell_of(name: str) -> Cell:
     changes = dict(CELLS[name])
-    if changes.get("input_size", 4) != 4:
+    if changes.get("input_size", 4) != 4 and "task" not in changes:
         changes |= {"task": "arithmetic", "subset_ratio": 0.25, "overlap_ratio": 0.5}
     found: Cell = small_cell(name.split(",")[0], **changes)
     return found
 
 
 # Each shape is compiled, for eight seconds: `make test` has each family of a first layer, and two passes over a batch.
-_COMPILED_FIRST = {"NMU, hidden 10", "NALU-separate", "gated-NAU-NMU", "NAC-mul-sigma"}
+_COMPILED_FIRST = {
+    "NMU, hidden 10", "NALU-separate", "gated-NAU-NMU", "NAC-mul-sigma", "NMU, one layer", "NAC-mul, one layer",
+}  # fmt: skip
 
 
 @pytest.fixture(

@@ -30,7 +30,7 @@ def best_mean(methods: Sequence[Method], name: str, metric: Metric, trials: Seed
         methods: the methods of one question.
         name: the metric's name.
         metric: its declaration.
-        trials: the trials of cells, by their seeds; None if the rows aren't cells.
+        trials: their trials, by their seeds; None if the trials aren't known.
     """
     means = [mean for method in methods if (mean := _mean(method, name)) is not None]
     title = words.metric_title(name, metric)

@@ -14,7 +14,6 @@ from functools import partial
 from typing import TypeVar
 
 import numpy as np
-import pyarrow as pa
 
 from study import statistics
 from study.analysis import series
@@ -104,15 +103,14 @@ class Contrasts:
         return bool(self.trends or self.slopes or self.pairs or self.speeds)
 
 
-def contrasts(rows: ResultRows, results: pa.Table | None = None) -> Contrasts:
+def contrasts(rows: ResultRows, trials: SeedTrials | None = None) -> Contrasts:
     """Compute every statement that the rows allow: without success rates, differences of metrics' means.
 
     Args:
         rows: the results.
-        results: those of the trials, by which cells that have the same seeds are compared seed by seed; None if the
-            rows aren't cells.
+        trials: their trials, by which rows that have the same seeds are compared seed by seed; None if they aren't
+            known.
     """
-    trials = None if results is None else SeedTrials(results)
     if not rows.has_rates:
         main = rows.main_metric
         if main is None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pyarrow as pa
-
 from study import statistics, words
 from study.analysis import series
 from study.analysis.best_mean import best_mean, swept_means
@@ -22,7 +20,7 @@ _MOST_NAMED = 3
 """Of methods that succeed equally often; of one more, all are named."""
 
 
-def headline(rows: ResultRows, contrasts: Contrasts, results: pa.Table | None = None) -> str:
+def headline(rows: ResultRows, contrasts: Contrasts, by_seed: SeedTrials | None = None) -> str:
     """Return a sentence on which method succeeds most often, and how its success and its time change with the sweep.
 
     Where nothing says what success is, it is on which method has the best mean of the first metric. Methods are
@@ -32,13 +30,12 @@ def headline(rows: ResultRows, contrasts: Contrasts, results: pa.Table | None = 
     Args:
         rows: the results of the trials.
         contrasts: their trends.
-        results: those of the trials, by which cells that have the same seeds are compared seed by seed; None if the
-            rows aren't cells.
+        by_seed: their trials, by which rows that have the same seeds are compared seed by seed; None if they aren't
+            known.
     """
     if not rows.ended():
         return "No trial has finished yet."
     is_rate, metric = rows.has_rates, rows.main_metric
-    by_seed = None if results is None else SeedTrials(results)
     among = rows.judged() if is_rate else rows.ended()
     counts = [s.judged if is_rate else s.ended for s in (rows.summaries[row] for row in among)]
     trials = words.count_of(sum(counts), "trial")

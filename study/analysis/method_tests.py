@@ -1,7 +1,7 @@
 """Tests between methods: success rates or means two by two, and times to success of all at once.
 
-Cells of a study mostly have the same seeds, and then they are compared seed by seed. Rows of files, and cells that have
-other seeds, are compared as independent samples. Each statement says which it was.
+Cells of a study mostly have the same seeds, and so may rows of files; then they are compared seed by seed. What has
+other seeds is compared as independent samples. Each statement says which it was.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import numpy as np
 
 from study import statistics
 from study.analysis import seed_pairs
-from study.analysis.aggregate import CellSummary
 from study.analysis.metrics import difference
 from study.analysis.rows import ResultRows
 from study.analysis.seed_pairs import Rows, SeedTrials
@@ -109,7 +108,7 @@ def pairs(rows: ResultRows, trials: SeedTrials | None, metric: str | None = None
 
     Args:
         rows: the results.
-        trials: the trials of cells, by their seeds; None if the rows aren't cells.
+        trials: their trials, by their seeds; None if the trials aren't known.
         metric: whose means are compared; None for success rates.
 
     Returns:
@@ -177,7 +176,7 @@ def lead(
     Of each seed, the mean over the first method's rows minus that over the second's is one difference.
 
     Args:
-        trials: the trials of cells, by their seeds; None if the rows aren't cells.
+        trials: their trials, by their seeds; None if the trials aren't known.
         first: the rows of the first method.
         second: those of the second.
         metric: whose means are compared; None for success rates.
@@ -199,9 +198,8 @@ def lead(
 
 
 def shared_seeds(trials: SeedTrials | None, summaries: Sequence[Summary]) -> list[Rows] | None:
-    """Find the trials of the seeds that rows have in common; None if they aren't cells, or are samples of their own."""
-    ids = [summary.cell_id for summary in summaries if isinstance(summary, CellSummary)]
-    return None if trials is None or len(ids) < len(summaries) else trials.shared(ids)
+    """Find the trials of the seeds that rows have in common; None if they are samples of their own."""
+    return None if trials is None else trials.shared(summaries)
 
 
 def speeds(rows: ResultRows, trials: SeedTrials | None) -> tuple[list[Speed], tuple[str, ...]]:
@@ -209,7 +207,7 @@ def speeds(rows: ResultRows, trials: SeedTrials | None) -> tuple[list[Speed], tu
 
     Args:
         rows: the results.
-        trials: the trials of cells, by their seeds; None if the rows aren't cells.
+        trials: their trials, by their seeds; None if the trials aren't known.
 
     Returns:
         The tests, and notes on what was left out.

@@ -1,8 +1,8 @@
-"""Trials of cells by their seeds, and differences between cells seed by seed."""
+"""Trials of cells and groups by their seeds, and differences between them seed by seed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from study import statistics
-from study.analysis.aggregate import rows_by
-from study.analysis.summary import Columns, Floats, columns
+from study.analysis.aggregate import CellSummary, GroupSummary, group_codes, rows_by
+from study.analysis.summary import Columns, Floats, Summary, columns
 from study.records import Outcome
 from study.statistics.checks import Flags
 
@@ -22,21 +22,27 @@ Rows = npt.NDArray[np.int64]
 
 
 class SeedTrials:
-    """The trials of a table of results, by cell and seed.
+    """The trials of a table, by their cell, or their group, and seed; nothing is computed before it is asked for.
 
     Args:
-        results: as `study.arrow.results_table` makes them.
+        results: as `study.arrow.results_table` makes them, or with the columns of `study.outcomes.OUTCOME_SCHEMA`.
+        by: the columns that tell groups apart; None for cells.
     """
 
-    def __init__(self, results: pa.Table) -> None:
-        """Take the table; nothing is computed before it is asked for."""
-        self._results = results
+    def __init__(self, results: pa.Table, by: Sequence[str] | None = None) -> None:
+        self._results, self._by = results, by
 
     @cached_property
-    def _rows(self) -> dict[str, Rows]:
-        ids = self._results["cell_id"].combine_chunks().dictionary_encode()
-        cells = ids.dictionary.to_pylist()
-        return dict(zip(cells, rows_by(np.asarray(ids.indices), len(cells)), strict=True))
+    def _rows(self) -> dict[Hashable, Rows]:
+        if self._by is None:
+            ids = self._results["cell_id"].combine_chunks().dictionary_encode()
+            names: list[Hashable] = ids.dictionary.to_pylist()
+            return dict(zip(names, rows_by(np.asarray(ids.indices), len(names)), strict=True))
+        codes = group_codes(self._results, self._by)
+        first = pa.array(np.unique(codes, return_index=True)[1])
+        columns = [self._results[name].take(first).to_pylist() for name in self._by]
+        names = list(zip(*columns, strict=True)) or [()] * len(first)
+        return dict(zip(names, rows_by(codes, len(names)), strict=True))
 
     @cached_property
     def _seeds(self) -> Rows:
@@ -46,18 +52,21 @@ class SeedTrials:
     def _columns(self) -> Columns:
         return columns(self._results)
 
-    def shared(self, cell_ids: Sequence[str]) -> list[Rows] | None:
-        """Find the trials of the seeds that some cells have in common.
+    def shared(self, summaries: Sequence[Summary]) -> list[Rows] | None:
+        """Find the trials of the seeds that some rows of a report have in common.
 
         Args:
-            cell_ids: of the cells.
+            summaries: those of the rows.
 
         Returns:
-            Of each cell its rows in the table, one a seed, in the same order for all; None where cells have less than
-            half of the seeds of the smallest of them in common: then they are samples of their own.
+            Of each its trials' places in the table, one a seed, in the same order for all. None where they have less
+            than half of the seeds of the smallest of them in common, or one has several trials of a seed: then they
+            are samples of their own.
         """
-        rows = [self._rows.get(cell_id, np.empty(0, np.int64)) for cell_id in cell_ids]
+        rows = [self._rows.get(_name_of(summary), np.empty(0, np.int64)) for summary in summaries]
         seeds = [self._seeds[of_cell] for of_cell in rows]
+        if any(np.unique(of_cell).size < of_cell.size for of_cell in seeds):
+            return None
         common = seeds[0]
         for of_cell in seeds[1:]:
             common = np.intersect1d(common, of_cell)
@@ -90,6 +99,13 @@ class SeedTrials:
             return np.full(rows.size, np.nan)
         column = self._results[metric].take(pa.array(rows))
         return np.asarray(pc.fill_null(column.cast(pa.float64()), np.nan))
+
+
+def _name_of(summary: Summary) -> Hashable:
+    """Return what a row of a report is found by among the trials."""
+    if isinstance(summary, CellSummary):
+        return summary.cell_id
+    return summary.values if isinstance(summary, GroupSummary) else None
 
 
 def rates(first: npt.NDArray[np.bool_], second: npt.NDArray[np.bool_]) -> tuple[statistics.Contrast, tuple[int, int]]:

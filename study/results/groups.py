@@ -16,6 +16,7 @@ import pyarrow as pa
 from study.analysis.aggregate import aggregate_by
 from study.analysis.contrasts import contrasts
 from study.analysis.headline import headline
+from study.analysis.seed_pairs import SeedTrials
 from study.console import Console
 from study.errors import InputError, StudyError
 from study.outcomes import SUFFIXES, Outcomes, Source, Wanted, gather, read_source, wanted
@@ -162,7 +163,8 @@ def group_report(
         other_name, others, other_notices = other
         sentences += [f"{other_name}: {notice}" for notice in [*other_notices, *others.notices]]
         against = with_groups(rows, groups(aggregate_by(others.table, by, others.metrics), by), other_name)
-    between_rows = contrasts(rows)
+    trials = SeedTrials(outcomes.table, by)
+    between_rows = contrasts(rows, trials)
     return Report(
         name=name + (f" by {', '.join(by)}" if by else ""),
         question="",
@@ -170,7 +172,7 @@ def group_report(
         data=groups_rows(summaries, pa.schema([outcomes.table.schema.field(n) for n in by]), named),
         command=command,
         columns=columns,
-        headline=headline(rows, between_rows),
+        headline=headline(rows, between_rows, trials),
         contrasts=between_rows,
         against=against,
         notes=[*sentences, *outcomes.notices, *times_notes(rows), *metric_notes(rows)],

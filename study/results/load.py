@@ -17,6 +17,7 @@ from study.analysis.contrasts import contrasts
 from study.analysis.headline import headline
 from study.analysis.references import ReferenceFindings, reference_findings
 from study.analysis.search import SearchFindings
+from study.analysis.seed_pairs import SeedTrials
 from study.analysis.summary import WILSON
 from study.arrow import trials_table, unified, with_labels
 from study.errors import InputError
@@ -140,7 +141,7 @@ class StudyResults:
             return Contrasts()
         if self.plan.spec.until is not None:
             return Contrasts(notes=(_NOT_TESTED,))
-        return contrasts(self.compared, self.table)
+        return contrasts(self.compared, SeedTrials(self.table))
 
     @cached_property
     def verdicts(self) -> Sequence[Verdict]:
@@ -159,7 +160,7 @@ class StudyResults:
         """The study's finding, in one sentence."""
         if self.search is not None:
             return search_headline(self.search, self.summaries)
-        sentence = headline(self.compared, self.contrasts, self.table)
+        sentence = headline(self.compared, self.contrasts, SeedTrials(self.table))
         return sentence if self.compared is self.rows else f"{sentence[:-1]}; references are not counted."
 
     @property

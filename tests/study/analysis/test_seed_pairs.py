@@ -5,18 +5,22 @@ from __future__ import annotations
 import csv
 import io
 import math
+from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from study import statistics
 from study.analysis import seed_pairs
-from study.analysis.aggregate import aggregate
+from study.analysis.aggregate import aggregate, aggregate_by
 from study.analysis.contrasts import contrasts
 from study.analysis.headline import headline
+from study.analysis.seed_pairs import SeedTrials
 from study.arrow import results_table
+from study.outcomes import Source, gather
 from study.records import Outcome, Result, Trial
-from study.reports import cells, files
+from study.reports import cells, files, groups
 from tasks.declarations import Metric
 from tests.study.builders import published_cell
 
@@ -37,7 +41,7 @@ def finished(values_by_model, metrics=METRICS):
         for seed, loss in losses.items()
     ]
     table = results_table(results)
-    return cells(aggregate(table, metrics), {}), table
+    return cells(aggregate(table, metrics), {}), SeedTrials(table)
 
 
 def shared(seeds, shift):
@@ -102,7 +106,7 @@ def judged(outcomes_by_model, at=1000):
         for seed, letter in enumerate(letters)
     ]
     table = results_table(results)
-    return cells(aggregate(table, {}), {}), table
+    return cells(aggregate(table, {}), {}), SeedTrials(table)
 
 
 def test_success_is_compared_seed_by_seed():
@@ -181,7 +185,7 @@ def test_trends_are_tested_seed_by_seed():
         for seed in range(15)
     ]
     table = results_table(results)
-    rows = cells(aggregate(table, {}), {})
+    rows, table = cells(aggregate(table, {}), {}), SeedTrials(table)
     (trend,), (independent,) = contrasts(rows, table).trends, contrasts(rows).trends
     outcomes = np.array([[seed < count for count in solved.values()] for seed in range(15)], float)
     expected = statistics.paired_trend(outcomes)
@@ -189,3 +193,30 @@ def test_trends_are_tested_seed_by_seed():
     assert independent.seeds is None
     lines = list(csv.DictReader(io.StringIO(files.tests_csv(contrasts(rows, table)))))
     assert (lines[0]["test"], lines[0]["seeds"]) == ("paired trend", "15")
+
+
+def file_of(letters_by_model, seeds_from=None):
+    """Read outcomes as a file has them: by model, an s or u a seed."""
+    lines = [
+        {"model": model, "seed": seed + (seeds_from or {}).get(model, 0), "solved": letter == "s"}
+        for model, letters in letters_by_model.items()
+        for seed, letter in enumerate(letters)
+    ]
+    return gather([Source("trials.csv", pa.Table.from_pylist(lines), np.arange(1, len(lines) + 1))])
+
+
+def test_rows_of_files_with_the_same_seeds_are_compared_seed_by_seed():
+    """Where seeds match, they are paired; where they don't, or a row has several trials of one, they aren't."""
+
+    def pair_of(outcomes, by=("model",)):
+        rows = groups(aggregate_by(outcomes.table, by), by)
+        (pair,) = contrasts(rows, SeedTrials(outcomes.table, by)).pairs
+        return pair
+
+    letters = {"A": "sssssssuuu", "B": "uuuuuuuuus"}
+    pair = pair_of(file_of(letters))
+    assert (pair.test, pair.seeds, pair.first_only, pair.second_only) == ("McNemar", 10, 7, 1)
+    assert pair_of(file_of(letters, {"B": 100})).test == "Fisher"
+    twice = file_of({"A": "sssssssuuu", "B": "uuuuuuuuus"})
+    doubled = replace(twice, table=pa.concat_tables([twice.table, twice.table]))
+    assert pair_of(doubled).test == "Fisher"

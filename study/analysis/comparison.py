@@ -8,17 +8,23 @@ from typing import Any
 
 from study import statistics, words
 from study.analysis import rows as result_rows
+from study.analysis import seed_pairs
 from study.analysis.aggregate import CellSummary
-from study.analysis.method_tests import LEVEL
-from study.analysis.metrics import MetricSummary, difference, main
+from study.analysis.method_tests import LEVEL, PairTest, fisher, test_of_two
+from study.analysis.metrics import MetricSummary, main
 from study.analysis.published import SOURCE, Published, choose
 from study.analysis.questions import varying
 from study.analysis.rows import ResultRows
+from study.analysis.seed_pairs import Sample, SeedTrials
 from study.analysis.summary import Summary
 from study.errors import InputError
 from study.records import Cell, Interval, names_of
 
 PUBLISHED = "published"
+
+
+BothTrials = tuple[SeedTrials, SeedTrials]
+"""The trials of what is compared: those here, and the others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,14 +67,16 @@ class Comparison:
         summary: the results of its trials.
         beside: the numbers of the other row.
         difference: of the success rates, or of a metric's means, this row's minus the other's.
-        difference_interval: 95%; Newcombe's, or Welch's of means.
-        p_value: of equal rates by Fisher's exact test, or of equal means by Welch's test, two-sided; None where means
-            can't be tested, since a row has too few values, or only equal ones.
+        difference_interval: 95%; the one that belongs to the test; None where there are too few values.
+        p_value: of equal rates, or of equal means, two-sided; None where they can't be tested, since a row has too few
+            values, or only equal ones.
         p_adjusted: `p_value` after Holm's correction over all rows compared.
         verdict: ``differs`` if `p_adjusted` is below `LEVEL`, else ``agrees``: no difference was detected; ``not
             tested`` without a p-value.
         log_rank_p: of the log-rank test of equal times to success, after Holm's correction; None where the times of
             either aren't known.
+        test: McNemar or sign-flip, seed by seed, or Fisher or Welch; empty where nothing can be tested.
+        seeds: those that were compared; None if trials weren't compared seed by seed.
     """
 
     row: int
@@ -80,6 +88,8 @@ class Comparison:
     p_adjusted: float | None
     verdict: str
     log_rank_p: float | None = None
+    test: str = ""
+    seeds: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,11 +128,22 @@ def with_published(summaries: Sequence[CellSummary]) -> Comparisons:
         for row, summary in enumerate(summaries)
         if summary.judged and (published_cell := choose(summary.cell, cells)) is not None
     ]
-    return Comparisons(name=PUBLISHED, source=SOURCE, comparisons=_compare_rates(pairs))
+    counts = [(s.solved, s.judged, beside.solved, beside.judged) for _, s, beside in pairs]
+    tests = [fisher(*count) for count in counts]
+    return Comparisons(name=PUBLISHED, source=SOURCE, comparisons=_compared(pairs, tests, None))
 
 
-def with_study(summaries: Sequence[CellSummary], others: Sequence[CellSummary], name: str) -> Comparisons:
+def with_study(
+    summaries: Sequence[CellSummary], others: Sequence[CellSummary], name: str, trials: BothTrials | None = None
+) -> Comparisons:
     """Compare each cell with the cell of another study that has equal values in all that either study sweeps.
+
+    Args:
+        summaries: the cells.
+        others: those of the other study.
+        name: of the other study.
+        trials: those of both, by which cells that have the same seeds are compared seed by seed; None if they aren't
+            known.
 
     Raises:
         InputError: if no cell of the other study has a counterpart here, or one has several, or there is nothing that
@@ -134,7 +155,7 @@ def with_study(summaries: Sequence[CellSummary], others: Sequence[CellSummary], 
     keys = names_of([*cells, *their_cells]) if same else list(dict.fromkeys(["model", *swept]))
     here, there = (_by(group, keys) for group in (summaries, others))
     notes = [] if same else _differences(cells, their_cells, keys, name)
-    return _with_rows(here, there, name, notes)
+    return _with_rows(here, there, name, notes, trials)
 
 
 def _differences(cells: Sequence[Cell], their_cells: Sequence[Cell], keys: Sequence[str], name: str) -> list[str]:
@@ -148,13 +169,19 @@ def _differences(cells: Sequence[Cell], their_cells: Sequence[Cell], keys: Seque
     return notes
 
 
-def with_groups(rows: ResultRows, others: ResultRows, name: str) -> Comparisons:
+def with_groups(rows: ResultRows, others: ResultRows, name: str, trials: BothTrials | None = None) -> Comparisons:
     """Compare each group with the group of another file or study that has equal values in the same columns.
+
+    Args:
+        rows: the groups.
+        others: those of the other file or study.
+        name: of the other file or study.
+        trials: as for `with_study`.
 
     Raises:
         InputError: if no group has a counterpart, or there is nothing that both files or studies measure.
     """
-    return _with_rows(rows, others, name, [])
+    return _with_rows(rows, others, name, [], trials)
 
 
 def _by(summaries: Sequence[CellSummary], keys: Sequence[str]) -> ResultRows:
@@ -163,7 +190,9 @@ def _by(summaries: Sequence[CellSummary], keys: Sequence[str]) -> ResultRows:
     return replace(result_rows.cells(summaries, {}), keys=tuple(keys), values=values)
 
 
-def _with_rows(rows: ResultRows, others: ResultRows, name: str, notes: Sequence[str]) -> Comparisons:
+def _with_rows(
+    rows: ResultRows, others: ResultRows, name: str, notes: Sequence[str], trials: BothTrials | None
+) -> Comparisons:
     there: dict[tuple[Any, ...], Summary] = {}
     for values, summary in zip(others.values, others.summaries, strict=True):
         if there.setdefault(values, summary) is not summary:
@@ -176,18 +205,19 @@ def _with_rows(rows: ResultRows, others: ResultRows, name: str, notes: Sequence[
     ]
     if not matched:
         raise InputError(f"--compare {name}: none of its cells has the values of a cell here in {', '.join(rows.keys)}")
-    metric = _compared(rows, others, name)
+    metric = _compared_metric(rows, others, name)
     pairs = [(row, s, other) for row, s, other in matched if _has(s, metric) and _has(other, metric)]
     alone = len(rows.summaries) - len(pairs)
     missing = (
         [f"{alone} of {len(rows.summaries)} {rows.noun}s have nothing finished to be compared with"] if alone else []
     )
     beside = [(row, s, _reference(name, other)) for row, s, other in pairs]
+    samples = [None if trials is None else [trials[0].sample(s), trials[1].sample(o)] for _, s, o in pairs]
+    tests = [test_of_two(s, other, some, metric) for (_, s, other), some in zip(pairs, samples, strict=True)]
+    compared = _compared(beside, tests, metric)
     if metric is not None:
-        compared = _compare_means(beside, metric)
         return Comparisons(name=name, source=name, comparisons=compared, notes=(*notes, *missing), metric=metric)
-    compared = _compare_rates(beside)
-    p_values = [_log_rank(s, other) for _, s, other in pairs]
+    p_values = [_log_rank(s, other, some) for (_, s, other), some in zip(pairs, samples, strict=True)]
     adjusted = iter(statistics.holm([p for p in p_values if p is not None]))
     timed = tuple(
         replace(c, log_rank_p=None if p is None else next(adjusted)) for c, p in zip(compared, p_values, strict=True)
@@ -195,7 +225,7 @@ def _with_rows(rows: ResultRows, others: ResultRows, name: str, notes: Sequence[
     return Comparisons(name=name, source=name, comparisons=timed, notes=(*notes, *missing))
 
 
-def _compared(rows: ResultRows, others: ResultRows, name: str) -> str | None:
+def _compared_metric(rows: ResultRows, others: ResultRows, name: str) -> str | None:
     """Return the metric by which rows are compared; None for success rates."""
     if rows.has_rates and others.has_rates:
         return None
@@ -213,55 +243,48 @@ def _has(summary: Summary, metric: str | None) -> bool:
     return bool(summary.judged if metric is None else summary.metrics[metric].count)
 
 
-def _log_rank(here: Summary, there: Summary) -> float | None:
-    samples = [s.times.known("iterations") if s.times else None for s in (here, there)]
-    if any(sample is None for sample in samples):
+def _log_rank(here: Summary, there: Summary, samples: Sequence[Sample] | None) -> float | None:
+    times = [s.times.known("iterations") if s.times else None for s in (here, there)]
+    if any(of is None for of in times):
         return None
-    test = statistics.log_rank([sample for sample in samples if sample is not None])
+    shared = None if samples is None else seed_pairs.shared(samples)
+    if shared is not None:
+        judged = seed_pairs.judged(shared)
+        test = statistics.paired_log_rank([of.times for of in judged]) if judged[0].rows.size else None
+    else:
+        test = statistics.log_rank([of for of in times if of is not None])
     return None if test is None else test.p_value
 
 
 _Pairs = Sequence[tuple[int, Summary, Reference]]
 
 
-def _compare_means(pairs: _Pairs, metric: str) -> tuple[Comparison, ...]:
-    means = [(s.metrics[metric], b.metrics[metric]) for _, s, b in pairs]
-    tests = [difference(*both) for both in means]
-    adjusted = iter(statistics.holm([test.p_value for test in tests if test is not None]))
+def _compared(pairs: _Pairs, tests: Sequence[PairTest | None], metric: str | None) -> tuple[Comparison, ...]:
+    """Put rows and their tests together, with p-values adjusted by Holm's method."""
+    adjusted = iter(statistics.holm([test["p_value"] for test in tests if test is not None]))
     compared = []
-    for (row, summary, beside), (here, there), test in zip(pairs, means, tests, strict=True):
+    for (row, summary, beside), test in zip(pairs, tests, strict=True):
         p_adjusted = None if test is None else next(adjusted)
         compared.append(
             Comparison(
                 row=row,
                 summary=summary,
                 beside=beside,
-                difference=(here.mean or 0.0) - (there.mean or 0.0),
-                difference_interval=None if test is None else test.interval,
-                p_value=None if test is None else test.p_value,
+                difference=_middle(summary, metric) - _middle(beside, metric) if test is None else test["difference"],
+                difference_interval=None if test is None else test["interval"],
+                p_value=None if test is None else test["p_value"],
                 p_adjusted=p_adjusted,
                 verdict="not tested" if p_adjusted is None else "differs" if p_adjusted < LEVEL else "agrees",
+                test="" if test is None else test["test"],
+                seeds=None if test is None else test.get("seeds"),
             )
         )
     return tuple(compared)
 
 
-def _compare_rates(pairs: _Pairs) -> tuple[Comparison, ...]:
-    p_values = [statistics.fisher_exact(s.solved, s.judged, b.solved, b.judged) for _, s, b in pairs]
-    adjusted = statistics.holm(p_values)
-    return tuple(
-        Comparison(
-            row=row,
-            summary=summary,
-            beside=beside,
-            difference=summary.solved / summary.judged - beside.solved / beside.judged,
-            difference_interval=statistics.newcombe(summary.solved, summary.judged, beside.solved, beside.judged),
-            p_value=p_value,
-            p_adjusted=p_adjusted,
-            verdict="differs" if p_adjusted < LEVEL else "agrees",
-        )
-        for (row, summary, beside), p_value, p_adjusted in zip(pairs, p_values, adjusted, strict=True)
-    )
+def _middle(of: Summary | Reference, metric: str | None) -> float:
+    """Return a row's rate, or the mean of its metric."""
+    return of.solved / of.judged if metric is None else of.metrics[metric].mean or 0.0
 
 
 def _reference(source: str, of: Summary) -> Reference:

@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from study import statistics
-from study.analysis import series
+from study.analysis import seed_pairs, series
 from study.analysis.method_tests import Pair, Speed, pairs, shared_seeds, speeds
 from study.analysis.rows import ResultRows
 from study.analysis.seed_pairs import SeedTrials
@@ -180,11 +180,11 @@ def _trend(summaries: Sequence[Summary], trials: SeedTrials | None) -> tuple[sta
     The scores are ranks 0, 1, 2, ..., so that one distant value doesn't decide: only the order is tested.
     """
     shared = shared_seeds(trials, summaries)
-    if trials is None or shared is None:
+    if shared is None:
         counts = [s.solved for s in summaries], [s.judged for s in summaries]
         return statistics.cochran_armitage(range(len(summaries)), *counts), None
-    judged = trials.judged(shared)
-    return statistics.paired_trend(np.column_stack([trials.solved(rows) for rows in judged])), judged[0].size
+    judged = seed_pairs.judged(shared)
+    return statistics.paired_trend(np.column_stack([of.solved for of in judged])), judged[0].rows.size
 
 
 def _rate(summary: Summary) -> float:

@@ -10,6 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from study import statistics
+from study.analysis import seed_pairs
 from study.analysis.aggregate import CellSummary
 from study.analysis.method_tests import LEVEL, MOST_PAIRS, shared_seeds
 from study.analysis.published import choose
@@ -150,9 +151,9 @@ def _rate(rows: ResultRows, row: int) -> float | None:
 
 def _correlation(trials: SeedTrials | None, summaries: Sequence[Summary]) -> float:
     shared = shared_seeds(trials, summaries)
-    if trials is None or shared is None:
+    if shared is None:
         return 0.0
-    first, second = (trials.solved(of) for of in trials.judged(shared))
+    first, second = (of.solved for of in seed_pairs.judged(shared))
     if first.size < _LEAST_SEEDS:
         return 0.0
     spread = first.std() * second.std()

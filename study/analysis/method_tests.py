@@ -14,16 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from study import statistics
+from study import statistics, words
 from study.analysis import seed_pairs
 from study.analysis.metrics import difference
 from study.analysis.rows import ResultRows
-from study.analysis.seed_pairs import Rows, SeedTrials
+from study.analysis.seed_pairs import Sample, SeedTrials
 from study.analysis.summary import Summary
 from study.records import Interval
 
 MOST_PAIRS = 2000
 """The most pairs of rows that are tested: nobody reads more, and Holm's correction would leave nothing."""
+
+PairTest = dict[str, Any]
+"""The fields of a `Pair` but for its names."""
 
 LEVEL = 0.05
 """Rows differ if the adjusted p-value is below this."""
@@ -72,7 +75,8 @@ class Pair:
             return "differ"
         if self.has_verdict:
             return "no difference detected"
-        return f"no verdict: {self.more_seeds} more seeds" if self.more_seeds else "no verdict: equal on all seeds"
+        more = self.more_seeds
+        return f"no verdict: {words.count_of(more, 'more seed')}" if more else "no verdict: equal on all seeds"
 
     @property
     def more_seeds(self) -> int | None:
@@ -119,7 +123,10 @@ def pairs(rows: ResultRows, trials: SeedTrials | None, metric: str | None = None
     if count > MOST_PAIRS:
         return [], (f"{count:,} pairs of rows are too many to be tested two by two.",)
     every = [(question, a, b) for question, members in questions for a, b in combinations(members, 2)]
-    tests = [_test(rows, trials, a, b, metric) for _, a, b in every]
+    tests = [
+        test_of_two(*two, None if trials is None else [trials.sample(one) for one in two], metric)
+        for two in ((rows.summaries[a], rows.summaries[b]) for _, a, b in every)
+    ]
     tested = [
         Pair(question=question, first=_method(rows, a), second=_method(rows, b), **test)
         for (question, a, b), test in zip(every, tests, strict=True)
@@ -130,27 +137,40 @@ def pairs(rows: ResultRows, trials: SeedTrials | None, metric: str | None = None
     return tested, notes
 
 
-def _test(rows: ResultRows, trials: SeedTrials | None, a: int, b: int, metric: str | None) -> dict[str, Any] | None:
-    """Compare two rows, seed by seed if they share seeds."""
-    first, second = rows.summaries[a], rows.summaries[b]
-    shared = shared_seeds(trials, (first, second))
-    if trials is None or shared is None:
-        independent = _independent(first, second, metric)
-        return None if independent is None else _of_test(independent, "Fisher" if metric is None else "Welch")
+def test_of_two(
+    first: Summary, second: Summary, samples: Sequence[Sample] | None, metric: str | None
+) -> PairTest | None:
+    """Compare two rows, seed by seed if they share seeds.
+
+    Args:
+        first: the first row.
+        second: the second row.
+        samples: the trials of both; None if they aren't known.
+        metric: whose means are compared; None for success rates.
+
+    Returns:
+        The fields of a `Pair` but for its names; None if nothing can be tested.
+    """
+    shared = None if samples is None else seed_pairs.shared(samples)
+    if shared is None:
+        if metric is None:
+            return fisher(first.solved, first.judged, second.solved, second.judged)
+        independent = difference(first.metrics.get(metric), second.metrics.get(metric))
+        return None if independent is None else _of_test(independent, "Welch")
     if metric is None:
-        here, there = trials.judged(shared)
-        if not here.size:
+        here, there = seed_pairs.judged(shared)
+        if not here.rows.size:
             return None
-        both, alone = seed_pairs.rates(trials.solved(here), trials.solved(there))
-        return _of_test(both, "McNemar") | {"seeds": here.size, "first_only": alone[0], "second_only": alone[1]}
-    compared = seed_pairs.means(*(trials.values(of, metric) for of in shared))
+        both, alone = seed_pairs.rates(here.solved, there.solved)
+        return _of_test(both, "McNemar") | {"seeds": here.rows.size, "first_only": alone[0], "second_only": alone[1]}
+    compared = seed_pairs.means(*(of.values(metric) for of in shared))
     if compared is None:
         return None
     both, (seeds, first_only, second_only) = compared
     return _of_test(both, "sign-flip") | {"seeds": seeds, "first_only": first_only, "second_only": second_only}
 
 
-def _of_test(both: statistics.Contrast, test: str) -> dict[str, Any]:
+def _of_test(both: statistics.Contrast, test: str) -> PairTest:
     return {
         "difference": both.estimate,
         "interval": both.interval if math.isfinite(both.interval[0]) else None,
@@ -160,12 +180,17 @@ def _of_test(both: statistics.Contrast, test: str) -> dict[str, Any]:
     }
 
 
-def _independent(first: Summary, second: Summary, metric: str | None) -> statistics.Contrast | None:
-    if metric is not None:
-        return difference(first.metrics.get(metric), second.metrics.get(metric))
-    counts = first.solved, first.judged, second.solved, second.judged
-    estimate = first.solved / first.judged - second.solved / second.judged
-    return statistics.Contrast(estimate, statistics.newcombe(*counts), statistics.fisher_exact(*counts))
+def fisher(solved: int, judged: int, other_solved: int, other_judged: int) -> PairTest:
+    """Compare two rates of independent samples: Fisher's exact test, Newcombe's interval.
+
+    Example:
+        >>> fisher(20, 20, 14, 20)["test"], round(fisher(20, 20, 14, 20)["p_value"], 3)
+        ('Fisher', 0.02)
+    """
+    counts = solved, judged, other_solved, other_judged
+    estimate = solved / judged - other_solved / other_judged
+    both = statistics.Contrast(estimate, statistics.newcombe(*counts), statistics.fisher_exact(*counts))
+    return _of_test(both, "Fisher")
 
 
 def lead(
@@ -185,21 +210,21 @@ def lead(
         None where the rows have no seeds in common, or no seed has all numbers.
     """
     shared = shared_seeds(trials, (*first, *second))
-    if trials is None or shared is None:
+    if shared is None:
         return None
     if metric is None:
-        of_rows = [trials.solved(rows).astype(np.float64) for rows in trials.judged(shared)]
+        of_rows = [sample.solved.astype(np.float64) for sample in seed_pairs.judged(shared)]
     else:
-        of_rows = [trials.values(rows, metric) for rows in shared]
+        of_rows = [sample.values(metric) for sample in shared]
     here, there = (np.mean(some, axis=0) for some in (of_rows[: len(first)], of_rows[len(first) :]))
     with np.errstate(invalid="ignore"):
         differences = here - there
     return statistics.sign_flip(differences[np.isfinite(differences)])
 
 
-def shared_seeds(trials: SeedTrials | None, summaries: Sequence[Summary]) -> list[Rows] | None:
+def shared_seeds(trials: SeedTrials | None, summaries: Sequence[Summary]) -> list[Sample] | None:
     """Find the trials of the seeds that rows have in common; None if they are samples of their own."""
-    return None if trials is None else trials.shared(summaries)
+    return None if trials is None else seed_pairs.shared([trials.sample(summary) for summary in summaries])
 
 
 def speeds(rows: ResultRows, trials: SeedTrials | None) -> tuple[list[Speed], tuple[str, ...]]:
@@ -219,10 +244,10 @@ def speeds(rows: ResultRows, trials: SeedTrials | None) -> tuple[list[Speed], tu
             untimed += any(sample is not None for sample in samples)
             continue
         shared, seeds = shared_seeds(trials, [rows.summaries[row] for row in members]), None
-        if trials is not None and shared is not None:
-            shared = trials.judged(shared)
-            seeds = shared[0].size
-            test = statistics.paired_log_rank([trials.times(of) for of in shared]) if seeds else None
+        if shared is not None:
+            shared = seed_pairs.judged(shared)
+            seeds = shared[0].rows.size
+            test = statistics.paired_log_rank([of.times for of in shared]) if seeds else None
         else:
             test = statistics.log_rank([sample for sample in samples if sample is not None])
         if test is not None:

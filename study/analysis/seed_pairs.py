@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -12,7 +13,8 @@ import pyarrow.compute as pc
 
 from study import statistics
 from study.analysis.aggregate import CellSummary, GroupSummary, group_codes, rows_by
-from study.analysis.summary import Columns, Floats, Summary, columns
+from study.analysis.summary import Columns, Floats, Summary
+from study.analysis.summary import columns as columns_of
 from study.records import Outcome
 from study.statistics.checks import Flags
 
@@ -30,75 +32,100 @@ class SeedTrials:
     """
 
     def __init__(self, results: pa.Table, by: Sequence[str] | None = None) -> None:
-        self._results, self._by = results, by
+        self.results, self._by = results, by
 
     @cached_property
     def _rows(self) -> dict[Hashable, Rows]:
         if self._by is None:
-            ids = self._results["cell_id"].combine_chunks().dictionary_encode()
+            ids = self.results["cell_id"].combine_chunks().dictionary_encode()
             names: list[Hashable] = ids.dictionary.to_pylist()
             return dict(zip(names, rows_by(np.asarray(ids.indices), len(names)), strict=True))
-        codes = group_codes(self._results, self._by)
+        codes = group_codes(self.results, self._by)
         first = pa.array(np.unique(codes, return_index=True)[1])
-        columns = [self._results[name].take(first).to_pylist() for name in self._by]
+        columns = [self.results[name].take(first).to_pylist() for name in self._by]
         names = list(zip(*columns, strict=True)) or [()] * len(first)
         return dict(zip(names, rows_by(codes, len(names)), strict=True))
 
     @cached_property
-    def _seeds(self) -> Rows:
-        return np.asarray(self._results["seed"]).astype(np.int64)
+    def seeds(self) -> Rows:
+        """The seed of each trial."""
+        return np.asarray(self.results["seed"]).astype(np.int64)
 
     @cached_property
-    def _columns(self) -> Columns:
-        return columns(self._results)
+    def columns(self) -> Columns:
+        """The data of summaries."""
+        return columns_of(self.results)
 
-    def shared(self, summaries: Sequence[Summary]) -> list[Rows] | None:
-        """Find the trials of the seeds that some rows of a report have in common.
+    def sample(self, summary: Summary) -> Sample:
+        """Find the trials of a row of a report; none if the table doesn't have them."""
+        return Sample(self, self._rows.get(_name_of(summary), np.empty(0, np.int64)))
 
-        Args:
-            summaries: those of the rows.
 
-        Returns:
-            Of each its trials' places in the table, one a seed, in the same order for all. None where they have less
-            than half of the seeds of the smallest of them in common, or one has several trials of a seed: then they
-            are samples of their own.
-        """
-        rows = [self._rows.get(_name_of(summary), np.empty(0, np.int64)) for summary in summaries]
-        seeds = [self._seeds[of_cell] for of_cell in rows]
-        if any(np.unique(of_cell).size < of_cell.size for of_cell in seeds):
-            return None
-        common = seeds[0]
-        for of_cell in seeds[1:]:
-            common = np.intersect1d(common, of_cell)
-        if not common.size or 2 * common.size < min(of_cell.size for of_cell in seeds):
-            return None
-        return [
-            of_cell[np.argsort(here, kind="stable")][np.isin(np.sort(here), common)]
-            for of_cell, here in zip(rows, seeds, strict=True)
-        ]
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Some trials of one cell or group.
 
-    def judged(self, rows: Sequence[Rows]) -> list[Rows]:
-        """Select of shared seeds those whose trials were all judged: solved, unsolved or diverged."""
-        outcome = self._columns["outcome"]
-        are_judged = np.all([np.isin(outcome[of_cell], _JUDGED) for of_cell in rows], axis=0)
-        return [of_cell[are_judged] for of_cell in rows]
+    Args:
+        trials: those of the whole table.
+        rows: the places of these in it.
+    """
 
-    def solved(self, rows: Rows) -> npt.NDArray[np.bool_]:
-        """Return whether trials were solved."""
-        return np.asarray(self._columns["outcome"][rows] == str(Outcome.SOLVED), bool)
+    trials: SeedTrials
+    rows: Rows
 
-    def times(self, rows: Rows) -> tuple[Floats, Flags]:
-        """Return the iterations at which trials were solved, or until which they were observed, and which it was."""
-        solved = self.solved(rows)
-        at = np.where(solved, self._columns["solved_at_iteration"][rows], self._columns["last_iteration"][rows])
-        return at, solved
+    @property
+    def seeds(self) -> Rows:
+        """Their seeds."""
+        return self.trials.seeds[self.rows]
 
-    def values(self, rows: Rows, metric: str) -> Floats:
+    @property
+    def are_judged(self) -> npt.NDArray[np.bool_]:
+        """Whether they were judged: solved, unsolved or diverged."""
+        return np.isin(self.trials.columns["outcome"][self.rows], _JUDGED)
+
+    @property
+    def solved(self) -> npt.NDArray[np.bool_]:
+        """Whether they were solved."""
+        return np.asarray(self.trials.columns["outcome"][self.rows] == str(Outcome.SOLVED), bool)
+
+    @property
+    def times(self) -> tuple[Floats, Flags]:
+        """The iterations at which they were solved, or until which they were observed, and which it was."""
+        solved, of = self.solved, self.trials.columns
+        return np.where(solved, of["solved_at_iteration"][self.rows], of["last_iteration"][self.rows]), solved
+
+    def values(self, metric: str) -> Floats:
         """Return a metric's values; NaN where a trial has none."""
-        if metric not in self._results.column_names:
-            return np.full(rows.size, np.nan)
-        column = self._results[metric].take(pa.array(rows))
+        results = self.trials.results
+        if metric not in results.column_names:
+            return np.full(self.rows.size, np.nan)
+        column = results[metric].take(pa.array(self.rows))
         return np.asarray(pc.fill_null(column.cast(pa.float64()), np.nan))
+
+
+def shared(samples: Sequence[Sample]) -> list[Sample] | None:
+    """Select the trials of the seeds that samples have in common, one a seed, in the same order for all.
+
+    Returns:
+        None where they have less than half of the seeds of the smallest of them in common, or one has several trials of
+        a seed: then they are samples of their own.
+    """
+    seeds = [sample.seeds for sample in samples]
+    if any(np.unique(some).size < some.size for some in seeds):
+        return None
+    common = seeds[0]
+    for some in seeds[1:]:
+        common = np.intersect1d(common, some)
+    if not common.size or 2 * common.size < min(some.size for some in seeds):
+        return None
+    places = [np.argsort(some, kind="stable")[np.isin(np.sort(some), common)] for some in seeds]
+    return [Sample(one.trials, one.rows[place]) for one, place in zip(samples, places, strict=True)]
+
+
+def judged(samples: Sequence[Sample]) -> list[Sample]:
+    """Select of shared seeds those whose trials were all judged."""
+    which = np.all([sample.are_judged for sample in samples], axis=0)
+    return [Sample(sample.trials, sample.rows[which]) for sample in samples]
 
 
 def _name_of(summary: Summary) -> Hashable:

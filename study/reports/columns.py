@@ -55,12 +55,16 @@ COMPARISON = {
     ),
     **interval(
         "difference",
-        "of it, Newcombe's or Welch's, 95%",
+        "of it, 95%, by what belongs to the test",
         "that of the metric, if there is one",
         NUMBER,
         "where there is none",
     ),
-    "p_value": p_value("of Fisher's exact test, or of Welch's", "where nothing can be tested"),
+    "test": ColumnNote(
+        "what the rows are compared by", values="McNemar, Fisher, sign-flip, Welch", empty="where nothing can be tested"
+    ),
+    "seeds": count("seeds that were compared", "where trials aren't compared seed by seed"),
+    "p_value": p_value("of the test", "where nothing can be tested"),
     "p_adjusted": p_value("after Holm's correction over the rows", "where nothing can be tested"),
     "verdict": ColumnNote("what the corrected test says at a level of 5%", values="agrees, differs or not tested"),
     "log_rank_p": p_value(

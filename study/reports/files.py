@@ -233,6 +233,8 @@ def _comparison_row(rows: ResultRows, c: Comparison, against: Comparisons) -> di
         **_compared(other, against.metric, "other_"),
         "difference": c.difference,
         **_ends("difference_", c.difference_interval),
+        "test": c.test,
+        "seeds": c.seeds,
         "p_value": c.p_value,
         "p_adjusted": c.p_adjusted,
         "verdict": c.verdict,

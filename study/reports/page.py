@@ -116,6 +116,12 @@ def _intervals_note(rows: ResultRows) -> str:
     return f"Intervals are at 95%{solved}{ended}. The best value of a question is bold."
 
 
+_TESTS = {
+    "McNemar": "McNemar's exact test, seed by seed",
+    "sign-flip": "sign flips, seed by seed",
+    "Fisher": "Fisher's exact test",
+    "Welch": "Welch's test",
+}
 _PAIRED = {
     "McNemar": "seed by seed, by McNemar's exact test, with the interval of the difference that belongs to it",
     "sign-flip": "seed by seed, by flipping the signs of differences, with the interval that belongs to it",
@@ -168,10 +174,11 @@ def _comparison_note(against: Comparisons, rows: ResultRows) -> str:
     count = len(against.comparisons)
     repeats = f"{'repeats' if count == 1 else 'repeat'} the protocol of"
     differing = sum(c.verdict == "differs" for c in against.comparisons)
-    what, test = "Success rates differ", "Fisher's exact test"
+    what = "Success rates differ"
     if against.metric is not None:
-        title = words.metric_title(against.metric, rows.metrics[against.metric])
-        what, test = f"Means of {title} differ", "Welch's test"
+        what = f"Means of {words.metric_title(against.metric, rows.metrics[against.metric])} differ"
+    used = dict.fromkeys(c.test for c in against.comparisons if c.test)
+    test = words.join_and([_TESTS[name] for name in used]) or "not tested"
     return (
         f"{words.count_of(count, rows.noun)} {repeats if against.is_published else 'set beside'} {against.source}. "
         f"{what} in {words.count_of(differing, rows.noun) if differing else 'none'} "

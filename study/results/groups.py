@@ -158,12 +158,13 @@ def group_report(
     summaries = aggregate_by(outcomes.table, by, outcomes.metrics, as_published=as_published)
     rows = groups(summaries, by, named)
     check_columns(rows, columns)
+    trials = SeedTrials(outcomes.table, by)
     against, sentences = None, list(notices)
     if other is not None:
         other_name, others, other_notices = other
         sentences += [f"{other_name}: {notice}" for notice in [*other_notices, *others.notices]]
-        against = with_groups(rows, groups(aggregate_by(others.table, by, others.metrics), by), other_name)
-    trials = SeedTrials(outcomes.table, by)
+        other_rows = groups(aggregate_by(others.table, by, others.metrics), by)
+        against = with_groups(rows, other_rows, other_name, (trials, SeedTrials(others.table, by)))
     between_rows = contrasts(rows, trials)
     return Report(
         name=name + (f" by {', '.join(by)}" if by else ""),

@@ -220,10 +220,12 @@ def _results_of(
     other_folder, other_plan, other_table = _read(compare, root, tracking_uri)
     if not other_table.num_rows:
         raise InputError(f"--compare {compare}: that study has no results yet; `study run` makes them")
-    against = _with_hint(with_study(summaries, _summaries(other_plan, other_table), compare), plan, other_plan)
+    both = SeedTrials(table), SeedTrials(other_table)
+    compared = with_study(summaries, _summaries(other_plan, other_table), compare, both)
+    against = _with_hint(compared, plan, other_plan)
     shared = int(pc.sum(pc.is_in(table["trial_id"], value_set=other_table["trial_id"])).as_py() or 0)
     if shared:
-        note = f"{shared:,} trials are in both studies, and tests take them for independent samples"
+        note = f"{shared:,} trials are in both studies, so that nothing differs in them"
         against = replace(against, notes=(*against.notes, note))
     return StudyResults(plan, folder, table, summaries, against, [*notices, *other_folder.notices])
 

@@ -6,8 +6,11 @@ import pyarrow as pa
 import pytest
 
 from study import statistics
-from study.analysis.aggregate import aggregate_by
+from study.analysis.aggregate import aggregate, aggregate_by
+from study.analysis.seed_pairs import SeedTrials
+from study.arrow import results_table
 from study.errors import InputError
+from study.records import Outcome, Result, Trial
 from study.reports import groups, with_groups, with_published, with_study
 from tests.study.builders import arithmetic_cell, published_cell, summaries_of
 
@@ -190,3 +193,32 @@ def test_groups_are_compared_by_their_columns():
     )
     comparisons = with_groups(here, there, "other.csv").comparisons
     assert [(c.summary.solved, c.beside.solved) for c in comparisons] == [(3, 3), (1, 3)]
+
+
+def test_studies_with_the_same_seeds_are_compared_seed_by_seed():
+    """A seed that both studies have is one pair, also where the other study is another table; times are paired, too."""
+
+    def study_of(letters, at):
+        results = [
+            Result(
+                trial=Trial(published_cell("NMU"), seed),
+                outcome=Outcome.SOLVED if letter == "s" else Outcome.UNSOLVED,
+                solved_at_iteration=at + 1000 * seed if letter == "s" else None,
+                iterations=200_000,
+                training_s=1.0,
+            )
+            for seed, letter in enumerate(letters)
+        ]
+        table = results_table(results)
+        return aggregate(table), SeedTrials(table)
+
+    (here, ours), (there, theirs) = study_of("s" * 9 + "u" * 3, 1000), study_of("uuuuuuusssuu", 5000)
+    (paired,) = with_study(here, there, "other", (ours, theirs)).comparisons
+    assert (paired.test, paired.seeds) == ("McNemar", 12)
+    assert (paired.p_value, paired.difference) == (statistics.mcnemar(7, 1), pytest.approx(6 / 12))
+    assert paired.difference_interval == statistics.mcnemar_interval(7, 1, 12)
+    scores = statistics.paired_log_rank([ours.sample(here[0]).times, theirs.sample(there[0]).times])
+    assert paired.log_rank_p == scores.p_value
+    (independent,) = with_study(here, there, "other").comparisons
+    assert (independent.test, independent.seeds) == ("Fisher", None)
+    assert independent.p_value == statistics.fisher_exact(9, 12, 3, 12)

@@ -87,7 +87,7 @@ def test_few_seeds_that_differ_are_no_verdict_and_a_number_of_seeds_to_come():
     """With five seeds nothing can be told, and the table says what it would take."""
     rows, table = finished({"NMU": shared(range(5), 0.0), "NAU": shared(range(5), 5.0)})
     (pair,) = contrasts(rows, table).pairs
-    assert (pair.interval, pair.has_verdict, pair.verdict) == (None, False, "no verdict: 1 more seeds")
+    assert (pair.interval, pair.has_verdict, pair.verdict) == (None, False, "no verdict: 1 more seed")
 
 
 def judged(outcomes_by_model, at=1000):

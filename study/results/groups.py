@@ -16,6 +16,7 @@ import pyarrow as pa
 from study.analysis.aggregate import aggregate_by
 from study.analysis.contrasts import contrasts
 from study.analysis.headline import headline
+from study.analysis.overall import overall_of_groups
 from study.console import Console
 from study.errors import InputError, StudyError
 from study.outcomes import SUFFIXES, Outcomes, Source, Wanted, gather, read_source, wanted
@@ -172,6 +173,7 @@ def group_report(
         columns=columns,
         headline=headline(rows, between_rows),
         contrasts=between_rows,
+        overall=overall_of_groups(rows, outcomes.table),
         against=against,
         notes=[*sentences, *outcomes.notices, *times_notes(rows), *metric_notes(rows)],
     )

@@ -4,8 +4,8 @@
 
 Beside the package's intervals stand those that are usual, and those that lost against them; they see a quarter of the
 studies. "Shared" seeds are the same in all cells and both methods, and half of the variance behind their values is the
-seed's; otherwise each cell and each method has seeds of its own. Of ten cells there are a quarter as many studies. The
-numbers depend on the seed alone.
+seed's; otherwise each cell and each method has seeds of its own. Where a method has more than 100 values there are a
+quarter as many studies, of more than 400 an eighth. The numbers depend on the seed alone.
 """
 
 from __future__ import annotations
@@ -36,8 +36,10 @@ Studies = Sequence[list[SeedValues]]
 
 SIZES = (5, 10, 20, 50, 100)
 CELLS = (1, 3, 10)
-OTHERS_SHARE, MOST_CELLS_SHARE = 4, 4
-"""One study of so many is seen by the other intervals, and is there of the most cells."""
+OTHERS_SHARE = 4
+"""One study of so many is seen by the other intervals."""
+SHARES = {100: 1, 400: 4, 1000: 8}
+"""One study of so many is there, by the most values that a method has in it: large ones take long."""
 _SHARED = 0.5
 """The correlation of what is behind the values of a seed."""
 _GRID = 20_000
@@ -305,7 +307,7 @@ def of_law(what: str, place: int, studies: int, seed: int) -> list[dict[str, Any
         if law.second is None and cells == 1 and not are_shared:
             continue  # the same as with shared seeds
         rng = np.random.default_rng([seed, zlib.crc32(law.name.encode()), n, cells, are_shared])
-        count = max(1, studies // (MOST_CELLS_SHARE if cells == CELLS[-1] else 1))
+        count = max(1, studies // next(share for most, share in SHARES.items() if n * cells <= most))
         methods = drawn(rng, law, (count, n, cells), are_shared=are_shared)
         some = [
             [seed_values_of(values, are_shared=are_shared, method=method) for method, values in enumerate(study)]

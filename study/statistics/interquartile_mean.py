@@ -11,7 +11,7 @@ from study.statistics.bootstrap import LEAST, RESAMPLES, interquartile_mean_inte
 from study.statistics.checks import Floats, check_confidence
 from study.statistics.seed_values import Block, Estimate, SeedValues, blocks, student
 
-_AT_ONCE = 2**18
+_AT_ONCE = 2**15
 """How many counts are in memory at once, so that they fit into a core's cache."""
 
 _BIAS = 2.0

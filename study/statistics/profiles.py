@@ -16,7 +16,7 @@ from study.statistics.bootstrap import LEAST, resamples
 from study.statistics.checks import Floats, Values, check_confidence
 from study.statistics.seed_values import Block, SeedValues, blocks
 
-_AT_ONCE = 2**18
+_AT_ONCE = 2**16
 """How many steps are in memory at once, so that they fit into a core's cache."""
 
 _MOST_VALUES = 2**16

@@ -68,6 +68,7 @@ benchmark: install-dev  ## measure speed and coverage, simulate moments, and put
 	$(BIN)/python -m benchmarks.coverage --out benchmarks/results/coverage.csv
 	$(BIN)/python -m benchmarks.restricted --out benchmarks/results/restricted.csv
 	$(BIN)/python -m benchmarks.centres --studies 2000 --out benchmarks/results/centres.csv
+	$(BIN)/python -m benchmarks.robust --studies 2000 --out benchmarks/results/robust/interquartile-mean.csv
 	$(BIN)/python -m benchmarks.looks --out benchmarks/results/looks.csv
 	$(BIN)/python -m benchmarks.precision --out benchmarks/results/precision.csv
 	$(BIN)/python -m benchmarks.moments --out benchmarks/results/moments.csv

@@ -1,6 +1,6 @@
 """How often intervals over several cells hold the truth: interquartile means, profiles, probabilities of improvement.
 
-    python -m benchmarks.robust [--studies N] [--seed N] [--out benchmarks/results/robust.csv]
+    python -m benchmarks.robust [--studies N] [--seed N] [--out benchmarks/results/robust/interquartile-mean.csv]
 
 Beside the package's intervals stand those that are usual, and those that lost against them; they see a quarter of the
 studies. "Shared" seeds are the same in all cells and both methods, and half of the variance behind their values is the
@@ -17,6 +17,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import product, repeat
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -294,7 +295,7 @@ def _some(studies: Studies, are_all: bool) -> Studies:
 OF: Mapping[str, tuple[Sequence[Law], Callable[..., Iterator[tuple[str, Bounds, float, float]]]]] = {
     "interquartile mean": (MIDDLE_LAWS, of_middles),
     "profile": (PROFILE_LAWS, of_profiles),
-    "probability of improvement": (IMPROVEMENT_LAWS, of_improvements),
+    "improvement": (IMPROVEMENT_LAWS, of_improvements),
 }
 
 
@@ -323,13 +324,17 @@ def of_law(what: str, place: int, studies: int, seed: int) -> list[dict[str, Any
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Draw, count, print and write the table."""
+    """Draw, count, print and write the tables; profile.csv and improvement.csv are next to the first file."""
     arguments = studies_parser(__doc__).parse_args(words)
     tasks = [(what, place) for what, (laws, _) in OF.items() for place in range(len(laws))]
     with ProcessPoolExecutor(cores()) as pool:
         parts = pool.map(of_law, *zip(*tasks, strict=True), repeat(arguments.studies), repeat(arguments.seed))
         rows = [row for part in parts for row in part]
-    finish(rows, arguments)
+    first = arguments.out
+    for what in OF:
+        if first is not None and what != next(iter(OF)):
+            arguments.out = Path(first).with_name(f"{what.replace(' ', '-')}.csv")
+        finish([row for row in rows if row["of"] == what], arguments)
 
 
 if __name__ == "__main__":

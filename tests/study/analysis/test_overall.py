@@ -130,7 +130,7 @@ def test_there_is_nothing_without_a_metric_or_a_second_method(monkeypatch):
     _, table = results(some_values())
     solved = cells(aggregate(table, {"accuracy": Metric(of="solved")}), {}, question_fields=["turns"])
     assert overall_of_cells(solved, table) is None
-    apart = results({("mlp", 1): {0: 1.0}, ("rnn", 2): {0: 1.0}})
+    apart = results({(model, turns): {0: 1.0} for model, turns in (("mlp", 1), ("rnn", 2), ("cnn", 1), ("cnn", 2))})
     overall = overall_of_cells(*apart)
     assert (overall.methods, len(overall.notes)) == ((), 1)
     assert "No question is answered by all methods" in overall.notes[0]

@@ -29,7 +29,7 @@ from benchmarks.restricted import held
 from study import statistics
 from study.statistics.interquartile_mean import replicates_of
 from study.statistics.profiles import distances_of
-from study.statistics.seed_values import Block, Estimate, SeedValues, blocks, student
+from study.statistics.seed_values import Block, MeanOverCells, SeedValues, blocks, student
 
 Bounds = list[tuple[float, float]]
 Studies = Sequence[list[SeedValues]]
@@ -130,7 +130,7 @@ def seed_values_of(values: Floats, *, are_shared: bool, method: int) -> SeedValu
 # --- interquartile means ----------------------------------------------------------------------------------------
 
 
-def _ends(estimate: Estimate) -> tuple[float, float]:
+def _ends(estimate: MeanOverCells) -> tuple[float, float]:
     return estimate.interval or (math.nan, math.nan)
 
 

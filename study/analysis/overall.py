@@ -19,7 +19,7 @@ from study.analysis.aggregate import CellSummary, group_codes, rows_by
 from study.analysis.rows import ResultRows
 from study.analysis.summary import Floats
 from study.records import Outcome
-from study.statistics import Estimate, PerformanceProfile, SeedValues
+from study.statistics import MeanOverCells, PerformanceProfile, SeedValues
 from study.statistics.seed_values import Sample
 from tasks.declarations import Metric
 
@@ -54,9 +54,9 @@ class OverallMethod:
     seeds: tuple[int, int]
     trials: int
     without_number: int
-    interquartile_mean: Estimate | None
+    interquartile_mean: MeanOverCells | None
     profile: PerformanceProfile
-    improvements: tuple[Estimate | None, ...]
+    improvements: tuple[MeanOverCells | None, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,7 +208,7 @@ class _Method:
         worst = -math.inf if self.higher_is_better else math.inf
         return _named([{s: worst if math.isnan(v) else v for s, v in sample.items()} for sample in self.by_question])
 
-    def _improvement(self, other: _Method) -> Estimate | None:
+    def _improvement(self, other: _Method) -> MeanOverCells | None:
         if min(len(sample) for sample in (*self.by_question, *other.by_question)) < 2:
             return None
         return statistics.probability_of_improvement(

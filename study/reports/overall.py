@@ -11,7 +11,7 @@ from study.reports.columns import METHODS, PROFILES
 from study.reports.csv_text import csv_text
 from study.reports.metric_columns import write_of
 from study.reports.text_table import Column, TextTable, estimate, text_column
-from study.statistics import Estimate
+from study.statistics import MeanOverCells
 
 _MOST_OTHERS = 5
 """The most methods that each is compared with in the table; of more, it is compared with the best one."""
@@ -52,7 +52,7 @@ def _seeds(method: OverallMethod) -> str:
     return str(fewest) if fewest == most else f"{fewest} to {most}"
 
 
-def _column(title: str, some: list[Estimate | None], write: Callable[[float | None], str]) -> Column:
+def _column(title: str, some: list[MeanOverCells | None], write: Callable[[float | None], str]) -> Column:
     texts = [words.NONE if of is None else estimate(of.value, of.interval, write) for of in some]
     return text_column(title, [(text, of and of.value) for text, of in zip(texts, some, strict=True)])
 
@@ -113,7 +113,7 @@ def _of_method(overall: Overall, one: OverallMethod) -> dict[str, Any]:
     }
 
 
-def _numbers(name: str, of: Estimate | None) -> dict[str, float | None]:
+def _numbers(name: str, of: MeanOverCells | None) -> dict[str, float | None]:
     if of is None:
         return {}
     low, high = of.interval or (None, None)

@@ -46,7 +46,7 @@ from study.statistics.profiles import PerformanceProfile, performance_profile
 from study.statistics.published import AsPublished, as_published
 from study.statistics.rates import fisher_exact, holm, newcombe, wilson, wilsons
 from study.statistics.restricted_mean import RestrictedMeans, restricted_means
-from study.statistics.seed_values import Estimate, SeedValues, seed_values
+from study.statistics.seed_values import MeanOverCells, SeedValues, seed_values
 from study.statistics.sequential import anytime, anytime_sign_test
 from study.statistics.solved_at import gamma_mean_intervals, means, median_intervals, medians
 from study.statistics.sparsity_error import beta_mean_intervals
@@ -61,10 +61,10 @@ __all__ = [
     "AsPublished",
     "Coefficient",
     "Contrast",
-    "Estimate",
     "FixedWidth",
     "LogRank",
     "LogisticFit",
+    "MeanOverCells",
     "MeanPrecision",
     "PerformanceProfile",
     "RestrictedMeans",

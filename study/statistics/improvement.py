@@ -8,7 +8,7 @@ import numpy as np
 
 from study.records import Interval
 from study.statistics.checks import Floats, check_confidence
-from study.statistics.seed_values import Estimate, Sample, SeedValues, blocks, student
+from study.statistics.seed_values import MeanOverCells, Sample, SeedValues, blocks, student
 
 _PRIOR = 0.25
 """How many seeds' worth of the variance of a coin flip is added to the variance, and to what it is compared with.
@@ -17,8 +17,8 @@ Without any, nothing is known of the variance where all trials of one method are
 
 def probability_of_improvement(
     *, of: SeedValues, over: SeedValues, higher_is_better: bool, confidence: float = 0.95
-) -> Estimate:
-    """Estimate the probability that a trial of one method is better than one of another, ties counted half.
+) -> MeanOverCells:
+    """MeanOverCells the probability that a trial of one method is better than one of another, ties counted half.
 
     In each cell, p is the share of pairs of trials with different seeds in which the first is better (Mann & Whitney,
     Annals of Mathematical Statistics 18 (1947) 50-60); those of one seed are left out, since they are alike. The
@@ -61,12 +61,12 @@ def probability_of_improvement(
     samples = [*of.samples, *over.samples]
     n = min(map(len, samples))
     if n < 2:
-        return Estimate(p, None)
+        return MeanOverCells(p, None)
     parts = [*(first for _, first, _ in compared), *(second for _, _, second in compared)]
     linked = blocks([dict(zip(sample, part, strict=True)) for sample, part in zip(samples, parts, strict=True)])
     variances = [float(np.sum(np.nansum(block.values, axis=0) ** 2)) / len(pairs) ** 2 for block in linked]
     t = student(variances, [block.least for block in linked], confidence)
-    return Estimate(p, _score_interval(p, sum(variances), n, t))
+    return MeanOverCells(p, _score_interval(p, sum(variances), n, t))
 
 
 def _score_interval(p: float, variance: float, n: int, t: float) -> Interval:

@@ -1,4 +1,4 @@
-"""The interquartile mean of a method over several cells, each counting alike, with an interval that resamples seeds."""
+"""The interquartile mean of a method over several cells, with an interval that resamples seeds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scipy import special
 
 from study.statistics.bootstrap import LEAST, RESAMPLES, interquartile_mean_intervals, interquartile_means, resamples
 from study.statistics.checks import Floats, check_confidence
-from study.statistics.seed_values import Block, Estimate, SeedValues, blocks, student
+from study.statistics.seed_values import Block, MeanOverCells, SeedValues, blocks, student
 
 _AT_ONCE = 2**15
 """How many counts are in memory at once, so that they fit into a core's cache."""
@@ -19,8 +19,8 @@ _BIAS = 2.0
 while its error is smaller; of few seeds the bootstrap sees about half of it."""
 
 
-def interquartile_mean_over_cells(values: SeedValues, confidence: float = 0.95) -> Estimate:
-    """Estimate the mean over cells of a method's interquartile means.
+def interquartile_mean_over_cells(values: SeedValues, confidence: float = 0.95) -> MeanOverCells:
+    """MeanOverCells the mean over cells of a method's interquartile means.
 
     Resamples are of seeds: a seed that is in several cells is in all of them as often, or in none, since it is the seed
     that was drawn; cells without a seed in common are resampled independently. With the estimate x̄, the bias b and the
@@ -50,10 +50,10 @@ def interquartile_mean_over_cells(values: SeedValues, confidence: float = 0.95) 
     sizes = [len(sample) for sample in samples]
     centre = float(np.mean(interquartile_means(np.concatenate(samples), sizes)))
     if min(sizes) < LEAST or not any(max(sample) > min(sample) for sample in samples):
-        return Estimate(centre, None)
+        return MeanOverCells(centre, None)
     if len(samples) == 1:
         low, high = interquartile_mean_intervals(np.sort(samples[0]), confidence=confidence)[0]
-        return Estimate(centre, None if math.isnan(low) else (float(low), float(high)))
+        return MeanOverCells(centre, None if math.isnan(low) else (float(low), float(high)))
     parts = blocks(values.samples)
     by_block = np.array([replicates_of(block, stream) for stream, block in enumerate(parts)]) / len(samples)
     by_block = by_block[:, np.isfinite(by_block).all(axis=0)]  # resamples that left a cell without a seed
@@ -66,7 +66,7 @@ def interquartile_mean_over_cells(values: SeedValues, confidence: float = 0.95) 
     reach, moved = t * math.sqrt(variances.sum()), -_BIAS * (replicates.mean() - centre)
     low = min(low, centre - reach + min(moved, 0.0))
     high = max(high, centre + reach + max(moved, 0.0))
-    return Estimate(centre, (float(low), float(high)))
+    return MeanOverCells(centre, (float(low), float(high)))
 
 
 def replicates_of(block: Block, stream: int) -> Floats:

@@ -1,4 +1,4 @@
-"""The performance profile of a method: how often its trials are better than a threshold, for all thresholds at once."""
+"""The performance profile of a method: how often it is better than a threshold, for all thresholds at once."""
 
 from __future__ import annotations
 

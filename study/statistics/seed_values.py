@@ -1,4 +1,4 @@
-"""The values of one method by cell and seed, with the seed as the unit: what is said over several cells begins here.
+"""The values of one method by cell and seed, with the seed as the unit, of which statistics over cells are.
 
 Numbers in a matrix don't say which axis is what: with cells and seeds exchanged, or the episodes of a seed taken for
 seeds, every interval is wrong, and nothing looks so. Here each value has its cell and its seed, and there is one for
@@ -23,7 +23,7 @@ Sample = Mapping[Hashable, float]
 
 
 @dataclass(frozen=True)
-class Estimate:
+class MeanOverCells:
     """A number over several cells, each of which counts alike.
 
     Args:

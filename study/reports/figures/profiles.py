@@ -40,13 +40,13 @@ def draw(overall: Overall | None) -> Drawn | None:
         return None
     methods = overall.methods
     is_one = len(methods) <= _FEW_CURVES
-    shown = methods if is_one else methods[:MOST_PANELS]
+    in_panels = methods if is_one else methods[:MOST_PANELS]
     styles = [axes_of.curve_style(slot, is_line=True) for slot in range(len(methods))]
     looks: list[dict[str, Any]] = [{key: style[key] for key in ("color", "linestyle", "linewidth")} for style in styles]
     handles = [axes_of.handle(m.name, look) for m, look in zip(methods, looks, strict=True)] if is_one else []
     write, tips = write_of(overall.metric), Tips()
     with mpl.rc_context(STYLE):
-        titles = [""] if is_one else [method.name for method in shown]
+        titles = [""] if is_one else [method.name for method in in_panels]
         height = 2.4 if is_one else 1.6
         figure, panels = grid(titles, height, handles, x=overall.title, y="share better")
         is_log, low, high = _limits(overall)
@@ -57,7 +57,7 @@ def draw(overall: Overall | None) -> Drawn | None:
                 axes.set_xlim(low, high)
             axes.set_ylim(-0.03, 1.03)
             axes.set_yticks([0, 0.25, 0.5, 0.75, 1] if is_one else [0, 0.5, 1])
-        for place, (method, look) in enumerate(zip(shown, looks, strict=False)):
+        for place, (method, look) in enumerate(zip(in_panels, looks, strict=False)):
             axes = panels[0] if is_one else panels[place]
             if not is_one:
                 for other in methods:
@@ -65,9 +65,9 @@ def draw(overall: Overall | None) -> Drawn | None:
                         *_steps(other.profile, other.profile.shares, low, high), color=RULE, linewidth=0.7, zorder=1
                     )
             _draw_profile(axes, method.profile, look, low, high)
-            for x, y, text in _marks(method, write, MOST_TIPS // len(shown)):
+            for x, y, text in _marks(method, write, MOST_TIPS // len(in_panels)):
                 tips.add(axes, x, y, text)
-    return Drawn("profiles", "Performance profiles", _caption(overall, len(shown)), figure, tips)
+    return Drawn("profiles", "Performance profiles", _caption(overall, len(in_panels)), figure, tips)
 
 
 def _limits(overall: Overall) -> tuple[bool, float, float]:
@@ -113,7 +113,7 @@ def _marks(
         yield threshold, share, f"{name}better than {write(threshold)}: {words.rate(share)} {words.interval(band)}"
 
 
-def _caption(overall: Overall, shown: int) -> str:
+def _caption(overall: Overall, in_panels: int) -> str:
     better = "higher" if overall.metric.higher_is_better else "lower"
     over = f", the mean over {len(overall.questions)} questions" if len(overall.questions) > 1 else ""
     lacking = any(method.without_number for method in overall.methods)
@@ -122,5 +122,5 @@ def _caption(overall: Overall, shown: int) -> str:
     return (
         f"Share of trials whose {overall.title} is {better} than the threshold{over}. A band holds the true profile at "
         f"all thresholds at once with 95%; seeds are the sample.{without}{grey}"
-        f"{left_out(shown, len(overall.methods), 'methods')}"
+        f"{left_out(in_panels, len(overall.methods), 'methods')}"
     )

@@ -68,7 +68,7 @@ def test_few_seeds_and_equal_values_have_no_interval():
     """With four seeds in a cell nothing is honest; if all values are equal, they don't say how much others differ."""
     assert statistics.interquartile_mean_over_cells(drawn(3, 4)).interval is None
     equal = SeedValues({"a": dict.fromkeys(range(9), 1.0), "b": dict.fromkeys(range(9), 3.0)})
-    assert statistics.interquartile_mean_over_cells(equal) == statistics.Estimate(2.0, None)
+    assert statistics.interquartile_mean_over_cells(equal) == statistics.MeanOverCells(2.0, None)
 
 
 def test_cells_that_lack_some_seeds_have_an_interval():

@@ -232,6 +232,37 @@ def restricted_table(rows: Sequence[Row]) -> str:
     return markdown(head, texts, 2)
 
 
+def robust_table(rows: Sequence[Row]) -> str:
+    """Write a line for each law and number of cells, and for each other interval the least coverage of all laws."""
+    sizes = list(dict.fromkeys(row["n"] for row in rows))
+    own = rows[0]["interval"]
+    lines: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        key = (row["distribution"], row["cells"], row["seeds"] or "–") if row["interval"] == own else ()
+        lines.setdefault((row["interval"], *key), []).append(row)
+    texts = []
+    for (interval, *key), some in lines.items():
+        if key:
+            widths = (number(some[place]["width"]) for place in (1, -1))
+            texts.append([*key, *map(_coverage, some), *widths])
+            continue
+        least = [min((row for row in some if row["n"] == n and row["coverage"]), key=_share) for n in sizes]
+        texts.append([f"{_as_code(interval)}: the least of all", "", "", *map(_coverage, least), "", ""])
+    head = [
+        "distribution",
+        "cells",
+        "seeds",
+        *(f"{n} seeds" for n in sizes),
+        f"width, {sizes[1]}",
+        f"width, {sizes[-1]}",
+    ]
+    return markdown(head, texts, 3)
+
+
+def _share(row: Row) -> float:
+    return float(row["coverage"])
+
+
 def tests_table(rows: Sequence[Row]) -> str:
     """Write a line for each distribution and test: how often it rejects, by the number of seeds."""
     sizes = list(dict.fromkeys(row["n"] for row in rows))
@@ -326,6 +357,7 @@ TABLES = {
     "packed": packed_table, "presets": presets_table,
     "coverage": coverage_table, "restricted": restricted_table, "centres": restricted_table, "looks": looks_table,
     "precision": precision_table,
+    "robust/interquartile-mean": robust_table, "robust/profile": robust_table, "robust/improvement": robust_table,
     "pairing/intervals": restricted_table, "pairing/tests": tests_table, "pairing/studies": whole_table,
     "aggregate": aggregate_table,
     "commands": commands_table,

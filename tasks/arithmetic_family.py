@@ -10,7 +10,7 @@ from tasks import MODELS, SINGLE_MODULE, TASKS, model_of
 from tasks.arithmetic import ArithmeticTask, metrics_with
 from tasks.arithmetic_canonical import canonical
 from tasks.arithmetic_cautions import zero_divisors
-from tasks.arithmetic_cell import typed_cell
+from tasks.arithmetic_cell import TASK_NAMES, typed_cell
 from tasks.arithmetic_checks import CHECKS
 from tasks.arithmetic_hyperparameters import BOUNDS, HYPERPARAMETERS, OF_NORMAL, OUTWARD, RATIOS, SPARSITY
 from tasks.declarations import Metric
@@ -37,6 +37,7 @@ class ArithmeticFamily(Family):
     metrics = ArithmeticTask.metrics
     tasks = tuple(TASKS)
     models = tuple(MODELS)
+    question_fields = TASK_NAMES
 
     def canonical(self, task: str, model: str, values: Values) -> dict[str, Any]:
         """Return the values of a cell; see `tasks.arithmetic_canonical.canonical`."""

@@ -15,7 +15,7 @@ from study.analysis.metrics import MetricSummary, main
 from study.analysis.published import SOURCE, Published, choose
 from study.analysis.questions import varying
 from study.analysis.rows import ResultRows
-from study.analysis.seed_pairs import Sample, SeedTrials
+from study.analysis.seed_pairs import SeedSample, SeedTrials
 from study.analysis.summary import Summary
 from study.errors import InputError
 from study.records import Cell, Interval, names_of
@@ -243,7 +243,7 @@ def _has(summary: Summary, metric: str | None) -> bool:
     return bool(summary.judged if metric is None else summary.metrics[metric].count)
 
 
-def _log_rank(here: Summary, there: Summary, samples: Sequence[Sample] | None) -> float | None:
+def _log_rank(here: Summary, there: Summary, samples: Sequence[SeedSample] | None) -> float | None:
     times = [s.times.known("iterations") if s.times else None for s in (here, there)]
     if any(of is None for of in times):
         return None

@@ -18,7 +18,7 @@ from study import statistics, words
 from study.analysis import seed_pairs
 from study.analysis.metrics import difference
 from study.analysis.rows import ResultRows
-from study.analysis.seed_pairs import Sample, SeedTrials
+from study.analysis.seed_pairs import SeedSample, SeedTrials
 from study.analysis.summary import Summary
 from study.records import Interval
 
@@ -138,7 +138,7 @@ def pairs(rows: ResultRows, trials: SeedTrials | None, metric: str | None = None
 
 
 def test_of_two(
-    first: Summary, second: Summary, samples: Sequence[Sample] | None, metric: str | None
+    first: Summary, second: Summary, samples: Sequence[SeedSample] | None, metric: str | None
 ) -> PairTest | None:
     """Compare two rows, seed by seed if they share seeds.
 
@@ -222,7 +222,7 @@ def lead(
     return statistics.sign_flip(differences[np.isfinite(differences)])
 
 
-def shared_seeds(trials: SeedTrials | None, summaries: Sequence[Summary]) -> list[Sample] | None:
+def shared_seeds(trials: SeedTrials | None, summaries: Sequence[Summary]) -> list[SeedSample] | None:
     """Find the trials of the seeds that rows have in common; None if they are samples of their own."""
     return None if trials is None else seed_pairs.shared([trials.sample(summary) for summary in summaries])
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from study.records import Cell, Labels, names_of, value
 from tasks import TASKS
-from tasks.arithmetic_cell import TASK_NAMES
 from tasks.symbols import METHODS, NAMED_FIRST
 
 
@@ -85,7 +84,7 @@ def methods_of_cells(
         ['width']
     """
     if all(cell.task in TASKS for cell in cells):
-        compared_axes = [one for one in axes(some, labels) if not _names_question(cells, one, labels, TASK_NAMES)]
+        compared_axes = [one for one in axes(some, labels) if not _names_question(cells, one, labels, question_fields)]
         return methods(some, compared_axes)
     compared = [
         key for key in some if key not in question_fields and not _names_question(cells, key, labels, question_fields)

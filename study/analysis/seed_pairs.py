@@ -56,13 +56,13 @@ class SeedTrials:
         """The data of summaries."""
         return columns_of(self.results)
 
-    def sample(self, summary: Summary) -> Sample:
+    def sample(self, summary: Summary) -> SeedSample:
         """Find the trials of a row of a report; none if the table doesn't have them."""
-        return Sample(self, self._rows.get(_name_of(summary), np.empty(0, np.int64)))
+        return SeedSample(self, self._rows.get(_name_of(summary), np.empty(0, np.int64)))
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class SeedSample:
     """Some trials of one cell or group.
 
     Args:
@@ -103,7 +103,7 @@ class Sample:
         return np.asarray(pc.fill_null(column.cast(pa.float64()), np.nan))
 
 
-def shared(samples: Sequence[Sample]) -> list[Sample] | None:
+def shared(samples: Sequence[SeedSample]) -> list[SeedSample] | None:
     """Select the trials of the seeds that samples have in common, one a seed, in the same order for all.
 
     Returns:
@@ -119,13 +119,13 @@ def shared(samples: Sequence[Sample]) -> list[Sample] | None:
     if not common.size or 2 * common.size < min(some.size for some in seeds):
         return None
     places = [np.argsort(some, kind="stable")[np.isin(np.sort(some), common)] for some in seeds]
-    return [Sample(one.trials, one.rows[place]) for one, place in zip(samples, places, strict=True)]
+    return [SeedSample(one.trials, one.rows[place]) for one, place in zip(samples, places, strict=True)]
 
 
-def judged(samples: Sequence[Sample]) -> list[Sample]:
+def judged(samples: Sequence[SeedSample]) -> list[SeedSample]:
     """Select of shared seeds those whose trials were all judged."""
     which = np.all([sample.are_judged for sample in samples], axis=0)
-    return [Sample(sample.trials, sample.rows[which]) for sample in samples]
+    return [SeedSample(sample.trials, sample.rows[which]) for sample in samples]
 
 
 def _name_of(summary: Summary) -> Hashable:

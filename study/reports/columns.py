@@ -163,6 +163,48 @@ def _statistic(name: str, meaning: str, method: str) -> dict[str, ColumnNote]:
     }
 
 
+METHODS = {
+    "metric": ColumnNote("the metric's name"),
+    "method": ColumnNote("the method"),
+    "questions": count("questions that all methods answer, each of which counts alike"),
+    "trials": count("trials of the method at these questions that ended"),
+    "without_number": count("those of them that have no finite number of the metric"),
+    "interquartile_mean": ColumnNote(
+        "mean over questions of the interquartile mean of trials with a number",
+        METRICS_UNIT,
+        NUMBER,
+        "where a question has no trial with a number",
+    ),
+    **interval(
+        "interquartile_mean",
+        "of it, by resampling seeds, 95%",
+        METRICS_UNIT,
+        NUMBER,
+        "where a question has too few trials with a number",
+    ),
+    "other": ColumnNote("another method, that it is compared with"),
+    "probability": ColumnNote(
+        "probability that a trial of the method is better than one of the other with another seed, ties counted half; "
+        "the mean over questions",
+        "",
+        RATE,
+        "where a question has one seed only",
+    ),
+    **interval("probability", "of it, 95%", "", RATE, "where a question has one seed only"),
+}
+PROFILES = {
+    "metric": METHODS["metric"],
+    "method": METHODS["method"],
+    "from": ColumnNote(
+        "where the stretch of thresholds begins that the share is of; it ends where the method's next one begins",
+        METRICS_UNIT,
+        NUMBER,
+        "of the first stretch, which has no beginning",
+    ),
+    "share": ColumnNote("mean over questions of the share of trials that are better than the threshold", "", RATE),
+    **interval("share", "of it, at all thresholds at once, 95%", "", RATE, ""),
+}
+
 OWN_OF_SERIES = {
     "series": ColumnNote("the title of the series"),
     "along": ColumnNote("what its places are"),
@@ -229,6 +271,11 @@ FILES: Mapping[str, tuple[str, Mapping[str, ColumnNote]]] = {
     ),
     "comparison.csv": ("one row for each row of the table that has a counterpart", COMPARISON),
     "tests.csv": ("one row a test", TESTS),
+    "methods.csv": (
+        "where two or more methods have a metric of all trials that ended: one row for each method and each other",
+        METHODS,
+    ),
+    "profiles.csv": ("where there is methods.csv: one row for each method and threshold", PROFILES),
     "candidates.csv": ("of a search: one row a candidate", CANDIDATES),
     "bounds.csv": ("where references say what success is: one row for each cell, metric and kind of bound", BOUNDS),
     "series.csv": ("where metrics belong to series: one row for each row of the table and each such metric", SERIES),

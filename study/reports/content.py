@@ -11,6 +11,7 @@ import pyarrow as pa
 from study.analysis.comparison import Comparisons
 from study.analysis.contrasts import Contrasts
 from study.analysis.learning import LearningCurve
+from study.analysis.overall import Overall
 from study.analysis.references import ReferenceFindings
 from study.analysis.rows import ResultRows
 from study.analysis.search import SearchFindings
@@ -63,6 +64,7 @@ class Report:
             for the usual ones.
         headline: the finding, in a sentence.
         contrasts: trends and tests between rows.
+        overall: methods over all questions; None where no metric allows that, or there is one method.
         against: comparisons of the rows with others; None if there are none to compare with.
         verdicts: where seeds were added until there were enough: for each cell, or pair of cells, whether there are.
         search: for a search: its candidates.
@@ -88,6 +90,7 @@ class Report:
     columns: Sequence[str] = ()
     headline: str = ""
     contrasts: Contrasts = field(default_factory=Contrasts)
+    overall: Overall | None = None
     against: Comparisons | None = None
     verdicts: Sequence[Verdict] = ()
     search: SearchFindings | None = None

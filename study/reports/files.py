@@ -25,6 +25,7 @@ from study.reports.columns import TESTS
 from study.reports.content import DataRows, Report
 from study.reports.csv_text import csv_text
 from study.reports.metric_series import series_table, series_with_values
+from study.reports.overall import overall_note, overall_table
 from study.reports.references import bounds_note, bounds_table
 from study.reports.search.names import confirmed, objectives_note
 from study.reports.search.tables import importance_line, progress_note, winners_table
@@ -174,6 +175,9 @@ def markdown(report: Report, figures: Sequence[Drawn]) -> str:
     if report.references is not None:
         parts += ["## Bounds of references", _cell(bounds_note(report.references))]
         parts.append(_markdown_table(bounds_table(report.rows, report.references)))
+    if report.overall is not None and report.overall.methods:
+        parts += ["## Over all questions", _cell(overall_note(report.overall))]
+        parts += [_markdown_table(overall_table(report.overall)), *map(_cell, report.overall.notes)]
     if report.against is not None and report.against.comparisons:
         parts += [f"## Against {_cell(report.against.source)}"]
         parts += [_markdown_table(table.comparison_table(report.rows, report.against))]

@@ -22,9 +22,11 @@ from study.analysis.summary import Summary
 from study.reports import metric_columns, table
 from study.reports.content import Report
 from study.reports.figures.inline import inline
+from study.reports.figures.names import OVERALL
 from study.reports.figures.style import Drawn
 from study.reports.files import statistics_columns
 from study.reports.metric_series import series_table, series_with_values
+from study.reports.overall import overall_note, overall_table
 from study.reports.references import bounds_note, bounds_table
 from study.reports.search.names import confirmed, objectives_note
 from study.reports.search.tables import CAUTION, candidates_table, progress_note, winners_table
@@ -78,11 +80,14 @@ def _template() -> Template:
             "comparison_sentences": _comparison_sentences,
             "inline": inline,
             "objectives_note": objectives_note,
+            "overall_note": overall_note,
             "progress_note": progress_note,
             "verdicts_note": table.verdicts_note,
         },
         caution=CAUTION,
         importance="search-importance",
+        overall_figures=OVERALL,
+        with_tables=("search-importance", "series", *OVERALL),
     )
 
 
@@ -94,6 +99,7 @@ def _tables(report: Report) -> dict[str, TextTable | None]:
         "winners": winners_table(search, rows) if search and confirmed(search) else None,
         "candidates": candidates_table(search) if search and search.candidates else None,
         "comparison": table.comparison_table(rows, against) if against and against.comparisons else None,
+        "overall": overall_table(report.overall) if report.overall and report.overall.methods else None,
         "bounds": bounds_table(rows, report.references) if report.references else None,
         "verdicts": table.verdicts_table(rows, report.verdicts) if report.verdicts else None,
         "trends": table.trends_table(contrasts) if contrasts.trends else None,

@@ -15,13 +15,23 @@ from study.reports import files, latex, metric_series
 from study.reports import references as bounds
 from study.reports.content import Report
 from study.reports.figures.names import KINDS, NAMES
+from study.reports.overall import methods_csv, profiles_csv
 from study.reports.search import tables as search_tables
 from study.visible import visible
 
 FORMATS: Mapping[str, Sequence[str]] = {
     "html": ("report.html",),
     "md": ("report.md",),
-    "csv": ("cells.csv", "comparison.csv", "tests.csv", "candidates.csv", "bounds.csv", "series.csv"),
+    "csv": (
+        "cells.csv",
+        "comparison.csv",
+        "tests.csv",
+        "candidates.csv",
+        "bounds.csv",
+        "series.csv",
+        "methods.csv",
+        "profiles.csv",
+    ),
     "parquet": ("cells.parquet",),
     "yaml": ("winner.yaml",),
     "latex": ("cells.tex", "bounds.tex", "series.tex"),
@@ -81,6 +91,9 @@ def write_report(
     if metric_series.series_with_values(report.rows):
         contents["series.csv"] = lambda: metric_series.series_csv(report.rows)
         contents["series.tex"] = lambda: metric_series.series_latex(report.rows, command=report.command)
+    if (overall := report.overall) is not None and overall.methods:
+        contents["methods.csv"] = lambda: methods_csv(overall)
+        contents["profiles.csv"] = lambda: profiles_csv(overall)
     if report.contrasts.has_any:
         contents["tests.csv"] = lambda: files.tests_csv(report.contrasts)
     names = [name for kind in FORMATS if kind in formats for name in FORMATS[kind]]

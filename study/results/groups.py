@@ -16,6 +16,7 @@ import pyarrow as pa
 from study.analysis.aggregate import aggregate_by
 from study.analysis.contrasts import contrasts
 from study.analysis.headline import headline
+from study.analysis.overall import overall_of_groups
 from study.analysis.seed_pairs import SeedTrials
 from study.console import Console
 from study.errors import InputError, StudyError
@@ -175,6 +176,7 @@ def group_report(
         columns=columns,
         headline=headline(rows, between_rows, trials),
         contrasts=between_rows,
+        overall=overall_of_groups(rows, outcomes.table),
         against=against,
         notes=[*sentences, *outcomes.notices, *times_notes(rows), *metric_notes(rows)],
     )

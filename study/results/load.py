@@ -15,6 +15,7 @@ from study import tracking
 from study.analysis.aggregate import CellSummary, aggregate
 from study.analysis.contrasts import contrasts
 from study.analysis.headline import headline
+from study.analysis.overall import Overall, overall_of_cells
 from study.analysis.references import ReferenceFindings, reference_findings
 from study.analysis.search import SearchFindings
 from study.analysis.seed_pairs import SeedTrials
@@ -142,6 +143,12 @@ class StudyResults:
         if self.plan.spec.until is not None:
             return Contrasts(notes=(_NOT_TESTED,))
         return contrasts(self.compared, SeedTrials(self.table))
+
+    @cached_property
+    def overall(self) -> Overall | None:
+        """The methods over all questions; None for a search, or if results decided the number of seeds."""
+        is_tested = self.search is None and self.plan.spec.until is None
+        return overall_of_cells(self.compared, self.table) if is_tested else None
 
     @cached_property
     def verdicts(self) -> Sequence[Verdict]:

@@ -206,6 +206,7 @@ def report(
         columns=columns,
         headline=results.headline,
         contrasts=results.contrasts,
+        overall=results.overall,
         against=results.against,
         verdicts=results.verdicts,
         search=results.search,

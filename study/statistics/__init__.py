@@ -12,6 +12,10 @@
     welch             means of any numbers, compared
     paired            rates, means and times of the same seeds, compared seed by seed
     power             how often differences of rates are found, and how many seeds that takes
+    seed_values       the values of a method by cell and seed, of which the next three are, each cell counting alike
+    interquartile_mean  interquartile means over several cells
+    profiles          how often trials are better than a threshold, for all thresholds at once
+    improvement       the probability that a trial of one method is better than one of another
     sparsity_error    mean of numbers in [0, 1/2]
     upper_mean        upper bound of a mean cost, where failed trials cost the most
     upper_median      upper bound of a median cost, where there is no greatest cost
@@ -25,6 +29,8 @@ a negative count) raises an error.
 
 from study.statistics.bootstrap import interquartile_mean_intervals, interquartile_means, mean_intervals
 from study.statistics.fixed_width import FixedWidth, looks
+from study.statistics.improvement import probability_of_improvement
+from study.statistics.interquartile_mean import interquartile_mean_over_cells
 from study.statistics.mean_precision import MeanPrecision
 from study.statistics.paired import (
     LEAST_DISCORDANT,
@@ -38,9 +44,11 @@ from study.statistics.paired import (
     sign_flips,
 )
 from study.statistics.power import discordant_rates, least_difference, mcnemar_power, seeds_for
+from study.statistics.profiles import PerformanceProfile, performance_profile
 from study.statistics.published import AsPublished, as_published
 from study.statistics.rates import fisher_exact, holm, newcombe, wilson, wilsons
 from study.statistics.restricted_mean import RestrictedMeans, restricted_means
+from study.statistics.seed_values import MeanOverCells, SeedValues, seed_values
 from study.statistics.sequential import anytime, anytime_sign_test
 from study.statistics.solved_at import gamma_mean_intervals, means, median_intervals, medians
 from study.statistics.sparsity_error import beta_mean_intervals
@@ -58,8 +66,11 @@ __all__ = [
     "FixedWidth",
     "LogRank",
     "LogisticFit",
+    "MeanOverCells",
     "MeanPrecision",
+    "PerformanceProfile",
     "RestrictedMeans",
+    "SeedValues",
     "SurvivalCurve",
     "Trend",
     "anytime",
@@ -74,6 +85,7 @@ __all__ = [
     "gamma_mean_intervals",
     "holm",
     "interquartile_mean_intervals",
+    "interquartile_mean_over_cells",
     "interquartile_means",
     "kaplan_meier",
     "least_difference",
@@ -92,7 +104,10 @@ __all__ = [
     "newcombe",
     "paired_log_rank",
     "paired_trend",
+    "performance_profile",
+    "probability_of_improvement",
     "restricted_means",
+    "seed_values",
     "seeds_for",
     "sign_flip",
     "sign_flips",

@@ -182,16 +182,21 @@ def _middle(counts: Counts) -> Floats:
     return np.asarray(np.diff(until, axis=0, prepend=n[None] / 4) / (n / 2))
 
 
-def _resamples(n: int) -> Iterator[Counts]:
+def resamples(n: int, stream: int = 0, at_once: int | None = None) -> Iterator[Counts]:
     """Draw resamples of n values, with n as the seed, not too many at once.
 
     NumPy promises for ever the bits of a bit generator, but not what a Generator makes of them.
+
+    Args:
+        n: the number of values.
+        stream: samples with resamples of different streams are resampled independently of each other.
+        at_once: how many are yielded at once; None for as many as memory is meant for.
     """
-    stream, at_once = np.random.PCG64(n), max(1, _AT_ONCE // n)
+    bits, at_once = np.random.PCG64([n, stream] if stream else n), at_once or max(1, _AT_ONCE // n)
     for start in range(0, RESAMPLES, at_once):
         number = min(at_once, RESAMPLES - start)
         # 32 bits are as good as n values, to n parts in 2^32
-        drawn = ((stream.random_raw((number, n)) >> 32) * n >> 32).astype(np.int64)
+        drawn = ((bits.random_raw((number, n)) >> 32) * n >> 32).astype(np.int64)
         places = drawn * number + np.arange(number)[:, None]
         yield np.bincount(places.ravel(), minlength=n * number).reshape(n, number)
 
@@ -201,7 +206,7 @@ def _replicates(
 ) -> Floats:
     """Compute a statistic of all resamples of each row: shape [rows, resamples]."""
     replicates, end = np.empty((len(rows), RESAMPLES)), 0
-    for counts in _resamples(rows.shape[1]):
+    for counts in resamples(rows.shape[1]):
         weights = weights_of(counts)
         begin, end = end, end + weights.shape[1]
         for start in range(0, len(rows), _BLOCK):

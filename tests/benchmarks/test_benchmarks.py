@@ -31,6 +31,7 @@ from benchmarks import (
     presets,
     report,
     restricted,
+    robust,
     scale,
     scaling,
     script,
@@ -381,6 +382,44 @@ def test_intervals_of_centres_to_compare_are_the_textbooks():
     assert centres.trimmed_t(rows, 0.2).mean(axis=1) == pytest.approx(stats.trim_mean(rows, 0.2, axis=1))
     assert centres.middle_mean(rows) == pytest.approx(statistics.interquartile_means(rows.ravel(), [11] * 4))
     assert centres.middle(rows) == pytest.approx(np.median(rows, axis=1))
+
+
+@pytest.mark.slow
+def test_robust_summaries_are_counted_again_alike(tmp_path, monkeypatch):
+    """Each law has a line for each interval, kind of seeds and size; what was counted is a share."""
+    monkeypatch.setattr(robust, "SIZES", (5, 10))
+    rows = counted_again(robust.main, tmp_path)
+    for name in ("profile", "improvement"):
+        rows += csv.DictReader((tmp_path / f"{name}.csv").read_text().splitlines())
+    assert {row["distribution"] for row in rows} == {law.name for laws, _ in robust.OF.values() for law in laws}
+    names = {name for some in (robust.MIDDLES, robust.BANDS, robust.IMPROVEMENTS) for name in some}
+    assert {row["interval"] for row in rows} == names
+    assert all(0 <= float(row["coverage"]) <= 1 for row in rows if row["coverage"])
+
+
+@pytest.mark.parametrize("apart", [0.0, 1.5])
+def test_the_distance_of_a_profile_is_the_greatest_at_any_threshold(apart):
+    """It is that of a grid as fine as the grid allows."""
+    law = robust.Law("", stats.norm.ppf, apart=apart)
+    values = np.random.default_rng(0).normal(size=(9, 3)) + apart * np.arange(3)
+    at = np.sort(np.concatenate([np.linspace(-4, 9, 20_001), values.ravel(), values.ravel() - 1e-9]))
+    true = np.mean([stats.norm.cdf(at - shift) for shift in apart * np.arange(3)], axis=0)
+    there = np.mean(values.ravel()[:, None] <= at, axis=0)
+    assert robust.greatest_distance(law, values) == pytest.approx(np.abs(there - true).max(), abs=1e-3)
+
+
+def test_seeds_of_synthetic_studies_are_shared_or_not():
+    """Shared seeds link all cells and both methods; their values are correlated, those of others aren't."""
+    law = robust.IMPROVEMENT_LAWS[0]
+    for are_shared, rho in ((True, 0.5), (False, 0.0)):
+        first, second = robust.drawn(np.random.default_rng(0), law, (1, 40_000, 2), are_shared=are_shared)
+        assert np.corrcoef(first[0, :, 0], second[0, :, 1])[0, 1] == pytest.approx(rho, abs=0.02)
+        of, over = (
+            robust.seed_values_of(one[0, :5], are_shared=are_shared, method=m) for m, one in enumerate((first, second))
+        )
+        assert len({seed for one in (of, over) for sample in one.samples for seed in sample}) == (
+            5 if are_shared else 20
+        )
 
 
 @pytest.mark.parametrize("name", restricted.DISTRIBUTIONS)

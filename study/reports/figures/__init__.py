@@ -3,6 +3,8 @@
 names             what figures there are, and their formats
 all               every figure that a report has something for
 panels            success rates, times to success and metrics against what is swept
+profiles          how often methods are better than a threshold, over all questions
+improvement       how likely one method is better than another, over all questions
 survival          time to success
 heat_map          success rate over two numbers
 learning_curves   errors over the iterations

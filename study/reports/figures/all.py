@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from study.reports.content import Report
-from study.reports.figures import along_axis, gates, heat_map, learning_curves, panels, survival, weights
+from study.reports.figures import (
+    along_axis,
+    gates,
+    heat_map,
+    improvement,
+    learning_curves,
+    panels,
+    profiles,
+    survival,
+    weights,
+)
 from study.reports.figures.dots import SECONDS
 from study.reports.figures.style import Drawn
 from study.reports.search.figures import contour, front, history, importance, slices
@@ -28,6 +38,8 @@ def draw(report: Report) -> list[Drawn]:
             *figures,
             panels.draw(rows, report.against),
             panels.draw(rows, report.against, SECONDS) if has_seconds else None,
+            profiles.draw(report.overall),
+            improvement.draw(report.overall),
             along_axis.draw(rows, report.references),
             survival.draw(rows),
             None if search is not None else heat_map.draw(rows),  # candidates fill no grid

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
@@ -129,16 +129,18 @@ def unit(largest: float, units: Units = ITERATIONS) -> tuple[float, str]:
     return next((unit for unit in units if largest >= unit[0]), units[-1])
 
 
-def logarithmic(axes: Axes, low: float, high: float) -> None:
-    """Make a y axis from low > 0 to high > low logarithmic, with a few powers of ten on it."""
+def logarithmic(axes: Axes, low: float, high: float, which: Literal["x", "y"] = "y") -> None:
+    """Make an axis from low > 0 to high > low logarithmic, with a few powers of ten on it."""
     # The labels are plain letters: mathematics takes longer to set than all the rest of a figure.
     first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
     step = max(1, -(-(last - first) // 5))
     powers = [power for power in range(first, last + 1) if power % step == 0] or [first]
-    axes.set_ylim(low, high)  # first, or the scale would choose its own limits, and warn if all values are equal
-    axes.set_yscale("log")
-    axes.set_yticks([10.0**power for power in powers], [power_of_ten(power) for power in powers])
-    axes.yaxis.set_minor_locator(NullLocator())
+    ends = {f"{which}lim": (low, high)}
+    axes.set(**ends)  # first, or the scale would choose its own limits, and warn if all values are equal
+    axes.set(**{f"{which}scale": "log"})
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_ticks([10.0**power for power in powers], [power_of_ten(power) for power in powers])
+    axis.set_minor_locator(NullLocator())
 
 
 def spans_decades(metric: Metric, values: Sequence[float]) -> bool:

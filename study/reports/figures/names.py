@@ -5,8 +5,12 @@ from __future__ import annotations
 SEARCH = ("search-history", "search-front", "search-importance", "search-slices", "search-contour")
 """Names of the figures that only a search has."""
 
+OVERALL = ("profiles", "improvement")
+"""Names of the figures of methods over all questions."""
+
 NAMES = (
-    *SEARCH, "figure", "training-time", "series", "survival", "heat-map", "learning-curves", "gates", "weights",
+    *SEARCH, "figure", "training-time", *OVERALL, "series", "survival", "heat-map", "learning-curves", "gates",
+    "weights",
 )  # fmt: skip
 """Names of the figures' files, in the order of the page."""
 

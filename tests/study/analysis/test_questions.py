@@ -9,6 +9,7 @@ from study.arrow import results_table
 from study.records import Outcome, Result, Trial, value
 from study.reports import cells
 from study.spec import canonical_cell
+from tasks.arithmetic_family import ArithmeticFamily
 from tests.study.builders import published_cell
 
 
@@ -71,12 +72,14 @@ def test_an_axis_that_names_what_the_task_is_belongs_to_the_question():
         for model in ("NRU", "RealNPU-modified")
     ]
     labels = {cell.id: {"range": str(cell.value("interpolation_range"))} for cell in made}
-    rows = cells(aggregate(results_table([]), planned=dict.fromkeys(made, 3)), labels)
+    fields = ArithmeticFamily().question_fields
+    rows = cells(aggregate(results_table([]), planned=dict.fromkeys(made, 3)), labels, (), fields)
     assert rows.methods == {"model"}
     assert len(set(rows.questions())) == 2
     some = [published_cell("NMU", sparsity_strength=s) for s in (0.0, 1.0)]
     schedules = {cell.id: {"schedule": str(cell.value("sparsity_strength"))} for cell in some}
-    assert "schedule" in cells(aggregate(results_table([]), planned=dict.fromkeys(some, 3)), schedules).methods
+    compared = cells(aggregate(results_table([]), planned=dict.fromkeys(some, 3)), schedules, (), fields)
+    assert "schedule" in compared.methods
 
 
 def single_cell(model, low, high):

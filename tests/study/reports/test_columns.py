@@ -17,7 +17,7 @@ from study.driver.options import Options
 from study.plan.plan import make_plan
 from study.records import names_of
 from study.reports.column_notes import CELLS, GROUPS, ColumnNote
-from study.reports.columns import BOUNDS, CANDIDATES, COMPARISON, CURVES, RESULTS, SERIES, TESTS
+from study.reports.columns import BOUNDS, CANDIDATES, COMPARISON, CURVES, METHODS, PROFILES, RESULTS, SERIES, TESTS
 from study.results.groups import tabulate
 from study.results.groups import write as write_groups
 from study.results.load import StudyResults, load_results
@@ -41,6 +41,8 @@ FILES: Mapping[str, Mapping[str, ColumnNote]] = {
     "candidates": CANDIDATES,
     "bounds": BOUNDS,
     "series": SERIES,
+    "methods": METHODS,
+    "profiles": PROFILES,
 }
 ALONG = """
 study: along
@@ -188,7 +190,7 @@ def test_columns_of_a_function(lab: Path, tmp_path: Path) -> None:
     """Metrics with their statistics, success, and no task."""
     store = tmp_path / "studies"
     results = ran(study_of(lab), store)
-    check(results, tmp_path / "out", ["cells", "tests"])
+    check(results, tmp_path / "out", ["cells", "tests", "methods", "profiles"])
     assert list(stored(store, "mine", results)) == [[], []]
 
 
@@ -204,10 +206,11 @@ def test_columns_of_a_task_in_packs(packed_lab: Path, tmp_path: Path) -> None:
     """Metrics of a task of one's own, without success; means are compared with those of another study."""
     store = tmp_path / "studies"
     results = ran(packed_study(packed_lab), store)
-    check(results, tmp_path / "out", ["cells", "tests"])
+    check(results, tmp_path / "out", ["cells", "tests", "methods", "profiles"])
     assert list(stored(store, results.name, results)) == [[], []]
     ran(packed_study(packed_lab, study="other", seeds=[7, 8, 9]), store)
-    check(load_results(results.name, store, compare="other"), tmp_path / "both", ["cells", "tests", "comparison"])
+    files = ["cells", "tests", "comparison", "methods", "profiles"]
+    check(load_results(results.name, store, compare="other"), tmp_path / "both", files)
 
 
 def test_columns_of_references(packed_lab: Path, tmp_path: Path) -> None:
@@ -220,7 +223,7 @@ def test_columns_of_references(packed_lab: Path, tmp_path: Path) -> None:
 def test_columns_of_series(tmp_path: Path) -> None:
     """Metrics along an axis, of rows with labels."""
     results = ran(parse_spec(ALONG, source="along.yaml"), tmp_path / "studies")
-    check(results, tmp_path / "out", ["cells", "tests", "series"])
+    check(results, tmp_path / "out", ["cells", "tests", "series", "methods", "profiles"])
 
 
 def test_what_is_not_described_would_be_found() -> None:

@@ -22,7 +22,7 @@ class SameResamples(np.random.Generator):
 
     def integers(self, low, high=None, size=None, **_):
         """Return which values are in each resample."""
-        counts = np.concatenate([*bootstrap._resamples(high)], axis=1)
+        counts = np.concatenate([*bootstrap.resamples(high)], axis=1)
         assert low == 0
         assert size == counts.T.shape
         return np.array([np.repeat(np.arange(high), column) for column in counts.T])
@@ -89,7 +89,7 @@ def test_mean_interval_is_the_studentised_one(n):
 
 def test_resamples_are_drawn_fairly():
     """A resample of n values has n, and each value is in it as often as a binomial distribution has it."""
-    [counts] = bootstrap._resamples(20)
+    [counts] = bootstrap.resamples(20)
     assert (counts.sum(axis=0) == 20).all()
     assert counts.mean(axis=1) == pytest.approx(np.ones(20), abs=5 * math.sqrt(0.95 / bootstrap.RESAMPLES))
     assert counts.var(axis=1) == pytest.approx(np.full(20, 0.95), abs=0.15)
@@ -97,7 +97,7 @@ def test_resamples_are_drawn_fairly():
 
 def test_resamples_are_the_same_for_ever():
     """The first resamples of five values are these: other ones would change every report's intervals."""
-    [counts] = bootstrap._resamples(5)
+    [counts] = bootstrap.resamples(5)
     assert counts[:, :4].T.tolist() == [[1, 1, 1, 0, 2], [2, 1, 1, 0, 1], [0, 1, 1, 1, 2], [1, 1, 1, 1, 1]]
 
 
@@ -129,7 +129,7 @@ def test_resamples_in_parts_are_the_same(bound, monkeypatch):
     x = np.random.default_rng(1).normal(size=200)
     whole = bound(x)
     monkeypatch.setattr(bootstrap, "_AT_ONCE", 200 * 300)
-    assert sum(counts.shape[1] for counts in bootstrap._resamples(200)) == bootstrap.RESAMPLES
+    assert sum(counts.shape[1] for counts in bootstrap.resamples(200)) == bootstrap.RESAMPLES
     np.testing.assert_array_equal(bound(x), whole)
 
 

@@ -1,0 +1,255 @@
+"""Methods over all questions: interquartile means, performance profiles, and which one is better how often."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from study import statistics, words
+from study.analysis.aggregate import CellSummary, group_codes, rows_by
+from study.analysis.rows import ResultRows
+from study.analysis.summary import Floats
+from study.records import Outcome
+from study.statistics import MeanOverCells, PerformanceProfile, SeedValues
+from study.statistics.seed_values import Sample
+from tasks.declarations import Metric
+
+MOST_METHODS = 24
+"""The most methods that are compared over all questions."""
+
+_MOST_TRIALS = 250_000
+_ENDED = [str(outcome) for outcome in Outcome if outcome != Outcome.FAILED]
+_MOST_NAMES = 8
+
+Trials = tuple[npt.NDArray[np.int64], Floats]
+"""The seeds of a row's trials that ended, and their values; NaN where one has no finite number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverallMethod:
+    """A method over the questions that all methods answer.
+
+    Args:
+        name: its name.
+        seeds: the fewest and the most seeds of a question.
+        trials: its trials that ended.
+        without_number: those of them that have no finite number.
+        interquartile_mean: the mean over questions of the interquartile mean of the trials with a number; None where a
+            question has no such trial.
+        profile: how often its trials are better than a threshold; a trial without a number is never better.
+        improvements: for each method in their order, the probability that a trial of this one is better; None for
+            itself, and where a question has one seed only.
+    """
+
+    name: str
+    seeds: tuple[int, int]
+    trials: int
+    without_number: int
+    interquartile_mean: MeanOverCells | None
+    profile: PerformanceProfile
+    improvements: tuple[MeanOverCells | None, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overall:
+    """Methods over all questions.
+
+    Args:
+        name: the metric's name.
+        metric: its declaration.
+        questions: the names of the questions that all methods answer.
+        methods: the methods; none if they can't be compared, about which there is a note.
+        notes: what the reader must know.
+    """
+
+    name: str
+    metric: Metric
+    questions: tuple[str, ...]
+    methods: tuple[OverallMethod, ...]
+    notes: tuple[str, ...]
+
+    @cached_property
+    def title(self) -> str:
+        """The metric's name for readers."""
+        return words.metric_title(self.name, self.metric)
+
+    @cached_property
+    def best(self) -> int:
+        """Which method has the best interquartile mean; the first if none has one."""
+        sign = -1.0 if self.metric.higher_is_better else 1.0
+        means = [m.interquartile_mean for m in self.methods]
+        return min(range(len(means)), key=lambda i: math.inf if (of := means[i]) is None else sign * of.value)
+
+
+def overall_of_cells(rows: ResultRows, results: pa.Table) -> Overall | None:
+    """Compare the methods of a study by its main metric.
+
+    Args:
+        rows: the cells.
+        results: those of their trials, as `study.arrow.results_table` makes them.
+
+    Returns:
+        None where no metric is of all trials that ended, or there is one method only.
+    """
+
+    def trials(metric: str) -> list[Trials]:
+        ids = results["cell_id"].combine_chunks().dictionary_encode()
+        cells = dict(
+            zip(ids.dictionary.to_pylist(), rows_by(np.asarray(ids.indices), len(ids.dictionary)), strict=True)
+        )
+        none = np.empty(0, np.int64)
+        own = [cells.get(s.cell_id, none) if isinstance(s, CellSummary) else none for s in rows.summaries]
+        return _trials(results, own, metric)
+
+    return _overall(rows, trials, results.num_rows)
+
+
+def overall_of_groups(rows: ResultRows, outcomes: pa.Table) -> Overall | None:
+    """Compare the methods of a table of outcomes by its main metric.
+
+    Args:
+        rows: the groups.
+        outcomes: one row a trial, with the columns of the rows' keys.
+
+    Returns:
+        None where no metric is of all trials that ended, or there is one method only.
+    """
+
+    def trials(metric: str) -> list[Trials]:
+        codes = group_codes(outcomes, rows.keys)
+        first = pa.array(np.unique(codes, return_index=True)[1])
+        values = zip(*(outcomes[key].take(first).to_pylist() for key in rows.keys), strict=True)
+        own = dict(zip(values, rows_by(codes, len(first)), strict=True))
+        return _trials(outcomes, [own[row] for row in rows.values], metric)
+
+    return _overall(rows, trials, outcomes.num_rows)
+
+
+def _trials(table: pa.Table, own: Sequence[npt.NDArray[np.int64]], metric: str) -> list[Trials]:
+    has_ended = np.asarray(pc.fill_null(pc.is_in(table["outcome"], value_set=pa.array(_ENDED)), False))
+    seeds = np.asarray(table["seed"]).astype(np.int64)
+    values = np.full(table.num_rows, np.nan)
+    if metric in table.column_names:
+        values = np.asarray(pc.fill_null(table[metric].cast(pa.float64()), np.nan))
+    values = np.where(np.isfinite(values), values, np.nan)
+    return [(seeds[some], values[some]) for some in (of[has_ended[of]] for of in own)]
+
+
+def _overall(rows: ResultRows, trials: Callable[[str], list[Trials]], count: int) -> Overall | None:
+    name = rows.main_metric
+    of_method = rows.alike([key for key in rows.keys if key in rows.methods], rows.ended())
+    if name is None or len(of_method) < 2:
+        return None
+    head: dict[str, Any] = {"name": name, "metric": rows.metrics[name]}
+    empty = Overall(**head, questions=(), methods=(), notes=())
+    if len(of_method) > MOST_METHODS or count > _MOST_TRIALS:
+        what = f"{len(of_method)} methods" if len(of_method) > MOST_METHODS else words.count_of(count, "trial")
+        return _refused(empty, f"{what} are too many to be compared over all questions.")
+    questions = rows.questions()
+    answered = Counter(question for members in of_method.values() for question in {questions[row] for row in members})
+    common = [question for question in dict.fromkeys(questions) if answered[question] == len(of_method)]
+    if not common:
+        return _refused(empty, "No question is answered by all methods, so nothing can be said of them over all.")
+    by_row = trials(name)
+    in_order = [[next(row for row in some if questions[row] == one) for one in common] for some in of_method.values()]
+    methods = [_Method([by_row[row] for row in some], rows.metrics[name]) for some in in_order]
+    question_keys = [key for key in rows.varying() if key not in rows.methods]
+    method_keys = [key for key in rows.varying() if key in rows.methods]
+    names = [rows.name(some[0], method_keys) for some in in_order]
+    return Overall(
+        **head,
+        questions=tuple(rows.name(row, question_keys) for row in in_order[0]),
+        methods=tuple(one.summarised(own, methods) for one, own in zip(methods, names, strict=True)),
+        notes=tuple(_notes(words.metric_title(name, rows.metrics[name]), names, methods, len(common), len(answered))),
+    )
+
+
+def _refused(empty: Overall, note: str) -> Overall:
+    return Overall(**vars(empty) | {"notes": (note,)})
+
+
+class _Method:
+    """The trials of a method at each question."""
+
+    def __init__(self, trials: Sequence[Trials], metric: Metric) -> None:
+        self.higher_is_better = metric.higher_is_better
+        self.trials = sum(seeds.size for seeds, _ in trials)
+        self.without_number = sum(int(np.isnan(values).sum()) for _, values in trials)
+        self.repeats = sum(seeds.size - np.unique(seeds).size for seeds, _ in trials)
+        self.by_question = [_by_seed(*some) for some in trials]
+
+    def summarised(self, name: str, others: Sequence[_Method]) -> OverallMethod:
+        """Compute what is said of the method, and of it and each of the others."""
+        sizes = [len(sample) for sample in self.by_question]
+        numbers = [{s: v for s, v in sample.items() if math.isfinite(v)} for sample in self.by_question]
+        has_all = all(numbers)
+        return OverallMethod(
+            name=name,
+            seeds=(min(sizes), max(sizes)),
+            trials=self.trials,
+            without_number=self.without_number,
+            interquartile_mean=statistics.interquartile_mean_over_cells(_named(numbers)) if has_all else None,
+            profile=statistics.performance_profile(self.worst_named, higher_is_better=self.higher_is_better),
+            improvements=tuple(None if other is self else self._improvement(other) for other in others),
+        )
+
+    @cached_property
+    def worst_named(self) -> SeedValues:
+        """The values, with the worst for trials without a number."""
+        worst = -math.inf if self.higher_is_better else math.inf
+        return _named([{s: worst if math.isnan(v) else v for s, v in sample.items()} for sample in self.by_question])
+
+    def _improvement(self, other: _Method) -> MeanOverCells | None:
+        if min(len(sample) for sample in (*self.by_question, *other.by_question)) < 2:
+            return None
+        return statistics.probability_of_improvement(
+            of=self.worst_named, over=other.worst_named, higher_is_better=self.higher_is_better
+        )
+
+
+def _named(samples: Sequence[Sample]) -> SeedValues:
+    return SeedValues(dict(enumerate(samples)))
+
+
+def _by_seed(seeds: npt.NDArray[np.int64], values: Floats) -> Sample:
+    """Return the value of each seed: of several trials their mean, and NaN if one has none."""
+    different, place = np.unique(seeds, return_inverse=True)
+    means = np.bincount(place, weights=values) / np.bincount(place)
+    return dict(zip(different.tolist(), means.tolist(), strict=True))
+
+
+def _notes(title: str, names: Sequence[str], methods: Sequence[_Method], common: int, every: int) -> list[str]:
+    notes = []
+    if common > 1:
+        notes.append(
+            f"Each question counts alike. So {title} must be on one scale in all of them for the interquartile mean "
+            "and the profile; if it isn't, read the probabilities, which compare trials of the same question only."
+        )
+    if every > common:
+        notes.append(f"{words.count_of(every - common, 'question')} left out, which not all methods answer.")
+    lacking = [
+        f"{name} ({one.without_number:,} of {one.trials:,})"
+        for name, one in zip(names, methods, strict=True)
+        if one.without_number
+    ]
+    if lacking:
+        more = len(lacking) - _MOST_NAMES
+        listed = "; ".join(lacking[:_MOST_NAMES]) + (f"; and {more} more" if more > 0 else "")
+        notes.append(
+            f"Trials without a finite {title} count as worse than any number in profiles and probabilities, and "
+            f"interquartile means leave them out: {listed}."
+        )
+    if any(one.repeats for one in methods):
+        notes.append(
+            "The seed is the unit: where several trials of a row have the same seed, their mean is the seed's value."
+        )
+    return notes

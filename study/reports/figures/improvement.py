@@ -1,0 +1,65 @@
+"""How likely a trial of one method is better than one of another, over all questions: dots with intervals."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import matplotlib as mpl
+
+from study import words
+from study.analysis.overall import Overall
+from study.reports.figures import axes as axes_of
+from study.reports.figures import texts
+from study.reports.figures.multiples import grid
+from study.reports.figures.style import INK, STYLE, Drawn, Tips
+
+_MOST_PAIRS = 15
+"""The most pairs that are drawn; of more, each method is compared with the best one."""
+_NAME_IN, _ROW_IN, _AROUND_IN = 2.6, 0.2, 0.15
+
+
+def draw(overall: Overall | None) -> Drawn | None:
+    """Draw a line for each pair of methods: the probability that a trial of the first is better.
+
+    Args:
+        overall: the methods; None if there are none to compare.
+
+    Returns:
+        None if no two methods are compared.
+    """
+    if overall is None or not overall.methods:
+        return None
+    methods, best = overall.methods, overall.best
+    pairs = list(combinations(range(len(methods)), 2))
+    are_all = len(pairs) <= _MOST_PAIRS
+    if not are_all:
+        pairs = [(best, other) for other in range(len(methods)) if other != best]
+    # The method that is more likely to be better comes first.
+    known = [(i, j, of) for i, j in pairs if (of := methods[i].improvements[j]) is not None]
+    known = [(i, j, of) if of.value >= 0.5 else (j, i, methods[j].improvements[i] or of) for i, j, of in known]
+    if not known:
+        return None
+    tips, style = Tips(), axes_of.neutral()
+    with mpl.rc_context(STYLE | {"axes.grid.axis": "x"}):
+        figure, [axes] = grid([""], _ROW_IN * len(known) + _AROUND_IN, x="probability of being better", sharex=False)
+        axes.axvline(0.5, color=INK, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
+        names = []
+        for place, (i, j, of) in enumerate(known):
+            low, high = of.interval or (of.value, of.value)
+            axes.plot([low, high], [place, place], color=INK, linewidth=0.8, zorder=2, solid_capstyle="butt")
+            axes.plot([of.value], [place], zorder=3, **style | {"linewidth": 0})
+            name = f"{methods[i].name} over {methods[j].name}"
+            names.append(texts.fit(name, _NAME_IN))
+            tips.add(axes, of.value, place, f"{name}: {words.rate(of.value)}{words.spaced_interval(of.interval)}")
+        axes.set_yticks(range(len(known)), names)
+        axes.tick_params(axis="y", length=0)
+        axes.set_ylim(len(known) - 0.4, -0.6)
+        axes.set_xlim(-0.02, 1.02)
+        axes.set_xticks([0, 0.25, 0.5, 0.75, 1])
+    over = f"; the mean over {len(overall.questions)} questions" if len(overall.questions) > 1 else ""
+    against = "" if are_all else " Each method beside the one with the best interquartile mean."
+    caption = (
+        f"Probability that a trial of the first method has a better {overall.title} than a trial of the second with "
+        f"another seed, ties counted half{over}, with 95% intervals that allow for shared seeds.{against}"
+    )
+    return Drawn("improvement", "Which method is better how often", caption, figure, tips)

@@ -1,0 +1,126 @@
+"""Performance profiles of methods: how often their trials are better than a threshold, over all questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+
+from study import words
+from study.analysis.overall import Overall, OverallMethod
+from study.reports.figures import axes as axes_of
+from study.reports.figures.multiples import MOST_PANELS, MOST_TIPS, grid, left_out
+from study.reports.figures.style import RULE, STYLE, Drawn, Tips
+from study.reports.metric_columns import write_of
+from study.statistics import PerformanceProfile
+
+Floats = npt.NDArray[np.float64]
+
+_FEW_CURVES = 4
+"""The most profiles in one panel: more bands hide each other."""
+_BAND = 0.15
+"""Opacity of bands."""
+_MARGIN = 0.03
+
+
+def draw(overall: Overall | None) -> Drawn | None:
+    """Draw the profile of each method with its band; of many methods, each in a panel with the others in grey.
+
+    Args:
+        overall: the methods; None if there are none to compare.
+
+    Returns:
+        None without methods, or without a number.
+    """
+    if overall is None or not any(method.profile.thresholds.size for method in overall.methods):
+        return None
+    methods = overall.methods
+    is_one = len(methods) <= _FEW_CURVES
+    in_panels = methods if is_one else methods[:MOST_PANELS]
+    styles = [axes_of.curve_style(slot, is_line=True) for slot in range(len(methods))]
+    looks: list[dict[str, Any]] = [{key: style[key] for key in ("color", "linestyle", "linewidth")} for style in styles]
+    handles = [axes_of.handle(m.name, look) for m, look in zip(methods, looks, strict=True)] if is_one else []
+    write, tips = write_of(overall.metric), Tips()
+    with mpl.rc_context(STYLE):
+        titles = [""] if is_one else [method.name for method in in_panels]
+        height = 2.4 if is_one else 1.6
+        figure, panels = grid(titles, height, handles, x=overall.title, y="share better")
+        is_log, low, high = _limits(overall)
+        for axes in panels:
+            if is_log:
+                axes_of.logarithmic(axes, low, high, "x")
+            else:
+                axes.set_xlim(low, high)
+            axes.set_ylim(-0.03, 1.03)
+            axes.set_yticks([0, 0.25, 0.5, 0.75, 1] if is_one else [0, 0.5, 1])
+        for place, (method, look) in enumerate(zip(in_panels, looks, strict=False)):
+            axes = panels[0] if is_one else panels[place]
+            if not is_one:
+                for other in methods:
+                    axes.plot(
+                        *_steps(other.profile, other.profile.shares, low, high), color=RULE, linewidth=0.7, zorder=1
+                    )
+            _draw_profile(axes, method.profile, look, low, high)
+            for x, y, text in _marks(method, write, MOST_TIPS // len(in_panels)):
+                tips.add(axes, x, y, text)
+    return Drawn("profiles", "Performance profiles", _caption(overall, len(in_panels)), figure, tips)
+
+
+def _limits(overall: Overall) -> tuple[bool, float, float]:
+    """Choose the x axis: whether it is logarithmic, and its ends."""
+    values = np.concatenate([method.profile.thresholds for method in overall.methods])
+    if axes_of.spans_decades(overall.metric, values.tolist()):
+        positive = values[values > 0]
+        most = min(float(positive.max()), axes_of.largest_on_axis([(float(v), None) for v in positive]))
+        least = float(positive.min())
+        return True, least / 1.5, max(most, 2 * least) * 1.5
+    low, high = float(values.min()), float(values.max())
+    margin = _MARGIN * (high - low) or 0.05 * abs(high) or 1.0
+    return False, low - margin, high + margin
+
+
+def _draw_profile(axes: Axes, profile: PerformanceProfile, look: dict[str, Any], low: float, high: float) -> None:
+    at, under = _steps(profile, profile.low, low, high)
+    over = _steps(profile, profile.high, low, high)[1]
+    axes.fill_between(at, under, over, color=look["color"], alpha=_BAND, linewidth=0)
+    for edge in (under, over):
+        axes.plot(at, edge, color=look["color"], linewidth=0.4, alpha=0.6, zorder=2)
+    axes.plot(*_steps(profile, profile.shares, low, high), zorder=3, **look)
+
+
+def _steps(profile: PerformanceProfile, heights: Floats, low: float, high: float) -> tuple[Floats, Floats]:
+    """Return the corners of a step function between the ends of an axis."""
+    edges = np.concatenate([[low], np.clip(profile.thresholds, low, high), [high]])
+    return np.repeat(edges, 2)[1:-1], np.repeat(heights, 2)
+
+
+def _marks(
+    method: OverallMethod, write: Callable[[float | None], str], most: int
+) -> Iterator[tuple[float, float, str]]:
+    """Yield the places of some thresholds, with texts on the share there and its band."""
+    profile = method.profile
+    count = profile.thresholds.size
+    some = np.unique(np.linspace(0, count - 1, min(max(most, 1), count)).round().astype(int))
+    shares = profile.at(profile.thresholds)
+    for place in some:
+        threshold, share = float(profile.thresholds[place]), float(shares[place])
+        band = max(0.0, share - profile.reach), min(1.0, share + profile.reach)
+        name = f"{method.name}, " if method.name else ""
+        yield threshold, share, f"{name}better than {write(threshold)}: {words.rate(share)} {words.interval(band)}"
+
+
+def _caption(overall: Overall, in_panels: int) -> str:
+    better = "higher" if overall.metric.higher_is_better else "lower"
+    over = f", the mean over {len(overall.questions)} questions" if len(overall.questions) > 1 else ""
+    lacking = any(method.without_number for method in overall.methods)
+    without = " A trial without a number is never better." if lacking else ""
+    grey = " Grey: the other methods." if len(overall.methods) > _FEW_CURVES else ""
+    return (
+        f"Share of trials whose {overall.title} is {better} than the threshold{over}. A band holds the true profile at "
+        f"all thresholds at once with 95%; seeds are the sample.{without}{grey}"
+        f"{left_out(in_panels, len(overall.methods), 'methods')}"
+    )

@@ -1,0 +1,120 @@
+"""Methods over all questions: a table, and their numbers and profiles as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from study import words
+from study.analysis.overall import Overall, OverallMethod
+from study.reports.columns import METHODS, PROFILES
+from study.reports.csv_text import csv_text
+from study.reports.metric_columns import write_of
+from study.reports.text_table import Column, TextTable, estimate, text_column
+from study.statistics import MeanOverCells
+
+_MOST_OTHERS = 5
+"""The most methods that each is compared with in the table; of more, it is compared with the best one."""
+
+
+def overall_table(overall: Overall) -> TextTable:
+    """Lay out one row a method; the best interquartile mean is bold."""
+    some, write = overall.methods, write_of(overall.metric)
+    columns = [
+        text_column("method", [(one.name, one.name) for one in some], is_number=False),
+        text_column("seeds", [(_seeds(one), one.seeds[0]) for one in some]),
+    ]
+    if any(one.without_number for one in some):
+        columns.append(text_column("without a number", [(str(one.without_number), one.without_number) for one in some]))
+    means = _column(f"{overall.title}, interquartile mean", [one.interquartile_mean for one in some], write)
+    best = means.texts[overall.best]
+    columns.append(
+        Column(
+            means.title,
+            means.texts,
+            means.values,
+            best=frozenset(
+                place
+                for place, one in enumerate(some)
+                if (of := one.interquartile_mean) is not None and write(of.value) == best.split(" ")[0]
+            ),
+        )
+    )
+    against = range(len(some)) if len(some) <= _MOST_OTHERS else [overall.best]
+    columns += [
+        _column(f"better than {some[j].name}", [one.improvements[j] for one in some], words.rate) for j in against
+    ]
+    return TextTable(tuple(columns))
+
+
+def _seeds(method: OverallMethod) -> str:
+    fewest, most = method.seeds
+    return str(fewest) if fewest == most else f"{fewest} to {most}"
+
+
+def _column(title: str, some: list[MeanOverCells | None], write: Callable[[float | None], str]) -> Column:
+    texts = [words.NONE if of is None else estimate(of.value, of.interval, write) for of in some]
+    return text_column(title, [(text, of and of.value) for text, of in zip(texts, some, strict=True)])
+
+
+def overall_note(overall: Overall) -> str:
+    """Say what the table's numbers are."""
+    means = "Interquartile means"
+    if len(overall.questions) > 1:
+        means = f"Interquartile means, averaged over the {len(overall.questions)} questions that all methods answer"
+    return (
+        f"{means}, and probabilities that a trial is better than one of another method with another seed, ties counted "
+        "half. Intervals are at 95%, each by itself; shared seeds are allowed for."
+    )
+
+
+def methods_csv(overall: Overall) -> str:
+    """Write one row for each method and each other that it is compared with, with full precision."""
+    rows = [
+        _of_method(overall, one) | {"other": other.name, **_numbers("probability", one.improvements[place])}
+        for one in overall.methods
+        for place, other in enumerate(overall.methods)
+        if other is not one
+    ]
+    return csv_text(list(METHODS), rows)
+
+
+def profiles_csv(overall: Overall) -> str:
+    """Write one row for each method and threshold, from the least to the greatest, with full precision."""
+    rows = [
+        {
+            "metric": overall.name,
+            "method": one.name,
+            "from": start,
+            "share": share,
+            "share_lower": low,
+            "share_upper": high,
+        }
+        for one in overall.methods
+        for start, share, low, high in zip(
+            [None, *one.profile.thresholds.tolist()],
+            one.profile.shares.tolist(),
+            one.profile.low.tolist(),
+            one.profile.high.tolist(),
+            strict=True,
+        )
+    ]
+    return csv_text(list(PROFILES), rows)
+
+
+def _of_method(overall: Overall, one: OverallMethod) -> dict[str, Any]:
+    return {
+        "metric": overall.name,
+        "method": one.name,
+        "questions": len(overall.questions),
+        "trials": one.trials,
+        "without_number": one.without_number,
+        **_numbers("interquartile_mean", one.interquartile_mean),
+    }
+
+
+def _numbers(name: str, of: MeanOverCells | None) -> dict[str, float | None]:
+    if of is None:
+        return {}
+    low, high = of.interval or (None, None)
+    return {name: of.value, f"{name}_lower": low, f"{name}_upper": high}

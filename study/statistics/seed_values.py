@@ -1,0 +1,175 @@
+"""The values of one method by cell and seed, with the seed as the unit, of which statistics over cells are.
+
+Numbers in a matrix don't say which axis is what: with cells and seeds exchanged, or the episodes of a seed taken for
+seeds, every interval is wrong, and nothing looks so. Here each value has its cell and its seed, and there is one for
+each pair of them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy import special
+
+from study.records import Interval
+from study.statistics.checks import Floats, Values
+
+Sample = Mapping[Hashable, float]
+"""The value of each seed, in one cell."""
+
+
+@dataclass(frozen=True)
+class MeanOverCells:
+    """A number over several cells, each of which counts alike.
+
+    Args:
+        value: the estimate.
+        interval: its interval; None where there are too few seeds for one, or nothing varies.
+    """
+
+    value: float
+    interval: Interval | None
+
+
+@dataclass(frozen=True)
+class SeedValues:
+    """The values of one method.
+
+    Args:
+        by_cell: of each cell, the value of each seed. Equal seeds of different cells are the same seed: what they have
+            in common is allowed for. Where they are numbers that say nothing, that costs a little width, and nothing
+            else.
+
+    Raises:
+        ValueError: if there is no cell, a cell has no seed, or a value is NaN.
+    """
+
+    by_cell: Mapping[Hashable, Sample]
+
+    def __post_init__(self) -> None:
+        """Refuse what says nothing, or isn't a number."""
+        if not self.by_cell or not all(self.by_cell.values()):
+            raise ValueError("there must be a cell, and in each cell a seed with its value")
+        if any(np.isnan(list(sample.values())).any() for sample in self.by_cell.values()):
+            raise ValueError(
+                "values must be numbers, but NaN is among them: leave such trials out, or give them the infinity that "
+                "is worse than any number"
+            )
+
+    @property
+    def cells(self) -> list[Hashable]:
+        """The cells, in an order that depends on nothing but their names."""
+        return sorted(self.by_cell, key=repr)
+
+    @property
+    def samples(self) -> list[Sample]:
+        """The values of each of `cells`."""
+        return [self.by_cell[cell] for cell in self.cells]
+
+
+def seed_values(
+    *,
+    cells: Sequence[Hashable],
+    seeds: Sequence[Hashable],
+    values: Values,
+    repeats: Literal["refuse", "mean"] = "refuse",
+) -> SeedValues:
+    """Arrange rows of a table by cell and seed.
+
+    Args:
+        cells: the cell of each row: a task, a data set, a question.
+        seeds: the seed of each row: what was drawn again, from scratch, for each trial.
+        values: the value of each row.
+        repeats: what several rows of one seed and cell are, such as episodes, folds or checkpoints. They are parts of
+            one trial, and no seeds: they are refused, or with "mean" averaged.
+
+    Raises:
+        ValueError: if lengths differ, a value is NaN, there are no rows, or a seed has several rows in a cell and they
+            aren't averaged.
+
+    Example:
+        >>> rows = {"cells": ["a", "a", "b"], "seeds": [0, 1, 0], "values": [0.5, 0.7, 0.9]}
+        >>> seed_values(**rows).by_cell
+        {'a': {0: 0.5, 1: 0.7}, 'b': {0: 0.9}}
+        >>> seed_values(cells=["a", "a"], seeds=[3, 3], values=[0.5, 0.7], repeats="mean").by_cell
+        {'a': {3: 0.6}}
+    """
+    if not len(cells) == len(seeds) == len(values):
+        raise ValueError(f"each row has a cell, a seed and a value, but got {len(cells)}, {len(seeds)}, {len(values)}")
+    rows: dict[Hashable, dict[Hashable, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for cell, seed, value in zip(cells, seeds, values, strict=True):
+        rows[cell][seed].append(float(value))
+    repeated = [(cell, seed, len(of)) for cell, some in rows.items() for seed, of in some.items() if len(of) > 1]
+    if repeated and repeats == "refuse":
+        cell, seed, count = repeated[0]
+        raise ValueError(
+            f"seed {seed!r} has {count} values in cell {cell!r}, but the seed is the unit and must have one: average "
+            'them with repeats="mean" if they are parts of a trial (episodes, folds), or tell the cells apart by what '
+            "else differs"
+        )
+    return SeedValues({cell: {seed: float(np.mean(of)) for seed, of in some.items()} for cell, some in rows.items()})
+
+
+@dataclass(frozen=True)
+class Block:
+    """Samples that have seeds in common, directly or through others. Different blocks are independent of each other.
+
+    Args:
+        places: which samples they are.
+        values: shape [samples, seeds], with the seeds in order; NaN where a sample lacks a seed.
+    """
+
+    places: tuple[int, ...]
+    values: Floats
+
+    @property
+    def least(self) -> int:
+        """The number of seeds of the smallest sample."""
+        return int(np.min(np.sum(~np.isnan(self.values), axis=1)))
+
+
+def blocks(samples: Sequence[Sample]) -> list[Block]:
+    """Find which samples have seeds in common.
+
+    Example:
+        >>> [block.places for block in blocks([{0: 1.0, 1: 2.0}, {7: 1.0}, {1: 3.0, 2: 0.0}])]
+        [(0, 2), (1,)]
+    """
+    groups: list[tuple[set[Hashable], list[int]]] = []
+    for place, sample in enumerate(samples):
+        linked = [group for group in groups if not group[0].isdisjoint(sample)]
+        groups = [group for group in groups if group[0].isdisjoint(sample)]
+        seeds = set(sample).union(*(seeds for seeds, _ in linked))
+        groups.append((seeds, sorted([place, *(one for _, places in linked for one in places)])))
+    return [
+        Block(tuple(places), _matrix([samples[place] for place in places], sorted(seeds, key=repr)))
+        for seeds, places in sorted(groups, key=lambda group: group[1])
+    ]
+
+
+def _matrix(samples: Sequence[Sample], seeds: Sequence[Hashable]) -> Floats:
+    return np.array([[sample.get(seed, np.nan) for seed in seeds] for sample in samples])
+
+
+def student(variances: Values, sizes: Values, confidence: float) -> float:
+    """Return the quantile of Student's distribution for a sum of independent parts, by Satterthwaite.
+
+    The degrees of freedom are V² / Σ v²/(n - 1), V = Σ v. Satterthwaite, Biometrics Bulletin 2 (1946) 110-114.
+
+    Args:
+        variances: v of each part.
+        sizes: n of each part, > 1.
+        confidence: in (0, 1).
+
+    Example:
+        >>> round(student([2.0], [5], 0.95), 3), round(student([1.0, 1.0], [5, 5], 0.95), 3)
+        (2.776, 2.306)
+    """
+    v, n = np.asarray(variances, np.float64), np.asarray(sizes, np.float64)
+    total = v.sum()
+    freedom = 1 / np.sum((v / total) ** 2 / (n - 1)) if total > 0 else n.min() - 1
+    return float(special.stdtrit(freedom, (1 + confidence) / 2))

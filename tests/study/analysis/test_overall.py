@@ -1,0 +1,146 @@
+"""Methods over all questions: which trials enter, and what is said of them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from study import statistics
+from study.analysis import overall as of_all
+from study.analysis.aggregate import aggregate, aggregate_by
+from study.analysis.overall import overall_of_cells, overall_of_groups
+from study.arrow import results_table
+from study.records import Cell, Outcome, Result, Trial
+from study.reports import cells, groups
+from study.statistics import SeedValues
+from tasks.declarations import Metric
+from tests.study.builders import outcomes_table
+
+METRICS = {"accuracy": Metric(higher_is_better=True)}
+
+
+def results(values, outcomes=None):
+    """Build rows and results of cells: of each model and number of turns, the accuracy of each seed."""
+    trials = [
+        Result(
+            trial=Trial(Cell("lab:Spirals", f"lab:{model}", {"turns": turns}), seed),
+            outcome=(outcomes or {}).get((model, turns, seed), Outcome.FINISHED),
+            metrics={} if math.isnan(value) else {"accuracy": value},
+        )
+        for (model, turns), of in values.items()
+        for seed, value in of.items()
+    ]
+    table = results_table(trials)
+    return cells(aggregate(table, METRICS), {}, question_fields=["turns"]), table
+
+
+def some_values(models=("mlp", "rnn", "cnn"), questions=(1, 2), seeds=8):
+    rng = np.random.default_rng(0)
+    return {
+        (model, turns): {seed: float(rng.normal() + place) for seed in range(seeds)}
+        for place, model in enumerate(models)
+        for turns in questions
+    }
+
+
+def test_methods_are_compared_over_the_questions_that_all_answer():
+    """The numbers are those of the statistics, of the questions in common; a note counts the others."""
+    values = some_values() | {("mlp", 3): {0: 99.0, 1: 98.0}}
+    overall = overall_of_cells(*results(values))
+    assert overall.questions == ("turns 1", "turns 2")
+    assert [method.name for method in overall.methods] == ["mlp", "rnn", "cnn"]
+    own = {model: SeedValues({turns: values[model, turns] for turns in (1, 2)}) for model in ("mlp", "rnn", "cnn")}
+    for method in overall.methods:
+        assert method.interquartile_mean == statistics.interquartile_mean_over_cells(own[method.name])
+        assert method.profile.reach == statistics.performance_profile(own[method.name], higher_is_better=True).reach
+        for other, improvement in zip(own, method.improvements, strict=True):
+            expected = None
+            if other != method.name:
+                expected = statistics.probability_of_improvement(
+                    of=own[method.name], over=own[other], higher_is_better=True
+                )
+            assert improvement == expected
+        assert (method.trials, method.seeds, method.without_number) == (16, (8, 8), 0)
+    assert overall.methods[overall.best].name == "cnn"
+    assert any("1 question left out" in note for note in overall.notes)
+    assert any("must be on one scale" in note for note in overall.notes)
+
+
+def test_a_trial_without_a_number_is_worse_than_any():
+    """It isn't in the interquartile mean, is never better than a threshold, and loses; failed trials aren't there."""
+    values = some_values(("mlp", "rnn"), (1,), 6)
+    values["mlp", 1] |= {0: math.nan, 1: math.nan}
+    diverged = {("mlp", 1, 0): Outcome.DIVERGED, ("rnn", 1, 5): Outcome.FAILED}
+    overall = overall_of_cells(*results(values, diverged))
+    mlp, rnn = overall.methods
+    assert (mlp.trials, mlp.without_number, rnn.trials) == (6, 2, 5)
+    numbers = [value for value in values["mlp", 1].values() if not math.isnan(value)]
+    assert mlp.interquartile_mean.value == pytest.approx(statistics.interquartile_means(numbers)[0])
+    assert mlp.profile.at([-1e300])[0] == pytest.approx(4 / 6)
+    kept = {seed: value for seed, value in values["rnn", 1].items() if seed != 5}
+    lost = {seed: -math.inf if math.isnan(value) else value for seed, value in values["mlp", 1].items()}
+    assert mlp.improvements[1] == statistics.probability_of_improvement(
+        of=SeedValues({0: lost}), over=SeedValues({0: kept}), higher_is_better=True
+    )
+    assert [note for note in overall.notes if "mlp (2 of 6)" in note]
+    assert not any("one scale" in note for note in overall.notes)
+
+
+def test_lower_is_better_where_the_metric_says_so():
+    """A trial without a number then is above all numbers."""
+    table = outcomes_table(
+        model=["A"] * 5 + ["B"] * 5,
+        seed=[*range(5), *range(5)],
+        outcome=["finished"] * 9 + ["diverged"],
+        loss=[1.0, 2, 3, 4, 5, 2.5, 3.5, 4.5, 5.5, np.nan],
+    )
+    rows = groups(aggregate_by(table, ["model"], {"loss": Metric()}), ["model"])
+    first, second = overall_of_groups(rows, table).methods
+    assert first.improvements[1].value > 0.5 > second.improvements[0].value
+    assert second.profile.at([1e300])[0] == pytest.approx(0.8)
+
+
+def test_rows_of_one_seed_are_averaged_and_it_is_said():
+    """Folds that are pooled in a group are parts of a trial, and not seeds."""
+    table = outcomes_table(
+        model=["A"] * 6 + ["B"] * 3,
+        fold=[0, 1] * 3 + [0] * 3,
+        seed=[0, 0, 1, 1, 2, 2, 0, 1, 2],
+        outcome=["finished"] * 9,
+        loss=[1.0, 3.0, 2.0, 4.0, 5.0, 7.0, 1.0, 2.0, 3.0],
+    )
+    rows = groups(aggregate_by(table, ["model"], {"loss": Metric()}), ["model"])
+    overall = overall_of_groups(rows, table)
+    first, second = overall.methods
+    assert (first.trials, first.seeds) == (6, (3, 3))
+    assert first.improvements[1] == statistics.probability_of_improvement(
+        of=SeedValues({0: {0: 2.0, 1: 3.0, 2: 6.0}}),
+        over=SeedValues({0: {0: 1.0, 1: 2.0, 2: 3.0}}),
+        higher_is_better=False,
+    )
+    assert any("their mean is the seed's value" in note for note in overall.notes)
+    assert second.improvements[0].value == pytest.approx(1 - first.improvements[1].value)
+
+
+def test_there_is_nothing_without_a_metric_or_a_second_method(monkeypatch):
+    """One method, metrics of solved trials alone, too many methods, no question in common: none, or a note why."""
+    assert overall_of_cells(*results(some_values(("mlp",), (1,)))) is None
+    _, table = results(some_values())
+    solved = cells(aggregate(table, {"accuracy": Metric(of="solved")}), {}, question_fields=["turns"])
+    assert overall_of_cells(solved, table) is None
+    apart = results({(model, turns): {0: 1.0} for model, turns in (("mlp", 1), ("rnn", 2), ("cnn", 1), ("cnn", 2))})
+    overall = overall_of_cells(*apart)
+    assert (overall.methods, len(overall.notes)) == ((), 1)
+    assert "No question is answered by all methods" in overall.notes[0]
+    monkeypatch.setattr(of_all, "MOST_METHODS", 2)
+    overall = overall_of_cells(*results(some_values()))
+    assert (overall.methods, overall.notes) == ((), ("3 methods are too many to be compared over all questions.",))
+
+
+def test_one_seed_a_question_says_nothing_of_a_pair():
+    """There are no two trials with different seeds on both sides: no probability, and no interval."""
+    first, second = overall_of_cells(*results(some_values(("mlp", "rnn"), seeds=1))).methods
+    assert (first.improvements, second.improvements) == ((None, None), (None, None))
+    assert first.interquartile_mean.interval is None

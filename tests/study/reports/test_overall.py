@@ -1,0 +1,161 @@
+"""What a report shows of methods over all questions: a table, two figures, and all numbers as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+
+import numpy as np
+import pytest
+
+from study.analysis.aggregate import aggregate_by
+from study.analysis.overall import overall_of_groups
+from study.reports import groups, groups_rows, write_report
+from study.reports.content import Report
+from study.reports.figures import improvement, profiles
+from study.reports.figures.style import render
+from study.reports.overall import overall_note, overall_table
+from tasks.declarations import Metric
+from tests.study.builders import outcomes_table
+
+BY = ["task", "model"]
+
+
+def report_of(models=3, tasks=2, *, metric=None, diverged=1, scale=1.0):
+    """Make a report of ten seeds of each model at each task, better with each model; the last model diverges."""
+    keys = [(f"task {t}", f"model {m}", s) for t in range(tasks) for m in range(models) for s in range(10)]
+    rng = np.random.default_rng(0)
+    values = np.array([0.3 * int(m[-1]) + 0.1 * s for _, m, s in keys]) + 0.3 * rng.normal(size=len(keys))
+    values = np.exp(scale * values) if scale != 1 else values
+    values[len(values) - diverged :] = np.nan
+    table = outcomes_table(
+        task=[task for task, _, _ in keys],
+        model=[model for _, model, _ in keys],
+        seed=[seed for _, _, seed in keys],
+        outcome=["finished"] * (len(keys) - diverged) + ["diverged"] * diverged,
+        score=values,
+    )
+    summaries = aggregate_by(table, BY, {"score": metric or Metric(higher_is_better=True)})
+    rows = groups(summaries, BY)
+    data = groups_rows(summaries, table.select(BY).schema)
+    return Report(
+        name="runs.csv", question="", rows=rows, data=data, command="", overall=overall_of_groups(rows, table)
+    )
+
+
+@pytest.fixture(scope="module", name="written")
+def _written(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    return {path.name: path for path in write_report(folder, report_of())}
+
+
+def test_methods_csv_has_every_pair(written):
+    """One row for each method and each other, with the numbers of the analysis."""
+    lines = list(csv.DictReader(io.StringIO(written["methods.csv"].read_text())))
+    methods = report_of().overall.methods
+    assert len(lines) == 6
+    for line in lines:
+        method = next(one for one in methods if one.name == line["method"])
+        other = next(place for place, one in enumerate(methods) if one.name == line["other"])
+        both = method.improvements[other]
+        assert float(line["probability"]) == both.value
+        assert (float(line["probability_lower"]), float(line["probability_upper"])) == both.interval
+        assert float(line["interquartile_mean"]) == method.interquartile_mean.value
+        ends = (float(line["interquartile_mean_lower"]), float(line["interquartile_mean_upper"]))
+        assert ends == method.interquartile_mean.interval
+        assert [int(line[name]) for name in ("questions", "trials", "without_number")] == [
+            2,
+            method.trials,
+            method.without_number,
+        ]
+
+
+def test_profiles_csv_has_every_step(written):
+    """The first stretch has no beginning; the shares fall to zero, within their bands."""
+    lines = [
+        line for line in csv.DictReader(io.StringIO(written["profiles.csv"].read_text())) if line["method"] == "model 2"
+    ]
+    assert [line["from"] for line in lines[:1]] == [""]
+    shares = [float(line["share"]) for line in lines]
+    assert shares[0] == pytest.approx(0.95)
+    assert shares[-1] == 0
+    assert shares == sorted(shares, reverse=True)
+    assert all(float(line["share_lower"]) <= float(line["share"]) <= float(line["share_upper"]) for line in lines)
+
+
+def test_the_page_and_markdown_show_the_table_and_say_what_it_is(written):
+    """Both have a section with the table and its notes; the page has both figures in it."""
+    page, markdown = written["report.html"].read_text(), written["report.md"].read_text()
+    section = re.search(r'<section class="" id="over-all-questions">.*?</section>', page, re.DOTALL)[0]
+    for name in ("profiles", "improvement"):
+        assert f'id="figure-{name}"' in section
+        assert page.count(f'id="figure-{name}"') == 1
+    for text in (section, markdown):
+        assert "averaged over the 2 questions" in text
+        assert "better than model 1" in text
+        assert "model 2 (1 of 20)" in text
+
+
+def test_the_best_interquartile_mean_is_bold_and_no_method_is_better_than_itself():
+    """Of a few methods each is compared with each, of many with the best."""
+    overall = report_of().overall
+    table = overall_table(overall)
+    assert table.header[:3] == ("method", "seeds", "without a number")
+    assert [sorted(column.best) for column in table.columns] == [[], [], [], [2], [], [], []]
+    assert [column.texts[place] for place, column in enumerate(table.columns[4:])] == ["–"] * 3
+    many = report_of(7, 1, diverged=0).overall
+    assert overall_table(many).header == ("method", "seeds", "score, interquartile mean", "better than model 6")
+    assert "averaged" not in overall_note(many)
+
+
+def test_the_profile_figure_has_a_line_and_a_band_for_each_method():
+    """Few methods are in one panel; of many, each has its own, with the others in grey."""
+    few = profiles.draw(report_of().overall)
+    [axes] = few.figure.axes
+    assert len(axes.collections) == 3
+    assert [text.get_text() for text in few.figure.legends[0].get_texts()] == ["model 0", "model 1", "model 2"]
+    assert "A trial without a number is never better" in few.caption
+    many = profiles.draw(report_of(7, 1).overall)
+    assert [axes.get_title(loc="left") for axes in many.figure.axes] == [f"model {n}" for n in range(7)]
+    assert all(len(axes.collections) == 1 for axes in many.figure.axes)
+    assert b"better than" in render(few, "svg")
+
+
+def test_values_over_decades_have_a_logarithmic_axis():
+    """Losses do; the profile of losses grows with the threshold."""
+    drawn = profiles.draw(report_of(2, metric=Metric(low=0.0), scale=9.0).overall)
+    [axes] = drawn.figure.axes
+    assert axes.get_xscale() == "log"
+    assert "is lower than the threshold" in drawn.caption
+
+
+def test_the_improvement_figure_has_a_dot_for_each_pair():
+    """The method that is better more often is named first; of many methods, each stands beside the best."""
+    drawn = improvement.draw(report_of(diverged=0).overall)
+    [axes] = drawn.figure.axes
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names == ["model 1 over model 0", "model 2 over model 0", "model 2 over model 1"]
+    dots = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o"]
+    assert all(0.5 <= dot <= 1 for dot in dots)
+    assert len(dots) == 3
+    many = improvement.draw(report_of(7, 1, diverged=0).overall)
+    assert len(many.figure.axes[0].get_yticklabels()) == 6
+    assert "beside the one with the best interquartile mean" in many.caption
+
+
+def test_there_are_no_figures_without_methods():
+    """Where nothing is compared, nothing is drawn or written."""
+    assert report_of(1).overall is None
+    assert profiles.draw(None) is None
+    assert improvement.draw(None) is None
+
+
+def test_values_that_are_all_equal_can_be_drawn():
+    """One threshold, all ties: the probability is a half, and the axis has a width."""
+    table = outcomes_table(model=["A"] * 3 + ["B"] * 3, seed=[0, 1, 2] * 2, outcome=["finished"] * 6, score=[1.0] * 6)
+    rows = groups(aggregate_by(table, ["model"], {"score": Metric()}), ["model"])
+    overall = overall_of_groups(rows, table)
+    assert overall.methods[0].improvements[1].value == 0.5
+    assert render(profiles.draw(overall), "png")
+    assert render(improvement.draw(overall), "svg")

@@ -10,7 +10,6 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from study.statistics.bootstrap import LEAST, resamples
 from study.statistics.checks import Floats, Values, check_confidence
@@ -106,6 +105,8 @@ def _reach(values: SeedValues, confidence: float) -> float:
 @lru_cache(maxsize=256)
 def _kolmogorov(n: int, confidence: float) -> float:
     """Return the quantile of the greatest distance between n values' distribution and the one that they are from."""
+    from scipy import stats  # only here: it takes longer to import than everything else that prints a table
+
     return float(stats.kstwo.ppf(confidence, n))
 
 

@@ -108,7 +108,8 @@ class ConsoleTable(Table):
                 equal ones the last.
             options: the options of rich's columns.
         """
-        super().add_column(*parts, **options)
+        # a space before a word is measured as no part of it, but takes its place when the column is narrow
+        super().add_column(*(part.strip() if isinstance(part, str) else part for part in parts), **options)
         self._ranks.append(rank)
 
     def __rich_console__(self, console: Any, options: ConsoleOptions) -> RenderResult:

@@ -19,7 +19,8 @@ from benchmarks.measure import finish, tell
 from study import statistics
 from study.analysis.aggregate import CellSummary, aggregate
 from study.plan.plan import Plan, make_plan
-from study.plan.until import CONFIDENCE, Verdict, expected, extended, verdicts
+from study.plan.until import expected, extended, verdicts
+from study.plan.verdict import CONFIDENCE, Verdict
 from study.records import Interval
 from study.reports import cells
 from study.spec import parse_spec

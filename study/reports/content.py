@@ -19,7 +19,7 @@ from study.analysis.trial_details import Gates, TrialWeights
 from tasks.declarations import Metric
 
 if TYPE_CHECKING:
-    from study.plan.until import Verdict  # its imports take long, and tables of files don't need them
+    from study.plan.verdict import Verdict  # its imports take long, and tables of files don't need them
 
 
 @dataclass(frozen=True)

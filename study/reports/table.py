@@ -19,7 +19,7 @@ from study.reports.text_table import Column, TextTable, estimate, estimates_colu
 from tasks.declarations import Metric
 
 if TYPE_CHECKING:
-    from study.plan.until import Verdict  # its imports take long, and tables of files don't need them
+    from study.plan.verdict import Verdict  # its imports take long, and tables of files don't need them
 
 
 _BEST = ("success_rate", "solved_at_median", "solved_at_mean")

@@ -17,7 +17,7 @@ from study.reports.search import tables as search_tables
 from study.reports.text_table import TextTable
 
 if TYPE_CHECKING:
-    from study.plan.until import Verdict  # its imports take long, and tables of files don't need them
+    from study.plan.verdict import Verdict  # its imports take long, and tables of files don't need them
 
 MOST_ROWS = 200
 """The most rows that a terminal shows: nobody reads more there, and a thousand take seconds to lay out."""

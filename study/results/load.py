@@ -25,7 +25,7 @@ from study.errors import InputError
 from study.outcomes import Source
 from study.plan import until
 from study.plan.plan import Plan
-from study.plan.until import Verdict
+from study.plan.verdict import Verdict
 from study.reports import (
     PUBLISHED,
     Comparisons,

@@ -16,8 +16,10 @@ from study import statistics
 from study.analysis.aggregate import aggregate
 from study.arrow import results_table
 from study.errors import SpecError
+from study.plan.narrow import mean_sampling
 from study.plan.plan import Plan, make_plan
-from study.plan.until import Verdict, expected, extended, mean_sampling, progress, rate_intervals, verdicts
+from study.plan.until import expected, extended, progress, rate_intervals, verdicts
+from study.plan.verdict import Verdict
 from study.records import Outcome, Result, Trial
 from study.reports import cells as rows_of
 from study.reports.table import verdicts_note, verdicts_table

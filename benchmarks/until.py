@@ -24,7 +24,8 @@ from study.plan.verdict import CONFIDENCE, Verdict
 from study.records import Interval
 from study.reports import cells
 from study.spec import parse_spec
-from study.spec.tables import SeedsTable, Spec
+from study.spec.seeds import SeedsTable
+from study.spec.tables import Spec
 from study.store import Store
 
 NARROW, APART = "half-width", "different-from"

@@ -51,12 +51,18 @@ def new_file(name: str, preset: str | None = None, folder: Path = Path()) -> Pat
     return path
 
 
+def is_stored(name: str, store: str) -> bool:
+    """Tell whether the store has a study of a name."""
+    from study.store import Store
+
+    return Store(store, read_only=True).study(name).exists
+
+
 def is_preset_alone(name: str, store: str) -> bool:
     """Tell whether a name is that of a preset, and of no study of the store."""
     from study.presets import preset_names
-    from study.store import Store
 
-    return name in preset_names() and not Store(store, read_only=True).study(name).exists
+    return name in preset_names() and not is_stored(name, store)
 
 
 def file_of(name: str, store: str) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from study.plan.plan import Plan
     from study.reports.script import TrialScript
     from study.results.certificate import Certificate
+    from study.results.claims import CheckedClaims
     from study.results.load import StudyResults
     from study.run import Ending
     from study.spec import Spec
@@ -241,6 +242,21 @@ class Study:
     def finding(self) -> str:
         """What the study finds, in a sentence."""
         return self.results().headline
+
+    def check(self) -> CheckedClaims:
+        """Judge its claims by the stored results: as its file has them, or as they were when it ran, if it was opened.
+
+        Raises:
+            InputError: if it has no claims.
+            UnknownStudyError: if the store has no such study.
+        """
+        from study.results.claims import check_claims
+        from study.results.stored_plan import stored_plan
+        from study.store import Store
+
+        if self._spec is not None:
+            return check_claims(self.planned, self.where.store)
+        return check_claims(stored_plan(Store(self.where.store, read_only=True).open(self.name)), self.where.store)
 
     def trials(self) -> pd.DataFrame:
         """Return one row a trial that has a result: `study.api.frames.TRIAL_COLUMNS`, what it is, and its metrics."""

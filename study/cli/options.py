@@ -21,6 +21,8 @@ from study.settings import ENVIRONMENT, check_no_secret, confirmed, flag, load_s
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C or SIGTERM."""
+REFUTED, UNDECIDED = 4, 5
+"""Exit codes of `study check`."""
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 

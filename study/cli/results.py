@@ -1,17 +1,29 @@
-"""Commands that show results of a store: list, show, report."""
+"""Commands that show results of a store: list, show, report, check."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from study.api import Study, Where
+from study.api import Study, Where, load
 from study.api.notebook import make_console
 from study.cli.jobs import known_cluster, list_cluster
-from study.cli.options import JSON, STORE, TRACKING, echo_json, leave_out_pandas, show_addresses
+from study.cli.options import (
+    JSON,
+    OVERRIDES,
+    REFUTED,
+    STORE,
+    TRACKING,
+    UNDECIDED,
+    YES,
+    echo_json,
+    leave_out_pandas,
+    show_addresses,
+)
 from study.errors import InputError
 
 
@@ -192,4 +204,29 @@ def _files(written: Sequence[Path]) -> dict[str, dict[str, str]]:
     return {"files": {path.name: str(path) for path in written}}
 
 
-COMMANDS = (list_, show, report)
+@click.command()
+@click.argument("file")
+@OVERRIDES
+@STORE
+@YES
+@JSON
+def check(file: str, overrides: tuple[str, ...], store: str, yes: bool, as_json: bool) -> None:
+    """Say which claims of FILE (a path, a preset's name or a stored study's) its results show; trains nothing.
+
+    Exit code 0 if all are shown, 4 if any is refuted, 5 if none is refuted and any is undecided.
+    """
+    from study.api.files import is_stored
+
+    leave_out_pandas()
+    by_name = not overrides and not Path(file).is_file() and is_stored(file, store)
+    study = Study(file, Where(store)) if by_name else load(file, overrides, store=store, yes=yes)
+    checked = study.check()
+    if as_json:
+        echo_json(checked.data)
+    else:
+        checked.print(make_console())
+    if not checked.are_shown:
+        sys.exit(REFUTED if checked.are_refuted else UNDECIDED)
+
+
+COMMANDS = (list_, show, report, check)

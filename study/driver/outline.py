@@ -22,6 +22,7 @@ from study.console import ConsoleTable
 from study.errors import StudyError
 from study.plan.plan import Plan
 from study.records import Cell, Trial
+from study.spec.claims import claims_of
 from study.store import Store, StudyStore, one_a_trial
 from tasks.criterion import in_words
 from tasks.family import Family
@@ -56,7 +57,9 @@ class Outline:
         spec, trials = self.plan.spec, len(self.plan.trials)
         left = len(self.pending)
         numbers = {"cells": len(self.plan.cells), "trials": trials, "done": trials - left, "left": left}
-        return {"study": spec.study, "question": spec.question, **numbers, "warnings": list(self.warnings)}
+        claims = [claim.text for claim in claims_of(spec, self.plan.cells, self.plan.labels)]
+        of_claims = {"claims": claims} if claims else {}
+        return {"study": spec.study, "question": spec.question, **numbers, **of_claims, "warnings": list(self.warnings)}
 
 
 def outline(plan: Plan, root: str | Path) -> Outline:
@@ -75,6 +78,7 @@ def outline(plan: Plan, root: str | Path) -> Outline:
     head = Text()
     head.append(f"{plan.spec.study}: {plan.spec.question}\n", style="bold")
     head.append(f"{_size(plan)}, {len(done):,} done already\n")
+    head.append(_claims(plan))
     for remark in plan.spec.family.remarks:
         head.append(f"{remark}\n", style="yellow")
     if not pending:
@@ -83,6 +87,18 @@ def outline(plan: Plan, root: str | Path) -> Outline:
     cells = list(dict.fromkeys(trial.cell for trial in pending))
     warnings = [*too_few(plan, cells, root), *plan.spec.family.cautions(cells)]
     return Outline(plan, pending, [head, *_yellow(warnings), *seeds], warnings)
+
+
+def _claims(plan: Plan) -> str:
+    """List the claims, and say by what they are judged."""
+    claims, until = claims_of(plan.spec, plan.cells, plan.labels), plan.spec.until
+    if not claims:
+        return ""
+    how = "once all trials have ended"
+    if until is not None:
+        how = "after each batch of seeds" + ("" if until.claims is None else ", until they are decided")
+    lines = [f"{number}. {claim.text}\n" for number, claim in enumerate(claims, 1)]
+    return f"{words.count_of(len(claims), 'claim')}, judged {how}:\n{''.join(lines)}"
 
 
 def quick(plan: Plan, root: str | Path) -> RenderableType:

@@ -14,7 +14,7 @@ from study.plan.pairs import Pair, pairs
 from study.plan.plan import Plan
 from study.plan.seed_results import PENDING, numbers_of, outcomes_of
 from study.plan.verdict import CONFIDENCE, Verdict
-from study.spec.tables import Until
+from study.spec.seeds import Until
 from study.statistics.checks import Floats
 
 _PATHS = 200
@@ -30,7 +30,7 @@ class PairsRule:
         until: its rule.
     """
 
-    noun = "pairs of cells"
+    phrase = "pairs of cells are sure"
     _metric = ""
 
     def __init__(self, plan: Plan, until: Until) -> None:

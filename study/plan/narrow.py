@@ -13,7 +13,7 @@ from study.plan.plan import Plan
 from study.plan.seed_results import PENDING, Numbers, Outcomes, numbers_of, outcomes_of
 from study.plan.verdict import CONFIDENCE, Verdict
 from study.records import Cell
-from study.spec.tables import Until
+from study.spec.seeds import Until
 
 
 def sampling(until: Until) -> statistics.FixedWidth:
@@ -37,7 +37,7 @@ class NarrowRates:
         results: its results so far.
     """
 
-    noun = "cells"
+    phrase = "cells are sure"
 
     def __init__(self, plan: Plan, until: Until, results: pa.Table) -> None:
         self._cells, self._sampling = plan.cells, sampling(until)
@@ -93,7 +93,7 @@ class NarrowMeans:
         results: its results so far.
     """
 
-    noun = "cells"
+    phrase = "cells are sure"
 
     def __init__(self, plan: Plan, until: Until, results: pa.Table) -> None:
         self._until, self._cells, self._sampling = until, plan.cells, mean_sampling(until)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from study.errors import InputError
-from study.records import Cell, names_of
+from study.records import Cell
+from study.spec.counterparts import are_alike, swept
 
 Pair = tuple[Cell, Cell]
 
@@ -29,32 +30,17 @@ def pairs(cells: Sequence[Cell], model: str) -> list[Pair]:
         >>> len(compared), {(a.model, b.model, a.value('hidden_size') == b.value('hidden_size')) for a, b in compared}
         (15, {('NMU', 'NAC-mul', True)})
     """
-    swept = _swept(cells)
+    names = swept(cells)
     seconds = [cell for cell in cells if cell.model == model]
     matched = []
     for cell in cells:
         if cell.model != model:
-            counterparts = [(cell, second) for second in seconds if _alike(cell, second, swept)]
+            counterparts = [(cell, second) for second in seconds if are_alike(cell, second, names)]
             if not counterparts:
-                values = ", ".join(f"{name} {cell.value(name)}" for name in swept if name != "model")
+                values = ", ".join(f"{name} {cell.value(name)}" for name in names if name != "model")
                 raise InputError(
                     f"different_from: {cell.model} with {values} has no counterpart among the cells of {model}: "
                     "put what both are to be tried at where it holds for all models"
                 )
             matched += counterparts
     return matched
-
-
-def _swept(cells: Sequence[Cell]) -> list[str]:
-    """Name the fields that differ among the cells of any one model."""
-    models = dict.fromkeys(cell.model for cell in cells)
-    return [
-        name
-        for name in names_of(cells)
-        if any(len({c.value(name) for c in cells if c.model == model}) > 1 for model in models)
-    ]
-
-
-def _alike(one: Cell, other: Cell, names: Sequence[str]) -> bool:
-    values = [(one.value(name), other.value(name)) for name in names]
-    return all(a == b or a is None or b is None for a, b in values)

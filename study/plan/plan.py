@@ -10,7 +10,7 @@ from functools import cached_property
 from study.analysis.cell_names import cell_names
 from study.plan.pairs import pairs
 from study.records import Cell, Trial
-from study.spec.cells import canonical_cell
+from study.spec.cells import canonical_cell, labelled_cells
 from study.spec.grid import model_level, points
 from study.spec.tables import Spec
 from tasks.declarations import Metric
@@ -103,14 +103,7 @@ def make_plan(spec: Spec) -> Plan:
     """
     if spec.search is not None:
         return _plan_search(spec)
-    labels: dict[Cell, dict[str, str]] = {}
-    for index, model in enumerate(spec.model_tables):
-        for point in points(model_level(spec, index)):
-            values = {name: setting.value for name, setting in point.settings.items()}
-            cell = canonical_cell(spec.task_name, model.name, values, spec.family)
-            # Where points of different labels become one cell, the axis doesn't distinguish it from others.
-            earlier = labels.get(cell, point.labels)
-            labels[cell] = {axis: text for axis, text in earlier.items() if point.labels.get(axis) == text}
+    labels = labelled_cells(spec)
     named = {cell.id: axes for cell, axes in labels.items() if axes}
     if spec.until is not None and spec.until.different_from is not None:
         pairs(tuple(labels), spec.until.different_from)  # raises where cells can't be compared

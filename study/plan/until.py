@@ -15,12 +15,13 @@ import pyarrow as pa
 
 from study import statistics
 from study.analysis.summary import RateIntervals
+from study.plan.claims import DecidedClaims
 from study.plan.differ import DifferentRates, DifferentValues
 from study.plan.narrow import NarrowMeans, NarrowRates, sampling
 from study.plan.plan import Plan
 from study.plan.seed_results import PENDING, outcomes_of
 from study.plan.verdict import CONFIDENCE, Rule, Verdict
-from study.spec.tables import Until
+from study.spec.seeds import Until
 from study.statistics.checks import Floats
 
 
@@ -29,6 +30,8 @@ def _rule(plan: Plan, results: pa.Table) -> Rule | None:
     until = plan.spec.until
     if until is None:
         return None
+    if until.claims is not None:
+        return DecidedClaims(plan, until, results)
     if until.half_width is not None:
         return (NarrowRates if until.metric is None else NarrowMeans)(plan, until, results)
     return (DifferentRates if until.metric is None else DifferentValues)(plan, until, results)
@@ -76,7 +79,8 @@ def expected(plan: Plan, results: pa.Table) -> dict[str, int]:
     The estimate for a cell is based on its rate so far, with half a success and half a failure added; without results,
     all rates are equally likely. That for a metric's mean is based on the deviation so far; without any, it is the most
     that a cell can get. For two cells that are compared, it is based on how often only one of them solved a
-    seed, or is better at it: paths are drawn at random with these rates.
+    seed, or is better at it: paths are drawn at random with these rates. For claims, paths are drawn of the numbers
+    that they are about.
 
     Args:
         plan: of a study with `until`.
@@ -95,7 +99,7 @@ def progress(plan: Plan, results: pa.Table) -> str:
     sure, of = rule.sure(plan)
     outcomes = outcomes_of(plan.cells, plan.spec.most_seeds, results)
     pending = sum(int(np.count_nonzero(outcomes[c.id][: len(plan.seeds(c))] == PENDING)) for c in plan.cells)
-    return f"{sure} of {of} {rule.noun} are sure" + (f"; next {pending:,} trials" if pending > 0 else "")
+    return f"{sure} of {of} {rule.phrase}" + (f"; next {pending:,} trials" if pending > 0 else "")
 
 
 def rate_intervals(until: Until) -> RateIntervals:

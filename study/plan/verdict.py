@@ -46,8 +46,8 @@ class Verdict:
 class Rule(Protocol):
     """Which cells have enough seeds, by the results so far."""
 
-    noun: str
-    """What it judges, as a plural."""
+    phrase: str
+    """What it says of those that it has judged for good, as a plural."""
 
     def counts(self) -> Mapping[str, int]:
         """Return how many seeds each cell gets, by its id."""

@@ -3,7 +3,8 @@
 Report                               the content of a report, with DataRows for other programs, and details of trials:
                                      LearningCurve, Gates, TrialWeights, and PageLinks to their pages
 cells, groups                        summaries and the keys that tell them apart: `ResultRows`
-summaries_table, comparisons_table   tables in a terminal; show_search prints the table of a search
+summaries_table, comparisons_table   tables in a terminal; show_search prints the table of a search, show_claims claims
+claims_sentence, claims_rows         the verdicts of claims: in a sentence, and for other programs
 with_published, with_study, with_groups   compare rows with others
 times_notes, metric_notes            notes on rows with trials that ended early, or without a number
 reference_notes                      notes on the bounds that references set
@@ -23,6 +24,7 @@ from study.analysis.rows import ResultRows, cells, groups
 from study.analysis.series import chart_series
 from study.analysis.trial_details import Gates, TrialWeights
 from study.records import Labels
+from study.reports.claims import claims_rows, claims_sentence
 from study.reports.content import DataRows, PageLinks, Report
 from study.reports.files import cells_rows, groups_rows
 from study.reports.notes import metric_notes, times_notes
@@ -31,6 +33,7 @@ from study.reports.table import check_columns
 from study.reports.terminal import (
     MOST_ROWS,
     comparisons_table,
+    show_claims,
     show_search,
     show_summaries,
     summaries_table,
@@ -58,6 +61,8 @@ __all__ = [
     "cells_rows",
     "chart_series",
     "check_columns",
+    "claims_rows",
+    "claims_sentence",
     "comparisons_table",
     "contrasts",
     "draws",
@@ -67,6 +72,7 @@ __all__ = [
     "metric_notes",
     "reference_notes",
     "search_headline",
+    "show_claims",
     "show_search",
     "show_summaries",
     "summaries_table",

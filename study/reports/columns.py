@@ -205,6 +205,34 @@ PROFILES = {
     **interval("share", "of it, at all thresholds at once, 95%", "", RATE, ""),
 }
 
+_NO_TEST = "before the last look, and where there is no exact test"
+CLAIMS = {
+    "claim": ColumnNote("the claim's number in the study's file", values="a whole number >= 1"),
+    "text": ColumnNote("the claim in words"),
+    "verdict": ColumnNote(
+        "what is known of the claim: open while trials are missing, undecided out of seeds",
+        values="shown, refuted, undecided or open",
+    ),
+    "trials": count("trials that the claim was judged by"),
+    "training_s": ColumnNote("seconds of their training", "seconds", POSITIVE),
+    "cell_id": ColumnNote("the id of a cell that the claim is about", values=ID),
+    "other_cell_id": ColumnNote("the id of that which it is compared with", values=ID, empty="with a number"),
+    "seeds": count("seeds that count"),
+    "estimate": ColumnNote(
+        "the mean, or the mean of differences; of some metrics the share of seeds beyond the bound",
+        "that of the quantity",
+        NUMBER,
+        "without seeds",
+    ),
+    **interval("estimate", "of it, 95% at any time", "that of the quantity", NUMBER, "without seeds"),
+    "bound": ColumnNote("what the estimate is compared with", "that of the quantity", NUMBER),
+    "evidence_for": ColumnNote("how many times their stake bets on the claim have won", values=POSITIVE),
+    "evidence_against": ColumnNote("how many times their stake bets against it have won", values=POSITIVE),
+    "p_value_for": p_value("of the exact test at the last look, for the claim", _NO_TEST),
+    "p_value_against": p_value("of the exact test at the last look, against the claim", _NO_TEST),
+    "is_shown": ColumnNote("whether the claim is shown of this cell", values=FLAG),
+}
+
 OWN_OF_SERIES = {
     "series": ColumnNote("the title of the series"),
     "along": ColumnNote("what its places are"),

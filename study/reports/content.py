@@ -19,6 +19,7 @@ from study.analysis.trial_details import Gates, TrialWeights
 from tasks.declarations import Metric
 
 if TYPE_CHECKING:
+    from study.plan.claims import ClaimVerdict
     from study.plan.verdict import Verdict  # its imports take long, and tables of files don't need them
 
 
@@ -67,6 +68,7 @@ class Report:
         overall: methods over all questions; None where no metric allows that, or there is one method.
         against: comparisons of the rows with others; None if there are none to compare with.
         verdicts: where seeds were added until there were enough: for each cell, or pair of cells, whether there are.
+        claims: the verdicts of the study's claims.
         search: for a search: its candidates.
         references: where references say what success is: what they say.
         notes: sentences that the reader must know.
@@ -93,6 +95,7 @@ class Report:
     overall: Overall | None = None
     against: Comparisons | None = None
     verdicts: Sequence[Verdict] = ()
+    claims: Sequence[ClaimVerdict] = ()
     search: SearchFindings | None = None
     references: ReferenceFindings | None = None
     notes: Sequence[str] = ()

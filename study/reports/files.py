@@ -20,6 +20,7 @@ from study.analysis.summary import Summary
 from study.arrow import column_names, encoded, kinds_of
 from study.records import Cell, Interval, Labels, Outcome, format_range
 from study.reports import column_notes, metric_columns, table
+from study.reports.claims import claims_note, claims_table, verdict_line
 from study.reports.column_notes import ColumnNote
 from study.reports.columns import TESTS
 from study.reports.content import DataRows, Report
@@ -164,6 +165,11 @@ def markdown(report: Report, figures: Sequence[Drawn]) -> str:
     """Write the tables as Markdown, with the notes, to paste into an issue or a notebook."""
     parts = [f"# {_cell(report.name)}", _cell(report.question), _cell(report.headline)]
     parts += [f"![{_cell(figure.title)}]({figure.name}.png)" for figure in figures[:1]]
+    if report.claims:
+        parts.append("## Claims")
+        parts.append("\n".join(f"{n}. {_cell(verdict_line(v))}" for n, v in enumerate(report.claims, 1)))
+        parts += [_cell(claims_note(report.claims)), _markdown_table(claims_table(report.rows, report.claims))]
+        parts.append("## Results")
     parts.append(_markdown_table(table.chosen_table(report.rows, report.columns)))
     for series in series_with_values(report.rows):
         parts += [f"## {_cell(series.heading)}", _markdown_table(series_table(report.rows, series))]

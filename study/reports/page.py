@@ -20,6 +20,7 @@ from study.analysis.method_tests import LEVEL
 from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
 from study.reports import metric_columns, table
+from study.reports.claims import claims_note, claims_table, verdict_line
 from study.reports.content import Report
 from study.reports.figures.inline import inline
 from study.reports.figures.names import OVERALL
@@ -76,12 +77,14 @@ def _template() -> Template:
         script=asset("page.js"),
         filters={
             "bounds_note": bounds_note,
+            "claims_note": claims_note,
             "comparison_note": _comparison_note,
             "comparison_sentences": _comparison_sentences,
             "inline": inline,
             "objectives_note": objectives_note,
             "overall_note": overall_note,
             "progress_note": progress_note,
+            "verdict_line": verdict_line,
             "verdicts_note": table.verdicts_note,
         },
         caution=CAUTION,
@@ -101,6 +104,7 @@ def _tables(report: Report) -> dict[str, TextTable | None]:
         "comparison": table.comparison_table(rows, against) if against and against.comparisons else None,
         "overall": overall_table(report.overall) if report.overall and report.overall.methods else None,
         "bounds": bounds_table(rows, report.references) if report.references else None,
+        "claims": claims_table(rows, report.claims) if report.claims else None,
         "verdicts": table.verdicts_table(rows, report.verdicts) if report.verdicts else None,
         "trends": table.trends_table(contrasts) if contrasts.trends else None,
         "slopes": table.slopes_table(contrasts) if contrasts.slopes else None,

@@ -12,11 +12,13 @@ from study.analysis.rows import ResultRows
 from study.analysis.search import SearchFindings
 from study.console import Console, ConsoleTable
 from study.reports import table
+from study.reports.claims import claims_table, verdict_line
 from study.reports.search import names as search_names
 from study.reports.search import tables as search_tables
 from study.reports.text_table import TextTable
 
 if TYPE_CHECKING:
+    from study.plan.claims import ClaimVerdict
     from study.plan.verdict import Verdict  # its imports take long, and tables of files don't need them
 
 MOST_ROWS = 200
@@ -39,6 +41,8 @@ _RANKS_OF_COMPARISONS = {
     "trials": 5, "other_trials": 5, "p_value": 6, "log_rank_p": 7, "solved_at_mean": 8, "other_solved_at_mean": 8,
 }  # fmt: skip
 _RANKS_OF_VERDICTS = {"seeds": 1, "p_value": 2, "half_width": 2}
+_RANKS_OF_CLAIMS = {"estimate": 1, "seeds": 2, "evidence_for": 3, "evidence_against": 3, "p_value": 4}
+_STYLES = {"shown": "green", "refuted": "red", "undecided": "yellow", "open": "yellow"}
 _RANK = 4
 """The rank of other columns of numbers."""
 
@@ -79,6 +83,13 @@ def comparisons_table(rows: ResultRows, against: Comparisons) -> ConsoleTable:
 def verdicts_table(rows: ResultRows, verdicts: Sequence[Verdict]) -> ConsoleTable:
     """Show whether the seeds are enough; rows in which they aren't are dimmed."""
     return _rich(table.verdicts_table(rows, verdicts), "Are the seeds enough?", _RANKS_OF_VERDICTS, "report.html")
+
+
+def show_claims(console: Console, rows: ResultRows, verdicts: Sequence[ClaimVerdict]) -> None:
+    """Print each claim with its verdict, and the evidence of its cells; what isn't shown is dimmed."""
+    for number, verdict in enumerate(verdicts, 1):
+        console.print(Text(f"{number}. {verdict_line(verdict)}", style=_STYLES[verdict.state]))
+    console.print(_rich(claims_table(rows, verdicts), "Evidence", _RANKS_OF_CLAIMS, "claims.csv"))
 
 
 def show_search(console: Console, search: SearchFindings, rows: ResultRows) -> None:

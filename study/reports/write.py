@@ -13,6 +13,7 @@ from pathlib import Path
 from study.errors import InputError
 from study.reports import files, latex, metric_series
 from study.reports import references as bounds
+from study.reports.claims import claims_csv
 from study.reports.content import Report
 from study.reports.figures.names import KINDS, NAMES
 from study.reports.overall import methods_csv, profiles_csv
@@ -26,6 +27,7 @@ FORMATS: Mapping[str, Sequence[str]] = {
         "cells.csv",
         "comparison.csv",
         "tests.csv",
+        "claims.csv",
         "candidates.csv",
         "bounds.csv",
         "series.csv",
@@ -91,6 +93,8 @@ def write_report(
     if metric_series.series_with_values(report.rows):
         contents["series.csv"] = lambda: metric_series.series_csv(report.rows)
         contents["series.tex"] = lambda: metric_series.series_latex(report.rows, command=report.command)
+    if report.claims:
+        contents["claims.csv"] = lambda: claims_csv(report.claims)
     if (overall := report.overall) is not None and overall.methods:
         contents["methods.csv"] = lambda: methods_csv(overall)
         contents["profiles.csv"] = lambda: profiles_csv(overall)

@@ -24,6 +24,7 @@ from study.arrow import trials_table, unified, with_labels
 from study.errors import InputError
 from study.outcomes import Source
 from study.plan import until
+from study.plan.claims import ClaimVerdict, claim_verdicts
 from study.plan.plan import Plan
 from study.plan.verdict import Verdict
 from study.reports import (
@@ -32,6 +33,7 @@ from study.reports import (
     Contrasts,
     ResultRows,
     cells,
+    claims_sentence,
     metric_notes,
     reference_notes,
     search_headline,
@@ -156,6 +158,11 @@ class StudyResults:
         return until.verdicts(self.plan, self.table)
 
     @cached_property
+    def claims(self) -> Sequence[ClaimVerdict]:
+        """The verdicts of its claims."""
+        return claim_verdicts(self.plan, self.table) if self.plan.spec.claims else []
+
+    @cached_property
     def notes(self) -> Sequence[str]:
         """Sentences that the reader must know: on files that couldn't be trusted, and on trials that ended early."""
         of_references = reference_notes(self.rows, self.references) if self.references is not None else []
@@ -168,7 +175,9 @@ class StudyResults:
         if self.search is not None:
             return search_headline(self.search, self.summaries)
         sentence = headline(self.compared, self.contrasts, SeedTrials(self.table))
-        return sentence if self.compared is self.rows else f"{sentence[:-1]}; references are not counted."
+        if self.compared is not self.rows:
+            sentence = f"{sentence[:-1]}; references are not counted."
+        return f"{claims_sentence(self.claims)} {sentence}".strip()
 
     @property
     def counts(self) -> dict[str, int]:
@@ -208,17 +217,17 @@ def load_results(
     if record is None:
         return _results_of(folder, plan, table, root, tracking_uri, compare)
     report_plan = results_of_search.reported_plan(plan, record)
-    results = _results_of(folder, report_plan, _of_plan(table, report_plan), root, tracking_uri, compare)
+    results = _results_of(folder, report_plan, rows_of_plan(table, report_plan), root, tracking_uri, compare)
     search = search_findings(plan.spec, record, results.summaries)
     more = [] if search.is_over else [results_of_search.NOT_CONFIRMED]
-    candidates = CandidateCells(results_of_search.with_numbers(plan, record), _summaries(plan, table))
+    candidates = CandidateCells(results_of_search.with_numbers(plan, record), summaries_of(plan, table))
     return replace(results, search=search, planned_cells=candidates, notices=[*results.notices, *more])
 
 
 def _results_of(
     folder: StudyStore, plan: Plan, table: pa.Table, root: str | Path, tracking_uri: str | None, compare: str
 ) -> StudyResults:
-    summaries = _summaries(plan, table)
+    summaries = summaries_of(plan, table)
     certificate = read_certificate(folder)
     notices = [*folder.notices, *([] if certificate is None else [certificate.sentence])]
     if compare == PUBLISHED:
@@ -228,7 +237,7 @@ def _results_of(
     if not other_table.num_rows:
         raise InputError(f"--compare {compare}: that study has no results yet; `study run` makes them")
     both = SeedTrials(table), SeedTrials(other_table)
-    compared = with_study(summaries, _summaries(other_plan, other_table), compare, both)
+    compared = with_study(summaries, summaries_of(other_plan, other_table), compare, both)
     against = _with_hint(compared, plan, other_plan)
     shared = int(pc.sum(pc.is_in(table["trial_id"], value_set=other_table["trial_id"])).as_py() or 0)
     if shared:
@@ -243,7 +252,8 @@ def _with_hint(against: Comparisons, *plans: Plan) -> Comparisons:
     return replace(against, notes=(*against.notes, _ONLY_A_HINT))
 
 
-def _summaries(plan: Plan, table: pa.Table) -> list[CellSummary]:
+def summaries_of(plan: Plan, table: pa.Table) -> list[CellSummary]:
+    """Summarise the results of a plan's cells."""
     rates = WILSON if plan.spec.until is None else until.rate_intervals(plan.spec.until)
     planned = {cell: len(plan.seeds(cell)) for cell in plan.cells}
     return aggregate(
@@ -298,7 +308,7 @@ def _read(name: str, root: str | Path, tracking_uri: str | None) -> tuple[StudyS
     else:
         table, _ = tracking.load(tracking_uri, name)
     plan = extended_plan(plan, folder, table)
-    return folder, plan, _of_plan(table, plan)
+    return folder, plan, rows_of_plan(table, plan)
 
 
 def extended_plan(plan: Plan, folder: StudyStore, table: pa.Table) -> Plan:
@@ -311,7 +321,7 @@ def extended_plan(plan: Plan, folder: StudyStore, table: pa.Table) -> Plan:
     return results_of_search.plan_so_far(plan, folder, table)
 
 
-def _of_plan(table: pa.Table, plan: Plan) -> pa.Table:
+def rows_of_plan(table: pa.Table, plan: Plan) -> pa.Table:
     """Return the rows of planned trials only, since an earlier version of the study's file may have planned others."""
     if plan.own_seeds:
         seeds_of = {cell.id: set(plan.seeds(cell)) for cell in plan.cells}

@@ -26,15 +26,17 @@ from study.reports import (
     Report,
     cells_rows,
     check_columns,
+    claims_rows,
     comparisons_table,
     draws,
+    show_claims,
     show_search,
     show_summaries,
     verdicts_table,
     write_report,
 )
 from study.results.dashboard import cell_runs, charts
-from study.results.load import StudyResults, _of_plan, require_results
+from study.results.load import StudyResults, require_results, rows_of_plan
 from study.results.mark import has_mark, mark, write_mark
 from study.results.stored_packs import StoredPacks
 from study.results.trials import Exhibits, exhibits
@@ -52,6 +54,8 @@ def show(results: StudyResults, console: Console) -> None:
     console.print(results.headline)
     if results.search is not None:
         show_search(console, results.search, results.rows)
+    if results.claims:
+        show_claims(console, results.rows, results.claims)
     if results.verdicts:
         console.print(verdicts_table(results.rows, results.verdicts))
     if results.against.comparisons:
@@ -69,6 +73,7 @@ def results_as_json(results: StudyResults) -> dict[str, Any]:
         "finding": results.headline,
         "counts": dict(results.counts),
         "notes": list(results.notes),
+        "claims": claims_rows(results.claims),
         "cells": data.records,
     }
 
@@ -209,6 +214,7 @@ def report(
         overall=results.overall,
         against=results.against,
         verdicts=results.verdicts,
+        claims=results.claims,
         search=results.search,
         references=results.references,
         notes=results.notes,
@@ -281,7 +287,7 @@ def sync(results: StudyResults, tracking_uri: str) -> int:
     """
     spec = results.plan.spec
     plan = results.plan if results.planned_cells is None else results.planned_cells.plan
-    rows = _of_plan(results.folder.read_results(), plan)
+    rows = rows_of_plan(results.folder.read_results(), plan)
     with report_folder(results.folder) as into:
         return tracking.sync(
             tracking_uri,

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from study.records import Cell
+from study.spec.grid import model_level, points
+from study.spec.tables import Spec
 from tasks.families import BUILT_IN
 from tasks.family import Family
 
@@ -31,3 +33,16 @@ def canonical_cell(task: str, model: str, values: Mapping[str, Any], family: Fam
         (None, 200000)
     """
     return Cell(task, model, family.canonical(task, model, values))
+
+
+def labelled_cells(spec: Spec) -> dict[Cell, dict[str, str]]:
+    """Return a study's cells, all different, in the file's order, each with its labels by axis."""
+    labels: dict[Cell, dict[str, str]] = {}
+    for index, model in enumerate(spec.model_tables):
+        for point in points(model_level(spec, index)):
+            values = {name: setting.value for name, setting in point.settings.items()}
+            cell = canonical_cell(spec.task_name, model.name, values, spec.family)
+            # Where points of different labels become one cell, the axis doesn't distinguish it from others.
+            earlier = labels.get(cell, point.labels)
+            labels[cell] = {axis: text for axis, text in earlier.items() if point.labels.get(axis) == text}
+    return labels

@@ -7,12 +7,14 @@ from itertools import islice
 from typing import Any
 
 from study.errors import Problem, nearest
+from study.spec.claims import claim_mistakes
 from study.spec.document import Document, Path
 from study.spec.grid import GridValues, Level, model_level, places, points, setting_tables
 from study.spec.search_checks import search_mistakes
 from study.spec.tables import Spec
 
 _MOST_COMBINATIONS = 20_000
+_OF_CELLS = ("task", "protocol", "success", "models", "fixed", "grid", "zip", "ranges", "train")
 
 
 def check(spec: Spec, document: Document, unread: Collection[str] = ()) -> list[Problem]:
@@ -21,18 +23,22 @@ def check(spec: Spec, document: Document, unread: Collection[str] = ()) -> list[
     Args:
         spec: the study.
         document: the file, with the line of each value.
-        unread: hyperparameters that had mistakes of their own, and `model` if one had; nothing that depends on
-            them is checked.
+        unread: hyperparameters that had mistakes of their own, and `model` or `claims` if one of these had; nothing
+            that depends on them is checked.
     """
     problems: dict[Path, Problem] = {}
     for path, message in (
         *_duplicates(spec),
         *_without_effect(spec, every_model_read="model" not in unread),
-        *_until_mistakes(spec, every_model_read="model" not in unread),
+        *_until_mistakes(spec, unread),
         *search_mistakes(spec, unread),
         *_combinations(spec, unread),
     ):
         problems.setdefault(path, document.problem(path, message))
+    # Which cells a claim means is known only where nothing is wrong with what makes them.
+    if not unread and not any(path[0] in _OF_CELLS for path in problems):
+        for path, message in claim_mistakes(spec):
+            problems.setdefault(path, document.problem(path, message))
     return list(problems.values())
 
 
@@ -45,13 +51,18 @@ def _duplicates(spec: Spec) -> Iterator[tuple[Path, str]]:
             first.setdefault(name, path)
 
 
-def _until_mistakes(spec: Spec, *, every_model_read: bool) -> Iterator[tuple[Path, str]]:
-    until = spec.until
+def _until_mistakes(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path, str]]:
+    until, every_model_read = spec.until, "model" not in unread
     if until is None:
         return
-    if (until.half_width is None) == (until.different_from is None):
-        which = "neither" if until.half_width is None else "both"
-        yield ("seeds", "until"), f"must say half_width or different_from, but has {which}"
+    rules = [name for name in ("half_width", "different_from", "claims") if getattr(until, name) is not None]
+    if len(rules) != 1:
+        which = " and ".join(rules) or "none"
+        yield ("seeds", "until"), f"must say one of half_width, different_from and claims, but has {which}"
+    if until.claims is not None and not spec.claims and "claims" not in unread:
+        yield ("seeds", "until", "claims"), "there are no claims to be decided: say them under claims"
+    if until.claims is not None and until.metric is not None:
+        yield ("seeds", "until", "metric"), "each claim says what it is of; leave metric out"
     if until.metric is None and until.half_width is not None and until.half_width >= 0.5:
         yield ("seeds", "until", "half_width"), f"must be < 0.5, but got {until.half_width:g}"
     metrics = spec.family.metrics

@@ -8,7 +8,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, create_model, model_validator
 
 from study.spec.own_code import OwnCodeSpec
-from study.spec.tables import ModelTable, SeedsTable, Table, Until, optional, search_table, settings_of, table_field
+from study.spec.seeds import seeds_table
+from study.spec.table import Table, optional, table_field
+from study.spec.tables import ModelTable, search_table, settings_of
 from tasks.declarations import Metric
 from tasks.function_family import TASK, FunctionFamily
 from tasks.values import Count, Iteration, NotNegative, Positive, choice, number
@@ -117,10 +119,14 @@ class FunctionSpec(OwnCodeSpec):
 
 def function_spec_class(family: FunctionFamily) -> type[FunctionSpec]:
     """Make the class of the studies of a function: its tables have the function's hyperparameters."""
-    until = create_model("Until", __base__=Until, different_from=(choice(family.models) | None, optional()))
-    seeds = create_model("SeedsTable", __base__=SeedsTable, until=(until, optional()))
     search: Any = (search_table(family) | None, optional())
-    made = create_model("FunctionSpec", __base__=FunctionSpec, seeds=(seeds, ...), search=search, **settings_of(family))
+    made = create_model(
+        "FunctionSpec",
+        __base__=FunctionSpec,
+        seeds=(seeds_table(family.models), ...),
+        search=search,
+        **settings_of(family),
+    )
     made.family = family
     return made
 

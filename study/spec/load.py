@@ -196,7 +196,8 @@ def _validate(document: Document, class_: type[Spec]) -> tuple[Spec | None, Coll
     """Validate the file's values; if some are wrong, leave them out and validate the others.
 
     Returns:
-        The study without what is wrong, or None where that can't be, and the hyperparameters that were left out.
+        The study without what is wrong, or None where that can't be, and the hyperparameters that were left out, with
+        `model` and `claims` if there was a mistake in these.
     """
     data, unread, reported = copy.deepcopy(document.data), set[str](), set[Path]()
     while True:
@@ -218,6 +219,8 @@ def _validate(document: Document, class_: type[Spec]) -> tuple[Spec | None, Coll
             unread |= {str(part) for part in path} & _hyperparameters(class_)
             if path[0] == "models" and len(path) <= 3:
                 unread.add("model")
+            if path[0] == "claims":
+                unread.add("claims")
             _leave_out(data, path)
 
 
@@ -239,6 +242,8 @@ def _leave_out(data: dict[str, Any], path: Path) -> None:
     match path:
         case ("seeds", "until", str(key)):
             _leave_out_of_until(data["seeds"]["until"], key)
+        case ("claims", *_):
+            data.pop("claims", None)
         case (("study" | "models") as name,) | ("seeds" as name, *_):
             data[name] = copy.deepcopy(_STAND_INS[name])
         case ("task", *inside) if not inside or inside == ["name"]:
@@ -263,7 +268,7 @@ def _leave_out_of_until(until: dict[str, Any], key: str) -> None:
     until.pop(key, None)
     if key == "max":
         until["max"] = _MANY_SEEDS
-    elif key != "batch" and "different_from" not in until:
+    elif key != "batch" and not {"different_from", "claims"} & set(until):
         until.setdefault("half_width", 0.1)
 
 

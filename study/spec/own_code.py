@@ -9,7 +9,8 @@ from pydantic import BeforeValidator, model_validator
 
 from study.errors import nearest
 from study.spec.document import Path
-from study.spec.tables import OBJECTIVES_OF_SUCCESS, Spec, Table, optional, table_field
+from study.spec.table import Table, optional, table_field
+from study.spec.tables import OBJECTIVES_OF_SUCCESS, Spec
 from tasks.criterion import Bound
 from tasks.values import number
 

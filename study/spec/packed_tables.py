@@ -11,7 +11,8 @@ from pydantic.json_schema import JsonSchemaValue
 from study.records import Cell
 from study.spec.own_code import OwnCodeSpec
 from study.spec.references import ReferencesTable, SuccessTable, reference_criterion
-from study.spec.tables import ModelTable, Table, TaskSpec, optional, table_field
+from study.spec.table import Table, optional, table_field
+from study.spec.tables import ModelTable, TaskSpec
 from tasks.criterion import Bound
 from tasks.families import BUILT_IN
 from tasks.packed_family import PackedFamily

@@ -15,7 +15,7 @@ from study.spec.cells import canonical_cell
 from study.spec.document import Path
 from study.spec.grid import model_level, points
 from study.spec.own_code import BoundTable
-from study.spec.tables import Table, optional, table_field
+from study.spec.table import Table, optional, table_field
 from tasks.criterion import Bound
 from tasks.references import KINDS, ReferenceCriterion
 from tasks.signature import canonical

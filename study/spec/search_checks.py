@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterator
 
 from study.spec.document import Path
 from study.spec.grid import GridValue, common_level, own_level, places, setting_tables
-from study.spec.tables import MOST_SEEDS, RangeTable, Search, Spec
+from study.spec.seeds import MOST_SEEDS
+from study.spec.tables import RangeTable, Search, Spec
 
 
 def search_mistakes(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path, str]]:

@@ -6,17 +6,14 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, partial
-from typing import Annotated, Any, ClassVar, Self, get_args
+from typing import Annotated, Any, ClassVar, get_args
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     GetJsonSchemaHandler,
     PrivateAttr,
-    ValidatorFunctionWrapHandler,
     WithJsonSchema,
     create_model,
     model_validator,
@@ -26,6 +23,9 @@ from pydantic.json_schema import JsonSchemaValue
 from study.errors import nearest
 from study.records import Cell
 from study.source import SourceCode, SourceData
+from study.spec.claim_table import ClaimTable
+from study.spec.seeds import SeedsTable, Until, seeds_table
+from study.spec.table import Table, as_text, drop_default, optional, table_field, table_of, values
 from tasks.criterion import Bound
 from tasks.declarations import Hyperparameter
 from tasks.families import BUILT_IN
@@ -36,53 +36,6 @@ from tasks.values import Count, Positive, choice, number, quoted, whole
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$"
 _RESERVED = "mlflow"  # the store keeps MLflow's database and files next to the studies
-MOST_SEEDS = 2**63
-_BATCH = 20
-
-
-def _drop_default(schema: dict[str, Any]) -> None:
-    schema.pop("default", None)
-
-
-def table_field(of: type) -> Any:
-    return Field(default_factory=of, json_schema_extra=_drop_default)
-
-
-def optional() -> Any:
-    return Field(default=None, json_schema_extra=_drop_default)
-
-
-def _values(type_: Any) -> Any:
-    return Annotated[list[type_], Field(min_length=1)]
-
-
-class Table(BaseModel):
-    """A table of the file that remembers the order of its keys.
-
-    A class names in `_not_keys` the fields that hold what a file gives in place of the table.
-    """
-
-    _not_keys: ClassVar[tuple[str, ...]] = ()
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    _order: tuple[str, ...] = PrivateAttr(())
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _remember_order(cls, data: Any, handler: ValidatorFunctionWrapHandler) -> Self:
-        table: Self = handler(data)
-        if isinstance(data, Mapping):
-            table._order = tuple(data)
-        return table
-
-    @property
-    def explicit(self) -> dict[str, Any]:
-        """The values that the file gives, in its order."""
-        return {name: getattr(self, name) for name in self._order if name in self.model_fields_set}
-
-
-def _table(name: str, types: Mapping[str, Any]) -> type[Table]:
-    fields: dict[str, Any] = {key: (type_, optional()) for key, type_ in types.items()}
-    return create_model(name, __base__=Table, **fields)
 
 
 class RangeTable(Table):
@@ -98,7 +51,7 @@ class RangeTable(Table):
 def _range_of(name: str, hyperparameter: Hyperparameter) -> type[RangeTable]:
     """Make the table of one hyperparameter's range, which has the limits of its values."""
     type_ = hyperparameter.type
-    fields: dict[str, Any] = {"choices": (_values(type_), optional())}
+    fields: dict[str, Any] = {"choices": (values(type_), optional())}
     if hyperparameter.kind != "other":
         step = Count if hyperparameter.kind == "whole" else Positive
         fields |= {"low": (type_, optional()), "high": (type_, optional()), "step": (step, optional())}
@@ -150,97 +103,6 @@ def _check_name(name: str) -> str:
     if name.lower().startswith(_RESERVED):
         raise ValueError(f"must not start with {_RESERVED!r}, which the store uses itself, but got {quoted(name)}")
     return name
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str | int | float) or isinstance(value, bool):
-        raise ValueError(f"must be text, but got {quoted(value)}")
-    return str(value)
-
-
-def _seeds(value: object) -> Sequence[int]:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        if not 1 <= value < MOST_SEEDS:
-            raise ValueError(f"must be at least 1 and below 2**63, but got {value}")
-        return range(value)
-    if not isinstance(value, list):
-        raise ValueError(f"must be a count, or a list of seeds, but got {quoted(value)}")
-    if not value:
-        raise ValueError("must have at least 1 seed, but the list is empty")
-    for seed in value:
-        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < MOST_SEEDS:
-            raise ValueError(f"each seed must be a whole number, 0 <= seed < 2**63, but got {quoted(seed)}")
-    first: set[int] = set()
-    repeats = [seed for seed in value if seed in first or first.add(seed)]  # type: ignore[func-returns-value]
-    if repeats:
-        raise ValueError(f"each seed may be given once, but got {repeats[0]} again")
-    return tuple(value)
-
-
-class Until(Table):
-    """When a cell has enough seeds; seeds are added in batches.
-
-    Args:
-        half_width: half-width of the interval of the success rate, or of a metric's mean, that must be reached.
-        different_from: model from whose cells all other cells are to be distinguished.
-        metric: by what, instead of success.
-        max: the most seeds that a cell gets.
-        batch: number of seeds that are added at once.
-    """
-
-    half_width: Positive | None = optional()
-    different_from: str | None = optional()
-    metric: str | None = optional()
-    max: Count
-    batch: Count | None = optional()
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        table = handler.resolve_ref_schema(handler(core))
-        properties = dict(table["properties"])
-        by_metric = table | {"required": [*table["required"], "metric"]}
-        del properties["metric"]
-        rate = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 0.5, "title": "Half Width"}
-        return {"anyOf": [table | {"properties": properties | {"half_width": rate}}, by_metric]}
-
-    @property
-    def step(self) -> int:
-        """Number of seeds that are added between evaluations of the rule."""
-        return min(self.batch or _BATCH, self.max)
-
-
-class SeedsTable(Table):
-    """A count, a list of seeds, or a rule that decides how many of the seeds 0, 1, 2, ... are used."""
-
-    _not_keys: ClassVar[tuple[str, ...]] = ("listed",)
-
-    listed: Annotated[Any, BeforeValidator(_seeds)] = None
-    until: Until = optional()
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_value(cls, data: Any) -> Any:
-        if not isinstance(data, Mapping):
-            return {"listed": data}
-        if set(data) != {"until"}:
-            keys = ", ".join(map(repr, data)) or "none"
-            raise ValueError(f"must be a count, a list of seeds, or a table whose key is 'until', but has {keys}")
-        return dict(data)
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        until = handler.resolve_ref_schema(handler(core))["properties"]["until"]
-        table = {"type": "object", "properties": {"until": until}, "additionalProperties": False}
-        return {"anyOf": [*_SEEDS_SCHEMA, table | {"required": ["until"]}], "description": _SEEDS_ARE}
-
-
-_SEEDS_ARE = "a count (3 means seeds 0, 1 and 2), a list, or `until` there are enough"
-_SEEDS_SCHEMA: tuple[dict[str, Any], ...] = (
-    {"type": "integer", "minimum": 1},
-    {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1, "uniqueItems": True},
-)
 
 
 _Seed = Annotated[int, Field(ge=0, le=2**32 - 1), BeforeValidator(whole)]
@@ -311,7 +173,7 @@ def search_table(family: Family) -> type[Search]:
 
 
 _StudyName = Annotated[
-    str, BeforeValidator(_text), AfterValidator(_check_name), Field(json_schema_extra={"pattern": _NAME})
+    str, BeforeValidator(as_text), AfterValidator(_check_name), Field(json_schema_extra={"pattern": _NAME})
 ]
 
 
@@ -328,8 +190,9 @@ class Spec(SettingsTable):
     tables: ClassVar[tuple[tuple[str, str], ...]] = ()
 
     study: _StudyName
-    question: Annotated[str, BeforeValidator(_text)] = ""
+    question: Annotated[str, BeforeValidator(as_text)] = ""
     seeds: SeedsTable
+    claims: Annotated[tuple[ClaimTable, ...], Field(min_length=1)] = Field(default=(), json_schema_extra=drop_default)
     search: Search | None = optional()
     _source_text: str = PrivateAttr("")
     _source_code: SourceCode | None = PrivateAttr(None)
@@ -483,18 +346,17 @@ def spec_class(family: Family, base: type[TaskSpec] = TaskSpec) -> type[TaskSpec
             types[declared.table][name.removeprefix(base.prefixes[declared.table])] = declared.type
     # Those that come along and train in packs have classes of their own; here they are named in a mistake.
     tasks = choice((*family.tasks, *PACKED_TASKS) if family is BUILT_IN else family.tasks)
-    task = create_model("Task", __base__=_table("_Task", types.pop("task")), name=(tasks, ...))
+    task = create_model("Task", __base__=table_of("_Task", types.pop("task")), name=(tasks, ...))
     model = create_model("ModelTable", __base__=ModelTable, name=(choice(family.models), ...), **settings)
-    until = create_model("Until", __base__=Until, different_from=(choice(family.models) | None, optional()))
     fields: dict[str, Any] = {
         "task": (task, ...),
         "models": (Annotated[tuple[model, ...], Field(min_length=1)], ...),  # type: ignore[valid-type]
         **settings,
-        "seeds": (create_model("SeedsTable", __base__=SeedsTable, until=(until, optional())), ...),
+        "seeds": (seeds_table(family.models), ...),
         "search": (search_table(family) | None, optional()),
     }
     for name, of_table in types.items():
-        fields[name] = (table := _table(name.capitalize(), of_table), table_field(table))
+        fields[name] = (table := table_of(name.capitalize(), of_table), table_field(table))
     made = create_model("Spec", __base__=base, **fields)
     made.family, made.tables = family, tuple(base.prefixes.items())
     return made
@@ -503,11 +365,11 @@ def spec_class(family: Family, base: type[TaskSpec] = TaskSpec) -> type[TaskSpec
 def settings_of(family: Family) -> dict[str, Any]:
     """Return the fields of a `SettingsTable` with a family's hyperparameters."""
     types = {name: declared.type for name, declared in family.hyperparameters.items()}
-    fixed = _table("Fixed", types)
-    grid = _table("Grid", {name: _values(type_) for name, type_ in types.items()})
-    point = _table("Point", {"label": str} | types)
+    fixed = table_of("Fixed", types)
+    grid = table_of("Grid", {name: values(type_) for name, type_ in types.items()})
+    point = table_of("Point", {"label": str} | types)
     searchable = {name: one for name, one in family.hyperparameters.items() if one.is_searchable}
-    ranges = _table("Ranges", {name: _range_of(name, one) for name, one in searchable.items()})
+    ranges = table_of("Ranges", {name: _range_of(name, one) for name, one in searchable.items()})
     points = Annotated[tuple[point, ...], Field(min_length=1)]  # type: ignore[valid-type]
     return {
         "fixed": (fixed, table_field(fixed)),

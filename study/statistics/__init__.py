@@ -2,7 +2,9 @@
 
     rates             success rates: an interval, a difference, a test, many tests
     sequential        the same while seeds are added, valid whenever one stops
-    fixed_width       the same, with seeds added until the interval is narrow enough
+    bets              means of any bounded numbers while seeds are added: how much bets against a bound have won
+    claims            claims about rates, differences and means, decided in either direction while seeds are added
+    fixed_width       success rates, with seeds added until the interval is narrow enough
     mean_precision    means of any numbers, with seeds added until the interval is narrow enough
     trends            success rates over hyperparameters
     solved_at         median and mean of iterations (or seconds) to success
@@ -27,13 +29,16 @@ value, from equal values, or from values outside the distribution's support. A v
 a negative count) raises an error.
 """
 
+from study.statistics.bets import Evidence, anytime_mean, evidence, log_evidence
 from study.statistics.bootstrap import interquartile_mean_intervals, interquartile_means, mean_intervals
+from study.statistics.claims import ClaimSample, ClaimTest, Course
 from study.statistics.fixed_width import FixedWidth, looks
 from study.statistics.improvement import probability_of_improvement
 from study.statistics.interquartile_mean import interquartile_mean_over_cells
 from study.statistics.mean_precision import MeanPrecision
 from study.statistics.paired import (
     LEAST_DISCORDANT,
+    difference_p_values,
     log_rank_scores,
     mcnemar,
     mcnemar_interval,
@@ -61,8 +66,12 @@ from study.statistics.welch import Contrast, contrast, deviations
 __all__ = [
     "LEAST_DISCORDANT",
     "AsPublished",
+    "ClaimSample",
+    "ClaimTest",
     "Coefficient",
     "Contrast",
+    "Course",
+    "Evidence",
     "FixedWidth",
     "LogRank",
     "LogisticFit",
@@ -74,13 +83,16 @@ __all__ = [
     "SurvivalCurve",
     "Trend",
     "anytime",
+    "anytime_mean",
     "anytime_sign_test",
     "as_published",
     "beta_mean_intervals",
     "cochran_armitage",
     "contrast",
     "deviations",
+    "difference_p_values",
     "discordant_rates",
+    "evidence",
     "fisher_exact",
     "gamma_mean_intervals",
     "holm",
@@ -89,6 +101,7 @@ __all__ = [
     "interquartile_means",
     "kaplan_meier",
     "least_difference",
+    "log_evidence",
     "log_rank",
     "log_rank_scores",
     "logistic_regression",

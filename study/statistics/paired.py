@@ -102,6 +102,37 @@ def _least_difference(b: int, c: int, n: int, tail: float) -> float:
     return (low + high) / 2
 
 
+def difference_p_values(first_only: int, second_only: int, n: int, difference: float) -> tuple[float, float]:
+    """Test that the difference of two success rates of the same seeds is above a number, and that it is below.
+
+    p is the least error at which the one-sided interval of `mcnemar_interval` excludes the number; for a difference of
+    0 it is half of McNemar's p-value, or the other half of it.
+
+    Args:
+        first_only: b, the seeds that only the first method solves, >= 0.
+        second_only: c, those that only the second solves, >= 0.
+        n: all seeds, >= b + c.
+        difference: of rates, first minus second, in (-1, 1).
+
+    Raises:
+        ValueError: if a count or the difference is out of range.
+
+    Example:
+        >>> [round(p, 4) for p in difference_p_values(12, 2, 40, 0.0)]
+        [0.0065, 0.9991]
+        >>> [round(p, 4) for p in difference_p_values(12, 2, 40, 0.1)]
+        [0.0982, 0.9786]
+    """
+    _check_discordant(first_only, second_only)
+    if first_only + second_only > n or not -1 < difference < 1:
+        raise ValueError(
+            f"discordant seeds must be among all and -1 < difference < 1 hold, but got {first_only} + {second_only} of "
+            f"{n}, {difference:g}"
+        )
+    below = _share_below(first_only, second_only, n, difference)
+    return below, _share_below(second_only, first_only, n, -difference)
+
+
 def _share_below(b: int, c: int, n: int, difference: float) -> float:
     """Compute how often the product of beta variables is at most a difference."""
     m = b + c

@@ -1,0 +1,264 @@
+"""How often claims are decided wrongly, how often rightly, and how many seeds that takes.
+
+    python -m benchmarks.claims [--studies N] [--seed N] [--peer-studies N] [--out benchmarks/results/claims/errors.csv]
+
+Each study looks at its claims after every 20 seeds, 400 at most, as `seeds: {until: {claims: decided}}` does, unless a
+rule says otherwise. errors.csv has claims at their bounds, where being wrong is most likely; power.csv, next to it,
+claims that hold by more; peers.csv AdaStop (Mathieu et al., TMLR 2024) and claims on the same draws. AdaStop takes
+seconds a study, so that there are fewer of these. The numbers depend on the seed and on nothing else.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache, partial
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from benchmarks.measure import cores, finish, studies_parser, tell
+from benchmarks.pairing import outcomes
+from study.statistics import ClaimSample, ClaimTest, Course
+
+BATCH, MOST, ERROR = 20, 400, 0.05
+LOOKS = tuple(range(BATCH, MOST + 1, BATCH))
+ITERATIONS = 100_000
+_EVERY = 1_000
+_PEER = "AdaStop, 10,000 permutations"
+_OURS = "claim"
+
+Rng = np.random.Generator
+Floats = npt.NDArray[np.float64]
+Draw = Callable[[Rng], ClaimSample]
+"""Draws the numbers of one cell, or pair, of a study."""
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """A claim, and whether it is true.
+
+    Args:
+        cells: what its cells are drawn by.
+        is_true: whether all of them are above the bound.
+    """
+
+    cells: tuple[Draw, ...]
+    is_true: bool
+
+
+# --- cells ----------------------------------------------------------------------------------------------------------
+
+
+def rate(of: float, bound: float) -> Draw:
+    """A success rate, and the number that it is claimed to exceed."""
+
+    def draw(rng: Rng) -> ClaimSample:
+        return ClaimSample((rng.random(MOST) < of).astype(float), bound, kind="rate")
+
+    return draw
+
+
+def difference(first: float, second: float, by: float, phi: float = 0.3) -> Draw:
+    """Two success rates with the correlation φ over seeds, and by how much the first is claimed to exceed the other."""
+
+    def draw(rng: Rng) -> ClaimSample:
+        (one,), (other,) = outcomes(rng, (1, MOST), rates=(first, second), phi=phi)
+        return ClaimSample(one - other, by, -1.0, 1.0, "difference")
+
+    return draw
+
+
+@cache
+def _times(unsolved: float, typical: float) -> tuple[Floats, Floats]:
+    """Times to success up to 100,000 iterations, gamma distributed, with their probabilities."""
+    grid = np.arange(_EVERY, ITERATIONS + 1, _EVERY).astype(float)
+    ends = stats.gamma.cdf(grid, 4, scale=typical / 4)
+    chances = np.diff(ends, prepend=0.0) * (1 - unsolved)
+    chances[-1] += 1 - chances.sum()
+    return grid, chances
+
+
+def time(unsolved: float, typical: float, above: float) -> Draw:
+    """Times to success, claimed to be below a bound that is above their mean by a share of it."""
+    grid, chances = _times(unsolved, typical)
+    bound = float(grid @ chances) * (1 + above)
+
+    def draw(rng: Rng) -> ClaimSample:
+        drawn = rng.choice(grid, MOST, p=chances)
+        return ClaimSample(ITERATIONS - drawn, ITERATIONS - bound, 0.0, float(ITERATIONS))
+
+    return draw
+
+
+# --- laws -----------------------------------------------------------------------------------------------------------
+
+_NEARLY = 1e-6
+_AT, _FAR, _ABOVE = difference(0.6, 0.5, 0.1), difference(0.9, 0.5, 0.1), difference(0.6, 0.5, 0.1 - _NEARLY)
+ERRORS: Mapping[str, tuple[Claimed, ...]] = {
+    "a rate of 0.5, at its bound": (Claimed((rate(0.5, 0.5),), is_true=False),),
+    "a rate of 0.5, just above": (Claimed((rate(0.5, 0.5 - _NEARLY),), is_true=True),),
+    "a rate of 0.95, at its bound": (Claimed((rate(0.95, 0.95),), is_true=False),),
+    "a rate of 0.95, just above": (Claimed((rate(0.95, 0.95 - _NEARLY),), is_true=True),),
+    "0.5 and 0.5, by 0": (Claimed((difference(0.5, 0.5, 0.0),), is_true=False),),
+    "0.9 and 0.9, by 0": (Claimed((difference(0.9, 0.9, 0.0),), is_true=False),),
+    "0.6 and 0.5, by 0.1": (Claimed((_AT,), is_true=False),),
+    "0.95 and 0.85, by 0.1": (Claimed((difference(0.95, 0.85, 0.1),), is_true=False),),
+    "0.95 and 0.85, just above 0.1": (Claimed((difference(0.95, 0.85, 0.1 - _NEARLY),), is_true=True),),
+    "times with 20% unsolved, at their bound": (Claimed((time(0.2, 40_000, 0.0),), is_true=False),),
+    "times with 20% unsolved, just below": (Claimed((time(0.2, 40_000, _NEARLY),), is_true=True),),
+    "times with 1% unsolved, at their bound": (Claimed((time(0.01, 5_000, 0.0),), is_true=False),),
+    "5 cells, 1 at the bound, 4 far above": (Claimed((_AT, *[_FAR] * 4), is_true=False),),
+    "5 cells, all just above": (Claimed((_ABOVE,) * 5, is_true=True),),
+    "4 claims of 5 cells: 2 with 1 cell at the bound, 2 just above": (
+        *[Claimed((_AT, *[_FAR] * 4), is_true=False)] * 2,
+        *[Claimed((_ABOVE,) * 5, is_true=True)] * 2,
+    ),
+}
+"""Studies at whose claims it is easiest to be wrong, by what their cells are."""
+
+POWER: Mapping[str, Draw] = {
+    "0.55 and 0.45, by 0, φ 0": difference(0.55, 0.45, 0.0, 0.0),
+    "0.55 and 0.45, by 0, φ 0.5": difference(0.55, 0.45, 0.0, 0.5),
+    "0.6 and 0.4, by 0, φ 0": difference(0.6, 0.4, 0.0, 0.0),
+    "0.95 and 0.85, by 0": difference(0.95, 0.85, 0.0),
+    "0.9 and 0.5, by 0": difference(0.9, 0.5, 0.0),
+    "0.65 and 0.5, by 0.1": difference(0.65, 0.5, 0.1),
+    "0.7 and 0.5, by 0.1": difference(0.7, 0.5, 0.1),
+    "0.9 and 0.5, by 0.1": difference(0.9, 0.5, 0.1),
+    "a rate of 0.8, above 0.7": rate(0.8, 0.7),
+    "a rate of 0.95, above 0.9": rate(0.95, 0.9),
+    "times 10% below their bound, 20% unsolved": time(0.2, 40_000, 0.1),
+    "times 30% below their bound, 20% unsolved": time(0.2, 40_000, 0.3),
+    "times 30% below their bound, 1% unsolved": time(0.01, 5_000, 0.3),
+}
+RULES: Mapping[str, ClaimTest] = {
+    "claim": ClaimTest(LOOKS, ERROR),
+    "bets alone": ClaimTest(LOOKS, ERROR, is_planned=False),
+    "400 seeds in any case": ClaimTest((MOST,), ERROR),
+}
+PEERS: Mapping[str, tuple[float, float, float]] = {
+    "0.5 and 0.5, φ 0": (0.5, 0.5, 0.0),
+    "0.5 and 0.5, φ 0.5": (0.5, 0.5, 0.5),
+    "0.55 and 0.45, φ 0": (0.55, 0.45, 0.0),
+    "0.55 and 0.45, φ 0.5": (0.55, 0.45, 0.5),
+    "0.6 and 0.4, φ 0": (0.6, 0.4, 0.0),
+    "0.95 and 0.85, φ 0.3": (0.95, 0.85, 0.3),
+    "0.9 and 0.5, φ 0.3": (0.9, 0.5, 0.3),
+}
+"""Two success rates, and φ."""
+
+
+# --- tables ---------------------------------------------------------------------------------------------------------
+
+
+def rng_of(law: str, seed: int) -> Rng:
+    """Give the random numbers of a law."""
+    return np.random.default_rng([seed, zlib.crc32(law.encode())])
+
+
+def wrong(law: str, studies: int, seed: int) -> dict[str, Any]:
+    """Give the share of studies in which any claim is decided wrongly, and what was decided."""
+    tell(law)
+    claims, rng = ERRORS[law], rng_of(law, seed)
+    test = ClaimTest(LOOKS, ERROR / len(claims))
+    is_wrong, decided, seeds = 0, 0, 0.0
+    for _ in range(studies):
+        courses = [test.follow([draw(rng) for draw in claim.cells]) for claim in claims]
+        is_wrong += any(_is_wrong(claim, course) for claim, course in zip(claims, courses, strict=True))
+        decided += sum(course.state in ("shown", "refuted") for course in courses)
+        seeds += float(np.mean([np.mean(course.seeds) for course in courses]))
+    return {
+        "law": law,
+        "claims": len(claims),
+        "wrong": f"{is_wrong / studies:.4f}",
+        "decided": f"{decided / studies / len(claims):.4f}",
+        "mean_seeds": f"{seeds / studies:.1f}",
+    }
+
+
+def _is_wrong(claim: Claimed, course: Course) -> bool:
+    return course.state == ("refuted" if claim.is_true else "shown")
+
+
+def found(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
+    """Give the share of studies that show a claim by each rule, on the same draws, and the seeds that they take."""
+    tell(law)
+    rows = []
+    for rule, test in RULES.items():
+        rng = rng_of(law, seed)
+        courses = [test.follow([POWER[law](rng)]) for _ in range(studies)]
+        shown = sum(course.state == "shown" for course in courses)
+        seeds = np.mean([course.seeds[0] for course in courses])
+        rows.append({"law": law, "rule": rule, "shown": f"{shown / studies:.4f}", "mean_seeds": f"{seeds:.1f}"})
+    return rows
+
+
+def peers(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
+    """Give what AdaStop and a claim say of which rate is greater, on the same draws."""
+    tell(f"peers: {law}")
+    first, second, phi = PEERS[law]
+    rng, said = rng_of(law, seed), {_OURS: list[tuple[str, int]](), _PEER: list[tuple[str, int]]()}
+    for study in range(studies):
+        (one,), (other,) = outcomes(rng, (1, MOST), rates=(first, second), phi=phi)
+        course = RULES["claim"].follow([ClaimSample(one - other, 0.0, -1.0, 1.0, "difference")])
+        said[_OURS].append(({"shown": "greater", "refuted": "not greater"}.get(course.state, "–"), course.seeds[0]))
+        said[_PEER].append(ada_stop(one, other, study))
+    return [_row_of_peer(law, way, decisions) for way, decisions in said.items()]
+
+
+def ada_stop(one: Floats, other: Floats, seed: int) -> tuple[str, int]:
+    """Compare two methods by AdaStop: what it says of the first one, and after how many seeds."""
+    from adastop import MultipleAgentsComparator
+
+    comparator = MultipleAgentsComparator(n=BATCH, K=len(LOOKS), B=10_000, alpha=ERROR, seed=seed)
+    for look in LOOKS:
+        comparator.partial_compare({"one": one[:look], "other": other[:look]}, verbose=False)
+        if comparator.is_finished:
+            break
+    (decision,) = comparator.decisions.values()
+    return {"larger": "greater", "smaller": "not greater"}.get(decision, "–"), look
+
+
+def _row_of_peer(law: str, way: str, decisions: Sequence[tuple[str, int]]) -> dict[str, Any]:
+    count = len(decisions)
+    shares = {f"says {word}": sum(said == word for said, _ in decisions) / count for word in ("greater", "not greater")}
+    seeds = np.mean([look for _, look in decisions])
+    return {
+        "law": law,
+        "way": way,
+        "studies": count,
+        **{name: f"{share:.3f}" for name, share in shares.items()},
+        "mean_seeds": f"{seeds:.1f}",
+    }
+
+
+def _tables(studies: int, peer_studies: int, seed: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    with ProcessPoolExecutor(cores()) as pool:
+        yield "errors", list(pool.map(wrong, ERRORS, repeat(studies), repeat(seed)))
+        yield "power", [row for rows in pool.map(found, POWER, repeat(studies), repeat(seed)) for row in rows]
+        if peer_studies:
+            parts = pool.map(partial(peers, studies=peer_studies, seed=seed), PEERS)
+            yield "peers", [row for rows in parts for row in rows]
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Draw, decide, count, print and write the tables."""
+    options = studies_parser(__doc__)
+    options.add_argument("--peer-studies", type=int, default=200, help="of each kind for AdaStop; 0 to leave it out")
+    arguments = options.parse_args(words)
+    first = arguments.out
+    for name, rows in _tables(arguments.studies, arguments.peer_studies, arguments.seed):
+        if first is not None:
+            arguments.out = Path(first).with_name(f"{name}.csv")
+        finish(rows, arguments)
+
+
+if __name__ == "__main__":
+    main()

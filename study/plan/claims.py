@@ -1,0 +1,188 @@
+"""Claims judged by the results so far, and seeds until they are decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from study.plan.claim_samples import CellTrials, claim_samples, trials_of
+from study.plan.plan import Plan
+from study.plan.verdict import CONFIDENCE, Verdict
+from study.records import Cell, Interval
+from study.spec.claims import Claim, claims_of
+from study.spec.seeds import Until
+from study.statistics import ClaimSample, ClaimTest, Course, looks
+from study.statistics.claims import State
+
+
+@dataclass(frozen=True)
+class ClaimedCell:
+    """What the results say about one cell, or pair of cells, of a claim.
+
+    Args:
+        cell: the cell.
+        versus: that which it is compared with; None for a number.
+        seeds: how many count.
+        estimate: the mean, or mean difference; of a metric without limits, the share of seeds beyond the bound.
+        interval: of it, 95%, valid at any time; None without seeds.
+        evidence: for the claim: what bets on it have won.
+        against: what bets against it have won.
+        p_values: of the exact test at the last look, for the claim and against it; None before, and without such a
+            test.
+        is_shown: whether it is shown of this cell.
+    """
+
+    cell: Cell
+    versus: Cell | None
+    seeds: int
+    estimate: float | None
+    interval: Interval | None
+    evidence: float
+    against: float
+    p_values: tuple[float, float] | None
+    is_shown: bool
+
+
+@dataclass(frozen=True)
+class ClaimVerdict:
+    """A claim's verdict, with its evidence and what it cost.
+
+    Args:
+        claim: the claim.
+        state: ``shown``, ``refuted``, ``undecided`` out of seeds, or ``open`` while trials are missing.
+        cells: its cells.
+        trials: how many trials it was judged by.
+        training_s: seconds that they were trained for.
+    """
+
+    claim: Claim
+    state: State
+    cells: tuple[ClaimedCell, ...]
+    trials: int
+    training_s: float
+
+
+def claim_verdicts(plan: Plan, results: pa.Table) -> list[ClaimVerdict]:
+    """Judge a study's claims.
+
+    Where seeds are added until claims are decided, they are judged after each batch, and at the last one by an exact
+    test. Where the file says how many seeds there are, they are judged once all trials have ended. Where another rule
+    adds seeds, they are judged by what holds at any time.
+
+    Args:
+        plan: of the study, as `study.plan.until.extended` returns it.
+        results: columns of `study.arrow.RESULT_SCHEMA`, one row a trial.
+    """
+    return _Judgement(plan, results).verdicts
+
+
+class DecidedClaims:
+    """The cells of each claim get seeds until it is decided; cells that no claim is about get the first batch.
+
+    Args:
+        plan: of the study.
+        until: its rule.
+        results: its results so far.
+    """
+
+    phrase = "claims are decided"
+
+    def __init__(self, plan: Plan, until: Until, results: pa.Table) -> None:
+        self._plan, self._until, self._judgement = plan, until, _Judgement(plan, results)
+
+    def counts(self) -> Mapping[str, int]:
+        """Return how many seeds each cell gets, by its id: of several claims, the most."""
+        counts = {cell.id: self._until.step for cell in self._plan.cells}
+        for claim, course in self._judgement.courses:
+            for pair, seeds in zip(claim.compared, course.seeds, strict=True):
+                for cell in pair:
+                    counts[cell.id] = max(counts[cell.id], seeds)
+        return counts
+
+    def verdicts(self, plan: Plan) -> Sequence[Verdict]:
+        """Return none: claims are judged, and not cells."""
+        return []
+
+    def sure(self, plan: Plan) -> tuple[int, int]:
+        """Return how many claims are decided, and how many there are."""
+        states = [course.state for _, course in self._judgement.courses]
+        return sum(state in ("shown", "refuted") for state in states), len(states)
+
+    def expected(self, now: Mapping[str, int]) -> dict[str, int]:
+        """Estimate how many seeds each cell will have needed."""
+        seeds = dict(now)
+        for claim, course in self._judgement.courses:
+            samples = self._judgement.samples(claim)
+            for place, pair in enumerate(claim.compared if course.state == "open" else ()):
+                if not course.are_shown[place]:
+                    count = self._judgement.test.expected(samples[place], len(samples))
+                    for cell in pair:
+                        seeds[cell.id] = max(seeds[cell.id], count)
+        return seeds
+
+
+class _Judgement:
+    """The claims of a study, each followed as far as its results go."""
+
+    def __init__(self, plan: Plan, results: pa.Table) -> None:
+        claims = claims_of(plan.spec, plan.cells, plan.labels)
+        self.test = _test(plan, len(claims))
+        self._trials = trials_of(plan, claims, results, self.test.looks[-1])
+        self.courses: list[tuple[Claim, Course]] = [(claim, self.test.follow(self.samples(claim))) for claim in claims]
+
+    def samples(self, claim: Claim) -> list[ClaimSample]:
+        return claim_samples(claim, self._trials)
+
+    @property
+    def verdicts(self) -> list[ClaimVerdict]:
+        return [self._verdict(claim, course) for claim, course in self.courses]
+
+    def _verdict(self, claim: Claim, course: Course) -> ClaimVerdict:
+        samples = self.samples(claim)
+        cells = tuple(_claimed(claim, place, samples[place], course) for place in range(len(samples)))
+        used: dict[str, int] = {}
+        for pair, seeds in zip(claim.compared, course.seeds, strict=True):
+            for cell in pair:
+                used[cell.id] = max(used.get(cell.id, 0), seeds)
+        ended = [_ended(self._trials[cell_id], seeds) for cell_id, seeds in used.items()]
+        return ClaimVerdict(claim, course.state, cells, sum(n for n, _ in ended), sum(s for _, s in ended))
+
+
+def _test(plan: Plan, claims: int) -> ClaimTest:
+    """Return the rule by which the study's claims are decided; they share the error."""
+    until, error = plan.spec.until, (1 - CONFIDENCE) / max(1, claims)
+    if until is None:
+        return ClaimTest((len(plan.spec.first_seeds),), error)
+    if until.claims is None:
+        return ClaimTest((until.max,), error, is_planned=False)
+    return ClaimTest(looks(until.step, until.max), error)
+
+
+def _claimed(claim: Claim, place: int, sample: ClaimSample, course: Course) -> ClaimedCell:
+    cell, *others = claim.compared[place]
+    used = sample.first(min(course.seeds[place], sample.values.size if sample.complete is None else sample.complete))
+    mean, interval = used.mean, used.interval
+    if claim.is_below and not claim.is_of_share and mean is not None:
+        middle = sample.low + sample.high
+        mean, interval = middle - mean, (middle - interval[1], middle - interval[0])
+    evidence = course.evidence[place]
+    return ClaimedCell(
+        cell,
+        others[0] if others else None,
+        seeds=used.known.size,
+        estimate=mean,
+        interval=None if mean is None else interval,
+        evidence=evidence.above,
+        against=evidence.below,
+        p_values=course.p_values[place],
+        is_shown=course.are_shown[place],
+    )
+
+
+def _ended(trials: CellTrials, seeds: int) -> tuple[int, float]:
+    """Return how many of the first seeds' trials have ended, and how long they were trained."""
+    has_ended = ~trials.is_pending[:seeds] & ~trials.is_failed[:seeds]
+    return int(np.count_nonzero(has_ended)), float(trials.training_s[:seeds][has_ended].sum())

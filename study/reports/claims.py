@@ -1,0 +1,171 @@
+"""Claims: their verdicts as sentences, a table of the evidence, and claims.csv."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from study import words
+from study.analysis.aggregate import CellSummary
+from study.analysis.rows import ResultRows
+from study.records import Cell
+from study.reports.columns import CLAIMS
+from study.reports.csv_text import csv_text
+from study.reports.text_table import Column, TextTable, estimate, places, text_column
+
+if TYPE_CHECKING:
+    from study.plan.claims import ClaimedCell, ClaimVerdict  # their imports take long, and tables of files need none
+    from study.spec.claims import Claim
+
+STATES = {"shown": "shown", "refuted": "refuted", "undecided": "undecided", "open": "open"}
+_WORDS = {
+    "shown": "shown",
+    "refuted": "refuted",
+    "undecided": "undecided, and out of seeds",
+    "open": "not decided yet: trials are missing",
+}
+_MOST_EXACT = 1e4
+
+
+def claims_sentence(verdicts: Sequence[ClaimVerdict]) -> str:
+    """Write a sentence on how many claims are shown, refuted and undecided; empty without claims."""
+    count = len(verdicts)
+    if not count:
+        return ""
+    numbers = {state: sum(v.state == state for v in verdicts) for state in STATES}
+    if numbers["shown"] == count:
+        return f"The claim is shown: {verdicts[0].claim.text}." if count == 1 else f"All {count} claims are shown."
+    if count == 1:
+        return f"The claim is {_WORDS[verdicts[0].state]}: {verdicts[0].claim.text}."
+    parts = [f"{n} {'is' if n == 1 else 'are'} {state}" for state, n in numbers.items() if n]
+    return f"Of {count} claims {words.join_and(parts)}."
+
+
+def verdict_line(verdict: ClaimVerdict) -> str:
+    """Write a claim with its verdict and what it cost."""
+    cost = f"{words.count_of(verdict.trials, 'trial')}, {words.duration(verdict.training_s)} of training"
+    return f"{_WORDS[verdict.state]}: {verdict.claim.text} ({cost})"
+
+
+def claims_note(verdicts: Sequence[ClaimVerdict]) -> str:
+    """Say what evidence is, and how often verdicts are wrong."""
+    error = f"{100 * 0.05 / len(verdicts):.3g}%"
+    shared = "" if len(verdicts) == 1 else f", so that any of the {len(verdicts)} is in at most 5%"
+    note = (
+        f"A claim is called shown or refuted wrongly in at most {error} of studies{shared}, however often one looks. "
+        "Evidence is how many times what was staked on it bets have won, fair ones if the quantity is at its bound. "
+        "Intervals are at 95% at any time, each by itself."
+    )
+    if any(cell.p_values for v in verdicts for cell in v.cells):
+        note += " Where seeds ran out, an exact test decides with what is left of the error."
+    if any(v.claim.is_of_share for v in verdicts):
+        note += (
+            " Of a metric without limits, or whose values differ by factors, the estimate is the share of seeds beyond "
+            "the bound; the claim is that it is more than half."
+        )
+    return note
+
+
+def claims_table(rows: ResultRows, verdicts: Sequence[ClaimVerdict]) -> TextTable:
+    """Lay out one row for each cell, or pair of cells, of each claim; what isn't shown is marked."""
+    row_of = {s.cell_id: row for row, s in enumerate(rows.summaries) if isinstance(s, CellSummary)}
+
+    def name(cell: Cell | None) -> tuple[str, str]:
+        text = "" if cell is None or cell.id not in row_of else rows.name(row_of[cell.id]) or cell.model
+        return text, text
+
+    some = [(number, v.claim, cell) for number, v in enumerate(verdicts, 1) for cell in v.cells]
+    versus = [name(cell.versus) for _, _, cell in some]
+    columns = [
+        text_column("claim", [(str(number), number) for number, _, _ in some], name="claim"),
+        text_column("cell", [name(cell.cell) for _, _, cell in some], is_number=False),
+    ]
+    if any(text for text, _ in versus):
+        columns.append(text_column("compared with", versus, is_number=False))
+    columns += [
+        text_column("seeds", [(f"{cell.seeds:,}", cell.seeds) for _, _, cell in some], name="seeds"),
+        text_column("estimate", [(_estimate(claim, cell), cell.estimate) for _, claim, cell in some], name="estimate"),
+        text_column("evidence for", [(_times(c.evidence), c.evidence) for _, _, c in some], name="evidence_for"),
+        text_column("against", [(_times(c.against), c.against) for _, _, c in some], name="evidence_against"),
+        *_of_last_look([cell for _, _, cell in some]),
+        text_column("shown?", [("yes" if c.is_shown else "no", c.is_shown) for _, _, c in some], is_number=False),
+    ]
+    return TextTable(tuple(columns), places(not cell.is_shown for _, _, cell in some), keys=2)
+
+
+def _of_last_look(cells: Sequence[ClaimedCell]) -> list[Column]:
+    if all(cell.p_values is None for cell in cells):
+        return []
+    texts: list[tuple[str, float | None]] = []
+    for cell in cells:
+        if cell.p_values is None:
+            texts.append(("", None))
+        else:
+            texts.append((" / ".join(words.p_value(p) for p in cell.p_values), cell.p_values[0]))
+    return [text_column("p for / against, at the end", texts, name="p_value")]
+
+
+def _estimate(claim: Claim, cell: ClaimedCell) -> str:
+    is_time = claim.quantity in ("solved_at", "time_to_success")
+    is_rate = claim.quantity == "success_rate" or claim.is_of_share
+
+    def write(number: float | None) -> str:
+        if number is None:
+            return words.NONE
+        size = abs(number)
+        text = words.iterations(size) if is_time else f"{size:.2f}" if is_rate else words.measure(size)
+        sign = "-" if number < 0 else "+" if claim.others and not claim.is_of_share else ""
+        return sign + text
+
+    return estimate(cell.estimate, cell.interval, write)
+
+
+def _times(evidence: float) -> str:
+    """Write evidence to three digits.
+
+    Example:
+        >>> _times(0.0582), _times(19.53), _times(4998.5), _times(3.2e12)
+        ('0.0582', '19.5', '4,998', '3e+12')
+    """
+    if evidence >= _MOST_EXACT:
+        return f"{evidence:.0e}"
+    return f"{evidence:,.0f}" if evidence >= 100 else f"{evidence:.3g}"
+
+
+def claims_rows(verdicts: Sequence[ClaimVerdict]) -> list[dict[str, Any]]:
+    """Return one mapping for each cell, or pair, of each claim, with the columns of claims.csv."""
+    return [
+        {
+            "claim": number,
+            "text": v.claim.text,
+            "verdict": v.state,
+            "trials": v.trials,
+            "training_s": v.training_s,
+            "cell_id": cell.cell.id,
+            "other_cell_id": None if cell.versus is None else cell.versus.id,
+            "seeds": cell.seeds,
+            "estimate": cell.estimate,
+            "estimate_lower": None if cell.interval is None else cell.interval[0],
+            "estimate_upper": None if cell.interval is None else cell.interval[1],
+            "bound": _bound(v.claim),
+            "evidence_for": cell.evidence,
+            "evidence_against": cell.against,
+            "p_value_for": None if cell.p_values is None else cell.p_values[0],
+            "p_value_against": None if cell.p_values is None else cell.p_values[1],
+            "is_shown": cell.is_shown,
+        }
+        for number, v in enumerate(verdicts, 1)
+        for cell in v.cells
+    ]
+
+
+def _bound(claim: Claim) -> float:
+    """Return what the estimate is compared with: of pairs, a difference."""
+    if claim.is_of_share:
+        return 0.5
+    return -claim.bound if claim.is_below and claim.others else claim.bound
+
+
+def claims_csv(verdicts: Sequence[ClaimVerdict]) -> str:
+    """Write what `claims_rows` returns, with full precision."""
+    return csv_text(list(CLAIMS), claims_rows(verdicts))

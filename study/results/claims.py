@@ -1,0 +1,85 @@
+"""A study's claims as its file has them now, judged by what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from study.console import Console
+from study.errors import InputError
+from study.plan.claims import ClaimVerdict, claim_verdicts
+from study.plan.plan import Plan
+from study.reports import ResultRows, cells, claims_rows, claims_sentence, show_claims
+from study.results.load import extended_plan, rows_of_plan, summaries_of
+from study.store import Store
+
+
+@dataclass(frozen=True)
+class CheckedClaims:
+    """The verdicts of a study's claims.
+
+    Args:
+        study: its name.
+        rows: its cells' results.
+        verdicts: one a claim.
+    """
+
+    study: str
+    rows: ResultRows
+    verdicts: Sequence[ClaimVerdict]
+
+    @property
+    def are_refuted(self) -> bool:
+        """Whether any is."""
+        return any(verdict.state == "refuted" for verdict in self.verdicts)
+
+    @property
+    def are_shown(self) -> bool:
+        """Whether all are."""
+        return all(verdict.state == "shown" for verdict in self.verdicts)
+
+    @property
+    def word(self) -> str:
+        """``shown``, ``refuted`` or ``undecided``: the verdict on all of them together."""
+        return "refuted" if self.are_refuted else "shown" if self.are_shown else "undecided"
+
+    @property
+    def sentence(self) -> str:
+        """How many are shown, refuted and undecided."""
+        return claims_sentence(self.verdicts)
+
+    def print(self, console: Console) -> None:
+        """Print each claim with its verdict, and the evidence."""
+        show_claims(console, self.rows, self.verdicts)
+        console.print(self.sentence)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The same as JSON data: the columns of claims.csv."""
+        return {"study": self.study, "verdict": self.word, "claims": claims_rows(self.verdicts)}
+
+
+def check_claims(plan: Plan, root: str | Path) -> CheckedClaims:
+    """Judge the claims of a study's file by the stored results; nothing is trained or written.
+
+    Args:
+        plan: what the file asks for.
+        root: the store's folder, or its URL.
+
+    Raises:
+        InputError: if it has no claims.
+        UnknownStudyError: if the store has no such study.
+    """
+    if not plan.spec.claims:
+        raise InputError(
+            f"study {plan.spec.study!r} has no claims to check; say them in its file, such as "
+            "claims: [{NMU: success_rate, exceeds: 0.9, at: every cell}]"
+        )
+    folder = Store(root, read_only=True).open(plan.spec.study).judged_by(plan.criterion)
+    stored = folder.read_results()
+    extended = extended_plan(plan, folder, stored)
+    table = rows_of_plan(stored, extended)
+    rows = cells(summaries_of(extended, table), extended.labels, plan.spec.named_metrics)
+    return CheckedClaims(plan.spec.study, rows, claim_verdicts(extended, table))

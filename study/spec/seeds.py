@@ -1,0 +1,108 @@
+"""How many seeds cells have: a count, a list, or a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, GetJsonSchemaHandler, create_model, model_validator
+from pydantic.json_schema import JsonSchemaValue
+
+from study.spec.table import Table, optional
+from tasks.values import Count, Positive, choice, quoted
+
+MOST_SEEDS = 2**63
+_BATCH = 20
+
+
+def _seeds(value: object) -> Sequence[int]:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        if not 1 <= value < MOST_SEEDS:
+            raise ValueError(f"must be at least 1 and below 2**63, but got {value}")
+        return range(value)
+    if not isinstance(value, list):
+        raise ValueError(f"must be a count, or a list of seeds, but got {quoted(value)}")
+    if not value:
+        raise ValueError("must have at least 1 seed, but the list is empty")
+    for seed in value:
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < MOST_SEEDS:
+            raise ValueError(f"each seed must be a whole number, 0 <= seed < 2**63, but got {quoted(seed)}")
+    first: set[int] = set()
+    repeats = [seed for seed in value if seed in first or first.add(seed)]  # type: ignore[func-returns-value]
+    if repeats:
+        raise ValueError(f"each seed may be given once, but got {repeats[0]} again")
+    return tuple(value)
+
+
+class Until(Table):
+    """When a cell has enough seeds; seeds are added in batches.
+
+    Args:
+        half_width: half-width of the interval of the success rate, or of a metric's mean, that must be reached.
+        different_from: model from whose cells all other cells are to be distinguished.
+        claims: ``decided``, for seeds until the study's claims are.
+        metric: by what, instead of success.
+        max: the most seeds that a cell gets.
+        batch: number of seeds that are added at once.
+    """
+
+    half_width: Positive | None = optional()
+    different_from: str | None = optional()
+    claims: Literal["decided"] | None = optional()
+    metric: str | None = optional()
+    max: Count
+    batch: Count | None = optional()
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        table = handler.resolve_ref_schema(handler(core))
+        properties = dict(table["properties"])
+        by_metric = table | {"required": [*table["required"], "metric"]}
+        del properties["metric"]
+        rate = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 0.5, "title": "Half Width"}
+        return {"anyOf": [table | {"properties": properties | {"half_width": rate}}, by_metric]}
+
+    @property
+    def step(self) -> int:
+        """Number of seeds that are added between evaluations of the rule."""
+        return min(self.batch or _BATCH, self.max)
+
+
+class SeedsTable(Table):
+    """A count, a list of seeds, or a rule that decides how many of the seeds 0, 1, 2, ... are used."""
+
+    _not_keys: ClassVar[tuple[str, ...]] = ("listed",)
+
+    listed: Annotated[Any, BeforeValidator(_seeds)] = None
+    until: Until = optional()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_value(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return {"listed": data}
+        if set(data) != {"until"}:
+            keys = ", ".join(map(repr, data)) or "none"
+            raise ValueError(f"must be a count, a list of seeds, or a table whose key is 'until', but has {keys}")
+        return dict(data)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        until = handler.resolve_ref_schema(handler(core))["properties"]["until"]
+        table = {"type": "object", "properties": {"until": until}, "additionalProperties": False}
+        return {"anyOf": [*_SEEDS_SCHEMA, table | {"required": ["until"]}], "description": _SEEDS_ARE}
+
+
+_SEEDS_ARE = "a count (3 means seeds 0, 1 and 2), a list, or `until` there are enough"
+_SEEDS_SCHEMA: tuple[dict[str, Any], ...] = (
+    {"type": "integer", "minimum": 1},
+    {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1, "uniqueItems": True},
+)
+
+
+def seeds_table(models: Sequence[str]) -> type[SeedsTable]:
+    """Make the class of the seeds of studies whose models have certain names."""
+    until = create_model("Until", __base__=Until, different_from=(choice(models) | None, optional()))
+    return create_model("SeedsTable", __base__=SeedsTable, until=(until, optional()))

@@ -1,0 +1,227 @@
+"""Claims about means, decided in either direction while seeds are added, with one error for all cells of a claim.
+
+A claim says that the mean μ_k of each of K cells, or pairs of cells, is above a bound m: a rate, a difference of rates,
+or any bounded number. Exactly one thing can be wrong about it: that it is called shown though some μ_k <= m, or refuted
+though all μ_k > m. Each has a probability of at most α:
+
+- *shown*: all cells are, each by its own evidence that μ_k > m, at α: wherever one is not above its bound, it alone
+  must be called so wrongly;
+- *refuted*: by the mean over the cells of the evidence that μ_k < m, at α: the mean of bets is a bet.
+
+Evidence is that of `study.statistics.bets`. It counts at every look where it reaches 1/α. Where there is an exact test
+for a fixed number of seeds, half of α is kept for the last look, at which a cell is also above its bound where that
+test says so at α/2, and the claim also refuted where it says so of any cell at α/(2 K). With a single look, the test
+has all of α. The tests are the binomial one for rates, and that of `study.statistics.mcnemar_interval` for differences
+of rates.
+
+Several claims share an error by Bonferroni's correction: each has the error of all, divided by their number. Holm's
+would be wrong here: it counts on errors being possible in one direction only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from scipy import special
+
+from study.records import Interval
+from study.statistics.bets import Evidence, anytime_mean, evidence, log_evidence
+from study.statistics.checks import Floats
+from study.statistics.paired import difference_p_values
+
+Kind = Literal["rate", "difference", "mean"]
+State = Literal["shown", "refuted", "undecided", "open"]
+_PATHS = 200
+
+
+@dataclass(frozen=True, eq=False)
+class ClaimSample:
+    """Numbers of a cell's, or a pair's, seeds, in order, and the bound that their mean is claimed to be above.
+
+    Args:
+        values: one a seed, in [low, high]; NaN for a seed that counts for nothing, and for one that is pending.
+        bound: m, low < m < high.
+        low: the least that a number can be.
+        high: the greatest.
+        kind: ``rate`` for numbers that are 0 or 1, ``difference`` for -1, 0 or 1, ``mean`` for any others.
+        complete: how many of the first seeds have ended; None for all.
+
+    Raises:
+        ValueError: if low < bound < high doesn't hold.
+    """
+
+    values: Floats
+    bound: float
+    low: float = 0.0
+    high: float = 1.0
+    kind: Kind = "mean"
+    complete: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.low < self.bound < self.high:
+            raise ValueError(f"low < bound < high must hold, but got {self.low:g}, {self.bound:g}, {self.high:g}")
+
+    def first(self, n: int) -> ClaimSample:
+        """Return that of the first n seeds."""
+        return replace(self, values=self.values[:n])
+
+    @property
+    def known(self) -> Floats:
+        """The numbers that there are."""
+        numbers: Floats = self.values[~np.isnan(self.values)]
+        return numbers
+
+    @property
+    def evidence(self) -> Evidence:
+        """What bets against the bound have won."""
+        return evidence(self._scaled(self.known), float(self._scaled(np.asarray(self.bound))))
+
+    @property
+    def p_values(self) -> tuple[float, float] | None:
+        """Those of the exact test that the mean is above the bound, and that it is below; None without such a test."""
+        known = self.known
+        if self.kind == "rate":
+            k, n = int(known.sum()), known.size
+            above = float(special.bdtrc(k - 1, n, self.bound)) if k else 1.0
+            return above, float(special.bdtr(k, n, self.bound))
+        if self.kind == "difference":
+            return difference_p_values(int(np.sum(known > 0)), int(np.sum(known < 0)), known.size, self.bound)
+        return None
+
+    @property
+    def mean(self) -> float | None:
+        """The mean of the numbers; None without any."""
+        return float(self.known.mean()) if self.known.size else None
+
+    @property
+    def interval(self) -> Interval:
+        """An interval of the mean that holds at any time, 95%."""
+        low, high = anytime_mean(self._scaled(self.known))
+        return self.low + low * (self.high - self.low), self.low + high * (self.high - self.low)
+
+    def _scaled(self, numbers: Floats) -> Floats:
+        return np.asarray((numbers - self.low) / (self.high - self.low))
+
+    def _rates(self, rng: np.random.Generator, paths: int) -> tuple[Floats, Floats]:
+        """Draw distributions that the numbers so far may be from, each on these numbers and on what they can be."""
+        possible = {"rate": [0.0, 1.0], "difference": [-1.0, 0.0, 1.0], "mean": [self.low, self.high]}[self.kind]
+        numbers, counts = np.unique([*self.known, *possible], return_counts=True)
+        weights = counts - 0.5 * np.isin(numbers, possible)
+        return self._scaled(numbers), rng.dirichlet(weights, size=paths)
+
+
+@dataclass(frozen=True)
+class Course:
+    """How far a claim has come.
+
+    Args:
+        state: ``shown``, ``refuted``, ``undecided`` at the last look, or ``open`` while seeds are to be added.
+        seeds: how many each cell has been given.
+        evidence: that of each cell at its last look.
+        are_shown: whether each cell is above its bound.
+        p_values: those of each cell at the last look; None before, and without an exact test.
+    """
+
+    state: State
+    seeds: tuple[int, ...]
+    evidence: tuple[Evidence, ...]
+    are_shown: tuple[bool, ...]
+    p_values: tuple[tuple[float, float] | None, ...]
+
+
+@dataclass(frozen=True)
+class ClaimTest:
+    """The rule by which claims are decided.
+
+    Args:
+        looks: after how many seeds one looks, ascending.
+        error: α, in (0, 1): the probability of being wrong about a claim is at most that.
+        is_planned: whether the number of seeds depends on nothing but this rule, so that the last look is known to be
+            the last one; otherwise there is no exact test.
+
+    Raises:
+        ValueError: if there is no look, or the error is out of range.
+
+    Example:
+        >>> test = ClaimTest(looks=(20, 40, 60), error=0.05)
+        >>> solved = np.array([1.0] * 19 + [0.0] + [np.nan] * 40)
+        >>> course = test.follow([ClaimSample(solved, 0.5, kind="rate", complete=20)])
+        >>> course.state, course.seeds, round(course.evidence[0].above)
+        ('shown', (20,), 4998)
+    """
+
+    looks: tuple[int, ...]
+    error: float = 0.05
+    is_planned: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.looks or not 0 < self.error < 1:
+            raise ValueError(f"there must be a look and 0 < error < 1, but got {self.looks} and {self.error}")
+
+    def shares(self, kind: Kind) -> tuple[float, float]:
+        """Return how much of the error is for evidence, and how much for the exact test at the last look."""
+        if kind == "mean" or not self.is_planned:
+            return self.error, 0.0
+        return (self.error / 2, self.error / 2) if len(self.looks) > 1 else (0.0, self.error)
+
+    def follow(self, cells: Sequence[ClaimSample]) -> Course:
+        """Look at the cells of a claim after each batch of seeds, until it is decided or trials are pending.
+
+        All cells get the same number of seeds until they are shown, and then no more.
+
+        Args:
+            cells: one or several, all of one kind.
+        """
+        count = len(cells)
+        seeds, so_far, are_shown = [0] * count, [Evidence()] * count, [False] * count
+        p_values: list[tuple[float, float] | None] = [None] * count
+        enough, last = self.shares(cells[0].kind)
+
+        def course(state: State) -> Course:
+            return Course(state, tuple(seeds), tuple(so_far), tuple(are_shown), tuple(p_values))
+
+        for look in self.looks:
+            active = [k for k in range(count) if not are_shown[k]]
+            for k in active:
+                seeds[k] = look
+            if any(of is not None and of < look for of in (cells[k].complete for k in active)):
+                return course("open")
+            for k in active:
+                sample = cells[k].first(look)
+                so_far[k] = sample.evidence
+                p_values[k] = sample.p_values if last and look == self.looks[-1] else None
+                are_shown[k] = so_far[k].above * enough >= 1 or _is_below(p_values[k], 0, last)
+            if all(are_shown):
+                return course("shown")
+            against = sum(of.below for of in so_far) / count
+            if against * enough >= 1 or any(_is_below(p_values[k], 1, last / count) for k in active):
+                return course("refuted")
+        return course("undecided")
+
+    def expected(self, cell: ClaimSample, cells: int) -> int:
+        """Estimate how many seeds a cell of a claim will have needed, by drawing how its numbers may go on.
+
+        Args:
+            cell: its numbers so far; those that it can have count half a seed each.
+            cells: how many cells the claim has.
+        """
+        rng = np.random.default_rng(0)
+        numbers, rates = cell._rates(rng, _PATHS)
+        steps = np.diff([0, *self.looks])
+        counts = np.cumsum(np.stack([rng.multinomial(step, rates) for step in steps], axis=1), axis=1)
+        bound = float(cell._scaled(np.asarray(cell.bound)))
+        above, below = log_evidence(numbers, counts.astype(np.float64), bound)
+        enough, _ = self.shares(cell.kind)
+        if not enough:
+            return self.looks[-1]
+        ends = (above >= -math.log(enough)) | (below >= math.log(cells / enough))
+        at = np.where(ends.any(axis=1), ends.argmax(axis=1), len(self.looks) - 1)
+        return math.ceil(float(np.mean(np.asarray(self.looks)[at])))
+
+
+def _is_below(p_values: tuple[float, float] | None, side: int, level: float) -> bool:
+    return p_values is not None and p_values[side] <= level

@@ -156,7 +156,7 @@ class _Cells:
                 )
             return None
         choices = [*(_OF_SUCCESS if self.spec.has_success else ()), *metrics]
-        if name not in metrics or metrics[name].of == "none":
+        if name not in metrics:
             raise ClaimError(
                 table.subject, f"must be one of {', '.join(choices)}, but got {name!r}{nearest(name, choices)}"
             )

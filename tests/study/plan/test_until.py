@@ -28,6 +28,12 @@ zip: {schedule: [{sparsity_strength: 0}, {sparsity_strength: 1}]}
 MOST, BATCH = 24, 6
 NARROW = f"{{half_width: 0.2, max: {MOST}, batch: {BATCH}}}"
 APART = f"{{different_from: NAC-mul, max: {MOST}, batch: {BATCH}}}"
+DECIDED = f"{{claims: decided, max: {MOST}, batch: {BATCH}}}"
+CLAIMS = """
+claims:
+  - {NMU: success_rate, exceeds: NAC-mul, at: every sparsity_strength}
+  - {NMU: success_rate, below: 0.6, at: {sparsity_strength: 1}}
+"""
 MANY_TO_MANY = """
 study: sure
 task: {name: simple}
@@ -41,7 +47,8 @@ Known = Mapping[tuple[str, int], Outcome]
 
 
 def planned(until: str, cells: str = CELLS) -> Plan:
-    return make_plan(parse_spec(f"{cells}\nseeds: {{until: {until}}}", source="test"))
+    claims = CLAIMS if until == DECIDED else ""
+    return make_plan(parse_spec(f"{cells}\n{claims}seeds: {{until: {until}}}", source="test"))
 
 
 def table(plan: Plan, known: Known) -> pa.Table:
@@ -79,7 +86,8 @@ def rounds(plan: Plan, truth: Known) -> list[Plan]:
         found.append(more)
 
 
-either = pytest.mark.parametrize("until", [NARROW, APART], ids=["half_width", "different_from"])
+either = pytest.mark.parametrize("until", [NARROW, APART, DECIDED], ids=["half_width", "different_from", "claims"])
+of_cells = pytest.mark.parametrize("until", [NARROW, APART], ids=["half_width", "different_from"])
 some_truth = st.builds(lambda seed, failing: (seed, failing), st.integers(0, 2**32), st.sampled_from([0.0, 0.0, 0.2]))
 
 
@@ -191,7 +199,7 @@ def test_a_pair_that_was_told_apart_stays_so():
     assert (found[two, a].seeds, found[two, a].is_sure) == (MOST, True)
 
 
-@either
+@of_cells
 def test_a_batch_that_is_half_done_decides_nothing(until):
     """While results of a batch are pending no cell is sure, however clear those are that are in."""
     plan = extended(planned(until), results_table([]))
@@ -204,7 +212,7 @@ def test_a_batch_that_is_half_done_decides_nothing(until):
     assert not verdicts(end, table(plan, known))[0].is_sure
 
 
-@either
+@of_cells
 def test_failed_trials_count_for_nothing_and_hold_nothing_up(until):
     """A cell of which every trial fails gets seeds up to `max`, knows nothing in the end, and others go on."""
     plan = planned(until)

@@ -149,7 +149,10 @@ def test_mistakes_have_exit_code_2() -> None:
         ({"seeds": {"untill": {"half_width": 0.1, "max": 9}}}, "whose key is 'until', but has 'untill'"),
         ({"seeds": {"until": 3}}, "seeds.until: must be a table"),
         ({"seeds": {"until": {"half_width": 0.1}}}, "seeds.until.max: must be given, but is missing"),
-        ({"seeds": {"until": {"max": 9}}}, "seeds.until: must say half_width or different_from, but has neither"),
+        (
+            {"seeds": {"until": {"max": 9}}},
+            "seeds.until: must say one of half_width, different_from and claims, but has none",
+        ),
         ({"seeds": {"until": {"half_width": 0.5, "max": 9}}}, "must be < 0.5, but got 0.5"),
         ({"seeds": {"until": {"half_width": 0, "max": 9}}}, "must be > 0, but got 0"),
         ({"seeds": {"until": {"half_width": 0.1, "max": 0}}}, "seeds.until.max: must be >= 1, but got 0"),
@@ -355,7 +358,7 @@ def test_every_hyperparameter_of_a_cell_can_be_set() -> None:
 def test_schema_has_every_name() -> None:
     """The JSON schema is plain JSON, completes every hyperparameter, and lists models and operations.
 
-    Only a task of one's own may have fields that it doesn't list.
+    Only a task of one's own may have fields that it doesn't list, and a claim, which begins with whose it is.
     """
     found = json.loads(json.dumps(schema()))
     tables = found["$defs"]
@@ -365,7 +368,7 @@ def test_schema_has_every_name() -> None:
     assert tables["ModelTable"]["anyOf"][0]["enum"] == list(MODELS)
     assert "mul" in tables["Fixed"]["properties"]["operation"]["enum"]
     assert tables["Fixed"]["properties"]["hidden_size"]["minimum"] == 1
-    assert [name for name, table in tables.items() if table.get("additionalProperties")] == ["AnyTask"]
+    assert [name for name, table in tables.items() if table.get("additionalProperties")] == ["AnyTask", "ClaimTable"]
 
 
 def fits(value: Any, rule: dict[str, Any], tables: dict[str, Any]) -> bool:
@@ -489,7 +492,9 @@ def test_one_of_both_ends_must_be_given() -> None:
     both = UNTIL.replace("0.7", "0.1").replace("form", "from").replace("hiden", "hidden").replace("20", "5")
     (found,) = problems(both.replace("- NMU", "- NMU\n  - NAC-mul"))
     assert (found.where, found.line) == ("seeds.until", 9)
-    assert found.message == "must say half_width or different_from, but has both"
+    assert (
+        found.message == "must say one of half_width, different_from and claims, but has half_width and different_from"
+    )
 
 
 def test_cells_to_be_told_apart_need_a_counterpart() -> None:

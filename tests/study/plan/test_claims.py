@@ -1,0 +1,188 @@
+"""Claims judged by results: the numbers that enter, the seeds that are asked for, and verdicts with their cost."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from study.arrow import results_table
+from study.plan.claims import ClaimVerdict, claim_verdicts
+from study.plan.plan import Plan, make_plan
+from study.plan.until import expected, extended, progress, rate_intervals, verdicts
+from study.records import Cell, Outcome, Result, Trial
+from study.spec import parse_spec
+
+STUDY = """
+study: claimed
+task: {name: simple}
+models: [NMU, NAC-mul]
+protocol: {iterations: 20000}
+"""
+SOLVED, UNSOLVED, DIVERGED, FAILED = Outcome.SOLVED, Outcome.UNSOLVED, Outcome.DIVERGED, Outcome.FAILED
+DECIDED = "{until: {claims: decided, max: 60}}"
+
+
+def planned(*claims: str, seeds: str = DECIDED, study: str = STUDY) -> Plan:
+    items = "".join(f"  - {claim}\n" for claim in claims)
+    return make_plan(parse_spec(f"{study}seeds: {seeds}\nclaims:\n{items}", source="test"))
+
+
+def result(cell: Cell, seed: int, outcome: Outcome, at: int | None = None, **metrics: float) -> Result:
+    times = {"solved_at_iteration": 1000 if at is None else at} if outcome is SOLVED else {}
+    return Result(trial=Trial(cell, seed), outcome=outcome, metrics=metrics, training_s=2.0, **times)
+
+
+def table(plan: Plan, **outcomes: list[Outcome]) -> pa.Table:
+    """Make the results of cells, by model, in the order of seeds."""
+    of = {cell.model.replace("-", "_"): cell for cell in plan.cells}
+    seeds = list(plan.spec.first_seeds) if plan.spec.until is None else list(range(plan.spec.until.max))
+    return results_table(
+        [
+            result(of[model], seed, outcome)
+            for model, these in outcomes.items()
+            for seed, outcome in zip(seeds, these, strict=False)
+        ]
+    )
+
+
+def judged(plan: Plan, results: pa.Table) -> ClaimVerdict:
+    (verdict,) = claim_verdicts(extended(plan, results), results)
+    return verdict
+
+
+def test_a_difference_is_judged_seed_by_seed_until_it_is_shown() -> None:
+    """Both cells get 20 seeds, and 20 more if those don't say enough; verdict, evidence and cost are of these."""
+    plan = planned("{NMU: success_rate, exceeds: NAC-mul, by: 0.2}")
+    clear = table(plan, NMU=[SOLVED] * 20, NAC_mul=[UNSOLVED] * 20)
+    verdict = judged(plan, clear)
+    assert (verdict.state, verdict.trials, verdict.training_s) == ("shown", 40, 80.0)
+    (cell,) = verdict.cells
+    assert (cell.cell.model, cell.versus.model, cell.seeds, cell.estimate) == ("NMU", "NAC-mul", 20, 1.0)
+    assert cell.interval[0] > 0.2
+    assert extended(plan, clear).trials_count == 40
+    unclear = table(plan, NMU=[SOLVED] * 12 + [UNSOLVED] * 8, NAC_mul=[SOLVED] * 4 + [UNSOLVED] * 16)
+    assert judged(plan, unclear).state == "open"
+    assert extended(plan, unclear).trials_count == 80
+
+
+def test_it_is_refuted_where_the_contrary_is_shown_and_undecided_out_of_seeds() -> None:
+    """Equal cells refute a claimed difference of 0.5, and leave one of 0 undecided."""
+    alike = [SOLVED, UNSOLVED] * 30
+    plan = planned("{NMU: success_rate, exceeds: NAC-mul, by: 0.5}")
+    assert judged(plan, table(plan, NMU=alike, NAC_mul=alike)).state == "refuted"
+    plan = planned("{NMU: success_rate, exceeds: NAC-mul}")
+    verdict = judged(plan, table(plan, NMU=alike, NAC_mul=alike))
+    assert (verdict.state, verdict.trials, verdict.cells[0].p_values) == ("undecided", 120, (1.0, 1.0))
+
+
+def test_failed_trials_count_for_nothing_and_diverged_ones_are_not_solved() -> None:
+    """A failed trial takes its seed's counterpart with it."""
+    plan = planned("{NMU: success_rate, exceeds: NAC-mul}")
+    verdict = judged(plan, table(plan, NMU=[FAILED] * 5 + [SOLVED] * 15, NAC_mul=[DIVERGED] * 20))
+    assert (verdict.state, verdict.cells[0].seeds, verdict.cells[0].estimate) == ("shown", 15, 1.0)
+    assert verdict.trials == 35  # those that failed have no result
+
+
+def test_rates_below_a_number_are_judged_by_failures() -> None:
+    """`below: 0.5` is shown by trials that aren't solved, and the estimate is the rate itself."""
+    plan = planned("{NMU: success_rate, below: 0.5}")
+    verdict = judged(plan, table(plan, NMU=[UNSOLVED] * 18 + [SOLVED] * 2))
+    assert (verdict.state, verdict.cells[0].estimate) == ("shown", pytest.approx(0.1))
+    low, high = verdict.cells[0].interval
+    assert low < 0.1 < high < 0.5
+    assert judged(plan, table(plan, NMU=[SOLVED] * 20)).state == "refuted"
+
+
+def test_times_are_of_solved_trials_or_of_all() -> None:
+    """solved_at leaves unsolved trials out; in time_to_success they take all iterations."""
+    of_solved, of_all = "{NMU: solved_at, below: 5000}", "{NMU: time_to_success, below: 5000}"
+    half = [SOLVED, UNSOLVED] * 30
+    plan = planned(of_solved, seeds="60")
+    shown = judged(plan, table(plan, NMU=half, NAC_mul=half))
+    assert (shown.state, shown.cells[0].seeds, shown.cells[0].estimate) == ("shown", 30, 1000)
+    plan = planned(of_all, seeds="60")
+    refuted = judged(plan, table(plan, NMU=half, NAC_mul=half))
+    assert (refuted.state, refuted.cells[0].seeds, refuted.cells[0].estimate) == ("refuted", 60, 10_500)
+
+
+def test_times_of_pairs_are_differences_within_iterations() -> None:
+    """The estimate of `below` is that cell's minus the other's, and so negative."""
+    plan = planned("{NMU: time_to_success, below: NAC-mul, by: 2000}")
+    verdict = judged(plan, table(plan, NMU=[SOLVED] * 20, NAC_mul=[UNSOLVED] * 20))
+    assert (verdict.state, verdict.cells[0].estimate) == ("shown", -19_000)
+    assert verdict.cells[0].interval[1] < -2000
+
+
+def test_metrics_without_limits_are_of_more_than_half_of_the_seeds() -> None:
+    """Of a pair, on how many seeds the value is less by more than the bound; a diverged trial is worse than any."""
+    plan = planned("{NMU: test_mse, below: NAC-mul, by: 0.5}", seeds="20")
+    nmu, other = plan.cells
+    rows = [result(nmu, seed, UNSOLVED, test_mse=1.0) for seed in range(20)]
+    rows += [result(other, seed, UNSOLVED, test_mse=2.0) for seed in range(15)]
+    rows += [result(other, seed, DIVERGED) for seed in range(15, 20)]
+    verdict = judged(plan, results_table(rows))
+    assert (verdict.state, verdict.cells[0].estimate, verdict.cells[0].seeds) == ("shown", 1.0, 20)
+    both = [result(cell, seed, DIVERGED) for cell in plan.cells for seed in range(20)]
+    assert judged(plan, results_table(both)).cells[0].estimate == 0.0
+    close = [
+        result(cell, seed, UNSOLVED, test_mse=1.0 + 0.4 * (cell == other)) for cell in plan.cells for seed in range(20)
+    ]
+    assert judged(plan, results_table(close)).state == "refuted"
+
+
+def test_errors_of_solved_trials_leave_the_others_out() -> None:
+    """The sparsity error is of solved trials."""
+    plan = planned("{NMU: sparsity_error, below: 0.01}", seeds="20")
+    nmu = plan.cells[0]
+    rows = [result(nmu, seed, SOLVED, sparsity_error=1e-5) for seed in range(12)]
+    rows += [result(nmu, seed, UNSOLVED, sparsity_error=0.4) for seed in range(12, 20)]
+    verdict = judged(plan, results_table([*rows, *(result(plan.cells[1], n, UNSOLVED) for n in range(20))]))
+    assert (verdict.state, verdict.cells[0].seeds, verdict.cells[0].estimate) == ("shown", 12, 1.0)
+
+
+def test_a_fixed_number_of_seeds_is_judged_once_all_have_ended() -> None:
+    """Whatever the seeds are called: before, the claim is open, however clear it is."""
+    plan = planned("{NMU: success_rate, exceeds: 0.5}", seeds="[7, 3, 11, 5, 2, 9]")
+    assert judged(plan, table(plan, NMU=[SOLVED] * 5)).state == "open"
+    verdict = judged(plan, table(plan, NMU=[SOLVED] * 6))
+    assert (verdict.state, verdict.cells[0].p_values[0]) == ("shown", pytest.approx(0.5**6))
+
+
+def test_another_rule_leaves_what_holds_at_any_time() -> None:
+    """Where seeds are added for a precise rate there is no last look that was planned for claims."""
+    plan = planned("{NMU: success_rate, exceeds: 0.5}", seeds="{until: {half_width: 0.2, max: 40, batch: 10}}")
+    few = table(plan, NMU=[SOLVED] * 3 + [UNSOLVED] * 2, NAC_mul=[UNSOLVED] * 40)
+    assert judged(plan, few).state == "open"
+    all_in = table(plan, NMU=[SOLVED] * 40, NAC_mul=[UNSOLVED] * 40)
+    verdict = judged(plan, all_in)
+    assert (verdict.state, verdict.cells[0].p_values) == ("shown", None)
+    assert verdict.cells[0].seeds == len(extended(plan, all_in).seeds(plan.cells[0])) < 40
+
+
+def test_several_claims_share_the_error() -> None:
+    """Evidence that is enough for one claim isn't for one of eight."""
+    one = "{NMU: success_rate, exceeds: 0.5}"
+    values = [SOLVED] * 17 + [UNSOLVED] * 3
+    alone, among = planned(one), planned(one, *["{NAC-mul: success_rate, exceeds: 0.5}"] * 7)
+    unsolved = [UNSOLVED] * 20
+    assert judged(alone, table(alone, NMU=values)).state == "shown"
+    results = table(among, NMU=values, NAC_mul=unsolved)
+    first, *others = claim_verdicts(among, results)
+    assert first.state == "open"
+    assert {verdict.state for verdict in others} == {"refuted"}
+
+
+def test_progress_and_expectations() -> None:
+    """How many claims are decided, and how many seeds the rest may take; cells without a claim keep the first batch."""
+    plan = planned("{NMU: success_rate, exceeds: 0.5}", "{NMU: success_rate, exceeds: 0.9}")
+    nothing = results_table([])
+    before = expected(plan, nothing)
+    assert 20 < before[plan.cells[0].id] <= 60
+    assert before[plan.cells[1].id] == 20
+    some = table(plan, NMU=[SOLVED] * 18 + [UNSOLVED] * 2, NAC_mul=[UNSOLVED] * 20)
+    assert progress(extended(plan, some), some) == "1 of 2 claims are decided; next 20 trials"
+    assert expected(plan, some)[plan.cells[0].id] >= 40
+    assert verdicts(plan, some) == []
+    assert rate_intervals(plan.spec.until).name == "anytime-valid"
+    assert np.isclose(rate_intervals(plan.spec.until).of([0], [0]), [[0, 1]]).all()

@@ -1,0 +1,183 @@
+"""A study with claims, from its file to `study check` and its report: disturbed or not, its verdicts are the same."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import mlflow
+import pytest
+import yaml
+
+from study.api import load, open_study
+from study.console import Console
+from study.driver.options import Options
+from study.plan.plan import make_plan
+from study.records import Event, PackDone
+from study.results.load import load_results
+from study.results.study import sync, write
+from study.run import Ending, Run, run, until_sure
+from study.spec import parse_spec
+from tests.commands import invoke
+
+# Warnings of MLflow and what it imports are theirs to mend.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+# About half of the NMU's seeds are solved by then, and none of the linear model's.
+SPEC = """
+study: claimed
+question: Does it learn?
+task: {name: simple}
+models: [NMU, linear]
+seeds: {until: {claims: decided, max: 40, batch: 10}}
+fixed: {batch_size: 16, learning_rate: 0.01}
+protocol: {iterations: 4000, evaluate_every: 100, evaluation_rows: 50}
+success: {threshold: 0.1}
+claims:
+  - {NMU: success_rate, exceeds: linear}
+  - {NMU: success_rate, exceeds: 0.9}
+  - {NMU: time_to_success, below: 3900}
+"""
+SHOWN = SPEC.replace("  - {NMU: success_rate, exceeds: 0.9}\n", "").replace("below: 3900", "below: 3990")
+
+
+def states(root: Path) -> list[tuple[str, int, list[tuple[int, float]]]]:
+    """Give of each claim its verdict, what it cost, and of its cells the seeds and the evidence."""
+    return [
+        (v.state, v.trials, [(cell.seeds, cell.evidence) for cell in v.cells])
+        for v in load_results("claimed", root).claims
+    ]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Run the study in one go."""
+    root = tmp_path_factory.mktemp("undisturbed")
+    ending = run(
+        make_plan(parse_spec(SPEC, source="test")),
+        Options(root=root, tracking_uri=None, local=True),
+        Console(),
+        until_sure,
+    )
+    assert ending == Ending.FINISHED
+    return root
+
+
+def test_seeds_are_added_until_claims_are_decided(undisturbed: Path) -> None:
+    """The clear claims take few seeds, and the one that isn't true is refuted; the headline says so."""
+    results = load_results("claimed", undisturbed)
+    assert [v.state for v in results.claims] == ["shown", "refuted", "shown"]
+    seeds = {s.cell.model: s.seeds for s in results.summaries}
+    assert seeds["NMU"] == max(cell.seeds for v in results.claims for cell in v.cells)
+    assert seeds["linear"] == results.claims[0].cells[0].seeds <= 40
+    assert results.headline.startswith("Of 3 claims 2 are shown and 1 is refuted. ")
+    assert {s.success_rate_by for s in results.summaries} == {"anytime-valid"}
+
+
+def test_a_run_that_stops_early_comes_to_the_same_verdicts(
+    undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped after each pack and run again, the study asks for the same seeds and has the same evidence."""
+    plan, endings = make_plan(parse_spec(SPEC, source="test")), []
+    before = Run._on_event
+
+    def stop_after_a_pack(self: Run, event: Event) -> None:
+        before(self, event)
+        if isinstance(event, PackDone):
+            self._stop.set()
+
+    monkeypatch.setattr(Run, "_on_event", stop_after_a_pack)
+    while not endings or endings[-1] == Ending.INTERRUPTED:
+        options = Options(root=tmp_path, tracking_uri=None, local=True, pack_size=5, cpus=1)
+        endings.append(run(plan, options, Console(), until_sure))
+        assert len(endings) < 40
+    assert len(endings) > 2
+    assert states(tmp_path) == states(undisturbed)
+
+
+def test_the_report_has_verdicts_evidence_and_cost(undisturbed: Path) -> None:
+    """On the page, as Markdown and as claims.csv, with the same numbers."""
+    results = load_results("claimed", undisturbed)
+    files = {path.name: path for path in write(results)}
+    page = files["report.html"].read_text(encoding="utf-8")
+    section = page[page.index("<h2>Claims</h2>") : page.index("<h2>Results</h2>")]
+    lines = re.findall("<li>(.*?)</li>", section)
+    assert [line.split(":")[0] for line in lines] == ["shown", "refuted", "shown"]
+    assert all("trials" in line and "of training" in line for line in lines)
+    assert section.count("<tr") == 1 + 3
+    assert "in at most 1.67% of studies, so that any of the 3 is in at most 5%" in section
+    text = files["report.md"].read_text(encoding="utf-8")
+    assert "## Claims" in text
+    assert "1. shown: NMU: success rate exceeds that of linear (" in text
+    with files["claims.csv"].open(newline="") as lines_of_file:
+        rows = list(csv.DictReader(lines_of_file))
+    assert [row["verdict"] for row in rows] == ["shown", "refuted", "shown"]
+    first = results.claims[0].cells[0]
+    assert (float(rows[0]["evidence_for"]), int(rows[0]["seeds"])) == (first.evidence, first.seeds)
+    assert float(rows[0]["estimate_lower"]) > float(rows[0]["bound"]) == 0
+    assert rows[1]["other_cell_id"] == ""
+
+
+def test_mlflow_tells_the_verdicts(undisturbed: Path, tmp_path: Path) -> None:
+    """The description of the study's runs begins with them."""
+    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    sync(load_results("claimed", undisturbed), uri)
+    experiment = mlflow.MlflowClient(uri).get_experiment_by_name("claimed")
+    assert "Of 3 claims 2 are shown and 1 is refuted." in experiment.tags["mlflow.note.content"]
+
+
+def test_check_is_a_gate(undisturbed: Path, tmp_path: Path) -> None:
+    """Exit code 4 with a refuted claim, 0 where all are shown, 5 before there are enough trials; nothing is trained."""
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(SPEC)
+    refuted = invoke("check", str(mine), "--store", str(undisturbed))
+    assert refuted.exit_code == 4
+    assert "2. refuted: NMU: success rate exceeds 0.9" in refuted.output
+    by_name = invoke("check", "claimed", "--store", str(undisturbed), "--json")
+    assert by_name.exit_code == 4
+    told = json.loads(by_name.output)
+    assert (told["study"], told["verdict"], len(told["claims"])) == ("claimed", "refuted", 3)
+    mine.write_text(SHOWN)
+    shown = invoke("check", str(mine), "--store", str(undisturbed))
+    assert shown.exit_code == 0, shown.output
+    assert "All 2 claims are shown." in shown.output
+    words = ("claims=[{NMU: success_rate, exceeds: 0.42}]", "seeds=500")
+    more = invoke("check", str(mine), *words, "--store", str(undisturbed))
+    assert more.exit_code == 5
+    assert "not decided yet: trials are missing" in more.output
+
+
+def test_check_needs_claims_and_results(undisturbed: Path, tmp_path: Path) -> None:
+    """Without either it is bad input, and no verdict."""
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(SPEC)
+    nothing = invoke("check", str(mine), "--store", str(tmp_path / "empty"))
+    assert nothing.exit_code == 2
+    assert "no study 'claimed'" in nothing.output
+    mine.write_text(SPEC[: SPEC.index("claims:\n")].replace("{until: {claims: decided, max: 40, batch: 10}}", "5"))
+    without = invoke("check", str(mine), "--store", str(undisturbed))
+    assert without.exit_code == 2
+    assert "has no claims to check" in without.output
+
+
+def test_the_plan_lists_claims(tmp_path: Path) -> None:
+    """`study plan` says what is claimed, and how many seeds that can be expected to take."""
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(SPEC)
+    told = invoke("plan", str(mine), "--quick", "--store", str(tmp_path / "empty"))
+    assert told.exit_code == 0
+    assert "3 claims, judged after each batch of seeds, until they are decided:" in told.output
+    assert "1. NMU: success rate exceeds that of linear" in told.output
+    assert "Seeds that each cell can be expected to need" in told.output
+    data = json.loads(invoke("plan", str(mine), "--json", "--store", str(tmp_path / "empty")).output)
+    assert data["claims"][1] == "NMU: success rate exceeds 0.9"
+
+
+def test_python_checks_claims_too(undisturbed: Path) -> None:
+    """A study that is opened is judged by the file that it ran with, one that is loaded by its own."""
+    opened = open_study("claimed", store=undisturbed).check()
+    assert (opened.word, opened.are_refuted) == ("refuted", True)
+    loaded = load(yaml.safe_load(SHOWN), store=undisturbed).check()
+    assert (loaded.word, loaded.sentence) == ("shown", "All 2 claims are shown.")

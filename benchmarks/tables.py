@@ -241,7 +241,7 @@ def robust_table(rows: Sequence[Row]) -> str:
         key = (row["distribution"], row["cells"], row["seeds"] or "–") if row["interval"] == own else ()
         lines.setdefault((row["interval"], *key), []).append(row)
     texts = []
-    for (interval, *key), some in lines.items():
+    for (interval, *key), some in sorted(lines.items(), key=lambda line: len(line[0]) == 1):  # the others come last
         if key:
             widths = (number(some[place]["width"]) for place in (1, -1))
             texts.append([*key, *map(_coverage, some), *widths])
@@ -307,6 +307,36 @@ def _as_code(way: str) -> str:
     return f"`{name}`{comma}{rest}" if hasattr(statistics, name) else way
 
 
+def errors_table(rows: Sequence[Row]) -> str:
+    """Give one line a law: how often a verdict on any of its claims is wrong, and how many are decided."""
+    lines = [
+        [row["law"], row["claims"], _percent(row["wrong"], 2), _percent(row["decided"], 2), number(row["mean_seeds"])]
+        for row in rows
+    ]
+    return markdown(["cells", "claims", "any wrong, %", "decided, %", "seeds a cell"], lines, 1)
+
+
+def power_table(rows: Sequence[Row]) -> str:
+    """Give a line a law, with how often the claim is shown and the seeds used by each rule."""
+    renamed = [{"of": row["law"], "way": row["rule"], "share": row["shown"]} | row for row in rows]
+    return _ways("cells", renamed, "shown, %")
+
+
+def peers_table(rows: Sequence[Row]) -> str:
+    """Give one line a law and way: what it says of the first of two rates, and the seeds used."""
+    words = ("greater", "not greater")
+    lines = [
+        [row["law"], row["way"], *(_percent(row[f"says {word}"], 1) for word in words), number(row["mean_seeds"])]
+        for row in rows
+    ]
+    head = ["rates", "by", "the first is greater, %", "it is not, %", "seeds"]
+    return markdown(head, lines, 2) + f"\n\n{rows[0]['studies']} studies a line."
+
+
+def _percent(share: str, digits: int) -> str:
+    return f"{100 * float(share):.{digits}f}"
+
+
 def narrow_table(rows: Sequence[Row]) -> str:
     """Give one line a cell: with all seeds, and with those that were asked for."""
     for row in rows:
@@ -358,6 +388,7 @@ TABLES = {
     "coverage": coverage_table, "restricted": restricted_table, "centres": restricted_table, "looks": looks_table,
     "precision": precision_table,
     "robust/interquartile-mean": robust_table, "robust/profile": robust_table, "robust/improvement": robust_table,
+    "claims/errors": errors_table, "claims/power": power_table, "claims/peers": peers_table,
     "pairing/intervals": restricted_table, "pairing/tests": tests_table, "pairing/studies": whole_table,
     "aggregate": aggregate_table,
     "commands": commands_table,

@@ -299,6 +299,7 @@ FILES: Mapping[str, tuple[str, Mapping[str, ColumnNote]]] = {
     ),
     "comparison.csv": ("one row for each row of the table that has a counterpart", COMPARISON),
     "tests.csv": ("one row a test", TESTS),
+    "claims.csv": ("where the study's file has claims: one row for each cell, or pair of cells, of each claim", CLAIMS),
     "methods.csv": (
         "where two or more methods have a metric of all trials that ended: one row for each method and each other",
         METHODS,

@@ -1,4 +1,4 @@
-"""Claims about means, decided in either direction while seeds are added, with one error for all cells of a claim.
+"""Claims about means, decided in either direction while seeds are added, with one error for all cells.
 
 A claim says that the mean μ_k of each of K cells, or pairs of cells, is above a bound m: a rate, a difference of rates,
 or any bounded number. Exactly one thing can be wrong about it: that it is called shown though some μ_k <= m, or refuted

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.usefixtures("mnist")
 
 # Cells and trials.
 SIZES = {
+    "claims": (9, 180),
     "demo": (20, 400),
     "digits-addition": (8, 80),
     "digits-counting": (8, 80),
@@ -64,6 +65,7 @@ SIZES = {
 
 # Digests of the ids of all cells, and of those of the trials of their first three seeds.
 IDS = {
+    "claims": ("73ca458169fff860b14fec487ab49218", "c96762a2a9a8cbfe6040be95d73fdb3a"),
     "demo": ("944a223adc2657f8065a4a2d68ecf8f9", "927e260c053c64e6542176fbecc9a5da"),
     "digits-addition": ("cd432d4e33ca0b420e25e3a84794bb0d", "590da4a088088d9150155bf521ca8451"),
     "digits-counting": ("7dc6aa3a54fbca4546c33067fb7f72ef", "c3e262e309e37b43fa4cada3807b81fe"),

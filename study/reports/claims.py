@@ -53,7 +53,8 @@ def claims_note(verdicts: Sequence[ClaimVerdict]) -> str:
     shared = "" if len(verdicts) == 1 else f", so that any of the {len(verdicts)} is in at most 5%"
     note = (
         f"A claim is called shown or refuted wrongly in at most {error} of studies{shared}, however often one looks. "
-        "Evidence is how many times what was staked on it bets have won, fair ones if the quantity is at its bound. "
+        "Evidence is what bets on the claim, or against it, have won, as a multiple of their stake; the bets are fair if "
+        "the quantity is at its bound. "
         "Intervals are at 95% at any time, each by itself."
     )
     if any(cell.p_values for v in verdicts for cell in v.cells):
@@ -90,7 +91,7 @@ def claims_table(rows: ResultRows, verdicts: Sequence[ClaimVerdict]) -> TextTabl
         *_of_last_look([cell for _, _, cell in some]),
         text_column("shown?", [("yes" if c.is_shown else "no", c.is_shown) for _, _, c in some], is_number=False),
     ]
-    return TextTable(tuple(columns), places(not cell.is_shown for _, _, cell in some), keys=2)
+    return TextTable(tuple(columns), places(not cell.is_shown for _, _, cell in some))
 
 
 def _of_last_look(cells: Sequence[ClaimedCell]) -> list[Column]:

@@ -111,17 +111,84 @@ def names_of(cells: Iterable[Cell]) -> list[str]:
     return list(dict.fromkeys(name for cell in cells for name in cell.names))
 
 
+_BITS = 21
+MOST_COMBINED = 2**_BITS
+"""Seeds of sources that are combined are below this number."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The seeds of a trial's sources of randomness.
+
+    Args:
+        init: that of initial weights.
+        data: that of training rows and of whatever else is drawn: which problem it is, noise.
+        evaluation: that of validation and test rows; None for those that all trials share.
+
+    Raises:
+        ValueError: if seeds are combined, and one isn't in [0, 2**21).
+
+    Example:
+        >>> Sources(7, 7).seed, Sources(7, 3).seed, Sources(7, 7, 0).seed
+        (7, -6291464, -4398061191176)
+        >>> sources_of(-6291464)
+        Sources(init=7, data=3, evaluation=None)
+    """
+
+    init: int
+    data: int
+    evaluation: int | None = None
+
+    def __post_init__(self) -> None:
+        seeds = (self.init, self.data, self.evaluation or 0)
+        if self.are_combined and not all(0 <= seed < MOST_COMBINED - 1 for seed in seeds):
+            raise ValueError(f"seeds that are combined must be >= 0 and < {MOST_COMBINED - 1:,}, but got {seeds}")
+
+    @property
+    def are_combined(self) -> bool:
+        """Whether they aren't those of one seed."""
+        return self.init != self.data or self.evaluation is not None
+
+    @property
+    def seed(self) -> int:
+        """The number that stands for them: the seed itself, or below 0 where several are combined."""
+        if not self.are_combined:
+            return self.init
+        evaluation = 0 if self.evaluation is None else self.evaluation + 1
+        return -1 - ((evaluation << 2 * _BITS) | (self.data << _BITS) | self.init)
+
+    def __str__(self) -> str:
+        if not self.are_combined:
+            return str(self.init)
+        text = f"init {self.init}, data {self.data}"
+        return text if self.evaluation is None else f"{text}, evaluation {self.evaluation}"
+
+
+def sources_of(seed: int) -> Sources:
+    """Return the seeds of the sources of randomness that a trial's seed stands for."""
+    if seed >= 0:
+        return Sources(seed, seed)
+    rest, init = divmod(-1 - seed, MOST_COMBINED)
+    evaluation, data = divmod(rest, MOST_COMBINED)
+    return Sources(init, data, evaluation - 1 if evaluation else None)
+
+
 @dataclass(frozen=True)
 class Trial:
     """One pair of cell and seed: the smallest unit that has a result.
 
     Args:
         cell: everything except the seed.
-        seed: 0 <= seed < 2**63, the key of the trial's random stream.
+        seed: 0 <= seed < 2**63, the key of the trial's random stream; below 0 for several (see `Sources`).
     """
 
     cell: Cell
     seed: int
+
+    @cached_property
+    def sources(self) -> Sources:
+        """The seeds of its sources of randomness."""
+        return sources_of(self.seed)
 
     @cached_property
     def id(self) -> str:

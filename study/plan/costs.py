@@ -34,7 +34,7 @@ def by_draw(trials: Iterable[Trial], family: Family | None) -> list[list[Trial]]
         cell = trial.cell
         if cell not in rows:
             rows[cell] = (family or family_of(cell)).rows_of(cell)
-        draws.setdefault(trial.id if rows[cell] is None else (trial.seed, rows[cell]), []).append(trial)
+        draws.setdefault(trial.id if rows[cell] is None else (trial.sources.data, rows[cell]), []).append(trial)
     return list(draws.values())
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from study.records import Range
+from study.records import Range, Trial
 from tasks import ArithmeticTask
 from tasks.arithmetic_cell import ArithmeticCell
 from tasks.distributions import Source, distribute
@@ -30,16 +30,26 @@ def range_arrays(ranges: Sequence[Range]) -> tuple[npt.NDArray[np.float32], npt.
     return low, width
 
 
-def draw_rows(sources: Sequence[Source], cell: ArithmeticCell, purpose: Purpose) -> npt.NDArray[np.float32]:
-    """Draw the rows that every trial is evaluated on, float32 [sources, features, rows].
+def evaluation_keys(trials: Sequence[Trial]) -> list[int]:
+    """Return the key of each trial's evaluation rows: the one that all share, unless a seed of theirs says another."""
+    seeds = [trial.sources.evaluation for trial in trials]
+    return [EVALUATION_SEED if seed is None else seed for seed in seeds]
+
+
+def draw_rows(
+    sources: Sequence[Source], cell: ArithmeticCell, purpose: Purpose, keys: Sequence[int] | None = None
+) -> npt.NDArray[np.float32]:
+    """Draw the rows that trials are evaluated on, float32 [sources, features, rows].
 
     Args:
         sources: to draw from.
         cell: whose number of rows and features it is.
         purpose: validation or test.
+        keys: of each source; None for the rows that all trials share.
     """
     x = np.empty((len(sources), cell.input_size, cell.evaluation_rows), np.float32)
-    Draws(sources).fill(x, np.full(len(sources), EVALUATION_SEED, np.uint64), 0, purpose)
+    of_sources = [EVALUATION_SEED] * len(sources) if keys is None else keys
+    Draws(sources).fill(x, np.array(of_sources, np.uint64), 0, purpose)
     return x
 
 
@@ -74,7 +84,7 @@ class Draws:
 
 
 class EvaluationRows:
-    """One set of rows for each source that occurs, and each trial's targets.
+    """One set of rows for each source and key that occur, and each trial's targets.
 
     Args:
         sources: of each trial.
@@ -82,14 +92,23 @@ class EvaluationRows:
         purpose: validation or test.
         task: of the trials.
         masks: each trial's subsets, float32 [trials, subsets, features].
+        keys: of each trial's rows; None for those that all trials share.
     """
 
     def __init__(
-        self, sources: Sequence[Source], cell: ArithmeticCell, purpose: Purpose, task: ArithmeticTask, masks: Tensor
+        self,
+        sources: Sequence[Source],
+        cell: ArithmeticCell,
+        purpose: Purpose,
+        task: ArithmeticTask,
+        masks: Tensor,
+        keys: Sequence[int] | None = None,
     ) -> None:
-        distinct = list(dict.fromkeys(sources))
-        self._x = torch.from_numpy(draw_rows(distinct, cell, purpose)).to(masks.device)
-        self._which = torch.tensor([distinct.index(source) for source in sources], device=masks.device)
+        sets = list(zip(sources, [EVALUATION_SEED] * len(sources) if keys is None else keys, strict=True))
+        distinct = list(dict.fromkeys(sets))
+        drawn = draw_rows([source for source, _ in distinct], cell, purpose, [key for _, key in distinct])
+        self._x = torch.from_numpy(drawn).to(masks.device)
+        self._which = torch.tensor([distinct.index(one) for one in sets], device=masks.device)
         self._cuts = [
             (first, min(first + CHUNK_ROWS, cell.evaluation_rows))
             for first in range(0, cell.evaluation_rows, CHUNK_ROWS)

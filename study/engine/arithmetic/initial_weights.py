@@ -67,7 +67,7 @@ def initial_state(trials: Sequence[Trial]) -> dict[str, npt.NDArray[np.float32]]
 
 def _layer(unit: type[Unit], sizes: Sizes, trials: Sequence[Trial], counter: int) -> dict[str, Tensor]:
     """Draw the parameters of a layer; each parameter of the network has a counter of its own, these from `counter`."""
-    seeds = np.array([trial.seed for trial in trials], np.uint64)
+    seeds = np.array([trial.sources.init for trial in trials], np.uint64)
 
     @cache  # of all trials at once: a call of the stream costs as much for one
     def draw(index: int, shape: tuple[int, ...]) -> Tensor:

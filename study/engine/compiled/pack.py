@@ -37,7 +37,7 @@ class PackArrays:
     def __init__(self, trials: Sequence[Trial], state: Arrays | None = None) -> None:
         self._cells = [typed_cell(trial.cell) for trial in trials]
         cell = self._cell = self._cells[0]
-        self._seeds = np.array([trial.seed for trial in trials], np.uint64)
+        self._data_seeds = np.array([trial.sources.data for trial in trials], np.uint64)
         initial = initial_state(trials)
         self._shapes = {name: array.shape[1:] for name, array in under(initial, PREFIX + "weight/").items()}
         self._arrays = {kind: np.zeros((len(trials), self._count()), np.float32) for kind in KINDS}
@@ -48,7 +48,7 @@ class PackArrays:
         self._corrections = corrections(cell.iterations + 1)
         self._target = self._new_target()
         ranges = range_arrays([c.interpolation_range for c in self._cells])
-        self._source = InputStream(int(Purpose.TRAIN), self._seeds, *ranges)
+        self._source = InputStream(int(Purpose.TRAIN), self._data_seeds, *ranges)
 
     @property
     def network(self) -> Network:
@@ -90,7 +90,7 @@ class PackArrays:
 
     def _new_target(self) -> Target:
         task = task_of(self._cell)
-        masks = masks_of(task, self._seeds)
+        masks = masks_of(task, self._data_seeds)
         starts = masks.argmax(-1)
         # Subsets are without gaps: their ends say all.
         return Target(OPERATIONS.index(task.operation), starts, starts + masks.sum(-1).astype(np.int64))

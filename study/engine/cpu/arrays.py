@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from study.engine.arithmetic.evaluation_rows import draw_rows, range_arrays
+from study.engine.arithmetic.evaluation_rows import draw_rows, evaluation_keys, range_arrays
 from study.engine.arithmetic.initial_weights import KINDS, PREFIX, under
 from study.engine.compiled.codes import InputStream
 from study.engine.compiled.pack import Arrays, PackArrays, corrections
@@ -76,12 +76,13 @@ class CpuArrays:
         self._tables = new_tables(self._parts, self._places, at)
         self._corrections = corrections(cell.iterations + 1)
         ranges = [c.interpolation_range for c in self._cells]
-        seeds = np.array([trial.seed for trial in trials], np.uint64)
+        seeds = np.array([trial.sources.data for trial in trials], np.uint64)
         self._source = InputStream(int(Purpose.TRAIN), seeds, *range_arrays(ranges))
-        self._same_rows = distinct([(trial.seed, range_) for trial, range_ in zip(trials, ranges, strict=True)])
+        self._same_rows = distinct([(trial.sources.data, range_) for trial, range_ in zip(trials, ranges, strict=True)])
         self._block = block_rows(cell.input_size, _BLOCK_BYTES, cell.batch_size)
-        self._validation = self._rows(ranges, Purpose.VALIDATION)
-        self._test = self._rows([c.extrapolation_range for c in self._cells], Purpose.TEST)
+        keys = evaluation_keys(trials)
+        self._validation = self._rows(ranges, keys, Purpose.VALIDATION)
+        self._test = self._rows([c.extrapolation_range for c in self._cells], keys, Purpose.TEST)
         self._made: dict[tuple[str, bytes], tuple[Groups, Sizes]] = {}
 
     def _lay_out(self, trials: int) -> npt.NDArray[np.int64]:
@@ -97,21 +98,25 @@ class CpuArrays:
             part.move_to({k: a[first : first + step * len(places)].reshape(-1, step) for k, a in self._flat.items()})
         return at
 
-    def _rows(self, ranges: Sequence[Range], purpose: Purpose) -> tuple[Any, npt.NDArray[np.int64], int]:
-        """Draw rows for each range that occurs, cut into blocks, and list which range is which trial's.
+    def _rows(
+        self, ranges: Sequence[Range], keys: Sequence[int], purpose: Purpose
+    ) -> tuple[Any, npt.NDArray[np.int64], int]:
+        """Draw rows for each range and key that occur, cut into blocks, and list which are which trial's.
 
         Returns:
-            The rows, float32 [ranges, planes, blocks, n, block or more]; if a trial multiplies logarithms, a second
-            plane has theirs. Then each trial's range, and the rows of a block.
+            The rows, float32 [sets, planes, blocks, n, block or more]; if a trial multiplies logarithms, a second
+            plane has theirs. Then each trial's set, and the rows of a block.
         """
-        cell, which = self._cell, distinct(ranges)
-        firsts = list(dict.fromkeys(ranges))
+        sets = list(zip(ranges, keys, strict=True))
+        cell, which = self._cell, distinct(sets)
+        firsts = list(dict.fromkeys(sets))
         count = cell.evaluation_rows
         block = block_rows(cell.input_size, _CHUNK_BYTES, count)
         blocks = math.ceil(count / block)
         # The last block is filled up with copies of its first row, which overflow only where that does.
         places = np.where(np.arange(blocks * block) < count, np.arange(blocks * block), (blocks - 1) * block)
-        drawn = draw_rows([Source(first) for first in firsts], cell, purpose)[:, :, places].reshape(
+        sources, of_sources = [Source(range_) for range_, _ in firsts], [key for _, key in firsts]
+        drawn = draw_rows(sources, cell, purpose, of_sources)[:, :, places].reshape(
             len(firsts), cell.input_size, blocks, block
         )
         planes = planes_of(c.network for c in self._cells)

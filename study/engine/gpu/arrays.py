@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from study.engine.arithmetic.evaluation_rows import range_arrays
+from study.engine.arithmetic.evaluation_rows import evaluation_keys, range_arrays
 from study.engine.compiled.cache import entry
 from study.engine.compiled.codes import NAC_MUL, NALU
 from study.engine.compiled.formulas import logarithm
@@ -19,7 +19,7 @@ from study.engine.gpu.groups import same_rows
 from study.engine.gpu.layout import EVALUATED_ROWS
 from study.engine.gpu.shape import Shape, new_shape
 from study.records import Range, Trial
-from tasks.stream import EVALUATION_SEED, ROUNDS, WEYL, Purpose
+from tasks.stream import ROUNDS, WEYL, Purpose
 from tasks.stream_simd import fill_inputs, padded
 
 # Places in a trial's row of numbers: where its intervals start, their width times 2**-24, the step size, λ̂, 1 / the
@@ -133,6 +133,7 @@ class GpuArrays(PackArrays):
 
     def __init__(self, trials: Sequence[Trial], state: Arrays | None, new_blocks: Devices) -> None:
         super().__init__(trials, state)
+        self._keys = evaluation_keys(trials)
         shape = new_shape(self._network, self._rule, self._cell.batch_size, self._target.starts.shape[1])
         self._blocks = new_blocks(shape, self._new_choices(), self._new_tables(), list(self._arrays.values()))
 
@@ -149,14 +150,14 @@ class GpuArrays(PackArrays):
     def _new_tables(self) -> Tables:
         evaluated, sets = self._new_rows()
         return Tables(
-            keys=round_keys(self._seeds),
+            keys=round_keys(self._data_seeds),
             spans=np.stack([self._target.starts, self._target.stops], -1).astype(np.uint64),
             start=self._rule.start.astype(np.uint64),
             numbers=self._new_numbers(),
             corrections=self._corrections,
             evaluated=evaluated,
             sets=sets,
-            rows=same_rows(self._seeds, [cell.interpolation_range for cell in self._cells]),
+            rows=same_rows(self._data_seeds, [cell.interpolation_range for cell in self._cells]),
         )
 
     def _new_numbers(self) -> npt.NDArray[np.float32]:
@@ -172,8 +173,8 @@ class GpuArrays(PackArrays):
     def _new_rows(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint64]]:
         """Draw each set of evaluation rows that occurs, and list which are each trial's: see `Tables`."""
         pairs = [
-            ((cell.interpolation_range, Purpose.VALIDATION), (cell.extrapolation_range, Purpose.TEST))
-            for cell in self._cells
+            ((cell.interpolation_range, key, Purpose.VALIDATION), (cell.extrapolation_range, key, Purpose.TEST))
+            for cell, key in zip(self._cells, self._keys, strict=True)
         ]
         distinct = list(dict.fromkeys(one for both in pairs for one in both))
         x = np.stack([self._draw_rows(*one) for one in distinct])
@@ -181,10 +182,10 @@ class GpuArrays(PackArrays):
         sets = np.array([[distinct.index(one) for one in both] for both in pairs], np.uint64)
         return np.stack(planes, 1), sets
 
-    def _draw_rows(self, range_: Range, purpose: Purpose) -> npt.NDArray[np.float32]:
+    def _draw_rows(self, range_: Range, key: int, purpose: Purpose) -> npt.NDArray[np.float32]:
         quads, rows = padded(self._cell.input_size, 4) // 4, self._cell.evaluation_rows
         x = np.empty((1, 4 * quads, rows), np.float32)
-        fill_inputs(x, np.array([EVALUATION_SEED], np.uint64), *range_arrays([range_]), 0, purpose)
+        fill_inputs(x, np.array([key], np.uint64), *range_arrays([range_]), 0, purpose)
         return x.reshape(quads, 4, rows).transpose(0, 2, 1)
 
     # --- working ------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from study.engine.packed.proof import MOST_ON_GPU, Proof, prove
 from study.engine.packed.recipe import L1, Member, Recipe, Sparsity, build
 from study.engine.packed.training import OFF_CPU, CriterionScores, PackedTraining
 from study.errors import InputError
-from study.records import Cell, Checkpoint, Pack
+from study.records import Cell, Checkpoint, Pack, Sources
 from study.source import CodeFolder, SourceData, data_cache, is_import_string, parse_import_string
 from tasks.criterion import Bound
 from tasks.declarations import Metric
@@ -105,7 +105,7 @@ class PackedEngine(Engine):
         def peak_bytes(trials: int) -> int:
             torch.cuda.reset_peak_memory_stats()
             before = torch.cuda.memory_allocated()
-            members = SideBySide(recipe, [_member(cell, seed) for seed in range(trials)], device="cuda")
+            members = SideBySide(recipe, [_member(cell, Sources(seed, seed)) for seed in range(trials)], device="cuda")
             members.evaluate()
             members.update()  # all that it ever holds
             return torch.cuda.max_memory_allocated() - before
@@ -179,7 +179,7 @@ class PackedEngine(Engine):
                 CriterionScores(_protocol_of(cell), len(pack.trials), self.metrics, self.criterion),
                 folder=folder,
                 recipe=recipe,
-                members=[_member(trial.cell, trial.seed) for trial in pack.trials],
+                members=[_member(trial.cell, trial.sources) for trial in pack.trials],
                 proof=proof,
                 memory_mb=memory_mb,
             )
@@ -259,14 +259,14 @@ def _some(cell: Cell, names: Sequence[str]) -> dict[str, Any]:
     return {name: cell.values.get(name) for name in names}
 
 
-def _member(cell: Cell, seed: int) -> Member:
+def _member(cell: Cell, sources: Sources) -> Member:
     schedule = Schedule(
         learning_rate=cell.value("learning_rate"),
         warmup=cell.value("warmup"),
         decay=cell.value("schedule"),
         iterations=cell.iterations + 1,
     )
-    return Member(seed=seed, schedule=schedule)
+    return Member(seed=sources.init, data_seed=sources.data, schedule=schedule)
 
 
 def _protocol_of(cell: Cell) -> _Protocol:

@@ -74,7 +74,7 @@ class Members(ABC):
         self._optimizer = recipe.optimizer
         self._count = len(members)
         self._rows = [min(row, self._count - 1) for row in range(size)]
-        self._seeds = np.array([members[row].seed for row in self._rows], np.uint64)
+        self._seeds = np.array([members[row].of_data for row in self._rows], np.uint64)
         self._rates = Rates([members[row].schedule for row in self._rows])
         self._modules = [build(recipe, member.seed) for member in members]
         moments = ["first", "second"][: MOMENTS[recipe.optimizer.name]]

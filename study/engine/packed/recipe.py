@@ -98,12 +98,19 @@ class Member:
     """What a trial of a pack has of its own.
 
     Args:
-        seed: of its weights, data and noise, 0 <= seed < 2**63.
+        seed: of its weights, 0 <= seed < 2**63, and, if `data_seed` is None, of data and noise.
+        data_seed: of data and noise; None where it is the same.
         schedule: its learning rate.
     """
 
     seed: int
+    data_seed: int | None = None
     schedule: Schedule = field(default_factory=Schedule)
+
+    @property
+    def of_data(self) -> int:
+        """The seed of its data and noise."""
+        return self.seed if self.data_seed is None else self.data_seed
 
 
 def build(recipe: Recipe, seed: int) -> nn.Module:

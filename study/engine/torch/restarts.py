@@ -28,7 +28,7 @@ class Restarts:
     Args:
         cell: any of the trials' cells: what is read of it is equal in all of them.
         network: of the trials.
-        seeds: of the trials, uint64 [trials].
+        seeds: of the trials' initial weights, uint64 [trials].
         state: what `state` gave of these trials; None if none has started anew.
     """
 

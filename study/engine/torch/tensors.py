@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from study.engine.arithmetic.evaluation_rows import CHUNK_ROWS, EvaluationRows
+from study.engine.arithmetic.evaluation_rows import CHUNK_ROWS, EvaluationRows, evaluation_keys
 from study.engine.arithmetic.initial_weights import KINDS, PREFIX, initial_state
 from study.engine.arithmetic.task import masks_of
 from study.engine.arithmetic.update_rule import UpdateRule, new_update_rule
@@ -48,7 +48,8 @@ class TorchTensors:
         self._cells = [typed_cell(trial.cell) for trial in trials]
         self._cell = self._cells[0]
         self._task = task_of(self._cell)
-        self._seeds = np.array([trial.seed for trial in trials], np.uint64)
+        init_seeds = np.array([trial.sources.init for trial in trials], np.uint64)
+        data_seeds = np.array([trial.sources.data for trial in trials], np.uint64)
         self._device = torch.device(device)
         self._on_cpu = device == "cpu"
         self._network = self._new_network(len(trials))
@@ -59,10 +60,10 @@ class TorchTensors:
         if self._penalties.has_sparsity:
             self._rule = self._rule._replace(share=np.zeros_like(self._rule.share))
         self._restarts = (
-            None if self._cell.restart_memory is None else Restarts(self._cell, self._network, self._seeds, state)
+            None if self._cell.restart_memory is None else Restarts(self._cell, self._network, init_seeds, state)
         )
-        self._masks = torch.from_numpy(masks_of(self._task, self._seeds)).to(self._device)
-        self._batches = Batches(self._cells, self._seeds, self._masks, self._task)
+        self._masks = torch.from_numpy(masks_of(self._task, data_seeds)).to(self._device)
+        self._batches = Batches(self._cells, data_seeds, self._masks, self._task)
         self._validation = self._rows([cell.trained_on for cell in self._cells], Purpose.VALIDATION)
         self._test = self._rows([cell.tested_on for cell in self._cells], Purpose.TEST)
         self._chunks = self._new_chunks()
@@ -108,7 +109,8 @@ class TorchTensors:
         return new_update_rule(self._cells, shapes)
 
     def _rows(self, sources: Sequence[Source], purpose: Purpose) -> EvaluationRows:
-        return EvaluationRows(sources, self._cell, purpose, self._task, self._masks)
+        keys = evaluation_keys(self.trials)
+        return EvaluationRows(sources, self._cell, purpose, self._task, self._masks, keys)
 
     def _new_chunks(self) -> list[tuple[slice, Network]]:
         """Cut the trials into groups whose evaluation fits into the cache, each with a network of views."""

@@ -38,6 +38,7 @@ class ArithmeticFamily(Family):
     tasks = tuple(TASKS)
     models = tuple(MODELS)
     question_fields = TASK_NAMES
+    sources = ("init", "data", "evaluation")
 
     def canonical(self, task: str, model: str, values: Values) -> dict[str, Any]:
         """Return the values of a cell; see `tasks.arithmetic_canonical.canonical`."""

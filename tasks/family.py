@@ -53,6 +53,7 @@ class Family(ABC):
         tasks: the names of its tasks.
         models: the names of its models.
         remarks: sentences on the data that readers of the results must know.
+        sources: the sources of randomness that may have seeds of their own.
         question_fields: the hyperparameters that belong to the question, where tables don't know that by their names.
     """
 
@@ -62,6 +63,7 @@ class Family(ABC):
     models: Sequence[str]
     remarks: Sequence[str] = ()
     question_fields: Sequence[str] = ()
+    sources: Sequence[str] = ("init", "data")
 
     def metrics_of(self, cells: Sequence[Content]) -> Mapping[str, Metric]:
         """Return the metrics of the trials of some cells: by default, all have the same."""

@@ -44,6 +44,8 @@ class FunctionFamily(Family):
 
     tasks = (TASK,)
 
+    sources = ()
+
     def __init__(
         self,
         function: str,

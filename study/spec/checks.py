@@ -7,10 +7,12 @@ from itertools import islice
 from typing import Any
 
 from study.errors import Problem, nearest
+from study.records import MOST_COMBINED
 from study.spec.claims import claim_mistakes
 from study.spec.document import Document, Path
 from study.spec.grid import GridValues, Level, model_level, places, points, setting_tables
 from study.spec.search_checks import search_mistakes
+from study.spec.seeds import SOURCES
 from study.spec.tables import Spec
 
 _MOST_COMBINATIONS = 20_000
@@ -31,6 +33,7 @@ def check(spec: Spec, document: Document, unread: Collection[str] = ()) -> list[
         *_duplicates(spec),
         *_without_effect(spec, every_model_read="model" not in unread),
         *_until_mistakes(spec, unread),
+        *_source_mistakes(spec),
         *search_mistakes(spec, unread),
         *_combinations(spec, unread),
     ):
@@ -86,6 +89,31 @@ def _until_mistakes(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path,
             ("seeds", "until", "different_from"),
             f"must be one of the study's models, {', '.join(sorted(names))}, but got {until.different_from!r}",
         )
+
+
+def _source_mistakes(spec: Spec) -> Iterator[tuple[Path, str]]:
+    sources = spec.seeds.sources
+    if not sources:
+        return
+    for name, seeds in sources.items():
+        if name not in spec.family.sources:
+            yield ("seeds", name), _no_source(spec, name)
+        if max(seeds[-1], max(seeds) if not isinstance(seeds, range) else 0) >= MOST_COMBINED - 1:
+            yield ("seeds", name), f"seeds that are combined must be < {MOST_COMBINED - 1:,}"
+    if len(sources) == 1:
+        yield ("seeds",), f"{next(iter(sources))} alone isn't combined with anything: name two of {', '.join(SOURCES)}"
+    if spec.seeds.design == "nested" and not (
+        {"init", "data"} <= set(sources) and isinstance(sources["data"], range) and "evaluation" not in sources
+    ):
+        yield ("seeds", "design"), "nested are data seeds, a count of them for each init seed; say init and data"
+    if spec.search is not None:
+        yield ("seeds",), "a search compares candidates by plain seeds: give a count"
+
+
+def _no_source(spec: Spec, name: str) -> str:
+    if not spec.family.sources:
+        return "a training function is given one seed: make the others hyperparameters of it"
+    return f"must be one of {', '.join(spec.family.sources)}, for evaluation rows here are those of the task"
 
 
 def _without_effect(spec: Spec, *, every_model_read: bool) -> Iterator[tuple[Path, str]]:

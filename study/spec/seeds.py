@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, GetJsonSchemaHandler, create_model, model_validator
 from pydantic.json_schema import JsonSchemaValue
 
+from study.records import Sources
 from study.spec.table import Table, optional
 from tasks.values import Count, Positive, choice, quoted
 
 MOST_SEEDS = 2**63
 _BATCH = 20
+SOURCES = ("init", "data", "evaluation")
+"""The sources of randomness that may have seeds of their own."""
 
 
 def _seeds(value: object) -> Sequence[int]:
@@ -71,31 +75,75 @@ class Until(Table):
 
 
 class SeedsTable(Table):
-    """A count, a list of seeds, or a rule that decides how many of the seeds 0, 1, 2, ... are used."""
+    """A count, a list of seeds, a rule that decides how many of 0, 1, 2, ... are used, or seeds of several sources.
+
+    Args:
+        listed: the seeds, where the file gives them in place of the table.
+        until: the rule.
+        init: seeds of initial weights.
+        data: seeds of training rows.
+        evaluation: seeds of validation and test rows.
+        design: whether each of one is trained with each of the others, or data seeds belong to init seeds.
+    """
 
     _not_keys: ClassVar[tuple[str, ...]] = ("listed",)
 
     listed: Annotated[Any, BeforeValidator(_seeds)] = None
     until: Until = optional()
+    init: Annotated[Any, BeforeValidator(_seeds)] = None
+    data: Annotated[Any, BeforeValidator(_seeds)] = None
+    evaluation: Annotated[Any, BeforeValidator(_seeds)] = None
+    design: choice(("crossed", "nested")) = "crossed"  # type: ignore[valid-type]
 
     @model_validator(mode="before")
     @classmethod
     def _from_value(cls, data: Any) -> Any:
         if not isinstance(data, Mapping):
             return {"listed": data}
-        if set(data) != {"until"}:
+        if set(data) != {"until"} and not (set(data) <= {*SOURCES, "design"} and set(data) & set(SOURCES)):
             keys = ", ".join(map(repr, data)) or "none"
-            raise ValueError(f"must be a count, a list of seeds, or a table whose key is 'until', but has {keys}")
+            raise ValueError(
+                "must be a count, a list of seeds, or a table whose key is 'until', or whose keys are "
+                f"{', '.join(SOURCES)}, but has {keys}"
+            )
         return dict(data)
+
+    @property
+    def sources(self) -> Mapping[str, Sequence[int]]:
+        """The seeds of each source that has its own; empty where all sources have one seed."""
+        return {name: seeds for name in SOURCES if (seeds := getattr(self, name)) is not None}
+
+    @property
+    def combined(self) -> tuple[int, ...]:
+        """The seeds that stand for the combinations of the sources' seeds; without init or data, it follows the other.
+
+        Nested, the first init seed has the first n data seeds, the second the next n, and so on.
+        """
+        inits = self.data if self.init is None else self.init
+        evaluations = [None] if self.evaluation is None else self.evaluation
+        if self.design == "nested":
+            count = len(self.data)
+            pairs = [(init, place * count + n) for place, init in enumerate(inits) for n in range(count)]
+        elif self.data is None or self.init is None:
+            pairs = [(seed, seed) for seed in inits]
+        else:
+            pairs = list(itertools.product(inits, self.data))
+        return tuple(Sources(*pair, evaluation).seed for pair in pairs for evaluation in evaluations)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        until = handler.resolve_ref_schema(handler(core))["properties"]["until"]
-        table = {"type": "object", "properties": {"until": until}, "additionalProperties": False}
-        return {"anyOf": [*_SEEDS_SCHEMA, table | {"required": ["until"]}], "description": _SEEDS_ARE}
+        fields = handler.resolve_ref_schema(handler(core))["properties"]
+        seeds: dict[str, Any] = {"anyOf": list(_SEEDS_SCHEMA)}
+        table: dict[str, Any] = {"type": "object", "additionalProperties": False}
+        of_sources = {**dict.fromkeys(SOURCES, seeds), "design": fields["design"]}
+        tables = [
+            table | {"properties": {"until": fields["until"]}, "required": ["until"]},
+            table | {"properties": of_sources, "anyOf": [{"required": ["init"]}, {"required": ["data"]}]},
+        ]
+        return {"anyOf": [*_SEEDS_SCHEMA, *tables], "description": _SEEDS_ARE}
 
 
-_SEEDS_ARE = "a count (3 means seeds 0, 1 and 2), a list, or `until` there are enough"
+_SEEDS_ARE = "a count (3 means seeds 0, 1 and 2), a list, `until` there are enough, or those of each source"
 _SEEDS_SCHEMA: tuple[dict[str, Any], ...] = (
     {"type": "integer", "minimum": 1},
     {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1, "uniqueItems": True},

@@ -266,7 +266,9 @@ class Spec(SettingsTable):
     @property
     def first_seeds(self) -> Sequence[int]:
         """The seeds that every cell has, whatever their results are."""
-        seeds: Sequence[int] = self.seeds.listed if self.until is None else range(self.until.step)
+        if self.until is not None:
+            return range(self.until.step)
+        seeds: Sequence[int] = self.seeds.combined if self.seeds.sources else self.seeds.listed
         return seeds
 
     @property

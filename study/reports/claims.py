@@ -53,9 +53,8 @@ def claims_note(verdicts: Sequence[ClaimVerdict]) -> str:
     shared = "" if len(verdicts) == 1 else f", so that any of the {len(verdicts)} is in at most 5%"
     note = (
         f"A claim is called shown or refuted wrongly in at most {error} of studies{shared}, however often one looks. "
-        "Evidence is what bets on the claim, or against it, have won, as a multiple of their stake; the bets are fair if "
-        "the quantity is at its bound. "
-        "Intervals are at 95% at any time, each by itself."
+        "Evidence is what bets on the claim, or against it, have won, as a multiple of their stake; the bets are fair "
+        "if the quantity is at its bound. Intervals are at 95% at any time, each by itself."
     )
     if any(cell.p_values for v in verdicts for cell in v.cells):
         note += " Where seeds ran out, an exact test decides with what is left of the error."

@@ -114,6 +114,8 @@ def names_of(cells: Iterable[Cell]) -> list[str]:
 _BITS = 21
 MOST_COMBINED = 2**_BITS
 """Seeds of sources that are combined are below this number."""
+LEAST_SEED = -(2**63)
+"""The least number that a trial's seed can be."""
 
 
 @dataclass(frozen=True)

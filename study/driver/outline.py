@@ -211,7 +211,15 @@ def _size(plan: Plan) -> str:
     if plan.spec.until is not None:
         most = len(plan.cells) * plan.spec.most_seeds
         return f"{cells} with up to {words.count_of(plan.spec.most_seeds, 'seed')}: about {trials} of {most:,}"
-    return f"{cells} × {words.count_of(len(plan.spec.first_seeds), 'seed')} = {trials}"
+    return f"{cells} × {_seeds(plan)} = {trials}"
+
+
+def _seeds(plan: Plan) -> str:
+    sources = plan.spec.seeds.sources
+    if not sources:
+        return words.count_of(len(plan.spec.first_seeds), "seed")
+    nested = " in each" if plan.spec.seeds.design == "nested" else ""
+    return " × ".join(words.count_of(len(seeds), f"{name} seed") for name, seeds in sources.items()) + nested
 
 
 def _until_sure(plan: Plan, root: str | Path) -> tuple[Plan, ConsoleTable]:

@@ -16,7 +16,7 @@ from study.arrow import hyperparameters_of
 from study.outcomes.columns import ALIASES, NUMBERS, OUTCOME_SCHEMA, own_name
 from study.outcomes.files import Source
 from study.outcomes.wanted import Success, Wanted
-from study.records import Outcome
+from study.records import LEAST_SEED, Outcome
 from tasks.declarations import Metric
 
 Floats = npt.NDArray[np.float64]
@@ -136,7 +136,10 @@ class _Reading:
             seeds = pc.cast(source, pa.int64())
         except pa.ArrowInvalid:  # 3.0, or no number: each different text is parsed by itself
             seeds = _each(_text(column), _whole, pa.int64())
-        wrong = pc.fill_null(pc.less(seeds, 0), True)
+        least = (
+            LEAST_SEED if self._source.metrics else 0
+        )  # a study's own: below 0 where sources have seeds of their own
+        wrong = pc.fill_null(pc.less(seeds, least), True)
         self.refuse(np.asarray(wrong), "seed", "isn't a whole number >= 0")
         return seeds
 

@@ -19,6 +19,7 @@ from study.analysis.comparison import Comparison, Comparisons, Reference
 from study.analysis.method_tests import LEVEL
 from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
+from study.records import sources_of
 from study.reports import metric_columns, table
 from study.reports.claims import claims_note, claims_table, verdict_line
 from study.reports.content import Report
@@ -242,7 +243,8 @@ def _trials(trials: pa.Table, report: Report) -> dict[str, Any]:
         "link": links and links.trial(_PLACE),
         "place": _PLACE,
         "cells": links and [links.cell(cell_ids[row]) if row in cell_ids else None for row in range(rows)],
-        **{name: columns[name] for name in ("row", "seed", "trial_id")},
+        "seed": [seed if seed >= 0 else str(sources_of(seed)) for seed in columns["seed"]],
+        **{name: columns[name] for name in ("row", "trial_id")},
     }
 
 

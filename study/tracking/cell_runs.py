@@ -66,7 +66,7 @@ class CellRuns:
 
     def trial_name(self, trial: Trial) -> str:
         """Return the name of a trial's run."""
-        return _trial_name(self._of(trial.cell), trial.seed)
+        return _trial_name(self._of(trial.cell), trial.sources)
 
     def trial_tags(self, cell: Cell) -> dict[str, str]:
         """Return the tags that a trial's run has from its cell, whose own run is made if there is none."""

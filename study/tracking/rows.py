@@ -137,6 +137,13 @@ def _names_of(tags: Mapping[str, str]) -> _Names:
     return _Names(content["hyperparameters"], content["metrics"])
 
 
+def _sources(trial: Trial) -> dict[str, str]:
+    """Return the seeds of the sources of randomness, where they are combined."""
+    of = trial.sources
+    seeds = {"init_seed": of.init, "data_seed": of.data, "evaluation_seed": of.evaluation}
+    return {name: str(seed) for name, seed in seeds.items() if seed is not None} if of.are_combined else {}
+
+
 def trial_run(result: Result, curve: Curve | None) -> TrialRun:
     """Convert a result into the form in which MLflow shows it."""
     trial, cell = result.trial, result.trial.cell
@@ -152,7 +159,7 @@ def trial_run(result: Result, curve: Curve | None) -> TrialRun:
         tags |= _pages(f"{_VALUE}{key}", text) if len(text) > _PARAMETER_CHARACTERS else {}
     metrics = {name: float(fixed[name]) for name in _NUMBERS if fixed[name] is not None}
     metrics |= {key: float(result.metrics[name]) for name, key in names.numbers.items() if name in result.metrics}
-    params = {"seed": str(trial.seed), "task": cell.task, "model": cell.model, **texts}
+    params = {"seed": str(trial.seed), **_sources(trial), "task": cell.task, "model": cell.model, **texts}
     return TrialRun(
         trial=trial,
         params={key: text[:_PARAMETER_CHARACTERS] for key, text in params.items()},

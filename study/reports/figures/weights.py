@@ -16,6 +16,7 @@ from study import words
 from study.analysis.aggregate import CellSummary
 from study.analysis.rows import ResultRows
 from study.analysis.trial_details import TrialWeights
+from study.records import sources_of
 from study.reports.figures.multiples import MOST_TIPS, colour_scale, fields, heading, write
 from study.reports.figures.style import RULE, STYLE, WIDTH_IN, Drawn, Tips, text_on
 from tasks.symbols import SWEPT_FIRST
@@ -62,7 +63,7 @@ def draw(rows: ResultRows, weights: TrialWeights | None) -> Drawn | None:
     """
     if weights is None or not weights.matrices:
         return None
-    who = f"{_name(rows, weights.row)}, seed {weights.seed}, {weights.outcome}"
+    who = f"{_name(rows, weights.row)}, seed {sources_of(weights.seed)}, {weights.outcome}"
     limits = limits_of(weights.matrices)
     scales = {_scale(name): limit for name, limit in limits.items()}
     boxes = _flow([matrix.shape for matrix in weights.matrices.values()])

@@ -65,7 +65,7 @@ def _is_nested(outer: Ints, inner: Ints) -> bool:
     """Return whether each inner label belongs to one outer label, and some outer label has several."""
     pairs = np.unique(np.stack([outer, inner]), axis=1)
     count = np.unique(inner).size
-    return pairs.shape[1] == count > np.unique(outer).size
+    return bool(pairs.shape[1] == count > np.unique(outer).size)
 
 
 def _within(outer: Ints, inner: Ints) -> Ints:

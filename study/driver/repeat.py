@@ -58,7 +58,8 @@ class Repetition:
 
     def __str__(self) -> str:
         where = f"alone, on the {self.device} with the {self.engine} engine, in {duration(self.training_s)}"
-        head = f"trial {self.trial.id} ({self.trial.cell.model}, seed {self.trial.sources}, {self.outcome}) again, {where}:"
+        trial = self.trial
+        head = f"trial {trial.id} ({trial.cell.model}, seed {trial.sources}, {self.outcome}) again, {where}:"
         if self.is_same:
             return f"{head} the same result, learning curve and weights, bit for bit"
         parts = [f"{head} not the same", *(f"  {one}" for one in (*self.differences, *self.circumstances))]

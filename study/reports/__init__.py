@@ -3,7 +3,8 @@
 Report                               the content of a report, with DataRows for other programs, and details of trials:
                                      LearningCurve, Gates, TrialWeights, and PageLinks to their pages
 cells, groups                        summaries and the keys that tell them apart: `ResultRows`
-summaries_table, comparisons_table   tables in a terminal; show_search prints the table of a search, show_claims claims
+summaries_table, comparisons_table   tables in a terminal; show_search prints the table of a search, show_claims claims,
+                                     show_sources the shares of sources of randomness
 claims_sentence, claims_rows         the verdicts of claims: in a sentence, and for other programs
 with_published, with_study, with_groups   compare rows with others
 times_notes, metric_notes            notes on rows with trials that ended early, or without a number
@@ -29,12 +30,14 @@ from study.reports.content import DataRows, PageLinks, Report
 from study.reports.files import cells_rows, groups_rows
 from study.reports.notes import metric_notes, times_notes
 from study.reports.references import reference_notes
+from study.reports.sources import sources_sentence
 from study.reports.table import check_columns
 from study.reports.terminal import (
     MOST_ROWS,
     comparisons_table,
     show_claims,
     show_search,
+    show_sources,
     show_summaries,
     summaries_table,
     verdicts_table,
@@ -74,7 +77,9 @@ __all__ = [
     "search_headline",
     "show_claims",
     "show_search",
+    "show_sources",
     "show_summaries",
+    "sources_sentence",
     "summaries_table",
     "times_notes",
     "varying",

@@ -205,6 +205,21 @@ PROFILES = {
     **interval("share", "of it, at all thresholds at once, 95%", "", RATE, ""),
 }
 
+SOURCES = {
+    "cell_id": ColumnNote("the cell's id", values=ID),
+    "quantity": ColumnNote("success, or the metric's title"),
+    "source": ColumnNote(
+        "the source: init (initial weights), data (training rows), seed (both), evaluation (test rows), or their "
+        "combination"
+    ),
+    "share": ColumnNote("its share of the variance of trials; of success, of a latent normal number", "", RATE),
+    **interval("share", "of it, 95%", "", RATE, ""),
+    "trials": count("trials with a number"),
+    "standard_error": ColumnNote(
+        "of the mean of the trials, with what sources share allowed for", "that of the quantity", POSITIVE
+    ),
+}
+
 _NO_TEST = "before the last look, and where there is no exact test"
 CLAIMS = {
     "claim": ColumnNote("the claim's number in the study's file", values="a whole number >= 1"),
@@ -300,6 +315,7 @@ FILES: Mapping[str, tuple[str, Mapping[str, ColumnNote]]] = {
     "comparison.csv": ("one row for each row of the table that has a counterpart", COMPARISON),
     "tests.csv": ("one row a test", TESTS),
     "claims.csv": ("where the study's file has claims: one row for each cell, or pair of cells, of each claim", CLAIMS),
+    "sources.csv": ("where seeds of sources are combined: one row for each cell, quantity and source", SOURCES),
     "methods.csv": (
         "where two or more methods have a metric of all trials that ended: one row for each method and each other",
         METHODS,

@@ -15,6 +15,7 @@ from study.analysis.overall import Overall
 from study.analysis.references import ReferenceFindings
 from study.analysis.rows import ResultRows
 from study.analysis.search import SearchFindings
+from study.analysis.sources import SourceShares
 from study.analysis.trial_details import Gates, TrialWeights
 from tasks.declarations import Metric
 
@@ -69,6 +70,7 @@ class Report:
         against: comparisons of the rows with others; None if there are none to compare with.
         verdicts: where seeds were added until there were enough: for each cell, or pair of cells, whether there are.
         claims: the verdicts of the study's claims.
+        sources: what sources of randomness make of the variance, where their seeds are combined.
         search: for a search: its candidates.
         references: where references say what success is: what they say.
         notes: sentences that the reader must know.
@@ -96,6 +98,7 @@ class Report:
     against: Comparisons | None = None
     verdicts: Sequence[Verdict] = ()
     claims: Sequence[ClaimVerdict] = ()
+    sources: Sequence[SourceShares] = ()
     search: SearchFindings | None = None
     references: ReferenceFindings | None = None
     notes: Sequence[str] = ()

@@ -30,6 +30,7 @@ from study.reports.overall import overall_note, overall_table
 from study.reports.references import bounds_note, bounds_table
 from study.reports.search.names import confirmed, objectives_note
 from study.reports.search.tables import importance_line, progress_note, winners_table
+from study.reports.sources import advice, next_table, sources_note, sources_table
 from study.reports.text_table import TextTable
 
 if TYPE_CHECKING:
@@ -173,6 +174,11 @@ def markdown(report: Report, figures: Sequence[Drawn]) -> str:
     parts.append(_markdown_table(table.chosen_table(report.rows, report.columns)))
     for series in series_with_values(report.rows):
         parts += [f"## {_cell(series.heading)}", _markdown_table(series_table(report.rows, series))]
+    if report.sources:
+        parts += ["## Which randomness matters", _cell(sources_note(report.sources))]
+        parts.append(_markdown_table(sources_table(report.rows, report.sources)))
+        after = next_table(report.rows, report.sources)
+        parts += [] if after is None else [_cell(advice(report.sources)), _markdown_table(after)]
     if report.search is not None:
         parts += _search_parts(report.search, report.rows)
     if report.verdicts:

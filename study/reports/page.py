@@ -32,6 +32,7 @@ from study.reports.overall import overall_note, overall_table
 from study.reports.references import bounds_note, bounds_table
 from study.reports.search.names import confirmed, objectives_note
 from study.reports.search.tables import CAUTION, candidates_table, progress_note, winners_table
+from study.reports.sources import advice, next_table, sources_note, sources_table
 from study.reports.templates import asset, template
 from study.reports.text_table import TextTable
 
@@ -77,6 +78,7 @@ def _template() -> Template:
         style=asset("page.css"),
         script=asset("page.js"),
         filters={
+            "advice": advice,
             "bounds_note": bounds_note,
             "claims_note": claims_note,
             "comparison_note": _comparison_note,
@@ -85,13 +87,14 @@ def _template() -> Template:
             "objectives_note": objectives_note,
             "overall_note": overall_note,
             "progress_note": progress_note,
+            "sources_note": sources_note,
             "verdict_line": verdict_line,
             "verdicts_note": table.verdicts_note,
         },
         caution=CAUTION,
         importance="search-importance",
         overall_figures=OVERALL,
-        with_tables=("search-importance", "series", *OVERALL),
+        with_tables=("search-importance", "series", "sources", *OVERALL),
     )
 
 
@@ -105,6 +108,8 @@ def _tables(report: Report) -> dict[str, TextTable | None]:
         "comparison": table.comparison_table(rows, against) if against and against.comparisons else None,
         "overall": overall_table(report.overall) if report.overall and report.overall.methods else None,
         "bounds": bounds_table(rows, report.references) if report.references else None,
+        "sources": sources_table(rows, report.sources) if report.sources else None,
+        "next": next_table(rows, report.sources) if report.sources else None,
         "claims": claims_table(rows, report.claims) if report.claims else None,
         "verdicts": table.verdicts_table(rows, report.verdicts) if report.verdicts else None,
         "trends": table.trends_table(contrasts) if contrasts.trends else None,

@@ -10,11 +10,13 @@ from rich.text import Text
 from study.analysis.comparison import Comparisons
 from study.analysis.rows import ResultRows
 from study.analysis.search import SearchFindings
+from study.analysis.sources import SourceShares
 from study.console import Console, ConsoleTable
 from study.reports import table
 from study.reports.claims import claims_table, verdict_line
 from study.reports.search import names as search_names
 from study.reports.search import tables as search_tables
+from study.reports.sources import advice, next_table, sources_table
 from study.reports.text_table import TextTable
 
 if TYPE_CHECKING:
@@ -90,6 +92,15 @@ def show_claims(console: Console, rows: ResultRows, verdicts: Sequence[ClaimVerd
     for number, verdict in enumerate(verdicts, 1):
         console.print(Text(f"{number}. {verdict_line(verdict)}", style=_STYLES[verdict.state]))
     console.print(_rich(claims_table(rows, verdicts), "Evidence", _RANKS_OF_CLAIMS, "claims.csv"))
+
+
+def show_sources(console: Console, rows: ResultRows, shares: Sequence[SourceShares]) -> None:
+    """Print what each source makes of the variance, and which to vary for the next trials."""
+    console.print(_rich(sources_table(rows, shares), "Which randomness matters", {}, "sources.csv"))
+    after = next_table(rows, shares)
+    if after is not None:
+        console.print(advice(shares))
+        console.print(_rich(after, None, {}, "report.html"))
 
 
 def show_search(console: Console, search: SearchFindings, rows: ResultRows) -> None:

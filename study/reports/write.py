@@ -18,6 +18,7 @@ from study.reports.content import Report
 from study.reports.figures.names import KINDS, NAMES
 from study.reports.overall import methods_csv, profiles_csv
 from study.reports.search import tables as search_tables
+from study.reports.sources import sources_csv
 from study.visible import visible
 
 FORMATS: Mapping[str, Sequence[str]] = {
@@ -28,6 +29,7 @@ FORMATS: Mapping[str, Sequence[str]] = {
         "comparison.csv",
         "tests.csv",
         "claims.csv",
+        "sources.csv",
         "candidates.csv",
         "bounds.csv",
         "series.csv",
@@ -93,6 +95,8 @@ def write_report(
     if metric_series.series_with_values(report.rows):
         contents["series.csv"] = lambda: metric_series.series_csv(report.rows)
         contents["series.tex"] = lambda: metric_series.series_latex(report.rows, command=report.command)
+    if report.sources:
+        contents["sources.csv"] = lambda: sources_csv(report.rows, report.sources)
     if report.claims:
         contents["claims.csv"] = lambda: claims_csv(report.claims)
     if (overall := report.overall) is not None and overall.methods:

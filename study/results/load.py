@@ -19,6 +19,7 @@ from study.analysis.overall import Overall, overall_of_cells
 from study.analysis.references import ReferenceFindings, reference_findings
 from study.analysis.search import SearchFindings
 from study.analysis.seed_pairs import SeedTrials
+from study.analysis.sources import SourceShares, source_shares, with_dependence
 from study.analysis.summary import WILSON
 from study.arrow import trials_table, unified, with_labels
 from study.errors import InputError
@@ -37,6 +38,7 @@ from study.reports import (
     metric_notes,
     reference_notes,
     search_headline,
+    sources_sentence,
     times_notes,
     with_published,
     with_study,
@@ -57,6 +59,13 @@ _NOT_TESTED = (
 _ONLY_A_HINT = (
     "Seeds were added until there were enough, but tests against other results take the number of seeds as fixed in "
     "advance: take their p-values as a hint."
+)
+
+
+_DEPENDENT = (
+    "Trials that share initial weights or training rows aren't independent, as tests between rows take them to be. So "
+    "they are left out, as are intervals other than that of the success rate, which allows for it. Compare rows of a "
+    "study with a plain count of seeds."
 )
 
 
@@ -144,12 +153,14 @@ class StudyResults:
             return Contrasts()
         if self.plan.spec.until is not None:
             return Contrasts(notes=(_NOT_TESTED,))
+        if self.plan.spec.seeds.sources:
+            return Contrasts(notes=(_DEPENDENT,))
         return contrasts(self.compared, SeedTrials(self.table))
 
     @cached_property
     def overall(self) -> Overall | None:
         """The methods over all questions; None for a search, or if results decided the number of seeds."""
-        is_tested = self.search is None and self.plan.spec.until is None
+        is_tested = self.search is None and self.plan.spec.until is None and not self.plan.spec.seeds.sources
         return overall_of_cells(self.compared, self.table) if is_tested else None
 
     @cached_property
@@ -161,6 +172,13 @@ class StudyResults:
     def claims(self) -> Sequence[ClaimVerdict]:
         """The verdicts of its claims."""
         return claim_verdicts(self.plan, self.table) if self.plan.spec.claims else []
+
+    @cached_property
+    def sources(self) -> Sequence[SourceShares]:
+        """What each source of randomness makes of the variance, where their seeds are combined."""
+        if not self.plan.spec.seeds.sources:
+            return []
+        return source_shares(self.summaries, SeedTrials(self.table), self.rows.single_metrics)
 
     @cached_property
     def notes(self) -> Sequence[str]:
@@ -177,7 +195,7 @@ class StudyResults:
         sentence = headline(self.compared, self.contrasts, SeedTrials(self.table))
         if self.compared is not self.rows:
             sentence = f"{sentence[:-1]}; references are not counted."
-        return f"{claims_sentence(self.claims)} {sentence}".strip()
+        return " ".join(filter(None, (claims_sentence(self.claims), sources_sentence(self.sources), sentence)))
 
     @property
     def counts(self) -> dict[str, int]:
@@ -228,22 +246,31 @@ def _results_of(
     folder: StudyStore, plan: Plan, table: pa.Table, root: str | Path, tracking_uri: str | None, compare: str
 ) -> StudyResults:
     summaries = summaries_of(plan, table)
+    if plan.spec.seeds.sources:
+        summaries = with_dependence(summaries, SeedTrials(table))
     certificate = read_certificate(folder)
     notices = [*folder.notices, *([] if certificate is None else [certificate.sentence])]
     if compare == PUBLISHED:
-        against = _with_hint(with_published(summaries), plan)
+        against = _without_tests(_with_hint(with_published(summaries), plan), plan)
         return StudyResults(plan, folder, table, summaries, against, notices)
     other_folder, other_plan, other_table = _read(compare, root, tracking_uri)
     if not other_table.num_rows:
         raise InputError(f"--compare {compare}: that study has no results yet; `study run` makes them")
     both = SeedTrials(table), SeedTrials(other_table)
     compared = with_study(summaries, summaries_of(other_plan, other_table), compare, both)
-    against = _with_hint(compared, plan, other_plan)
+    against = _without_tests(_with_hint(compared, plan, other_plan), plan, other_plan)
     shared = int(pc.sum(pc.is_in(table["trial_id"], value_set=other_table["trial_id"])).as_py() or 0)
     if shared:
         note = f"{shared:,} trials are in both studies, so that nothing differs in them"
         against = replace(against, notes=(*against.notes, note))
     return StudyResults(plan, folder, table, summaries, against, [*notices, *other_folder.notices])
+
+
+def _without_tests(against: Comparisons, *plans: Plan) -> Comparisons:
+    """Leave comparisons out where trials depend on each other."""
+    if not against.comparisons or not any(plan.spec.seeds.sources for plan in plans):
+        return against
+    return replace(against, comparisons=(), notes=(*against.notes, _DEPENDENT))
 
 
 def _with_hint(against: Comparisons, *plans: Plan) -> Comparisons:

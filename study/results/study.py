@@ -31,6 +31,7 @@ from study.reports import (
     draws,
     show_claims,
     show_search,
+    show_sources,
     show_summaries,
     verdicts_table,
     write_report,
@@ -56,6 +57,8 @@ def show(results: StudyResults, console: Console) -> None:
         show_search(console, results.search, results.rows)
     if results.claims:
         show_claims(console, results.rows, results.claims)
+    if results.sources:
+        show_sources(console, results.rows, results.sources)
     if results.verdicts:
         console.print(verdicts_table(results.rows, results.verdicts))
     if results.against.comparisons:
@@ -215,6 +218,7 @@ def report(
         against=results.against,
         verdicts=results.verdicts,
         claims=results.claims,
+        sources=results.sources,
         search=results.search,
         references=results.references,
         notes=results.notes,

@@ -14,6 +14,7 @@
     welch             means of any numbers, compared
     paired            rates, means and times of the same seeds, compared seed by seed
     power             how often differences of rates are found, and how many seeds that takes
+    components        how much of the variance of trials each source of randomness makes
     seed_values       the values of a method by cell and seed, of which the next three are, each cell counting alike
     interquartile_mean  interquartile means over several cells
     profiles          how often trials are better than a threshold, for all thresholds at once
@@ -32,6 +33,7 @@ a negative count) raises an error.
 from study.statistics.bets import Evidence, anytime_mean, evidence, log_evidence
 from study.statistics.bootstrap import interquartile_mean_intervals, interquartile_means, mean_intervals
 from study.statistics.claims import ClaimSample, ClaimTest, Course
+from study.statistics.components import VarianceShares, shared_rate_interval, variance_shares
 from study.statistics.fixed_width import FixedWidth, looks
 from study.statistics.improvement import probability_of_improvement
 from study.statistics.interquartile_mean import interquartile_mean_over_cells
@@ -82,6 +84,7 @@ __all__ = [
     "SeedValues",
     "SurvivalCurve",
     "Trend",
+    "VarianceShares",
     "anytime",
     "anytime_mean",
     "anytime_sign_test",
@@ -122,10 +125,12 @@ __all__ = [
     "restricted_means",
     "seed_values",
     "seeds_for",
+    "shared_rate_interval",
     "sign_flip",
     "sign_flips",
     "upper_mean",
     "upper_median",
+    "variance_shares",
     "wilson",
     "wilsons",
 ]

@@ -12,7 +12,7 @@ from scipy import special
 from study.records import Interval
 from study.statistics.checks import Floats, check_count, normal_quantile
 
-Counts = Sequence[int] | npt.NDArray[np.integer]
+Counts = Sequence[int] | Sequence[float] | npt.NDArray[np.integer]
 
 _TIE = 1e-7
 """Probabilities whose logarithms differ by less count as equal: with a million trials they are known to 1e-8."""
@@ -46,7 +46,7 @@ def wilsons(successes: Counts, n: Counts, confidence: float = 0.95) -> Floats:
     The roots of the quadratic in p: (2k + z² ± z sqrt(4k (n - k)/n + z²)) / (2 (n + z²)).
 
     Args:
-        successes: k, shape [rates].
+        successes: k, shape [rates]; not whole where trials that depend on each other count for fewer.
         n: trials, shape [rates].
         confidence: in (0, 1).
 

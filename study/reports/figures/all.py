@@ -11,6 +11,7 @@ from study.reports.figures import (
     learning_curves,
     panels,
     profiles,
+    sources,
     survival,
     weights,
 )
@@ -38,6 +39,7 @@ def draw(report: Report) -> list[Drawn]:
             *figures,
             panels.draw(rows, report.against),
             panels.draw(rows, report.against, SECONDS) if has_seconds else None,
+            sources.draw(rows, report.sources),
             profiles.draw(report.overall),
             improvement.draw(report.overall),
             along_axis.draw(rows, report.references),

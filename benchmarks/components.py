@@ -1,0 +1,166 @@
+"""How often intervals of a source's share of the variance hold it, in studies that cross two sources of randomness.
+
+    python -m benchmarks.components [--studies N] [--seed N] [--out benchmarks/results/components.csv]
+
+Each study has as many seeds of the one source as of the other, each with each. Success is that a normal latent number
+is positive; the shares are those of the latent numbers. Beside the package's intervals stand those of the jackknife and
+of generalized pivotal quantities, of the numbers themselves. The numbers depend on the seed and on nothing else.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from itertools import product, repeat
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from benchmarks.measure import cores, finish, studies_parser, tell
+from study.records import Interval
+from study.statistics.components import _jackknife, _variances, shared_rate_interval, variance_shares
+
+SIZES = (5, 10, 20)
+SHARES = ((0.0, 0.0, 1.0), (0.5, 0.0, 0.5), (0.3, 0.3, 0.4), (0.1, 0.1, 0.8), (0.8, 0.1, 0.1))
+PARTS = ("first", "second", "rest")
+_TAIL = 0.025
+
+Floats = npt.NDArray[np.float64]
+Rng = np.random.Generator
+Bounds = Callable[[Floats], Floats]
+"""Gives the intervals of the three shares, shape [3, 2], of an array of trials."""
+
+
+@dataclass(frozen=True)
+class Law:
+    """How trials are distributed.
+
+    Args:
+        effect: draws effects with a variance of 1.
+        rate: of success; None for the numbers themselves.
+    """
+
+    effect: Callable[[Rng, tuple[int, int]], Floats]
+    rate: float | None = None
+
+
+def _normal(rng: Rng, shape: tuple[int, int]) -> Floats:
+    return rng.normal(size=shape)
+
+
+def _heavy(rng: Rng, shape: tuple[int, int]) -> Floats:
+    return rng.standard_t(5, size=shape) / np.sqrt(5 / 3)
+
+
+def _skewed(rng: Rng, shape: tuple[int, int]) -> Floats:
+    return (rng.gamma(4, size=shape) - 4) / 2
+
+
+LAWS: Mapping[str, Law] = {
+    "normal": Law(_normal),
+    "t, 5 degrees of freedom": Law(_heavy),
+    "gamma, shape 4": Law(_skewed),
+    "success, rate 0.5": Law(_normal, 0.5),
+    "success, rate 0.9": Law(_normal, 0.9),
+    "success, rate 0.1": Law(_normal, 0.1),
+}
+
+
+def drawn(law: Law, shares: tuple[float, float, float], n: int, rng: Rng) -> Floats:
+    """Draw the trials of a study."""
+    a, b, rest = np.sqrt(shares)
+    y = a * law.effect(rng, (n, 1)) + b * law.effect(rng, (1, n)) + rest * law.effect(rng, (n, n))
+    return y if law.rate is None else np.asarray(y < special.ndtri(law.rate), float)
+
+
+def pivotal(y: Floats) -> Floats:
+    """Bound the shares by generalized pivotal quantities, which assume normal effects."""
+    n = len(y)
+    a, b, rest = _variances(y, np.ones(y.shape, bool), False)
+    squares = np.maximum([rest + n * a, rest + n * b, rest], 1e-12)
+    freedoms = np.array([n - 1, n - 1, (n - 1) ** 2])
+    parts = squares * freedoms / np.random.default_rng(0).chisquare(freedoms, size=(1999, 3))
+    sigma = np.stack([(parts[:, 0] - parts[:, 2]) / n, (parts[:, 1] - parts[:, 2]) / n, parts[:, 2]], axis=1)
+    sigma = np.maximum(sigma, 0)
+    return np.asarray(np.quantile(sigma / sigma.sum(axis=1, keepdims=True), [_TAIL, 1 - _TAIL], axis=0).T)
+
+
+def jackknife(y: Floats) -> Floats:
+    """Bound the shares by leaving out one seed at a time."""
+    return np.stack(_jackknife(y, np.ones(y.shape, bool), False, _TAIL), axis=1)
+
+
+def own(y: Floats, *, is_success: bool) -> Floats | None:
+    """Bound the shares as reports do."""
+    of = variance_shares(y, is_success=is_success)
+    return None if of is None else np.array(of.intervals)
+
+
+def of_law(name: str, shares: tuple[float, float, float], studies: int, seed: int) -> list[dict[str, Any]]:
+    """Give a row for each size and interval."""
+    law, rows = LAWS[name], []
+    tell(f"{name}, {shares}")
+    for n in SIZES:
+        rng = np.random.default_rng([seed, zlib.crc32(f"{name} {shares}".encode()), n])
+        arrays = [drawn(law, shares, n, rng) for _ in range(studies)]
+        ways: dict[str, Callable[[Floats], Floats | None]] = {
+            "variance_shares": lambda y: own(y, is_success=law.rate is not None)
+        }
+        if law.rate is not None:
+            rows.append(_row_of_rate(name, shares, n, law.rate, [shared_rate_interval(y) for y in arrays]))
+        else:
+            ways |= {"jackknife": jackknife, "generalized pivotal quantities": pivotal}
+        for way, bounds in ways.items():
+            rows.append(_row(name, shares, n, way, [bounds(y) for y in arrays]))
+    return rows
+
+
+def _row(
+    name: str, shares: tuple[float, float, float], n: int, way: str, bounds: Sequence[Floats | None]
+) -> dict[str, Any]:
+    known = np.array([of for of in bounds if of is not None])
+    holds = (known[:, :, 0] <= np.array(shares) + 1e-9) & (np.array(shares) <= known[:, :, 1] + 1e-9)
+    return {
+        "distribution": name,
+        "shares": " ".join(f"{share:g}" for share in shares),
+        "n": n,
+        "interval": way,
+        "with_interval": f"{len(known) / len(bounds):.4f}",
+        **{f"coverage_{part}": f"{of:.4f}" for part, of in zip(PARTS, holds.mean(axis=0), strict=True)},
+        "width_first": f"{np.mean(known[:, 0, 1] - known[:, 0, 0]):.4f}",
+    }
+
+
+def _row_of_rate(
+    name: str, shares: tuple[float, float, float], n: int, rate: float, bounds: Sequence[Interval | None]
+) -> dict[str, Any]:
+    known = np.array([of for of in bounds if of is not None])
+    holds = (known[:, 0] <= rate) & (rate <= known[:, 1])
+    return {
+        "distribution": name,
+        "shares": " ".join(f"{share:g}" for share in shares),
+        "n": n,
+        "interval": "shared_rate_interval",
+        "with_interval": f"{len(known) / len(bounds):.4f}",
+        "coverage_first": f"{holds.mean():.4f}",
+        "coverage_second": "",
+        "coverage_rest": "",
+        "width_first": f"{np.mean(known[:, 1] - known[:, 0]):.4f}",
+    }
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Draw, bound, count, print and write the table."""
+    arguments = studies_parser(__doc__).parse_args(words)
+    tasks = list(product(LAWS, SHARES))
+    with ProcessPoolExecutor(cores()) as pool:
+        parts = pool.map(of_law, *zip(*tasks, strict=True), repeat(arguments.studies), repeat(arguments.seed))
+        finish([row for part in parts for row in part], arguments)
+
+
+if __name__ == "__main__":
+    main()

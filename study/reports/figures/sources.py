@@ -1,0 +1,89 @@
+"""Which randomness matters: the sources' shares of the variance of success, and what more trials would bring."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+
+from study import words
+from study.analysis.aggregate import CellSummary
+from study.analysis.rows import ResultRows
+from study.analysis.sources import MORE, SUCCESS, SourceShares
+from study.records import Interval
+from study.reports.figures import axes as axes_of
+from study.reports.figures import texts
+from study.reports.figures.multiples import grid
+from study.reports.figures.style import STYLE, Drawn, Tips
+
+_MOST_ROWS = 20
+_NAME_IN, _ROW_IN, _AROUND_IN = 1.6, 0.34, 0.3
+_APART = 0.2
+"""Between the marks of a row, in rows."""
+
+
+def draw(rows: ResultRows, shares: Sequence[SourceShares]) -> Drawn | None:
+    """Draw a row for each cell: left the sources' shares, right the standard error of its rate now and later.
+
+    Args:
+        rows: the cells.
+        shares: of success, and of other quantities, which the table has.
+
+    Returns:
+        None if no source's share of success is known.
+    """
+    some = [one for one in shares if one.quantity == SUCCESS and one.can_grow][:_MOST_ROWS]
+    if not some:
+        return None
+    first, second = some[0].sources[:2]
+    labels = [*some[0].sources, "now", f"new {first} seeds", f"new {second} seeds", "new seeds of both"]
+    styles = [axes_of.curve_style(slot, is_line=False) for slot in range(len(labels))]
+    handles = [axes_of.handle(label, style) for label, style in zip(labels, styles, strict=True)]
+    tips, count = Tips(), len(some[0].sources)
+    with mpl.rc_context(STYLE | {"axes.grid.axis": "x"}):
+        titles = ["share of the variance of success", "standard error of the success rate"]
+        height = _ROW_IN * len(some) + _AROUND_IN
+        figure, [left, right] = grid(titles, height, handles, across=2, sharex=False)
+        for place, one in enumerate(some):
+            name = _name(rows, one.row)
+            points = [(share, interval) for _, share, interval in one.parts]
+            _draw_row(left, place, points, styles[:count], tips, [f"{name}, {label}" for label in labels[:count]])
+            errors = [(error, None) for error in (one.of.standard_error, *one.of.errors_after(MORE))]
+            _draw_row(right, place, errors, styles[count:], tips, [f"{name}, {label}" for label in labels[count:]])
+        names = [texts.fit(_name(rows, one.row), _NAME_IN) for one in some]
+        left.set_yticks(range(len(some)), names)
+        left.set_ylim(len(some) - 0.4, -0.6)
+        left.set_xlim(-0.02, 1.02)
+        right.set_xlim(left=0)
+        for axes in (left, right):
+            axes.tick_params(axis="y", length=0)
+    caption = (
+        f"Left, what {first} seeds, {second} seeds and their combination make of the variance of the latent number "
+        "that is positive where a trial is solved, with 95% intervals. Right, the standard error of the success rate "
+        f"now, and after {MORE} trials more."
+    )
+    return Drawn("sources", "Shares of the sources, and what more trials bring", caption, figure, tips)
+
+
+def _name(rows: ResultRows, row: int) -> str:
+    summary = rows.summaries[row]
+    return rows.name(row) or (summary.cell.model if isinstance(summary, CellSummary) else "")
+
+
+def _draw_row(
+    axes: Axes,
+    place: int,
+    points: Sequence[tuple[float, Interval | None]],
+    styles: Sequence[dict[str, Any]],
+    tips: Tips,
+    names: Sequence[str],
+) -> None:
+    """Draw the marks of a row one below the other."""
+    for slot, ((value, interval), style, name) in enumerate(zip(points, styles, names, strict=True)):
+        at = place + _APART * (slot - (len(points) - 1) / 2)
+        low, high = interval or (value, value)
+        reach = None if interval is None else [[max(0.0, value - low)], [max(0.0, high - value)]]
+        axes.errorbar([value], [at], xerr=reach, **style)
+        tips.add(axes, value, at, f"{name}: {value:.3f}{words.spaced_interval(interval)}")

@@ -1,0 +1,118 @@
+"""Which randomness matters: a table of the sources' shares, what more trials would bring, and sources.csv."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from study import words
+from study.analysis.aggregate import CellSummary
+from study.analysis.rows import ResultRows
+from study.analysis.sources import MORE, SUCCESS, SourceShares
+from study.reports.columns import SOURCES
+from study.reports.csv_text import csv_text
+from study.reports.text_table import TextTable, estimate, text_column
+
+
+def sources_table(rows: ResultRows, shares: Sequence[SourceShares]) -> TextTable:
+    """Lay out one row for each cell, quantity and source."""
+    lines = [(one, part) for one in shares for part in one.parts]
+    names = [rows.name(one.row) or _model(rows, one.row) for one, _ in lines]
+    return TextTable(
+        (
+            text_column("cell", [(name, name) for name in names], is_number=False),
+            text_column("of the variance of", [(one.quantity, one.quantity) for one, _ in lines], is_number=False),
+            text_column("source", [(name, name) for _, (name, _, _) in lines], is_number=False),
+            text_column("share", [(estimate(share, interval, words.rate), share) for _, (_, share, interval) in lines]),
+        )
+    )
+
+
+def _model(rows: ResultRows, row: int) -> str:
+    summary = rows.summaries[row]
+    return summary.cell.model if isinstance(summary, CellSummary) else ""
+
+
+def next_table(rows: ResultRows, shares: Sequence[SourceShares]) -> TextTable | None:
+    """Lay out what more trials would bring for each cell's success rate; None where no rate is known."""
+    some = [one for one in shares if one.quantity == SUCCESS and one.can_grow]
+    if not some:
+        return None
+    after = [one.of.errors_after(MORE) for one in some]
+    names = [rows.name(one.row) or _model(rows, one.row) for one in some]
+    titles = [f"new {some[0].sources[0]} seeds", f"new {some[0].sources[1]} seeds", "new seeds of both"]
+    columns = [
+        text_column("cell", [(name, name) for name in names], is_number=False),
+        text_column("standard error now", [_error(one.of.standard_error) for one in some]),
+    ]
+    columns += [text_column(title, [_error(errors[k]) for errors in after]) for k, title in enumerate(titles)]
+    return TextTable(tuple(columns))
+
+
+def _error(error: float) -> tuple[str, float]:
+    return f"{error:.3f}", error
+
+
+def sources_note(shares: Sequence[SourceShares]) -> str:
+    """Say what shares are."""
+    note = (
+        "What each source of randomness makes of the variance of trials, with intervals at 95%, each by itself. Shares "
+        "of success are those of a latent normal number that is positive where a trial is solved. What neither source "
+        "makes alone, their combination makes."
+    )
+    if any(len(one.sources) == 2 for one in shares):
+        note += " Where seeds of one source belong to those of another, they have their combination in them."
+    return note
+
+
+def advice(shares: Sequence[SourceShares]) -> str:
+    """Say which source to vary for the next trials; empty where no rate is known."""
+    some = [one for one in shares if one.quantity == SUCCESS and one.can_grow]
+    if not some:
+        return ""
+    first = sum(one.of.errors_after(MORE)[0] < one.of.errors_after(MORE)[1] for one in some)
+    names = some[0].sources[:2]
+    better, count = (names[0], first) if 2 * first >= len(some) else (names[1], len(some) - first)
+    cells = "" if len(some) == 1 else f" in {count} of {words.count_of(len(some), 'cell')}"
+    return (
+        f"For the next {MORE} trials, new {better} seeds bring more than new seeds of the other source alone{cells}; "
+        "new seeds of both in each trial, which is what a plain count of seeds does, bring the most. Standard errors "
+        "of the success rate:"
+    )
+
+
+def sources_sentence(shares: Sequence[SourceShares]) -> str:
+    """Write what each source makes of the variance of success, over all cells; empty where no rate is known."""
+    some = [one for one in shares if one.quantity == SUCCESS]
+    of: dict[str, list[float]] = {}
+    for one in some:
+        for name, share, _ in one.parts[:2]:
+            of.setdefault(name, []).append(100 * share)
+    parts = [f"{name} seeds make {_span(numbers)}" for name, numbers in of.items()]
+    return f"Of the variance of success, {words.join_and(parts)}." if parts else ""
+
+
+def _span(numbers: Sequence[float]) -> str:
+    low, high = f"{min(numbers):.0f}", f"{max(numbers):.0f}"
+    return f"{low}%" if low == high else f"{low} to {high}%"
+
+
+def sources_csv(rows: ResultRows, shares: Sequence[SourceShares]) -> str:
+    """Write one row for each cell, quantity and source, with full precision."""
+    lines: list[dict[str, Any]] = []
+    for one in shares:
+        summary = rows.summaries[one.row]
+        for name, share, (low, high) in one.parts:
+            lines.append(
+                {
+                    "cell_id": summary.cell_id if isinstance(summary, CellSummary) else None,
+                    "quantity": one.quantity,
+                    "source": name,
+                    "share": share,
+                    "share_lower": low,
+                    "share_upper": high,
+                    "trials": one.of.trials,
+                    "standard_error": one.of.standard_error,
+                }
+            )
+    return csv_text(list(SOURCES), lines)

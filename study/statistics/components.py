@@ -1,0 +1,270 @@
+"""How much of the variance of trials each of two sources of randomness makes, when their seeds are crossed or nested.
+
+The number of the trial with the first source's seed i and the second one's seed j is y_ij = μ + a_i + b_j + e_ij, of
+random effects with the variances σ_a², σ_b² and σ_e². Trials are deterministic, so e_ij is what only the combination
+makes. For success, y_ij is a latent number, and a trial is solved if it is positive: its parts are normal, and
+σ_a² + σ_b² + σ_e² = 1. Shares are σ_a², σ_b² and σ_e² of their sum. Nested, each i has seeds j of its own, and b_j and
+e_ij can't be told apart.
+
+Two trials that share i alone have the covariance σ_a², and two that share nothing have none. With the means M_a, M_b
+and M_0 of the products of all pairs that share i, j or nothing, the estimates are M_a - M_0 of σ_a², M_b - M_0 of σ_b²,
+and what is left of the mean square minus M_0 of σ_e². In a complete array that is the analysis of variance: Searle,
+Casella & McCulloch, Variance Components (1992).
+
+The intervals compare what was computed of the trials with what comes of arrays that are drawn from the model with
+shares of all sizes, each source being without effect in a quarter of them: the shares of those that look most alike
+(Rubin, Annals of Statistics 12 (1984) 1151-1172). Of numbers that needn't be normal they are widened to hold the
+jackknife's, which leaves out one seed of a source at a time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from study.records import Interval
+from study.statistics.checks import Floats, check_confidence
+from study.statistics.rates import wilsons
+
+_DRAWS = 60_000
+_ALIKE = 400
+_AT_ONCE = 800_000
+_WITHOUT = 0.25
+_CONCENTRATION = 0.7
+_NEAR = (0.35, 0.8)
+"""How far apart rates, as normal quantiles, and covariances, times the levels of a source, count as equally unlike."""
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class VarianceShares:
+    """How much of the variance each source makes.
+
+    Args:
+        shares: of the first source, of the second, and of their combination; they add up to 1. Nested, the second has
+            both of the latter, and the third is 0.
+        intervals: of each, 95% unless another confidence is asked for.
+        variances: σ_a², σ_b² and σ_e² of the numbers themselves, also for success, those below 0 taken as 0. Nested,
+            the third is that of the second source and the combination.
+        levels: how many seeds each source has.
+        trials: how many have a number.
+    """
+
+    shares: tuple[float, float, float]
+    intervals: tuple[Interval, Interval, Interval]
+    variances: tuple[float, float, float]
+    levels: tuple[int, int]
+    trials: int
+
+    @property
+    def standard_error(self) -> float:
+        """That of the mean of the trials: sqrt(σ_a²/I + σ_b²/J + σ_e²/n), with what is expected of the sources."""
+        return self.error_with(self.levels, self.trials)
+
+    def error_with(self, levels: tuple[int, int], trials: int) -> float:
+        """Compute the standard error of the mean with other numbers of seeds and trials."""
+        a, b, rest = self.variances
+        return float(np.sqrt(a / levels[0] + b / levels[1] + rest / trials))
+
+    def errors_after(self, more: int) -> tuple[float, float, float]:
+        """Compute the standard error of the mean after so many trials more.
+
+        Returns:
+            With new seeds of the first source and those of the second that there are; the other way round; and with new
+            seeds of both in each trial, the two means being weighted by their errors.
+
+        Example:
+            >>> of = VarianceShares((0.5, 0, 0.5), ((0, 1),) * 3, (0.1, 0.0, 0.1), (10, 10), 100)
+            >>> [round(error, 3) for error in (of.standard_error, *of.errors_after(100))]
+            [0.105, 0.074, 0.102, 0.041]
+        """
+        first, second = self.levels
+        trials = self.trials + more
+        new_first = self.error_with((first + max(1, round(more / second)), second), trials)
+        new_second = self.error_with((first, second + max(1, round(more / first))), trials)
+        both = [self.standard_error**2, sum(self.variances) / more]
+        return new_first, new_second, float(1 / np.sqrt(sum(1 / max(v, 1e-300) for v in both)))
+
+
+def variance_shares(
+    values: Floats, *, is_success: bool = False, is_nested: bool = False, confidence: float = 0.95
+) -> VarianceShares | None:
+    """Estimate how much of the variance of trials each of two sources of randomness makes.
+
+    Args:
+        values: shape [seeds of the first source, seeds of the second]; NaN where a trial has no number. For success, 1
+            where the trial was solved and 0 where not. Nested, a row has the seeds that belong to its seed.
+        is_success: whether shares are those of latent numbers.
+        is_nested: whether rows have seeds of their own.
+        confidence: in (0, 1).
+
+    Returns:
+        None with fewer than three seeds of a source (nested, two of the second), or if all numbers are equal.
+
+    Raises:
+        ValueError: if a number is infinite, or, for success, neither 0 nor 1; or the confidence is out of range.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> of = variance_shares(rng.normal(size=(20, 1)) + 0.5 * rng.normal(size=(20, 20)))
+        >>> [round(share, 2) for share in of.shares], [round(end, 2) for end in of.intervals[0]]
+        ([0.76, 0.0, 0.24], [0.58, 0.93])
+    """
+    check_confidence(confidence)
+    y = np.asarray(values, np.float64)
+    mask = ~np.isnan(y)
+    if np.isinf(y).any() or (is_success and not np.isin(y[mask], (0, 1)).all()):
+        raise ValueError("numbers must be finite, and for success 0 or 1")
+    levels = int(mask.any(axis=1).sum()), int(mask.any(axis=0).sum())
+    if levels[0] < 3 or levels[1] < (2 if is_nested else 3) or np.ptp(y[mask]) == 0:
+        return None
+    y = np.where(mask, y, 0.0)
+    own = np.maximum(_variances(y, mask, is_nested), 0.0)
+    drawn, summaries = _table(y.shape, mask.tobytes(), is_success, is_nested)
+    alike = _alike(drawn, summaries, _summary(y, mask, is_success, is_nested), levels)
+    shares = alike.mean(axis=0) if is_success else own / own.sum()
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(alike, [tail, 1 - tail], axis=0)
+    if not is_success:
+        ends = _jackknife(y, mask, is_nested, tail)
+        low, high = np.minimum(low, ends[0]), np.maximum(high, ends[1])
+        low, high = np.minimum(low, shares), np.maximum(high, shares)
+    bounds = [(float(a), float(b)) for a, b in zip(low, high, strict=True)]
+    variances = own[[0, 2, 1]] if is_nested else own
+    return VarianceShares(
+        _three(shares), (bounds[0], bounds[1], bounds[2]), _three(variances), levels, int(np.count_nonzero(mask))
+    )
+
+
+def shared_rate_interval(values: Floats, *, is_nested: bool = False, confidence: float = 0.95) -> Interval | None:
+    """Bound a success rate of trials that share the seeds of two sources, and so say less than independent ones.
+
+    Wilson's interval for m trials that have the rate p: p (1 - p)/SE² with the standard error of `VarianceShares`,
+    between the lesser number of seeds of a source, which it is if all trials came to the same, and the number of
+    trials; and divided by the square of what Student's quantile for that lesser number exceeds the normal one by.
+
+    Args:
+        values: as for `variance_shares`, of success; with at least one number.
+        is_nested: whether rows have seeds of their own.
+        confidence: in (0, 1).
+
+    Returns:
+        None without numbers.
+
+    Example:
+        >>> solved = np.repeat([[1.0], [1.0], [1.0], [0.0], [1.0]], 20, axis=1)  # init seeds decide alone
+        >>> [round(end, 2) for end in shared_rate_interval(solved)]
+        [0.27, 0.98]
+    """
+    mask = ~np.isnan(values)
+    trials = int(np.count_nonzero(mask))
+    if not trials:
+        return None
+    rate = float(values[mask].mean())
+    fewest = int(mask.any(axis=1).sum())
+    if not is_nested:
+        fewest = min(fewest, int(mask.any(axis=0).sum()))
+    of = variance_shares(values, is_success=True, is_nested=is_nested)
+    count = float(fewest)
+    if of is not None and of.standard_error > 0:
+        count = min(max(rate * (1 - rate) / of.standard_error**2, count), float(trials))
+    upper = (1 + confidence) / 2
+    count *= (special.ndtri(upper) / special.stdtrit(max(1, fewest - 1), upper)) ** 2
+    low, high = wilsons([rate * count], [count], confidence)[0].tolist()
+    return (low, high)
+
+
+def _three(numbers: Floats) -> tuple[float, float, float]:
+    first, second, third = numbers.tolist()
+    return first, second, third
+
+
+def _variances(y: Floats, mask: Mask, is_nested: bool) -> Floats:
+    """Estimate the three variances of arrays [..., I, J], without bias, from the products of pairs; [..., 3]."""
+    y = y - (y.sum((-2, -1)) / mask.sum())[..., None, None] * mask  # else the products of large numbers cancel
+    squares, everything = (y**2).sum((-2, -1)), y.sum((-2, -1)) ** 2
+    n, rows, columns = mask.sum(), mask.sum(1), mask.sum(0)
+    of_rows = (y.sum(-1) ** 2).sum(-1) - squares
+    count_rows = float((rows**2).sum() - n)
+    if is_nested:
+        none = (everything - squares - of_rows) / (n**2 - n - count_rows)
+        first = of_rows / count_rows - none
+        rest = squares / n - none - first
+        return np.stack([first, rest, np.zeros_like(first)], -1)
+    of_columns = (y.sum(-2) ** 2).sum(-1) - squares
+    count_columns = float((columns**2).sum() - n)
+    none = (everything - squares - of_rows - of_columns) / (n**2 - n - count_rows - count_columns)
+    first, second = of_rows / count_rows - none, of_columns / count_columns - none
+    return np.stack([first, second, squares / n - none - first - second], -1)
+
+
+def _summary(y: Floats, mask: Mask, is_success: bool, is_nested: bool) -> Floats:
+    """Compute what arrays are compared by: the rate, as a normal quantile, and the parts of the variance; [..., 3]."""
+    variances, n = _variances(y, mask, is_nested), mask.sum()
+    if not is_success:
+        total = np.maximum(variances.sum(-1), 1e-300)
+        return np.stack([np.zeros_like(total), variances[..., 0] / total, variances[..., 1] / total], -1)
+    rate = (y.sum((-2, -1)) + 0.5) / (n + 1)
+    spread = rate * (1 - rate)
+    return np.stack([special.ndtri(rate), variances[..., 0] / spread, variances[..., 1] / spread], -1)
+
+
+@lru_cache(maxsize=8)
+def _table(shape: tuple[int, int], mask_bytes: bytes, is_success: bool, is_nested: bool) -> tuple[Floats, Floats]:
+    """Draw arrays from the model, and return their shares and what they are compared by."""
+    mask = np.frombuffer(mask_bytes, bool).reshape(shape)
+    rng = np.random.default_rng(0)
+    shares = rng.dirichlet([_CONCENTRATION] * 3, _DRAWS)
+    if is_nested:
+        shares = np.stack([shares[:, 0], shares[:, 1] + shares[:, 2], np.zeros(_DRAWS)], -1)
+    for source in range(1 if is_nested else 2):
+        shares[rng.random(_DRAWS) < _WITHOUT, source] = 0.0
+    shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
+    bounds = special.ndtri(rng.uniform(0.02, 0.98, _DRAWS))
+    some = max(1, _AT_ONCE // mask.size)
+    summaries = []
+    for first in range(0, _DRAWS, some):
+        a, b, rest = (np.sqrt(of)[:, None, None] for of in shares[first : first + some].T)
+        count = len(a)
+        y = a * rng.standard_normal((count, shape[0], 1)) + np.where(is_nested, b, rest) * rng.standard_normal(
+            (count, *shape)
+        )
+        if not is_nested:
+            y += b * rng.standard_normal((count, 1, shape[1]))
+        if is_success:
+            y = (y < bounds[first : first + some, None, None]).astype(np.float64)
+        summaries.append(_summary(y * mask, mask, is_success, is_nested))
+    return shares, np.concatenate(summaries)
+
+
+def _alike(drawn: Floats, summaries: Floats, of: Floats, levels: tuple[int, int]) -> Floats:
+    """Choose the shares of the arrays that look most like one."""
+    near = np.array([_NEAR[0], _NEAR[1] / levels[0], _NEAR[1] / levels[1]])
+    distances = (((summaries - of) / near) ** 2).sum(axis=1)
+    return np.asarray(drawn[np.argpartition(distances, _ALIKE)[:_ALIKE]])
+
+
+def _jackknife(y: Floats, mask: Mask, is_nested: bool, tail: float) -> tuple[Floats, Floats]:
+    """Bound the shares by leaving out one row at a time, and, crossed, one column at a time."""
+    center = _raw_shares(y, mask, is_nested)
+    axes = [0] if is_nested else [0, 1]
+    spreads, freedoms = [], []
+    for axis in axes:
+        count = y.shape[axis]
+        left = np.stack([_raw_shares(np.delete(y, k, axis), np.delete(mask, k, axis), is_nested) for k in range(count)])
+        spreads.append((count - 1) / count * ((left - left.mean(axis=0)) ** 2).sum(axis=0))
+        freedoms.append(count - 1)
+    total = np.sum(spreads, axis=0)
+    freedom = total**2 / np.maximum(sum(v**2 / f for v, f in zip(spreads, freedoms, strict=True)), 1e-300)
+    reach = special.stdtrit(np.maximum(freedom, 1.0), 1 - tail) * np.sqrt(total)
+    return np.clip(center - reach, 0, 1), np.clip(center + reach, 0, 1)
+
+
+def _raw_shares(y: Floats, mask: Mask, is_nested: bool) -> Floats:
+    variances = _variances(y, mask, is_nested)
+    return np.asarray(variances / max(float(variances.sum()), 1e-300))

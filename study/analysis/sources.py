@@ -19,6 +19,8 @@ MORE = 100
 """Trials of which it is said what they would bring."""
 
 SUCCESS = "success"
+DEPENDENCE_ADJUSTED = "dependence-adjusted"
+"""What intervals of rates are called that allow for trials that share seeds."""
 _REST = "their combination"
 
 
@@ -113,7 +115,7 @@ def _with_dependence(summary: CellSummary, sample: SeedSample) -> CellSummary:
     return replace(
         summary,
         success_rate_interval=interval,
-        success_rate_by="dependence-adjusted",
+        success_rate_by=DEPENDENCE_ADJUSTED,
         solved_at_median_interval=None,
         solved_at_interval=None,
         time_to_success_interval=None,

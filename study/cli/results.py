@@ -225,7 +225,7 @@ def check(file: str, overrides: tuple[str, ...], store: str, yes: bool, as_json:
         echo_json(checked.data)
     else:
         checked.print(make_console())
-    if not checked.are_shown:
+    if not checked.hold:
         sys.exit(REFUTED if checked.are_refuted else UNDECIDED)
 
 

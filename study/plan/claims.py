@@ -32,7 +32,7 @@ class ClaimedCell:
         against: what bets against it have won.
         p_values: of the exact test at the last look, for the claim and against it; None before, and without such a
             test.
-        is_shown: whether it is shown of this cell.
+        holds: whether it is shown of this cell.
     """
 
     cell: Cell
@@ -43,7 +43,7 @@ class ClaimedCell:
     evidence: float
     against: float
     p_values: tuple[float, float] | None
-    is_shown: bool
+    holds: bool
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class DecidedClaims:
         for claim, course in self._judgement.courses:
             samples = self._judgement.samples(claim)
             for place, pair in enumerate(claim.compared if course.state == "open" else ()):
-                if not course.are_shown[place]:
+                if not course.hold[place]:
                     count = self._judgement.test.expected(samples[place], len(samples))
                     for cell in pair:
                         seeds[cell.id] = max(seeds[cell.id], count)
@@ -178,7 +178,7 @@ def _claimed(claim: Claim, place: int, sample: ClaimSample, course: Course) -> C
         evidence=evidence.above,
         against=evidence.below,
         p_values=course.p_values[place],
-        is_shown=course.are_shown[place],
+        holds=course.hold[place],
     )
 
 

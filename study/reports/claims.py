@@ -88,9 +88,9 @@ def claims_table(rows: ResultRows, verdicts: Sequence[ClaimVerdict]) -> TextTabl
         text_column("evidence for", [(_times(c.evidence), c.evidence) for _, _, c in some], name="evidence_for"),
         text_column("against", [(_times(c.against), c.against) for _, _, c in some], name="evidence_against"),
         *_of_last_look([cell for _, _, cell in some]),
-        text_column("shown?", [("yes" if c.is_shown else "no", c.is_shown) for _, _, c in some], is_number=False),
+        text_column("shown?", [("yes" if c.holds else "no", c.holds) for _, _, c in some], is_number=False),
     ]
-    return TextTable(tuple(columns), places(not cell.is_shown for _, _, cell in some))
+    return TextTable(tuple(columns), places(not cell.holds for _, _, cell in some))
 
 
 def _of_last_look(cells: Sequence[ClaimedCell]) -> list[Column]:
@@ -152,7 +152,7 @@ def claims_rows(verdicts: Sequence[ClaimVerdict]) -> list[dict[str, Any]]:
             "evidence_against": cell.against,
             "p_value_for": None if cell.p_values is None else cell.p_values[0],
             "p_value_against": None if cell.p_values is None else cell.p_values[1],
-            "is_shown": cell.is_shown,
+            "holds": cell.holds,
         }
         for number, v in enumerate(verdicts, 1)
         for cell in v.cells

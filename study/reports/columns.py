@@ -245,7 +245,7 @@ CLAIMS = {
     "evidence_against": ColumnNote("how many times their stake bets against it have won", values=POSITIVE),
     "p_value_for": p_value("of the exact test at the last look, for the claim", _NO_TEST),
     "p_value_against": p_value("of the exact test at the last look, against the claim", _NO_TEST),
-    "is_shown": ColumnNote("whether the claim is shown of this cell", values=FLAG),
+    "holds": ColumnNote("whether the claim is shown of this cell", values=FLAG),
 }
 
 OWN_OF_SERIES = {

@@ -36,14 +36,14 @@ class CheckedClaims:
         return any(verdict.state == "refuted" for verdict in self.verdicts)
 
     @property
-    def are_shown(self) -> bool:
+    def hold(self) -> bool:
         """Whether all are."""
         return all(verdict.state == "shown" for verdict in self.verdicts)
 
     @property
     def word(self) -> str:
         """``shown``, ``refuted`` or ``undecided``: the verdict on all of them together."""
-        return "refuted" if self.are_refuted else "shown" if self.are_shown else "undecided"
+        return "refuted" if self.are_refuted else "shown" if self.hold else "undecided"
 
     @property
     def sentence(self) -> str:

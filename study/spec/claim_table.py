@@ -96,10 +96,10 @@ class ClaimTable(Table):
     def __get_pydantic_json_schema__(cls, core: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         bound: dict[str, Any] = {"anyOf": [{"type": "number"}, {"type": "string"}, {"type": "object"}]}
         where: dict[str, Any] = {"anyOf": [{"type": "string", "pattern": f"^{EVERY} "}, {"type": "object"}]}
-        return {
+        table = {
             "type": "object",
             "description": "whose claim it is and of what, and what that exceeds or stays below",
             "properties": {"exceeds": bound, "below": bound, "by": {"type": "number", "minimum": 0}, "at": where},
             "additionalProperties": {"type": "string"},
-            "anyOf": [{"required": ["exceeds"]}, {"required": ["below"]}],
         }
+        return {"anyOf": [table | {"required": [relation]} for relation in ("exceeds", "below")]}

@@ -204,11 +204,11 @@ class _Cells:
                 valid = list(dict.fromkeys(n for c in cells for n in (*c.names, *self.labels.get(c.id, {}))))
                 raise ClaimError("at", f"{table.subject} has no {name}{nearest(name, valid)}")
             if wanted != EVERY:
-                kept = [cell for cell in cells if _is_meant(value(cell, name, self.labels), wanted)]
-                if not kept:
+                matching = [cell for cell in cells if _is_meant(value(cell, name, self.labels), wanted)]
+                if not matching:
                     values = ", ".join(words.show_value(name, one) for one in has)
                     raise ClaimError("at", f"{name} is one of {values}, but got {wanted}")
-                cells = kept
+                cells = matching
         if table.at == {}:
             return tuple(cells)
         groups: dict[tuple[Any, ...], list[Cell]] = {}
@@ -247,8 +247,8 @@ class _Cells:
         matched = [other for other in cells if other != cell and are_alike(cell, other, names)]
         if len(matched) != 1:
             zipped = set[str]().union(*map(self._fields, axes := self.labels.get(cell.id, {})))
-            shown = [name for name in (*axes, *names) if name not in {"model", *zipped}]
-            at = ", ".join(f"{name} {words.show(cell, name, self.labels)}" for name in shown)
+            varying = [name for name in (*axes, *names) if name not in {"model", *zipped}]
+            at = ", ".join(f"{name} {words.show(cell, name, self.labels)}" for name in varying)
             how = "no counterpart" if not matched else "several counterparts"
             hint = "" if not matched else f", with different {self._varying(matched)}: give a table of values"
             whose = bound if isinstance(bound, str) else "those with " + ", ".join(f"{n} {v}" for n, v in bound.items())

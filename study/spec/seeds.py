@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, GetJsonSchemaHandler, create_model, model_validator
 from pydantic.json_schema import JsonSchemaValue
@@ -54,7 +54,7 @@ class Until(Table):
 
     half_width: Positive | None = optional()
     different_from: str | None = optional()
-    claims: Literal["decided"] | None = optional()
+    claims: choice(("decided",)) | None = optional()  # type: ignore[valid-type]
     metric: str | None = optional()
     max: Count
     batch: Count | None = optional()
@@ -136,10 +136,8 @@ class SeedsTable(Table):
         seeds: dict[str, Any] = {"anyOf": list(_SEEDS_SCHEMA)}
         table: dict[str, Any] = {"type": "object", "additionalProperties": False}
         of_sources = {**dict.fromkeys(SOURCES, seeds), "design": fields["design"]}
-        tables = [
-            table | {"properties": {"until": fields["until"]}, "required": ["until"]},
-            table | {"properties": of_sources, "anyOf": [{"required": ["init"]}, {"required": ["data"]}]},
-        ]
+        tables = [table | {"properties": {"until": fields["until"]}, "required": ["until"]}]
+        tables += [table | {"properties": of_sources, "required": [name]} for name in ("init", "data")]
         return {"anyOf": [*_SEEDS_SCHEMA, *tables], "description": _SEEDS_ARE}
 
 

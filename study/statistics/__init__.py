@@ -30,7 +30,7 @@ value, from equal values, or from values outside the distribution's support. A v
 a negative count) raises an error.
 """
 
-from study.statistics.bets import Evidence, anytime_mean, evidence, log_evidence
+from study.statistics.bets import BetGains, anytime_mean, evidence, log_evidence
 from study.statistics.bootstrap import interquartile_mean_intervals, interquartile_means, mean_intervals
 from study.statistics.claims import ClaimSample, ClaimTest, Course
 from study.statistics.components import VarianceShares, shared_rate_interval, variance_shares
@@ -68,12 +68,12 @@ from study.statistics.welch import Contrast, contrast, deviations
 __all__ = [
     "LEAST_DISCORDANT",
     "AsPublished",
+    "BetGains",
     "ClaimSample",
     "ClaimTest",
     "Coefficient",
     "Contrast",
     "Course",
-    "Evidence",
     "FixedWidth",
     "LogRank",
     "LogisticFit",

@@ -32,7 +32,7 @@ _MOST = 690.0
 
 
 @dataclass(frozen=True)
-class Evidence:
+class BetGains:
     """How many times as much bets have in the end as they had before the first seed.
 
     Args:
@@ -44,7 +44,7 @@ class Evidence:
     below: float = 1.0
 
 
-def evidence(values: Values, bound: float) -> Evidence:
+def evidence(values: Values, bound: float) -> BetGains:
     """Bet that the mean of numbers in [0, 1] is above a bound, and that it is below.
 
     Args:
@@ -61,7 +61,7 @@ def evidence(values: Values, bound: float) -> Evidence:
     """
     numbers, counts = _counted(values)
     above, below = log_evidence(numbers, counts, bound)
-    return Evidence(*np.exp(np.minimum([above, below], _MOST)).tolist())
+    return BetGains(*np.exp(np.minimum([above, below], _MOST)).tolist())
 
 
 def log_evidence(numbers: Floats, counts: Floats, bound: float) -> tuple[Floats, Floats]:

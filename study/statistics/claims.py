@@ -29,7 +29,7 @@ import numpy as np
 from scipy import special
 
 from study.records import Interval
-from study.statistics.bets import Evidence, anytime_mean, evidence, log_evidence
+from study.statistics.bets import BetGains, anytime_mean, evidence, log_evidence
 from study.statistics.checks import Floats
 from study.statistics.paired import difference_p_values
 
@@ -76,7 +76,7 @@ class ClaimSample:
         return numbers
 
     @property
-    def evidence(self) -> Evidence:
+    def evidence(self) -> BetGains:
         """What bets against the bound have won."""
         return evidence(self._scaled(self.known), float(self._scaled(np.asarray(self.bound))))
 
@@ -122,14 +122,14 @@ class Course:
         state: ``shown``, ``refuted``, ``undecided`` at the last look, or ``open`` while seeds are to be added.
         seeds: how many each cell has been given.
         evidence: that of each cell at its last look.
-        are_shown: whether each cell is above its bound.
+        hold: whether each cell is above its bound.
         p_values: those of each cell at the last look; None before, and without an exact test.
     """
 
     state: State
     seeds: tuple[int, ...]
-    evidence: tuple[Evidence, ...]
-    are_shown: tuple[bool, ...]
+    evidence: tuple[BetGains, ...]
+    hold: tuple[bool, ...]
     p_values: tuple[tuple[float, float] | None, ...]
 
 
@@ -177,15 +177,15 @@ class ClaimTest:
             cells: one or several, all of one kind.
         """
         count = len(cells)
-        seeds, so_far, are_shown = [0] * count, [Evidence()] * count, [False] * count
+        seeds, so_far, hold = [0] * count, [BetGains()] * count, [False] * count
         p_values: list[tuple[float, float] | None] = [None] * count
         enough, last = self.shares(cells[0].kind)
 
         def course(state: State) -> Course:
-            return Course(state, tuple(seeds), tuple(so_far), tuple(are_shown), tuple(p_values))
+            return Course(state, tuple(seeds), tuple(so_far), tuple(hold), tuple(p_values))
 
         for look in self.looks:
-            active = [k for k in range(count) if not are_shown[k]]
+            active = [k for k in range(count) if not hold[k]]
             for k in active:
                 seeds[k] = look
             if any(of is not None and of < look for of in (cells[k].complete for k in active)):
@@ -194,8 +194,8 @@ class ClaimTest:
                 sample = cells[k].first(look)
                 so_far[k] = sample.evidence
                 p_values[k] = sample.p_values if last and look == self.looks[-1] else None
-                are_shown[k] = so_far[k].above * enough >= 1 or _is_below(p_values[k], 0, last)
-            if all(are_shown):
+                hold[k] = so_far[k].above * enough >= 1 or _is_below(p_values[k], 0, last)
+            if all(hold):
                 return course("shown")
             against = sum(of.below for of in so_far) / count
             if against * enough >= 1 or any(_is_below(p_values[k], 1, last / count) for k in active):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from study.records import Cell, Trial
+from study.records import Cell, Trial, sources_of
 from study.tracking.address import user
 from study.tracking.keys import key_of, keys_of
 from study.tracking.read import runs_of
@@ -199,7 +199,7 @@ class CellRuns:
     def _name(self, run: Run, cell_id: str) -> str:
         """Return what a trial's run should be called: as it is, if its cell isn't planned any more."""
         one = self._planned.get(cell_id)
-        return run.info.run_name if one is None else _trial_name(one, run.data.tags[SEED])
+        return run.info.run_name if one is None else _trial_name(one, sources_of(int(run.data.tags[SEED])))
 
 
 def _trial_name(one: CellRun, seed: object) -> str:

@@ -14,6 +14,7 @@ from matplotlib.lines import Line2D
 from study import words
 from study.analysis.comparison import Comparisons
 from study.analysis.rows import ResultRows
+from study.analysis.sources import DEPENDENCE_ADJUSTED
 from study.analysis.summary import Summary
 from study.records import Interval
 from study.reports.figures import axes as axes_of
@@ -83,11 +84,13 @@ def _caption(curves: Lines, clock: Clock, *, is_cut: bool) -> str:
     by_likelihood = [f"mean {what} at which trials were solved"] * kinds.count("time") + by_beta
     distributions = ["a gamma"] * kinds.count("time") + ["a beta"] * bool(by_beta)
     parts = [f"success rate with {by} intervals"] * kinds.count("rate")
+    has_more = by != DEPENDENCE_ADJUSTED  # then there are no other intervals
     if by_likelihood:
-        likelihood = f"profile-likelihood intervals of {words.join_and(distributions)} distribution"
-        parts.append(f"{words.join_and(by_likelihood)}, with {likelihood}")
+        likelihood = f", with profile-likelihood intervals of {words.join_and(distributions)} distribution"
+        parts.append(f"{words.join_and(by_likelihood)}{likelihood if has_more else ''}")
     if by_bootstrap:
-        parts.append(f"{words.join_and(by_bootstrap)}, with intervals by the studentised bootstrap")
+        bootstrap = ", with intervals by the studentised bootstrap"
+        parts.append(f"{words.join_and(by_bootstrap)}{bootstrap if has_more else ''}")
     text = "; ".join(parts)
     sentences = [f"{text[:1].upper()}{text[1:]}. All intervals are 95%."]
     of_solved = ["time"] * kinds.count("time") + [title for title, metric in metrics if metric.of == "solved"]

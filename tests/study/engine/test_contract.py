@@ -16,7 +16,7 @@ from study.engine import ENGINES, Engine
 from study.engine.arithmetic.evaluation_rows import EvaluationRows
 from study.engine.gpu.engine import GpuEngine
 from study.errors import DeviceError
-from study.records import Cell, Checkpoint, Outcome, Pack, Result, Trial
+from study.records import Cell, Checkpoint, Outcome, Pack, Result, Sources, Trial
 from tasks import MODELS, TASKS, ArithmeticTask
 from tasks.arithmetic_cell import task_of, typed_cell
 from tasks.models import SINGLE_LAYERS
@@ -226,6 +226,39 @@ def test_each_trial_is_evaluated_on_its_own_range(engine, model):
     trials = [Trial(cell, seed) for cell, seed in ((near, 0), (near, 1), (far, 0), (near, 2), (far, 1), (far, 2))]
     together = trained(engine, Pack(tuple(trials)))
     assert together == [trained(engine, Pack((trial,)))[0] for trial in trials]
+
+
+@on_each_engine("model", ["NMU", "NAC-mul-sigma", "NALU-separate"])
+def test_sources_of_randomness_have_seeds_of_their_own(engine, model):
+    """Init seed 3 and data seed 7: what seed 7 trains on, from the weights that seed 3 begins with, in any pack."""
+    cell = small_cell(model)
+    accepted(engine, cell)
+    both = Trial(cell, Sources(3, 7).seed)
+    (alone,) = trained(engine, Pack((both,)))
+    begins = {seed: engine.start(Pack((Trial(cell, seed),)), device=engine.devices[0]).checkpoint() for seed in (3, 7)}
+    mixed = replace(begins[7], arrays=begins[3].arrays)
+    training = engine.start(Pack((Trial(cell, 7),)), device=engine.devices[0], checkpoint=mixed)
+    while not training.done:
+        training.advance(1e9)
+    (expected,) = comparable(training.finish())
+    assert alone[2:6] == expected[2:6]  # the learning curve
+    assert alone[8] == expected[8]  # the weights
+    together = [Trial(cell, 3), both, Trial(cell, Sources(7, 3).seed), Trial(cell, 7)]
+    assert trained(engine, Pack(tuple(together)))[1] == alone
+
+
+@on_each_engine("model", ["NMU", "NAC-mul-sigma", "NALU-separate"])
+def test_evaluation_rows_may_have_a_seed_of_their_own(engine, model):
+    """Training is that of the plain seed; validation and test rows are those of the evaluation seed."""
+    cell = small_cell(model)
+    accepted(engine, cell)
+    trials = [Trial(cell, 3), Trial(cell, Sources(3, 3, 0).seed), Trial(cell, Sources(3, 3, 1).seed)]
+    plain, first, second = trained(engine, Pack(tuple(trials)))
+    assert plain[8] == first[8] == second[8]
+    assert len({of[3] for of in (plain, first, second)}) == 3
+    assert len({of[4] for of in (plain, first, second)}) == 3
+    assert plain[5] == first[5] == second[5]  # the sparsity error is of weights alone
+    assert trained(engine, Pack((trials[1],))) == [first]
 
 
 @on_each_engine("name", ["simple", "momentum", "regularized", "when decided", "new starts"])

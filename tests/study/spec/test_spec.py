@@ -145,8 +145,8 @@ def test_mistakes_have_exit_code_2() -> None:
         ({"seeds": [3, 1, 3]}, "got 3 again"),
         ({"seeds": "many"}, "must be a count, or a list"),
         ({"seeds": True}, "must be a count, or a list"),
-        ({"seeds": {}}, "must be a count, a list of seeds, or a table whose key is 'until', but has none"),
-        ({"seeds": {"untill": {"half_width": 0.1, "max": 9}}}, "whose key is 'until', but has 'untill'"),
+        ({"seeds": {}}, "must be a count, a list of seeds, or a table whose key is 'until', or whose keys are init"),
+        ({"seeds": {"untill": {"half_width": 0.1, "max": 9}}}, "init, data, evaluation, but has 'untill'"),
         ({"seeds": {"until": 3}}, "seeds.until: must be a table"),
         ({"seeds": {"until": {"half_width": 0.1}}}, "seeds.until.max: must be given, but is missing"),
         (
@@ -358,7 +358,7 @@ def test_every_hyperparameter_of_a_cell_can_be_set() -> None:
 def test_schema_has_every_name() -> None:
     """The JSON schema is plain JSON, completes every hyperparameter, and lists models and operations.
 
-    Only a task of one's own may have fields that it doesn't list, and a claim, which begins with whose it is.
+    Only a task of one's own may have fields that it doesn't list.
     """
     found = json.loads(json.dumps(schema()))
     tables = found["$defs"]
@@ -368,7 +368,7 @@ def test_schema_has_every_name() -> None:
     assert tables["ModelTable"]["anyOf"][0]["enum"] == list(MODELS)
     assert "mul" in tables["Fixed"]["properties"]["operation"]["enum"]
     assert tables["Fixed"]["properties"]["hidden_size"]["minimum"] == 1
-    assert [name for name, table in tables.items() if table.get("additionalProperties")] == ["AnyTask", "ClaimTable"]
+    assert [name for name, table in tables.items() if table.get("additionalProperties")] == ["AnyTask"]
 
 
 def fits(value: Any, rule: dict[str, Any], tables: dict[str, Any]) -> bool:

@@ -91,9 +91,9 @@ def test_a_claim_is_shown_and_refuted_at_the_first_look_that_says_so() -> None:
     """Clear seeds decide it in the first batch, whatever would have come later."""
     test = ClaimTest(LOOKS)
     shown = test.follow([sample([1.0] * 20 + [0.0] * 40)])
-    assert (shown.state, shown.seeds, shown.are_shown) == ("shown", (20,), (True,))
+    assert (shown.state, shown.seeds, shown.hold) == ("shown", (20,), (True,))
     refuted = test.follow([sample([0.0] * 20 + [1.0] * 40)])
-    assert (refuted.state, refuted.seeds, refuted.are_shown) == ("refuted", (20,), (False,))
+    assert (refuted.state, refuted.seeds, refuted.hold) == ("refuted", (20,), (False,))
 
 
 def test_pending_trials_decide_nothing() -> None:
@@ -109,10 +109,10 @@ def test_every_cell_must_be_shown_and_one_refutes() -> None:
     test, clear = ClaimTest(LOOKS), sample([1.0] * 60)
     open_one = sample([1.0, 0.0] * 10, complete=20)
     course = test.follow([clear, open_one])
-    assert (course.state, course.seeds, course.are_shown) == ("open", (20, 40), (True, False))
+    assert (course.state, course.seeds, course.hold) == ("open", (20, 40), (True, False))
     assert test.follow([clear, sample([1.0, 0.0] * 10 + [1.0] * 40)]).state == "shown"
     against = test.follow([clear, sample([1.0, 0.0] * 10 + [0.0] * 40)])
-    assert (against.state, against.are_shown) == ("refuted", (True, False))
+    assert (against.state, against.hold) == ("refuted", (True, False))
 
 
 def test_the_last_look_decides_by_the_exact_test_with_what_is_left() -> None:

@@ -51,6 +51,26 @@ def test_trials_are_trained_as_by_a_plain_loop(way):
         assert metrics["test_accuracy"][row] == (network(x).argmax(-1) == label).float().mean().item()
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_weights_and_rows_may_have_seeds_of_their_own(way):
+    """Init seed 3 and data seed 7 are the weights of seed 3, trained on the rows of seed 7."""
+    task = Spirals()
+    pack = way(recipe(task), [Member(seed=3, data_seed=7), Member(seed=3), Member(seed=7)])
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        network = mlp()
+    begins = pack.weights()
+    for name, parameter in network.named_parameters():
+        assert np.array_equal(begins[name][0], parameter.detach().numpy())
+        assert np.array_equal(begins[name][0], begins[name][1])
+    x, label = task.draw(Stream([7], 0, Purpose.TRAIN))
+    nn.functional.cross_entropy(network(x), label).backward()
+    gradients = pack.gradients()
+    for name, parameter in network.named_parameters():
+        np.testing.assert_allclose(gradients[name][0], parameter.grad.numpy(), rtol=1e-4, atol=1e-6)
+        assert not np.array_equal(gradients[name][0], gradients[name][1])
+
+
 def test_it_learns():
     """A small network tells the spirals apart after 600 updates, whatever the seed."""
     pack = SideBySide(recipe(Spirals(batch_size=64), hidden=16), members(*range(3), learning_rate=0.05))

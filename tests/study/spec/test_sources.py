@@ -1,0 +1,119 @@
+"""Seeds of several sources: which trials they stand for, and what a file may ask."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from study.errors import SpecError
+from study.plan.costs import count_draws
+from study.plan.plan import make_plan
+from study.records import MOST_COMBINED, Sources, Trial, sources_of
+from study.spec import parse_spec, schema
+
+STUDY = "{{study: a, task: {{name: {task}}}, models: [{model}], seeds: {seeds}{more}}}"
+
+
+def trials(seeds: str) -> tuple[Trial, ...]:
+    return make_plan(parse_spec(STUDY.format(task="simple", model="NMU", seeds=seeds, more=""), source="a.yaml")).trials
+
+
+def sources(seeds: str) -> list[tuple[int, int, int | None]]:
+    return [(of.init, of.data, of.evaluation) for of in (trial.sources for trial in trials(seeds))]
+
+
+@pytest.mark.parametrize(
+    "of", [Sources(0, 1), Sources(1, 0), Sources(0, 0, 0), Sources(2**21 - 2, 2**21 - 2, 2**21 - 3), Sources(5, 5, 9)]
+)
+def test_a_number_stands_for_a_combination(of: Sources) -> None:
+    """Each combination has a number of its own below 0, from which it is known again; a plain seed has itself."""
+    assert -(2**63) <= of.seed < 0
+    assert sources_of(of.seed) == of
+    assert sources_of(2**62) == Sources(2**62, 2**62)
+    assert Sources(7, 7).seed == 7
+
+
+def test_numbers_of_combinations_differ() -> None:
+    """Of small seeds of all sources, no two combinations have one number."""
+    every = [Sources(i, j, k) for i in range(4) for j in range(4) for k in (None, 0, 1, 2)]
+    assert len({of.seed for of in every}) == len(every)
+
+
+def test_combinations_are_told_as_what_they_are() -> None:
+    """A person reads init and data, and a plain seed as one number."""
+    assert str(Sources(3, 3)) == "3"
+    assert str(Sources(3, 4)) == "init 3, data 4"
+    assert str(Sources(3, 3, 1)) == "init 3, data 3, evaluation 1"
+    with pytest.raises(ValueError, match="must be >= 0 and < 2,097,151"):
+        Sources(MOST_COMBINED, 1)
+
+
+def test_crossed_seeds_are_each_with_each() -> None:
+    """Where both are equal, the trial is that of the plain seed, so that it isn't trained again."""
+    assert sources("{init: 2, data: [0, 5]}") == [(0, 0, None), (0, 5, None), (1, 0, None), (1, 5, None)]
+    plain = {trial.id for trial in trials("2")}
+    assert plain <= {trial.id for trial in trials("{init: 2, data: 2}")}
+    assert len({trial.id for trial in trials("{init: 3, data: 4, evaluation: 2}")}) == 24
+
+
+def test_a_source_that_is_left_out_follows_the_other() -> None:
+    """With init and evaluation, training rows have the seed of the weights."""
+    assert sources("{init: [4], evaluation: 2}") == [(4, 4, 0), (4, 4, 1)]
+    assert sources("{data: [4], evaluation: 1}") == [(4, 4, 0)]
+
+
+def test_nested_seeds_belong_to_an_init_seed() -> None:
+    """Each init seed has data seeds that no other has."""
+    assert sources("{init: [9, 1], data: 2, design: nested}") == [
+        (9, 0, None),
+        (9, 1, None),
+        (1, 2, None),
+        (1, 3, None),
+    ]
+
+
+def test_trials_of_one_data_seed_share_their_rows() -> None:
+    """A pack draws rows once for each data seed, whatever the init seeds are."""
+    assert count_draws(trials("{init: 5, data: 3}")) == 3
+
+
+@pytest.mark.parametrize(
+    ("seeds", "message"),
+    [
+        ("{init: 3}", "seeds: init alone isn't combined with anything"),
+        ("{evaluation: 3}", "seeds: evaluation alone isn't combined with anything"),
+        ("{init: 0, data: 3}", "seeds.init: must be at least 1"),
+        ("{init: 3, data: [1, 1]}", "seeds.data: each seed may be given once"),
+        ("{init: 3, dat: 4}", "whose keys are init, data, evaluation, but has 'init', 'dat'"),
+        ("{init: 3, data: 4, until: {half_width: 0.1, max: 9}}", "whose keys are init, data, evaluation"),
+        ("{design: nested}", "whose keys are init, data, evaluation"),
+        ("{init: 3, data: [1, 2], design: nested}", "seeds.design: nested are data seeds, a count of them"),
+        ("{init: 3, evaluation: 2, design: nested}", "seeds.design: nested are data seeds, a count of them"),
+        ("{init: 3, data: 3, design: both}", "must be one of crossed, nested, but got 'both'"),
+        ("{init: [3000000], data: 3}", "seeds.init: seeds that are combined must be < 2,097,151"),
+        ("{init: 3000000, data: 3}", "seeds.init: seeds that are combined must be < 2,097,151"),
+    ],
+)
+def test_a_mistake_says_what_must_hold(seeds: str, message: str) -> None:
+    """What sources can't be is told with its place."""
+    with pytest.raises(SpecError, match="mistake") as caught:
+        trials(seeds)
+    assert message in str(caught.value)
+
+
+def test_a_search_and_own_tasks_have_their_limits() -> None:
+    """A search has plain seeds; evaluation rows of a task that trains in packs are its own."""
+    more = ", ranges: {hidden_size: {low: 2, high: 9}}, search: {objective: success_rate, trials: 600}"
+    with pytest.raises(SpecError, match="a search compares candidates by plain seeds"):
+        parse_spec(STUDY.format(task="simple", model="NMU", seeds="{init: 2, data: 3}", more=more), source="a.yaml")
+    text = STUDY.format(task="tabular", model="mlp", seeds="{init: 2, evaluation: 3}", more="")
+    with pytest.raises(SpecError, match="must be one of init, data, for evaluation rows here are those of the task"):
+        parse_spec(text, source="a.yaml")
+
+
+def test_the_schema_has_the_sources() -> None:
+    """Editors complete their names."""
+    tables = json.dumps(schema())
+    for name in ("init", "data", "evaluation", "design", "crossed", "nested"):
+        assert f'"{name}"' in tables

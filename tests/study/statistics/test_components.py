@@ -1,0 +1,180 @@
+"""Laws of variance shares: what they are of, what they don't depend on, and that intervals hold them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy import special
+
+from study.statistics import VarianceShares, shared_rate_interval, variance_shares, wilson
+from study.statistics.components import _variances
+
+Floats = npt.NDArray[np.float64]
+NAN = math.nan
+
+
+def drawn(
+    shares: tuple[float, float, float], shape: tuple[int, int], seed: int = 0, *, is_nested: bool = False
+) -> Floats:
+    rng = np.random.default_rng(seed)
+    a, b, rest = np.sqrt(shares)
+    of_second = rng.normal(size=shape) if is_nested else rng.normal(size=(1, shape[1]))
+    return a * rng.normal(size=(shape[0], 1)) + b * of_second + rest * rng.normal(size=shape)
+
+
+def analysis_of_variance(y: Floats) -> list[float]:
+    """Compute the estimates as textbooks do, from mean squares."""
+    rows, columns = y.shape
+    mean, of_rows, of_columns = y.mean(), y.mean(axis=1, keepdims=True), y.mean(axis=0, keepdims=True)
+    first = columns * np.sum((of_rows - mean) ** 2) / (rows - 1)
+    second = rows * np.sum((of_columns - mean) ** 2) / (columns - 1)
+    rest = np.sum((y - of_rows - of_columns + mean) ** 2) / ((rows - 1) * (columns - 1))
+    return [(first - rest) / columns, (second - rest) / rows, rest]
+
+
+def test_a_complete_array_is_analysed_as_usual() -> None:
+    """The products of pairs give the estimates of the analysis of variance."""
+    y = drawn((0.5, 0.2, 0.3), (7, 11)) + 1e6
+    assert _variances(y, np.ones(y.shape, bool), False).tolist() == pytest.approx(analysis_of_variance(y), rel=1e-4)
+
+
+def test_pairs_give_the_same_one_by_one() -> None:
+    """With numbers missing, the means of products are those of all pairs that share a row, a column or nothing."""
+    y, mask = drawn((0.4, 0.3, 0.3), (4, 5)), np.ones((4, 5), bool)
+    mask[1, 2] = mask[3, 0] = False
+    places, values = np.argwhere(mask), y[mask] - y[mask].mean()
+    products: dict[str, list[float]] = {"row": [], "column": [], "none": []}
+    for p, (i, j) in enumerate(places):
+        for q, (k, m) in enumerate(places):
+            if p != q:
+                kind = "row" if i == k else "column" if j == m else "none"
+                products[kind].append(values[p] * values[q])
+    row, column, none = (float(np.mean(of)) for of in products.values())
+    left = float(np.mean(values**2)) - row - column + none
+    assert _variances(np.where(mask, y, 0.0), mask, False).tolist() == pytest.approx([row - none, column - none, left])
+
+
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_estimates_are_right_on_average(is_nested: bool) -> None:
+    """The mean over 4,000 arrays is within four standard errors of the variances."""
+    shares = (0.5, 0.3, 0.2)
+    arrays = np.stack([drawn(shares, (6, 5), seed, is_nested=is_nested) for seed in range(4000)])
+    means = _variances(arrays, np.ones((6, 5), bool), is_nested)
+    wanted = (0.5, 0.5, 0.0) if is_nested else shares
+    error = means.std(axis=0) / math.sqrt(len(arrays))
+    assert (np.abs(means.mean(axis=0) - wanted) <= 4 * error + 1e-12).all()
+
+
+def test_order_place_and_scale_of_numbers_say_nothing() -> None:
+    """Seeds in another order, a constant added and another unit leave the shares; variances change with the unit."""
+    y, rng = drawn((0.6, 0.1, 0.3), (12, 9)), np.random.default_rng(3)
+    of = variance_shares(y)
+    moved = variance_shares(7 - 3 * y[rng.permutation(12)][:, rng.permutation(9)])
+    assert of is not None
+    assert moved is not None
+    assert moved.shares == pytest.approx(of.shares, abs=1e-9)
+    assert moved.variances == pytest.approx([9 * v for v in of.variances], abs=1e-9)
+    turned = variance_shares(y.T)
+    assert turned is not None
+    assert turned.shares[:2] == pytest.approx(of.shares[1::-1])
+
+
+def test_a_source_without_effect_may_have_no_share() -> None:
+    """Its interval reaches 0; that of the source that decides doesn't; where nothing is left, the rest has none."""
+    of = variance_shares(drawn((0.7, 0.0, 0.3), (20, 20)))
+    assert of is not None
+    assert of.intervals[0][0] > 0.3
+    assert of.intervals[1][0] == 0
+    decided = variance_shares(np.repeat(np.arange(10.0)[:, None], 10, axis=1))
+    assert decided is not None
+    assert decided.shares == pytest.approx((1, 0, 0))
+
+
+@pytest.mark.parametrize("rate", [0.2, 0.5, 0.85])
+def test_success_has_the_shares_of_the_latent_numbers(rate: float) -> None:
+    """With many seeds the latent shares are known, whatever the rate is."""
+    y = drawn((0.5, 0.2, 0.3), (120, 120), 5)
+    of = variance_shares((y < special.ndtri(rate)).astype(float), is_success=True)
+    assert of is not None
+    assert of.shares == pytest.approx((0.5, 0.2, 0.3), abs=0.12)
+    assert sum(of.shares) == pytest.approx(1)
+    assert of.variances[0] < 0.5 * rate * (1 - rate)  # those of 0 and 1 are less
+
+
+def test_nested_seeds_have_two_shares() -> None:
+    """The second has the combination in it, and its variance counts a trial, not a seed that others share."""
+    of = variance_shares(drawn((0.4, 0.3, 0.3), (30, 8), is_nested=True), is_nested=True)
+    assert of is not None
+    assert of.shares[2] == of.variances[1] == 0
+    assert of.shares[0] == pytest.approx(0.4, abs=0.2)
+    a, _, rest = of.variances
+    assert of.standard_error == pytest.approx(math.sqrt(a / 30 + rest / 240))
+
+
+def test_a_few_missing_numbers_change_little() -> None:
+    """Shares are estimated from the trials that there are."""
+    y = drawn((0.6, 0.0, 0.4), (20, 20), 8)
+    whole = variance_shares(y)
+    y[2, 3] = y[5, 5] = y[9, 0] = NAN
+    of = variance_shares(y)
+    assert whole is not None
+    assert of is not None
+    assert of.trials == 397
+    assert of.shares == pytest.approx(whole.shares, abs=0.03)
+
+
+def test_more_trials_bring_most_where_they_are_new_in_what_matters() -> None:
+    """New seeds of a source without effect bring nothing, plain seeds bring the most."""
+    of = VarianceShares((1, 0, 0), ((0, 1), (0, 1), (0, 1)), (0.2, 0.0, 0.0), (10, 10), 100)
+    first, second, both = of.errors_after(100)
+    assert second == of.standard_error
+    assert both < first < second
+    assert first == pytest.approx(math.sqrt(0.2 / 20))
+
+
+def test_rates_of_trials_that_share_their_seeds_are_known_less_well() -> None:
+    """Where one source decides, twenty of its seeds count as about twenty trials; where none does, all count."""
+    decided = np.repeat((np.arange(20) < 12).astype(float)[:, None], 20, axis=1)
+    low, high = shared_rate_interval(decided) or (NAN, NAN)
+    apart = wilson(12, 20)
+    assert apart[0] - 0.02 < low < apart[0] + 0.01
+    assert apart[1] - 0.01 < high < apart[1] + 0.02
+    independent = (np.random.default_rng(1).random((20, 20)) < 0.6).astype(float)
+    low, high = shared_rate_interval(independent) or (NAN, NAN)
+    assert 0.08 < high - low < 0.16
+    low, high = shared_rate_interval(np.ones((10, 20))) or (NAN, NAN)
+    assert low < wilson(10, 10)[0]
+    assert high == 1
+    assert shared_rate_interval(np.full((3, 3), NAN)) is None
+
+
+@pytest.mark.parametrize(
+    ("shares", "is_success"), [((0.5, 0.0, 0.5), False), ((0.3, 0.3, 0.4), False), ((0.5, 0.2, 0.3), True)]
+)
+def test_intervals_hold_the_shares(shares: tuple[float, float, float], is_success: bool) -> None:
+    """Of 200 studies with 10 seeds of each source, 5% and three deviations at most miss a share."""
+    missed = np.zeros(3)
+    for seed in range(200):
+        y = drawn(shares, (10, 10), 100 + seed)
+        of = variance_shares((y < 0).astype(float) if is_success else y, is_success=is_success)
+        assert of is not None
+        for place, ((low, high), share) in enumerate(zip(of.intervals, shares, strict=True)):
+            missed[place] += not low - 1e-9 <= share <= high + 1e-9
+    assert missed.max() <= 200 * 0.05 + 3 * math.sqrt(200 * 0.05 * 0.95)
+
+
+def test_what_says_nothing_has_no_shares() -> None:
+    """Too few seeds, equal numbers; infinity and counts are refused."""
+    assert variance_shares(np.ones((5, 5)), is_success=True) is None
+    assert variance_shares(drawn((0.5, 0, 0.5), (2, 9))) is None
+    assert variance_shares(drawn((0.5, 0, 0.5), (9, 2))) is None
+    assert variance_shares(drawn((0.5, 0, 0.5), (9, 2)), is_nested=True) is not None
+    with pytest.raises(ValueError, match="finite"):
+        variance_shares(np.array([[math.inf, 1, 2]] * 3))
+    with pytest.raises(ValueError, match="0 or 1"):
+        variance_shares(np.full((4, 4), 2.0), is_success=True)
+    with pytest.raises(ValueError, match="confidence"):
+        variance_shares(drawn((0.5, 0, 0.5), (4, 4)), confidence=1.0)

@@ -1,0 +1,170 @@
+"""A study whose sources of randomness have seeds of their own, from its file to what its report says of them."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+
+import mlflow
+import numpy as np
+import pytest
+
+from study.analysis.source_trials import source_array
+from study.arrow import table_results
+from study.console import Console
+from study.driver.options import Options
+from study.driver.repeat import repeat
+from study.plan.plan import Plan, make_plan
+from study.records import Sources
+from study.results.load import load_results
+from study.results.study import sync, write
+from study.run import Ending, run
+from study.spec import parse_spec
+from study.store import Store
+from tests.commands import invoke
+
+# Warnings of MLflow and what it imports are theirs to mend.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+# About half of the NMU's seeds are solved by then.
+SPEC = """
+study: crossed
+question: Which randomness matters?
+task: {name: simple}
+models: [NMU]
+grid: {hidden_size: [2, 3]}
+seeds: {init: 6, data: 5}
+fixed: {batch_size: 16, learning_rate: 0.01}
+protocol: {iterations: 4000, evaluate_every: 100, evaluation_rows: 50}
+success: {threshold: 0.1}
+"""
+
+
+def planned(text: str = SPEC) -> Plan:
+    return make_plan(parse_spec(text, source="test"))
+
+
+def run_here(root: Path, text: str = SPEC) -> None:
+    assert run(planned(text), Options(root=root, tracking_uri=None, local=True), Console()) == Ending.FINISHED
+
+
+@pytest.fixture(scope="module")
+def crossed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Run the study."""
+    root = tmp_path_factory.mktemp("crossed")
+    run_here(root)
+    return root
+
+
+def test_plain_seeds_of_before_are_not_trained_again(crossed: Path) -> None:
+    """Trials with equal init and data seeds are those of a study with a count of seeds, which adopts them."""
+    before = {r.trial.id: r.best_iteration for r in table_results(Store(crossed).study("crossed").read_results())}
+    plain = SPEC.replace("study: crossed", "study: plain").replace("{init: 6, data: 5}", "5")
+    run_here(crossed, plain)
+    results = table_results(Store(crossed).study("plain").read_results())
+    assert {r.trial.id for r in results} <= set(before)
+    assert "adopted_from" in str(Store(crossed).study("plain").provenances())
+
+
+def test_stored_trials_repeat_bit_for_bit(crossed: Path) -> None:
+    """A trial of combined seeds, trained alone, has the stored bits, and says what its seeds are."""
+    results = table_results(Store(crossed).study("crossed").read_results())
+    trial = next(r.trial for r in results if r.trial.sources == Sources(4, 2))
+    (again,) = repeat(planned(), str(crossed), [trial.id])
+    assert again.is_same, str(again)
+    assert "seed init 4, data 2," in str(again)
+
+
+def test_the_report_says_which_randomness_matters(crossed: Path) -> None:
+    """Shares with intervals, what more trials bring, a figure and sources.csv; the headline has the finding."""
+    results = load_results("crossed", crossed)
+    assert re.match(r"Of the variance of success, init seeds make .*% and data seeds make .*%\. ", results.headline)
+    files = {path.name: path for path in write(results)}
+    page = files["report.html"].read_text(encoding="utf-8")
+    assert "<h2>Which randomness matters</h2>" in page
+    assert "For the next 100 trials" in page
+    assert "init 4, data 2" in page  # the list of trials
+    assert {"sources.svg", "sources.png", "sources.csv"} <= set(files)
+    with files["sources.csv"].open(newline="") as lines:
+        rows = [row for row in csv.DictReader(lines) if row["quantity"] == "success"]
+    by_cell: dict[str, float] = {}
+    for row in rows:
+        assert 0 <= float(row["share_lower"]) <= float(row["share"]) <= float(row["share_upper"]) <= 1
+        by_cell[row["cell_id"]] = by_cell.get(row["cell_id"], 0) + float(row["share"])
+    assert by_cell
+    assert all(total == pytest.approx(1) for total in by_cell.values())
+    assert "## Which randomness matters" in files["report.md"].read_text(encoding="utf-8")
+    shown = invoke("show", "crossed", "--store", str(crossed))
+    assert "their combination" in shown.output
+
+
+def test_intervals_and_tests_do_not_take_trials_for_independent(crossed: Path) -> None:
+    """The rate's interval is wider than that of as many independent trials; other intervals and tests are left out."""
+    results = load_results("crossed", crossed)
+    for summary in results.summaries:
+        low, high = summary.success_rate_interval or (np.nan, np.nan)
+        assert summary.success_rate_by == "dependence-adjusted"
+        assert low <= (summary.success_rate or 0) <= high
+        assert high - low > 0.1
+        assert summary.solved_at_interval is summary.time_to_success_interval is None
+        assert all(of.mean_interval is None for of in summary.metrics.values())
+    assert not results.contrasts.has_any
+    assert results.overall is None
+    assert "aren't independent" in " ".join(results.contrasts.notes)
+
+
+def test_published_numbers_are_not_tested_against(tmp_path: Path) -> None:
+    """A study that repeats a published cell with combined seeds says that it isn't compared."""
+    text = (
+        "{study: simple, task: {name: simple}, models: [NMU], seeds: {init: 2, data: 2}, fixed: {stop: when_decided}}"
+    )
+    folder = tmp_path / "published"
+    run_here(folder, text.replace("{study: simple,", "{study: short, protocol: {iterations: 200000},"))
+    against = load_results("short", folder).against
+    assert not against.comparisons
+    assert "aren't independent" in " ".join(against.notes)
+
+
+def test_mlflow_has_the_sources_seeds(crossed: Path, tmp_path: Path) -> None:
+    """Runs of combined seeds have a parameter for each source, and a name that says them."""
+    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    sync(load_results("crossed", crossed), uri)
+    client = mlflow.MlflowClient(uri)
+    experiment = client.get_experiment_by_name("crossed")
+    runs = client.search_runs([experiment.experiment_id], "params.init_seed = '4' and params.data_seed = '2'")
+    assert len(runs) == 2
+    assert all("init 4, data 2" in run.info.run_name for run in runs)
+
+
+def test_three_sources_and_nested_ones_are_told_apart(tmp_path: Path) -> None:
+    """Evaluation rows are a source beside what init and data make together; nested, there are two shares."""
+    three = SPEC.replace("study: crossed", "study: three").replace("data: 5}", "data: 4, evaluation: 3}")
+    run_here(tmp_path, three)
+    of_three = load_results("three", tmp_path).sources
+    names = {one.sources for one in of_three if one.quantity == "success"}
+    assert names == {("init", "data", "their combination"), ("init and data", "evaluation", "their combination")}
+    nested = SPEC.replace("study: crossed", "study: nested").replace("data: 5}", "data: 5, design: nested}")
+    run_here(tmp_path, nested)
+    of_nested = [one for one in load_results("nested", tmp_path).sources if one.quantity == "success"]
+    assert {one.sources for one in of_nested} == {("init", "data")}
+    assert all(sum(share for _, share, _ in one.parts) == pytest.approx(1) for one in of_nested)
+
+
+def test_an_array_has_an_axis_a_source() -> None:
+    """Numbers stand where their seeds say, in any order of trials; without combined seeds there is no array."""
+    of = [Sources(i, j) for i in (5, 2, 9) for j in (1, 0)]
+    array = source_array(np.array([one.seed for one in of]), np.array([10.0 * one.init + one.data for one in of]))
+    assert array is not None
+    assert array.values.tolist() == [[20, 21], [50, 51], [90, 91]]
+    assert source_array(np.arange(5), np.zeros(5)) is None
+
+
+def test_the_plan_counts_seeds_by_source(tmp_path: Path) -> None:
+    """`study plan` writes the product, and that nested data seeds are those of each init seed."""
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(SPEC)
+    told = invoke("plan", str(mine), "--quick", "--store", str(tmp_path / "none")).output
+    assert "2 cells × 6 init seeds × 5 data seeds = 60 trials" in told
+    words = ("seeds={init: 3, data: 2, design: nested}", "--quick", "--store", str(tmp_path / "none"))
+    assert "3 init seeds × 2 data seeds in each = 12 trials" in invoke("plan", str(mine), *words).output

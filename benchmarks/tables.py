@@ -333,6 +333,27 @@ def peers_table(rows: Sequence[Row]) -> str:
     return markdown(head, lines, 2) + f"\n\n{rows[0]['studies']} studies a line."
 
 
+def components_table(rows: Sequence[Row]) -> str:
+    """Write a line for each law and share, with the least coverage of its parts by size; of others, the least."""
+    sizes = list(dict.fromkeys(row["n"] for row in rows))
+    own, rate = rows[0]["interval"], "shared_rate_interval"
+    lines: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        key = (row["interval"], row["distribution"], row["shares"])
+        depth = {own: 3, rate: 2}.get(row["interval"], 1)
+        lines.setdefault(key[:depth], []).append(row)
+    texts = []
+    for (interval, *key), some in sorted(lines.items(), key=lambda line: -len(line[0])):
+        least = [min(_least_part(row) for row in some if row["n"] == n) for n in sizes]
+        name = f"{_as_code(interval)}{'' if len(key) == 2 else ', the least'}"
+        texts.append([name, *key, *[""] * (2 - len(key)), *(f"{100 * share:.1f}" for share in least)])
+    return markdown(["interval", "distribution", "shares", *(f"{n} seeds of each" for n in sizes)], texts, 3)
+
+
+def _least_part(row: Row) -> float:
+    return min(float(row[name]) for name in ("coverage_first", "coverage_second", "coverage_rest") if row[name])
+
+
 def _percent(share: str, digits: int) -> str:
     return f"{100 * float(share):.{digits}f}"
 
@@ -388,6 +409,7 @@ TABLES = {
     "coverage": coverage_table, "restricted": restricted_table, "centres": restricted_table, "looks": looks_table,
     "precision": precision_table,
     "robust/interquartile-mean": robust_table, "robust/profile": robust_table, "robust/improvement": robust_table,
+    "components": components_table,
     "claims/errors": errors_table, "claims/power": power_table, "claims/peers": peers_table,
     "pairing/intervals": restricted_table, "pairing/tests": tests_table, "pairing/studies": whole_table,
     "aggregate": aggregate_table,

@@ -1,4 +1,4 @@
-"""Which source of randomness matters: what each makes of the variance of trials, where their seeds are combined."""
+"""Which source of randomness matters: what each makes of the variance of trials of combined seeds."""
 
 from __future__ import annotations
 

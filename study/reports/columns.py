@@ -263,7 +263,10 @@ SERIES = {**_OF_KEY, **OWN_OF_SERIES}
 _OF_TRIAL = {
     "trial_id": ColumnNote("the trial's id: of what is trained, and of the seed", values=ID),
     "cell_id": ColumnNote("the id of its cell", values=ID),
-    "seed": count("its seed"),
+    "seed": ColumnNote(
+        "its seed; below 0 where seeds of sources are combined, of which each combination has a number of its own",
+        values="a whole number",
+    ),
 }
 TRIALS = {
     **_OF_TRIAL,

@@ -1,4 +1,4 @@
-"""How much of the variance of trials each of two sources of randomness makes, when their seeds are crossed or nested.
+"""How much of the variance of trials each of two sources of randomness makes, crossed or nested.
 
 The number of the trial with the first source's seed i and the second one's seed j is y_ij = μ + a_i + b_j + e_ij, of
 random effects with the variances σ_a², σ_b² and σ_e². Trials are deterministic, so e_ij is what only the combination

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from study.analysis.source_trials import source_array
+from study.api import open_study
 from study.arrow import table_results
 from study.console import Console
 from study.driver.options import Options
@@ -74,6 +75,8 @@ def test_stored_trials_repeat_bit_for_bit(crossed: Path) -> None:
     (again,) = repeat(planned(), str(crossed), [trial.id])
     assert again.is_same, str(again)
     assert "seed init 4, data 2," in str(again)
+    text = open_study("crossed", store=crossed).script(trial.id).text
+    assert "\nINIT_SEED, DATA_SEED = 4, 2\nEVALUATION_SEED = 0x5EED0FE7A1" in text
 
 
 def test_the_report_says_which_randomness_matters(crossed: Path) -> None:

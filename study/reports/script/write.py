@@ -92,6 +92,8 @@ def trial_script(study: str, result: Result, curve: Curve) -> TrialScript:
         trial=trial,
         result=result,
         cell=cell,
+        init_seed="INIT_SEED" if trial.sources.are_combined else "SEED",
+        data_seed="DATA_SEED" if trial.sources.are_combined else "SEED",
         layers=list(of_name.values()),
         target=learns,
         constants=constants(cell, result.threshold or 0.0),

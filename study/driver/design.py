@@ -49,7 +49,7 @@ def design_note(plan: Plan, root: str | Path, wanted: float | None) -> DesignNot
         wanted: a difference of success rates to find the seeds for.
     """
     spec = plan.spec
-    if spec.until is not None or not spec.has_success:
+    if spec.until is not None or spec.seeds.sources or not spec.has_success:
         return None
     results = results_anywhere(plan, root)
     summaries = aggregate(results, plan.metrics, planned=dict.fromkeys(plan.cells, 0))[: len(plan.cells)]

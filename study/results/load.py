@@ -323,6 +323,8 @@ def outcomes_of(
         notices.append(f"study {name!r} is a search: its rows are also of candidates that were chosen by these trials")
     elif plan.spec.until is not None:
         notices.append(f"study {name!r} added seeds until there were enough: intervals here don't allow for that")
+    elif plan.spec.seeds.sources:
+        notices.append(f"trials of study {name!r} share seeds of sources of randomness: intervals don't allow for that")
     return Source(name, table, np.arange(1, table.num_rows + 1), has_pending=True, metrics=plan.metrics), notices
 
 

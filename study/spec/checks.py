@@ -108,6 +108,8 @@ def _source_mistakes(spec: Spec) -> Iterator[tuple[Path, str]]:
         yield ("seeds", "design"), "nested are data seeds, a count of them for each init seed; say init and data"
     if spec.search is not None:
         yield ("seeds",), "a search compares candidates by plain seeds: give a count"
+    if spec.claims:
+        yield ("claims",), "claims are judged by independent trials, which those that share a source's seed aren't"
 
 
 def _no_source(spec: Spec, name: str) -> str:

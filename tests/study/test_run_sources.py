@@ -154,6 +154,13 @@ def test_three_sources_and_nested_ones_are_told_apart(tmp_path: Path) -> None:
     assert all(sum(share for _, share, _ in one.parts) == pytest.approx(1) for one in of_nested)
 
 
+def test_groups_say_that_trials_share_seeds(crossed: Path) -> None:
+    """A table by columns takes trials for independent, and says that these aren't; a plan computes no power."""
+    told = invoke("report", "crossed", "--by", "hidden_size", "--store", str(crossed), "--out", str(crossed / "groups"))
+    assert told.exit_code == 0, told.output
+    assert "share seeds of sources of randomness" in told.output.replace("\n", " ")
+
+
 def test_an_array_has_an_axis_a_source() -> None:
     """Numbers stand where their seeds say, in any order of trials; without combined seeds there is no array."""
     of = [Sources(i, j) for i in (5, 2, 9) for j in (1, 0)]

@@ -112,6 +112,13 @@ def test_a_search_and_own_tasks_have_their_limits() -> None:
         parse_spec(text, source="a.yaml")
 
 
+def test_claims_need_independent_trials() -> None:
+    """Trials that share initial weights or rows don't count as seeds do, so claims of them are refused."""
+    more = ", claims: [{NMU: success_rate, exceeds: 0.5}]"
+    with pytest.raises(SpecError, match="claims: claims are judged by independent trials"):
+        parse_spec(STUDY.format(task="simple", model="NMU", seeds="{init: 2, data: 3}", more=more), source="a.yaml")
+
+
 def test_the_schema_has_the_sources() -> None:
     """Editors complete their names."""
     tables = json.dumps(schema())

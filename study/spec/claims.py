@@ -147,7 +147,7 @@ class _Cells:
             if not self.spec.has_success:
                 raise ClaimError(table.subject, f"{name} needs to know what success is: say it under success")
             if name in TIMES and not all(cell.iterations for cell in self.cells):
-                raise ClaimError(table.subject, f"{name} needs iterations, which these trials don't have")
+                raise ClaimError(table.subject, f"{name} needs to know how many iterations a trial has: say iterations")
             if name == SOLVED_AT and not isinstance(table.bound, int | float):
                 raise ClaimError(
                     table.subject,

@@ -30,8 +30,10 @@ from study.records import Interval
 from study.statistics.checks import Floats, check_confidence
 from study.statistics.rates import wilsons
 
-_DRAWS = 60_000
-_ALIKE = 400
+_MOST_DRAWS, _FEWEST_DRAWS, _NUMBERS = 60_000, 9_000, 24_000_000
+"""Arrays that are drawn: as many as have so many numbers together, within limits."""
+_ALIKE = 150
+"""One in so many of them counts as alike."""
 _AT_ONCE = 800_000
 _WITHOUT = 0.25
 _CONCENTRATION = 0.6
@@ -220,17 +222,18 @@ def _summary(y: Floats, mask: Mask, is_success: bool, is_nested: bool) -> Floats
 def _table(shape: tuple[int, int], mask_bytes: bytes, is_success: bool, is_nested: bool) -> tuple[Floats, Floats]:
     """Draw arrays from the model, and return their shares and what they are compared by."""
     mask = np.frombuffer(mask_bytes, bool).reshape(shape)
+    draws = max(_FEWEST_DRAWS, min(_MOST_DRAWS, _NUMBERS // mask.size))
     rng = np.random.default_rng(0)
-    shares = rng.dirichlet([_CONCENTRATION] * 3, _DRAWS)
+    shares = rng.dirichlet([_CONCENTRATION] * 3, draws)
     if is_nested:
-        shares = np.stack([shares[:, 0], shares[:, 1] + shares[:, 2], np.zeros(_DRAWS)], -1)
+        shares = np.stack([shares[:, 0], shares[:, 1] + shares[:, 2], np.zeros(draws)], -1)
     for source in range(1 if is_nested else 2):
-        shares[rng.random(_DRAWS) < _WITHOUT, source] = 0.0
+        shares[rng.random(draws) < _WITHOUT, source] = 0.0
     shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
-    bounds = special.ndtri(rng.uniform(0.02, 0.98, _DRAWS))
+    bounds = special.ndtri(rng.uniform(0.02, 0.98, draws))
     some = max(1, _AT_ONCE // mask.size)
     summaries = []
-    for first in range(0, _DRAWS, some):
+    for first in range(0, draws, some):
         a, b, rest = (np.sqrt(of)[:, None, None] for of in shares[first : first + some].T)
         count = len(a)
         y = a * rng.standard_normal((count, shape[0], 1)) + np.where(is_nested, b, rest) * rng.standard_normal(
@@ -248,7 +251,8 @@ def _alike(drawn: Floats, summaries: Floats, of: Floats, levels: tuple[int, int]
     """Choose the shares of the arrays that look most like one."""
     near = np.array([_NEAR[0], _NEAR[1] / levels[0], _NEAR[1] / levels[1]])
     distances = (((summaries - of) / near) ** 2).sum(axis=1)
-    return np.asarray(drawn[np.argpartition(distances, _ALIKE)[:_ALIKE]])
+    count = len(drawn) // _ALIKE
+    return np.asarray(drawn[np.argpartition(distances, count)[:count]])
 
 
 def _jackknife(y: Floats, mask: Mask, is_nested: bool, tail: float) -> tuple[Floats, Floats]:

@@ -5,7 +5,8 @@
 Each study looks at its claims after every 20 seeds, 400 at most, as `seeds: {until: {claims: decided}}` does, unless a
 rule says otherwise. errors.csv has claims at their bounds, where being wrong is most likely; power.csv, next to it,
 claims that hold by more; peers.csv AdaStop (Mathieu et al., TMLR 2024) and claims on the same draws. AdaStop takes
-seconds a study, so that there are fewer of these. The numbers depend on the seed and on nothing else.
+seconds a study, so that there are fewer of these; `--studies 0` leaves out the others. The numbers depend on the seed
+and on nothing else.
 """
 
 from __future__ import annotations
@@ -241,8 +242,9 @@ def _row_of_peer(law: str, way: str, decisions: Sequence[tuple[str, int]]) -> di
 
 def _tables(studies: int, peer_studies: int, seed: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     with ProcessPoolExecutor(cores()) as pool:
-        yield "errors", list(pool.map(wrong, ERRORS, repeat(studies), repeat(seed)))
-        yield "power", [row for rows in pool.map(found, POWER, repeat(studies), repeat(seed)) for row in rows]
+        if studies:
+            yield "errors", list(pool.map(wrong, ERRORS, repeat(studies), repeat(seed)))
+            yield "power", [row for rows in pool.map(found, POWER, repeat(studies), repeat(seed)) for row in rows]
         if peer_studies:
             parts = pool.map(partial(peers, studies=peer_studies, seed=seed), PEERS)
             yield "peers", [row for rows in parts for row in rows]
@@ -251,12 +253,14 @@ def _tables(studies: int, peer_studies: int, seed: int) -> Iterator[tuple[str, l
 def main(words: Sequence[str] | None = None) -> None:
     """Draw, decide, count, print and write the tables."""
     options = studies_parser(__doc__)
-    options.add_argument("--peer-studies", type=int, default=200, help="of each kind for AdaStop; 0 to leave it out")
+    options.add_argument("--peer-studies", type=int, default=100, help="of each kind for AdaStop; 0 to leave it out")
     arguments = options.parse_args(words)
     first = arguments.out
     for name, rows in _tables(arguments.studies, arguments.peer_studies, arguments.seed):
         if first is not None:
             arguments.out = Path(first).with_name(f"{name}.csv")
+        if name == "peers":
+            arguments.studies = arguments.peer_studies
         finish(rows, arguments)
 
 

@@ -330,7 +330,7 @@ def peers_table(rows: Sequence[Row]) -> str:
         for row in rows
     ]
     head = ["rates", "by", "the first is greater, %", "it is not, %", "seeds"]
-    return markdown(head, lines, 2) + f"\n\n{rows[0]['studies']} studies a line."
+    return markdown(head, lines, 2)
 
 
 def components_table(rows: Sequence[Row]) -> str:

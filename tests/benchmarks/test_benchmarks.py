@@ -19,8 +19,10 @@ from scipy import stats
 from benchmarks import (
     aggregate,
     centres,
+    claims,
     commands,
     compiling,
+    components,
     coverage,
     engine,
     floor,
@@ -478,6 +480,46 @@ def test_looks_are_counted_again_alike(tmp_path, monkeypatch):
     assert all(0 <= float(row["share"]) <= 1 for row in rows)
     assert all(20 <= float(row["mean_seeds"]) <= 400 for row in rows if row["mean_seeds"])
     assert tables.looks_table(rows).count("\n") == 1 + len(looks.RATES) + 1 + 2 + 1 + len(looks.PAIRS)
+
+
+@pytest.mark.slow
+def test_claims_are_counted_again_alike(tmp_path):
+    """Each law has its lines, claims at their bounds are rarely decided, and AdaStop sees the draws of claims."""
+    tabled = []
+    for number, seed in enumerate("778"):
+        (tmp_path / str(number)).mkdir()
+        out = tmp_path / str(number) / "errors.csv"
+        claims.main(["--studies", "20", "--peer-studies", "2", "--seed", seed, "--out", str(out)])
+        tabled.append({name: (out.parent / f"{name}.csv").read_text() for name in ("errors", "power", "peers")})
+    assert tabled[0] == tabled[1] != tabled[2]
+    errors, power, peers = (list(csv.DictReader(text.splitlines())) for text in tabled[0].values())
+    assert [row["law"] for row in errors] == list(claims.ERRORS)
+    assert all(float(row["wrong"]) <= 0.25 for row in errors)
+    assert len(power) == len(claims.POWER) * len(claims.RULES)
+    assert len(peers) == len(claims.PEERS) * 2
+    assert tables.errors_table(errors).count("\n") == 1 + len(errors)
+    assert tables.power_table(power).count("\n") == 1 + len(claims.POWER)
+    assert tables.peers_table(peers).count("\n") == 1 + len(peers)
+
+
+@pytest.mark.parametrize("name", ["times with 20% unsolved, at their bound", "0.6 and 0.5, by 0.1"])
+def test_claims_of_the_benchmark_are_at_their_bounds(name):
+    """The mean of what is drawn is the bound, within four standard errors."""
+    (claim,), rng = claims.ERRORS[name], np.random.default_rng(0)
+    drawn = [claim.cells[0](rng) for _ in range(500)]
+    values = np.concatenate([one.values for one in drawn])
+    assert abs(values.mean() - drawn[0].bound) <= 4 * values.std() / np.sqrt(values.size)
+
+
+@pytest.mark.slow
+def test_shares_are_counted_again_alike(tmp_path, monkeypatch):
+    """Each law has a line for each interval, size and share; the same seed gives the same file."""
+    monkeypatch.setattr(components, "SIZES", (5, 6))
+    rows = counted_again(components.main, tmp_path)
+    kinds = sum(3 if law.rate is None else 2 for law in components.LAWS.values())
+    assert len(rows) == kinds * len(components.SHARES) * 2
+    assert all(0 <= float(row["coverage_first"]) <= 1 for row in rows)
+    assert "jackknife, the least" in tables.components_table(rows)
 
 
 @pytest.mark.slow

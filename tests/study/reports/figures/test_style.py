@@ -18,6 +18,7 @@ from matplotlib.text import Text
 
 from study.analysis.aggregate import GroupSummary
 from study.analysis.learning import LearningCurve
+from study.analysis.sources import SUCCESS, SourceShares
 from study.analysis.summary import Times
 from study.analysis.trial_details import Gates, TrialWeights
 from study.reports import DataRows, Report, groups
@@ -27,6 +28,7 @@ from study.reports.figures import panels
 from study.reports.figures.multiples import heading
 from study.reports.figures.names import KINDS
 from study.reports.figures.style import INK, PALETTE, PAPER, RULE, Drawn, Tips, plain, render
+from study.statistics import VarianceShares
 from tasks import ArithmeticTask
 from tests.study.builders import error_of
 
@@ -54,6 +56,15 @@ def report():
         data=DataRows(pa.schema([]), []),
         command="c",
         metrics=ArithmeticTask.metrics,
+        sources=[
+            SourceShares(
+                row=0,
+                quantity=SUCCESS,
+                sources=("init", "data", "their combination"),
+                of=VarianceShares((0.7, 0.1, 0.2), ((0.5, 0.9), (0.0, 0.3), (0.1, 0.4)), (0.1, 0.0, 0.1), (9, 9), 81),
+                can_grow=True,
+            )
+        ],
         learning=[LearningCurve(row=0, trials=4, of=4, iteration=iteration, quantiles=errors, threshold=1e-3)],
         gates=[
             Gates(
@@ -85,7 +96,7 @@ def test_a_report_has_the_figures_that_it_has_something_for(every_figure):
         for name in names_of_figures.NAMES
         if name not in ("heat-map", "series", *names_of_figures.OVERALL, *names_of_figures.SEARCH)
     ]
-    bare = all_figures.draw(replace(report(), learning=(), gates=(), weights=None))
+    bare = all_figures.draw(replace(report(), learning=(), gates=(), weights=None, sources=()))
     assert [drawn.name for drawn in bare] == ["figure", "training-time", "survival"]
 
 

@@ -253,7 +253,7 @@ def _tables(studies: int, peer_studies: int, seed: int) -> Iterator[tuple[str, l
 def main(words: Sequence[str] | None = None) -> None:
     """Draw, decide, count, print and write the tables."""
     options = studies_parser(__doc__)
-    options.add_argument("--peer-studies", type=int, default=100, help="of each kind for AdaStop; 0 to leave it out")
+    options.add_argument("--peer-studies", type=int, default=30, help="of each kind for AdaStop; 0 to leave it out")
     arguments = options.parse_args(words)
     first = arguments.out
     for name, rows in _tables(arguments.studies, arguments.peer_studies, arguments.seed):

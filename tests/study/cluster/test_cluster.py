@@ -421,7 +421,7 @@ def test_a_pack_that_always_crashes_fails_alone(tmp_path):
 @pytest.mark.slow
 def test_stopping_keeps_checkpoints(tmp_path):
     """Told to stop, running packs keep a checkpoint and end; run again, they end with the undisturbed bits."""
-    packs = [small_pack(seed, iterations=10_000, evaluate_every=5000) for seed in range(SLOTS)]
+    packs = [small_pack(seed, iterations=30_000, evaluate_every=15_000) for seed in range(SLOTS)]
     folder, work = work_in(tmp_path / "stopped")
     work = replace(work, checkpoint_every_s=1e9)
     stop = threading.Event()

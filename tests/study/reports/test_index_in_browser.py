@@ -13,6 +13,7 @@ from study.reports import cells, contrasts, headline, with_study
 from study.reports.beside import beside
 from study.reports.index_page import IndexEntry, StoreIndex, index_page
 from study.reports.strip import strip
+from study.reports.write import write_whole
 from tests.study.builders import published_cell, summaries_of
 
 in_every_scheme = pytest.mark.parametrize("scheme", SCHEMES)
@@ -73,8 +74,8 @@ def _write(tmp_path):
     def write(entries, refresh_s=1000.0, **changes):
         path = tmp_path / "index.html"
         content = StoreIndex(**{"where": "studies", "entries": entries} | changes)
-        path.write_text(index_page(content, datetime.now(UTC), refresh_s=refresh_s))
-        return path
+        # a page that follows a study may read the file at any moment
+        return write_whole(path, index_page(content, datetime.now(UTC), refresh_s=refresh_s))
 
     return write
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.robust [--studies N] [--seed N] [--out benchmarks/results/robust/interquartile-mean.csv]
 
-Beside the package's intervals stand those that are usual, and those that lost against them; they see a quarter of the
+Beside the package's intervals stand those that are usual, and those that lost against them; they see a tenth of the
 studies. "Shared" seeds are the same in all cells and both methods, and half of the variance behind their values is the
 seed's; otherwise each cell and each method has seeds of its own. Where a method has more than 100 values there are a
 quarter as many studies, of more than 400 an eighth. The numbers depend on the seed alone.
@@ -37,7 +37,7 @@ Studies = Sequence[list[SeedValues]]
 
 SIZES = (5, 10, 20, 50, 100)
 CELLS = (1, 3, 10)
-OTHERS_SHARE = 4
+OTHERS_SHARE = 10
 """One study of so many is seen by the other intervals."""
 SHARES = {100: 1, 400: 4, 1000: 8}
 """One study of so many is there, by the most values that a method has in it: large ones take long."""

@@ -263,6 +263,8 @@ def finished_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("finished")
     (folder / "little.yaml").write_text(_LITTLE)
     words = ["run", str(folder / "little.yaml"), "--store", str(folder / "studies"), "--local", "--engine", "torch"]
-    result = CliRunner().invoke(main, words)
-    assert result.exit_code == 0, result.output
+    for _ in range(2):  # on a busy machine MLflow may be too slow for the first run; the second adds what is missing
+        result = CliRunner().invoke(main, words)
+        assert result.exit_code == 0, result.output
+    assert "not published" not in result.output
     return folder

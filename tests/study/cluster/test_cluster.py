@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -421,16 +421,24 @@ def test_a_pack_that_always_crashes_fails_alone(tmp_path):
 @pytest.mark.slow
 def test_stopping_keeps_checkpoints(tmp_path):
     """Told to stop, running packs keep a checkpoint and end; run again, they end with the undisturbed bits."""
-    packs = [small_pack(seed, iterations=30_000, evaluate_every=15_000) for seed in range(SLOTS)]
+    packs = [small_pack(seed, iterations=10_000, evaluate_every=5_000) for seed in range(SLOTS)]
     folder, work = work_in(tmp_path / "stopped")
     work = replace(work, checkpoint_every_s=1e9)
     stop = threading.Event()
+
+    def unfinished(pack: Pack) -> Iterator[Event]:
+        """Say a pack's first progress again and again, so that it isn't done before it is told to stop."""
+        with closing(work(pack)) as steps:
+            for event in steps:
+                yield event
+                while isinstance(event, Progress):
+                    yield event
 
     def on_event(event: Event) -> None:
         if isinstance(event, Progress):
             stop.set()
 
-    on_tune(packs, work, on_event, stop=stop)
+    on_tune(packs, unfinished, on_event, stop=stop)
     assert folder.checkpoints()
     assert not folder.done()
     on_tune(packs, work, lambda event: None)

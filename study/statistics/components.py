@@ -133,12 +133,11 @@ def variance_shares(
     drawn, summaries = _table(y.shape, mask.tobytes(), is_success, is_nested)
     alike = _alike(drawn, summaries, _summary(y, mask, is_success, is_nested), levels)
     shares = alike.mean(axis=0) if is_success else own / own.sum()
-    tail = outer = (1 - confidence) / 2
+    tail = (1 - confidence) / 2
     if is_success:
-        fewest = _fewest(mask, is_nested)
-        outer = float(special.ndtr(special.ndtri(tail) * fewest / (fewest - 1)))
-    low, high = np.quantile(alike, [outer, 1 - outer], axis=0)
-    if not is_success:
+        low, high = _expanded(alike, levels, is_nested, tail)
+    else:
+        low, high = np.quantile(alike, [tail, 1 - tail], axis=0)
         ends = _jackknife(y, mask, is_nested, tail)
         low, high = np.minimum(low, ends[0]), np.maximum(high, ends[1])
         low, high = np.minimum(low, shares), np.maximum(high, shares)
@@ -175,7 +174,9 @@ def shared_rate_interval(values: Floats, *, is_nested: bool = False, confidence:
     if not trials:
         return None
     rate = float(values[mask].mean())
-    fewest = _fewest(mask, is_nested)
+    fewest = int(mask.any(axis=1).sum())
+    if not is_nested:
+        fewest = min(fewest, int(mask.any(axis=0).sum()))
     of = variance_shares(values, is_success=True, is_nested=is_nested)
     count = float(fewest)
     if of is not None and of.standard_error > 0:
@@ -189,12 +190,6 @@ def shared_rate_interval(values: Floats, *, is_nested: bool = False, confidence:
 def _three(numbers: Floats) -> tuple[float, float, float]:
     first, second, third = numbers.tolist()
     return first, second, third
-
-
-def _fewest(mask: Mask, is_nested: bool) -> int:
-    """Count the seeds of the source that has fewer; nested, of the first."""
-    first, second = int(mask.any(axis=1).sum()), int(mask.any(axis=0).sum())
-    return first if is_nested else min(first, second)
 
 
 def _variances(y: Floats, mask: Mask, is_nested: bool) -> Floats:
@@ -262,6 +257,16 @@ def _alike(drawn: Floats, summaries: Floats, of: Floats, levels: tuple[int, int]
     distances = (((summaries - of) / near) ** 2).sum(axis=1)
     count = len(drawn) // _ALIKE
     return np.asarray(drawn[np.argpartition(distances, count)[:count]])
+
+
+def _expanded(alike: Floats, levels: tuple[int, int], is_nested: bool, tail: float) -> tuple[Floats, Floats]:
+    """Take quantiles of the shares, farther out for a source of few seeds: by the p of Φ(z m/(m - 1)), m its seeds."""
+    first, second = levels
+    seeds = np.array([first, first * (second - 1) + 1 if is_nested else second, (first - 1) * (second - 1) + 1])
+    outer = special.ndtr(special.ndtri(tail) * seeds / (seeds - 1))
+    pairs = [np.quantile(of, [p, 1 - p]) for of, p in zip(alike.T, outer, strict=True)]
+    low, high = np.transpose(pairs)
+    return low, high
 
 
 def _jackknife(y: Floats, mask: Mask, is_nested: bool, tail: float) -> tuple[Floats, Floats]:

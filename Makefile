@@ -64,9 +64,9 @@ statistics: install-dev  ## count how often intervals hold the truth and tests r
 	$(BIN)/python -m benchmarks.looks --out benchmarks/results/looks.csv
 	$(BIN)/python -m benchmarks.precision --out benchmarks/results/precision.csv
 	$(BIN)/python -m benchmarks.claims --out benchmarks/results/claims/errors.csv
-	$(BIN)/python -m benchmarks.components --studies 2000 --out benchmarks/results/components.csv
+	$(BIN)/python -m benchmarks.components --out benchmarks/results/components.csv
 	$(BIN)/python -m benchmarks.pairing --out benchmarks/results/pairing/intervals.csv
-	$(BIN)/python -m benchmarks.robust --studies 2000 --out benchmarks/results/robust/interquartile-mean.csv
+	$(BIN)/python -m benchmarks.robust --out benchmarks/results/robust/interquartile-mean.csv
 	$(BIN)/python -m benchmarks.tables --write
 
 benchmark: statistics  ## measure speed and coverage, simulate moments, and put the figures into the documents

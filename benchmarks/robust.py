@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import product, repeat
 from pathlib import Path
 from typing import Any
@@ -187,7 +187,12 @@ def of_middles(law: Law, studies: Studies, cells: int) -> Iterator[tuple[str, Bo
 
 def _of_cell(values: SeedValues) -> float:
     """Reach as far as the band of a single cell."""
-    return float(stats.kstwo.ppf(0.95, len(values.samples[0])))
+    return _kolmogorov(len(values.samples[0]))
+
+
+@cache
+def _kolmogorov(n: int) -> float:
+    return float(stats.kstwo.ppf(0.95, n))
 
 
 def _inequality(values: SeedValues) -> float:

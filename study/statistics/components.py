@@ -109,7 +109,8 @@ def variance_shares(
         confidence: in (0, 1).
 
     Returns:
-        None with fewer than three seeds of a source (nested, two of the second), or if all numbers are equal.
+        None with fewer than three seeds of a source (nested, two of the second), if all numbers are equal, or if so
+        many are missing that no two trials share a seed of one source alone, or none.
 
     Raises:
         ValueError: if a number is infinite, or, for success, neither 0 nor 1; or the confidence is out of range.
@@ -125,11 +126,13 @@ def variance_shares(
     mask = ~np.isnan(y)
     if np.isinf(y).any() or (is_success and not np.isin(y[mask], (0, 1)).all()):
         raise ValueError("numbers must be finite, and for success 0 or 1")
-    levels = int(mask.any(axis=1).sum()), int(mask.any(axis=0).sum())
+    y, mask = (of[mask.any(axis=1)][:, mask.any(axis=0)] for of in (np.where(mask, y, 0.0), mask))
+    levels = mask.shape
     if levels[0] < 3 or levels[1] < (2 if is_nested else 3) or np.ptp(y[mask]) == 0:
         return None
-    y = np.where(mask, y, 0.0)
     own = np.maximum(_variances(y, mask, is_nested), 0.0)
+    if np.isnan(own).any() or not own.any():
+        return None
     drawn, summaries = _table(y.shape, mask.tobytes(), is_success, is_nested)
     alike = _alike(drawn, summaries, _summary(y, mask, is_success, is_nested), levels)
     shares = alike.mean(axis=0) if is_success else own / own.sum()
@@ -193,22 +196,29 @@ def _three(numbers: Floats) -> tuple[float, float, float]:
 
 
 def _variances(y: Floats, mask: Mask, is_nested: bool) -> Floats:
-    """Estimate the three variances of arrays [..., I, J], without bias, from the products of pairs; [..., 3]."""
+    """Estimate the three variances of arrays [..., I, J], without bias, from the products of pairs; [..., 3].
+
+    NaN where no two trials share a row alone, a column alone, or nothing.
+    """
     n, rows, columns = mask.sum((-2, -1)), mask.sum(-1), mask.sum(-2)
-    y = y - (y.sum((-2, -1)) / n)[..., None, None] * mask  # else the products of large numbers cancel
+    y = y - _mean(y.sum((-2, -1)), n)[..., None, None] * mask  # else the products of large numbers cancel
     squares, everything = (y**2).sum((-2, -1)), y.sum((-2, -1)) ** 2
-    of_rows = (y.sum(-1) ** 2).sum(-1) - squares
-    count_rows = (rows**2).sum(-1) - n
+    of_rows, count_rows = (y.sum(-1) ** 2).sum(-1) - squares, (rows**2).sum(-1) - n
     if is_nested:
-        none = (everything - squares - of_rows) / (n**2 - n - count_rows)
-        first = of_rows / count_rows - none
-        rest = squares / n - none - first
+        none = _mean(everything - squares - of_rows, n**2 - n - count_rows)
+        first = _mean(of_rows, count_rows) - none
+        rest = _mean(squares, n) - none - first
         return np.stack([first, rest, np.zeros_like(first)], -1)
-    of_columns = (y.sum(-2) ** 2).sum(-1) - squares
-    count_columns = (columns**2).sum(-1) - n
-    none = (everything - squares - of_rows - of_columns) / (n**2 - n - count_rows - count_columns)
-    first, second = of_rows / count_rows - none, of_columns / count_columns - none
-    return np.stack([first, second, squares / n - none - first - second], -1)
+    of_columns, count_columns = (y.sum(-2) ** 2).sum(-1) - squares, (columns**2).sum(-1) - n
+    none = _mean(everything - squares - of_rows - of_columns, n**2 - n - count_rows - count_columns)
+    first, second = _mean(of_rows, count_rows) - none, _mean(of_columns, count_columns) - none
+    return np.stack([first, second, _mean(squares, n) - none - first - second], -1)
+
+
+def _mean(total: Floats, count: npt.NDArray[np.int64]) -> Floats:
+    """Divide, where there is something to divide by; elsewhere there is no mean, which is NaN."""
+    count = np.broadcast_to(count, np.shape(total))
+    return np.asarray(np.divide(total, count, out=np.full(np.shape(total), np.nan), where=count > 0))
 
 
 def _summary(y: Floats, mask: Mask, is_success: bool, is_nested: bool) -> Floats:
@@ -284,7 +294,8 @@ def _jackknife(y: Floats, mask: Mask, is_nested: bool, tail: float) -> tuple[Flo
     low, high = (
         np.clip((1 + 2 * _OFFSET) * special.expit(end) - _OFFSET, 0, 1) for end in (center - reach, center + reach)
     )
-    return low, high
+    unknown = np.isnan(reach)  # without some seed, no pairs of some kind are left
+    return np.where(unknown, 0.0, low), np.where(unknown, 1.0, high)
 
 
 def _one_out(shape: tuple[int, int]) -> tuple[Mask, Mask]:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from study.plan.claims import ClaimedCell, ClaimVerdict  # their imports take long, and tables of files need none
     from study.spec.claims import Claim
 
-STATES = {"shown": "shown", "refuted": "refuted", "undecided": "undecided", "open": "open"}
 _WORDS = {
     "shown": "shown",
     "refuted": "refuted",
@@ -32,7 +31,7 @@ def claims_sentence(verdicts: Sequence[ClaimVerdict]) -> str:
     count = len(verdicts)
     if not count:
         return ""
-    numbers = {state: sum(v.state == state for v in verdicts) for state in STATES}
+    numbers = {state: sum(v.state == state for v in verdicts) for state in _WORDS}
     if numbers["shown"] == count:
         return f"The claim is shown: {verdicts[0].claim.text}." if count == 1 else f"All {count} claims are shown."
     if count == 1:

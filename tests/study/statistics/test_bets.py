@@ -70,12 +70,15 @@ def test_an_interval_is_where_bets_have_not_won(values: list[float]) -> None:
 
 
 def test_intervals_hold_at_all_looks_together() -> None:
-    """Of 400 studies that look after every fifth of 100 seeds, at most 5% and three deviations ever miss the mean."""
+    """Of 400 studies that look after every fifth of 100 seeds, at most 5% and three deviations ever miss the mean.
+
+    An interval misses what there is evidence of 40 against, which takes less time to compute than its ends.
+    """
     rng, missed = np.random.default_rng(1), 0
     for _ in range(400):
         drawn = rng.beta(0.5, 1.5, size=100)
-        intervals = [anytime_mean(drawn[:n]) for n in range(5, 101, 5)]
-        missed += not all(low <= 0.25 <= high for low, high in intervals)
+        looks = [evidence(drawn[:n], 0.25) for n in range(5, 101, 5)]
+        missed += any(max(both.above, both.below) >= 40 for both in looks)
     assert missed <= 400 * 0.05 + 3 * math.sqrt(400 * 0.05 * 0.95)
 
 

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from itertools import product, repeat
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from benchmarks.measure import cores, finish, studies_parser, tell
 from benchmarks.restricted import held
 from study import statistics
 from study.statistics.interquartile_mean import replicates_of
-from study.statistics.profiles import distances_of
+from study.statistics.profiles import _kolmogorov, distances_of
 from study.statistics.seed_values import Block, MeanOverCells, SeedValues, blocks, student
 
 Bounds = list[tuple[float, float]]
@@ -187,12 +187,7 @@ def of_middles(law: Law, studies: Studies, cells: int) -> Iterator[tuple[str, Bo
 
 def _of_cell(values: SeedValues) -> float:
     """Reach as far as the band of a single cell."""
-    return _kolmogorov(len(values.samples[0]))
-
-
-@cache
-def _kolmogorov(n: int) -> float:
-    return float(stats.kstwo.ppf(0.95, n))
+    return _kolmogorov(len(values.samples[0]), 0.95)
 
 
 def _inequality(values: SeedValues) -> float:

@@ -208,8 +208,10 @@ def test_intervals_hold_the_shares(shares: tuple[float, float, float], is_succes
     missed = np.zeros(3)
     for seed in range(200):
         y = drawn(shares, (seeds, seeds), 100 + seed)
-        of = variance_shares((y < 0).astype(float) if is_success else y, is_success=is_success)
-        if of is None:  # all trials, or none, succeeded
+        values = (y < 0).astype(float) if is_success else y
+        of = variance_shares(values, is_success=is_success)
+        assert (of is None) == (np.ptp(values) == 0)
+        if of is None:
             continue
         for place, ((low, high), share) in enumerate(zip(of.intervals, shares, strict=True)):
             missed[place] += not low - 1e-9 <= share <= high + 1e-9

@@ -26,7 +26,7 @@ from study.arrow import table_results
 from study.errors import StudyError
 from study.plan.packs import make_packs
 from study.plan.plan import make_plan
-from study.records import Result
+from study.records import Event, PackFailed, Result
 from study.spec import parse_spec
 from study.store import Store, StudyStore
 from study.tracking.rows import KIND, TRIAL_ID
@@ -62,13 +62,20 @@ def undisturbed() -> list[Result]:
     folder = Store(root).study("undisturbed")
     with folder.lock():
         attempt = folder.begin_attempt()
-        work = PackWork(str(root), "undisturbed", attempt, "auto", "cpu", CHECKPOINT_EVERY_S)
+        work = PackWork(
+            str(root), "undisturbed", attempt, engine="auto", device="cpu", checkpoint_every_s=CHECKPOINT_EVERY_S
+        )
         done = folder.done()
         left = [trial for trial in make_plan(parse_spec(SPEC, source="test")).trials if trial.id not in done]
         if left:
             bundles = [(pack,) for pack in make_packs(left, slots=1, size=PACK_SIZE)]
-            cluster.LocalScheduler(work, threading.Event()).run(bundles, None, lambda event: None)
+            cluster.LocalScheduler(work, threading.Event()).run(bundles, None, _raise_failure)
     return bits(folder)
+
+
+def _raise_failure(event: Event) -> None:
+    if isinstance(event, PackFailed):
+        raise AssertionError(f"pack {event.pack_id} of the undisturbed study failed: {event.error}")
 
 
 def bits(folder: StudyStore) -> list[Result]:

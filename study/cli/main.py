@@ -6,6 +6,8 @@ import atexit
 import gc
 import os
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -19,6 +21,16 @@ from study.visible import visible
 
 class _Group(click.Group):
     """A group of commands that prints each error as one clear message."""
+
+    def main(self, args: Sequence[str] | None = None, *others: Any, **more: Any) -> Any:
+        """Run the command line; as a program, exit even if a training function has left threads running."""
+        if args is not None:
+            return super().main(args, *others, **more)
+        try:
+            return super().main(args, *others, **more)
+        except SystemExit as end:
+            _exit_despite_threads(end.code)
+            raise
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -36,6 +48,18 @@ class _Group(click.Group):
             # The reader has gone (study ... | head): print nothing, and avoid a second error at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(0)
+
+
+def _exit_despite_threads(code: Any) -> None:
+    """End the process if a thread that a training function left would keep Python from exiting."""
+    left_threads = sys.modules.get("tasks.function.left_threads")
+    if left_threads is None or not left_threads.keeps_from_exiting():
+        return
+    atexit._run_exitfuncs()
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else int(code is not None))
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})

@@ -206,11 +206,19 @@ def stopping(console: Console) -> Iterator[threading.Event]:
         yield stop
         return
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    heard: set[int] = set()
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        stop.set()
-        signal.signal(number, before[signal.Signals(number)])
-        console.print("\nstopping: keeping checkpoints; once more to stop at once", style="yellow")
+        handler = before[signal.Signals(number)]
+        if number not in heard:
+            heard.add(number)
+            stop.set()
+            console.print("\nstopping: keeping checkpoints; once more to stop at once", style="yellow")
+        elif callable(handler):
+            handler(number, frame)
+        elif handler is not signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
 
     for number in before:
         signal.signal(number, on_signal)

@@ -17,10 +17,15 @@ class Training(ABC):
     """One pack being trained.
 
     Attributes:
-        notices: sentences for the user, as it begins.
+        notices: sentences for the user that `take_notices` hasn't returned yet.
     """
 
     notices: Sequence[str] = ()
+
+    def take_notices(self) -> Sequence[str]:
+        """Return the sentences for the user since the last call."""
+        taken, self.notices = self.notices, ()
+        return taken
 
     @property
     @abstractmethod

@@ -23,7 +23,9 @@ from study.errors import InputError, nearest
 from study.source.import_string import ImportString, parse_import_string
 from study.source.places import COPIES, OURS, is_installed, modules_in, place_elsewhere
 from study.visible import visible
+from tasks.error_text import attempt, error_line
 from tasks.seeded import is_seeded
+from tasks.stop_signals import noting_stops, requested_stop
 
 _FRAMES_OF_OURS = (__file__, importlib.__file__)
 _lock = threading.RLock()
@@ -130,20 +132,24 @@ class CodeFolder:
         return object_
 
     def _import(self, import_string: ImportString) -> ModuleType:
-        try:
-            return importlib.import_module(import_string.module)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # a module may even end the process
-            if isinstance(error, ModuleNotFoundError) and f"{import_string.module}.".startswith(f"{error.name}."):
-                raise InputError(
-                    f"{import_string}: there is no module {error.name} in the copy of the study's code, nor among the "
-                    "installed ones"
-                ) from None
-            raise InputError(f"{import_string} can't be imported: {self.reason(error)}") from None
+        with noting_stops():
+            try:
+                return importlib.import_module(import_string.module)
+            except BaseException as error:  # a module may even end the process
+                if requested_stop() is not None:
+                    raise
+                if isinstance(error, ModuleNotFoundError) and f"{import_string.module}.".startswith(f"{error.name}."):
+                    raise InputError(
+                        f"{import_string}: there is no module {error.name} in the copy of the study's code, nor among "
+                        "the installed ones"
+                    ) from None
+                raise InputError(f"{import_string} can't be imported: {self.reason(error)}") from None
 
     def reason(self, error: BaseException) -> str:
-        """Return the line at which something failed, the user's own if there is one, and the error's own words."""
+        """Return the line at which something failed, the user's own if there is one, and the error's message."""
+        return visible(attempt(lambda: self._reason(error), error_line(error)))
+
+    def _reason(self, error: BaseException) -> str:
         places = [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(error.__traceback__)]
         words = traceback.format_exception_only(error)
         if isinstance(error, SyntaxError):
@@ -153,10 +159,10 @@ class CodeFolder:
         places = [place for place in places if Path(place[0]).is_absolute() and place[0] not in _FRAMES_OF_OURS]
         theirs = [place for place in places if self._has(place[0])] or places
         if not theirs:  # such as a file that can't be decoded
-            return visible(reason)
+            return reason
         file, number = theirs[-1]
         name = Path(file).relative_to(self.path).as_posix() if self.path and self._has(file) else file
-        return visible(f"{name}, line {number}:\n    {linecache.getline(file, number).strip()}\n{reason}")
+        return f"{name}, line {number}:\n    {linecache.getline(file, number).strip()}\n{reason}"
 
     def _has(self, path: str) -> bool:
         return self.path is not None and f"{path}/".startswith(f"{self.path}/")

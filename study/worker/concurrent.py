@@ -9,11 +9,12 @@ from __future__ import annotations
 import queue
 import threading
 import time
-import traceback
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 
 from study.records import Event, Pack, PackCrashed, PackDone
+from tasks.error_text import entries_of, error_traceback
+from tasks.stop_signals import noting_stops, requested_stop
 
 Work = Callable[[Pack], Iterator[Event]]
 """Trains and stores a pack, yielding its progress about every second; closed early, it stores a checkpoint."""
@@ -55,14 +56,32 @@ def _with_its_end(work: Work, pack: Pack) -> Generator[Event, None, None]:
     """Yield the events of a pack's work, and then how it ended."""
     steps = work(pack)
     try:
-        for event in steps:  # noqa: UP028  # with `yield from` an error on closing would become a crash
+        while (event := _next_event(steps, pack)) is not None:
             yield event
-    except Exception:  # one pack's crash must not end the others
-        yield PackCrashed(pack.id, traceback.format_exc(limit=-4))
-    else:
+            if isinstance(event, PackCrashed) and event.pack_id == pack.id:
+                return
         yield PackDone(pack.id)
     finally:
         close(steps)
+
+
+def _next_event(steps: Iterator[Event], pack: Pack) -> Event | None:
+    """Return the next event, the crash of the pack, or None at the end.
+
+    A pack's crash must not end the others, whatever a user's code raises: only a signal ends the process.
+    """
+    with noting_stops():
+        try:
+            return next(steps, None)
+        except BaseException as error:
+            if requested_stop() is not None:
+                raise
+            return PackCrashed(pack.id, crash_text(error))
+
+
+def crash_text(error: BaseException) -> str:
+    """Return the last entries of an error's traceback, and its message."""
+    return error_traceback(error, entries_of(error), limit=-4)
 
 
 class _Threads:
@@ -83,8 +102,8 @@ class _Threads:
                     self._queue.put(event)
                     if self._stop.is_set():
                         return
-        except BaseException:  # even what would end a process: a thread would end without a report
-            self._queue.put(PackCrashed(pack.id, traceback.format_exc(limit=-4)))
+        except BaseException as error:  # even what would end a process: a thread would end without a report
+            self._queue.put(PackCrashed(pack.id, crash_text(error)))
         finally:
             self._queue.put(None)
 

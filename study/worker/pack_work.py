@@ -125,12 +125,12 @@ class PackWork:
         Also return whether the store was away at the last attempt to store a checkpoint.
         """
         training, begun_at = yield from self._start(pack, checkpoint)
-        for sentence in training.notices:
-            yield Notice(sentence)
+        yield from map(Notice, training.take_notices())
         stored_at, is_away = time.monotonic(), False
         try:
             while not training.done:
                 progress = training.advance(_SLICE_S)
+                yield from map(Notice, training.take_notices())
                 if time.monotonic() - stored_at >= self.checkpoint_every_s:
                     was_away = is_away
                     try:

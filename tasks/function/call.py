@@ -9,22 +9,29 @@ from __future__ import annotations
 import inspect
 import math
 import numbers
-import os
-import sysconfig
-import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from traceback import walk_tb
 from types import TracebackType
 from typing import Any
 
 from tasks.declarations import Metric
+from tasks.error_text import (
+    attempt,
+    entries_of,
+    error_line,
+    error_traceback,
+    is_users_file,
+    shortened,
+    storable,
+    type_name,
+)
 from tasks.function.generators import seed_generators
+from tasks.stop_signals import requested_stop
 
 _RESERVED = ("step", "state")
-_LONGEST = 500
-_LIBRARY = tuple(f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib"))
-_PACKAGES = {"site-packages", "dist-packages"}
+_LONGEST = 2000
 
 
 class FunctionError(ValueError):
@@ -36,8 +43,8 @@ class FunctionError(ValueError):
     """
 
     def __init__(self, message: str, details: str = "") -> None:
-        super().__init__(message)
-        self.details = details
+        super().__init__(shortened(storable(message), _LONGEST))
+        self.details = storable(details)
 
 
 @dataclass(frozen=True)
@@ -94,7 +101,7 @@ class FunctionCall:
             raise ValueError(f"there must be a metric, and none may be called step or state, but got {list(metrics)}")
         self._function = function
         self._seed = seed
-        self._values = _arguments(function, values)
+        self._values = values
         self._metrics = metrics
         self._iterations = iterations
         self._resume = resume
@@ -107,36 +114,39 @@ class FunctionCall:
         self._takes_resume = "resume" in inspect.signature(function).parameters
 
     def next_step(self) -> Step | None:
-        """Work until the next step.
+        """Call the function, or resume its generator, until it reports the next step.
 
         Returns:
-            The step, or None if there is none left: the function has ended, `iterations` is reached, or the step
-            before had a metric that isn't finite.
+            The step. None after the last one: the function has ended, `iterations` is reached, or the step before had
+            a metric that isn't finite.
 
         Raises:
-            FunctionError: if the function raised an error, or reported what it may not.
+            FunctionError: if the function raised any exception, or reported what it may not.
+            BaseException: what the handler of a signal raised (`noting_stops`), also if the function caught it.
         """
         if self._has_ended:
             return None
         if self._was_interrupted:
             raise FunctionError(f"{self._place()}: it was interrupted, and can't go on")
+        step, failure = None, None
         try:
             step = self._begin() if self._reports is None else self._pull()
             if step is None or not self.reports_steps or not step.is_finite or step.step == self._iterations:
                 self._end()
-        except FunctionError:
+        except FunctionError as error:
+            failure = error
+        except BaseException as error:  # such as asyncio.CancelledError, or a panic of a Rust extension
+            failure = _failure(error, self._place())
+        if (stop := requested_stop()) is not None:
+            self._was_interrupted = True  # a generator that was interrupted would seem to have come to its end
+            raise stop
+        if failure is not None:
             self._has_ended = True
-            raise
-        except (Exception, SystemExit, GeneratorExit) as error:
-            self._has_ended = True
-            raise _failure(error, self._place()) from None
-        except KeyboardInterrupt:  # a generator that raised it would seem to have come to its end
-            self._was_interrupted = True
-            raise
+            raise failure
         return step
 
     def close(self) -> None:
-        """End a generator that isn't needed any more; what it raises meanwhile is raised."""
+        """End a generator that isn't needed any more, and raise what it raises."""
         self._has_ended = True
         close = getattr(self._reports, "close", None)
         if close is not None:
@@ -145,7 +155,7 @@ class FunctionCall:
     _end = close
 
     def _begin(self) -> Step | None:
-        arguments = self._values | {"seed": self._seed}
+        arguments = _arguments(self._function, self._values) | {"seed": self._seed}
         if self._takes_resume:
             arguments["resume"] = None if self._resume is None else self._resume[1]
         seed_generators(self._seed)
@@ -220,16 +230,20 @@ class FunctionCall:
         return number
 
     def _wrong(self, message: str) -> FunctionError:
-        name = getattr(inspect.unwrap(self._function), "__name__", repr(self._function))
+        name = getattr(inspect.unwrap(self._function), "__name__", type_name(self._function))
         return FunctionError(f"{self._place()}: {name} {message}")
 
     def _place(self) -> str:
         """Return the file and line of the latest yield, or of the function."""
-        code = getattr(inspect.unwrap(self._function), "__code__", None)
-        frame = getattr(self._reports, "gi_frame", None)
-        if frame is not None:
-            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-        return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else repr(self._function)
+
+        def find() -> str:
+            code = getattr(inspect.unwrap(self._function), "__code__", None)
+            frame = getattr(self._reports, "gi_frame", None)
+            if frame is not None:
+                return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+            return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else repr(self._function)
+
+        return attempt(find, type_name(self._function))
 
 
 def _arguments(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
@@ -241,24 +255,18 @@ def _arguments(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[
 
 
 def failure_of(error: BaseException) -> FunctionError:
-    """Put an error that a user's code raised outside a call, such as an import, in words."""
+    """Describe an exception that a user's code raised outside a call, such as in an import."""
     return _failure(error, "")
 
 
 def _failure(error: BaseException, otherwise: str) -> FunctionError:
-    """Put an error in words: one line with the place in the user's code, and the traceback without ours."""
-    if isinstance(error, SystemExit):
-        text = f"it ended Python by sys.exit({error.code!r})"
-    else:
-        message = " ".join(str(error).split())
-        message = message if len(message) <= _LONGEST else message[: _LONGEST - 3] + "..."
-        text = f"{type(error).__name__}: {message}" if message else type(error).__name__
-    top = error.__traceback__
+    """Describe an exception: one line with the place in the user's code, and the traceback without our entries."""
+    top = entries_of(error)
     while top is not None and _is_ours(top):
         top = top.tb_next
     place = _users_line(top) or otherwise
-    details = "".join(traceback.format_exception(type(error), error, top))
-    return FunctionError(f"{text} ({place})" if place else text, details)
+    text = error_line(error)
+    return FunctionError(f"{text} ({place})" if place else text, error_traceback(error, top))
 
 
 def _is_ours(entry: TracebackType) -> bool:
@@ -267,12 +275,11 @@ def _is_ours(entry: TracebackType) -> bool:
 
 
 def _users_line(top: TracebackType | None) -> str:
-    """Return file and line of the innermost call that isn't of Python's library or an installed package."""
+    """Return the file and line of the innermost call in the user's own files; empty if there is none."""
     place = ""
-    for frame, line in traceback.walk_tb(top):
-        file = frame.f_code.co_filename
-        if not file.startswith(("<", *_LIBRARY)) and not _PACKAGES.intersection(Path(file).parts):
-            place = f"{file}:{line}"
+    for frame, line in walk_tb(top):
+        if is_users_file(frame.f_code.co_filename):
+            place = f"{frame.f_code.co_filename}:{line}"
     return place
 
 

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tasks.declarations import Metric
+from tasks.error_text import error_line
 from tasks.function.call import FunctionCall, FunctionError, failure_of
 from tasks.function.state import state_arrays, state_of
 
@@ -33,7 +34,7 @@ def run(parent: Connection, request: Mapping[str, Any]) -> None:
         end: dict[str, Any] = {"end": True}
     except FunctionError as error:
         end = {"error": str(error), "details": error.details}
-    except KeyboardInterrupt as error:  # nobody can press Ctrl-C here: the user's code raised it
+    except BaseException as error:  # nobody can press Ctrl-C here: the user's code raised it
         failure = failure_of(error)
         end = {"error": str(failure), "details": failure.details}
     sys.stdout.flush()  # the parent may end this process as soon as it has the end
@@ -83,15 +84,15 @@ def _call(parent: Connection, request: Mapping[str, Any]) -> FunctionCall:
         resume = None if resume_step is None else (resume_step, state_of(unpacked(state)))
         metrics = {name: Metric(low=low, high=high) for name, (low, high) in request["metrics"].items()}
         return FunctionCall(load(*arguments), metrics=metrics, resume=resume, **arguments_of_call)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         raise failure_of(error) from None
 
 
 def _arrays(state: Any) -> dict[str, npt.NDArray[Any]]:
     try:
         return state_arrays(state)
-    except ValueError as error:
-        raise FunctionError(str(error)) from None
+    except BaseException as error:
+        raise FunctionError(error_line(error).removeprefix("ValueError: ")) from None
 
 
 def _limit_memory(memory_gb: float | None) -> None:

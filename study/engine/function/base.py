@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy.typing as npt
@@ -18,9 +19,14 @@ class TrialCall(ABC):
         checkpoint: what `checkpoint` returned, to go on from; None to begin.
         state_every_s: seconds between two copies of the function's state.
 
+    Attributes:
+        left_threads: names of threads that it has left running in this process; known when it is done.
+
     Raises:
         ValueError: if the checkpoint is of other metrics.
     """
+
+    left_threads: Sequence[str] = ()
 
     def __init__(self, trial: FunctionTrial, checkpoint: Arrays | None, state_every_s: float) -> None:
         self._trial = trial

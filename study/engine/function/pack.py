@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
@@ -20,11 +20,14 @@ from study.engine.function.training import FunctionTraining
 from study.engine.function.trial import FunctionRecord, FunctionTrial
 from study.records import Cell, Checkpoint, Curve, Outcome, Pack, Progress, Result, Trial, Weights
 from study.source import CodeFolder
+from study.words import count_of
 from tasks.criterion import Bound, first_success, in_words, is_success
 from tasks.declarations import Metric
 from tasks.function_family import OWN_NAMES
 
 _RECORD, _CALL = "record/", "call/"
+_told: set[str] = set()
+"""Functions whose threads this process has warned of."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,10 +117,24 @@ class FunctionPack(Training):
             self._step = progress.step or 0
             if progress.is_done:
                 self._records.append(self._call.finish())
+                self._tell_threads(self._call.left_threads)
                 self._call, self._call_checkpoint, self._step = None, None, 0
             if perf_counter() >= until:
                 break
         return self._progress()
+
+    def _tell_threads(self, names: Sequence[str]) -> None:
+        """Warn of threads that a trial has left, once for each function in a process."""
+        function = self._calls.function
+        if not names or function in _told:
+            return
+        _told.add(function)
+        seed = self._pack.trials[len(self._records) - 1].seed
+        self.notices = [
+            *self.notices,
+            f"{function} left {count_of(len(names), 'thread')} running after seed {seed}: {', '.join(names)}. Such "
+            "threads run beside later trials: end them in the function, or set isolation: process",
+        ]
 
     def _begin(self, trial: Trial) -> TrialCall:
         calls = self._calls

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy.typing as npt
 
 from study.engine.function.base import TrialCall
 from study.engine.function.trial import Arrays, FunctionProgress, FunctionTrial, state_in
+from tasks.error_text import error_line
 from tasks.function import FunctionCall, FunctionError, GeneratorStates, Step, state_arrays, state_of
+from tasks.function.left_threads import note_left, running_threads
+from tasks.function.process_state import ProcessState
+from tasks.stop_signals import noting_stops, requested_stop
 
 
 class FunctionTraining(TrialCall):
     """A trial of a function that runs in this process.
 
     It must not run beside another one in a thread: both would draw from the same global generators. Between its slices,
-    others may.
+    others may: what it changes of the process (`ProcessState`) holds during its slices only.
 
     Args:
         function: what is called.
@@ -57,6 +61,9 @@ class FunctionTraining(TrialCall):
         self._copied_at: float | None = None
         self._step: Step | None = None
         self._generators: GeneratorStates | None = None
+        self._inside: ProcessState | None = None
+        self._threads_before = running_threads()
+        self._is_running = self._is_closed = False
         self._call = FunctionCall(
             function,
             seed=trial.seed,
@@ -74,18 +81,39 @@ class FunctionTraining(TrialCall):
     def advance(self, for_s: float) -> FunctionProgress:
         """Train for about that many seconds, at least one step; a function that returns a dict has only one.
 
-        KeyboardInterrupt ends the slice and the call; `checkpoint` still has the latest copy of its state.
+        A signal whose handler raises an exception ends the slice and the call with it; `checkpoint` still has the
+        latest copy of the state. KeyboardInterrupt and SystemExit that the function itself raises fail the trial.
         """
-        began = now = time.perf_counter()
-        if self._generators is not None:
-            self._generators.restore()
-        while not self._done and (now == began or now - began < for_s):
-            self._one_step()
-            now, before = time.perf_counter(), now
-            self._history.training_s += now - before
-            self._check_time()
-        self._generators = None if self._done else GeneratorStates.now()
+        with self._in_its_state():
+            began = now = time.perf_counter()
+            while not self._done and (now == began or now - began < for_s):
+                self._one_step()
+                now, before = time.perf_counter(), now
+                self._history.training_s += now - before
+                self._check_time()
+        if self._done:
+            self.left_threads = note_left(self._threads_before)
         return self._progress()
+
+    @contextmanager
+    def _in_its_state(self) -> Iterator[None]:
+        """Run the function in the state in which it left the process, and put the process back afterwards."""
+        if self._is_running:
+            yield
+            return
+        outside, self._is_running = ProcessState.now(), True
+        try:
+            if self._inside is not None:
+                self._inside.restore()
+            if self._generators is not None:
+                self._generators.restore()
+            with noting_stops():
+                yield
+        finally:
+            if not self._done:
+                self._inside, self._generators = ProcessState.now(), GeneratorStates.now()
+            outside.restore()
+            self._is_running = False
 
     def checkpoint(self) -> dict[str, npt.NDArray[Any]] | None:
         """Copy out what is needed to go on from the latest state; None if the function has given none."""
@@ -94,7 +122,10 @@ class FunctionTraining(TrialCall):
 
     def close(self) -> None:
         """End the call early, as after a last checkpoint."""
-        with suppress(Exception):  # the trial has no result that an error could spoil
+        if self._is_closed:
+            return
+        self._is_closed = True
+        with self._in_its_state(), suppress(BaseException):  # the trial has no result that an error could spoil
             self._call.close()
 
     def _one_step(self) -> None:
@@ -116,8 +147,10 @@ class FunctionTraining(TrialCall):
             return
         try:
             self._checkpoint = self._history.arrays(state_arrays(self._step.state))
-        except ValueError as error:
-            self._fail(str(error))
+        except BaseException as error:  # objects of the user's may raise anything
+            if requested_stop() is not None:
+                raise
+            self._fail(error_line(error).removeprefix("ValueError: "))
         self._copied_at, self._step = time.perf_counter(), None
 
     def _check_time(self) -> None:

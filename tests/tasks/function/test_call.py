@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 import re
+import signal
 import sys
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -16,6 +19,7 @@ import torch
 
 from tasks.declarations import Metric
 from tasks.function import FunctionCall, FunctionError, Step
+from tasks.stop_signals import noting_stops
 
 METRICS = {"loss": Metric(low=0.0), "accuracy": Metric(higher_is_better=True, low=0.0, high=1.0)}
 
@@ -198,19 +202,120 @@ def test_what_fails_when_it_is_closed_fails():
         every_step(train, iterations=2)
 
 
-def test_an_interrupted_call_does_not_seem_to_have_ended():
-    """Ctrl-C goes through; to go on with the call afterwards is an error, not the end of the generator."""
+@pytest.fixture
+def ctrl_c():
+    """A function that presses Ctrl-C; a shell that runs pytest in the background has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield lambda: signal.raise_signal(signal.SIGINT)
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("is_swallowed", [False, True])
+def test_ctrl_c_stops_a_call(ctrl_c, is_swallowed):
+    """Even if the function catches it. To go on with the call afterwards is an error, not the end of the generator."""
 
     def train(seed):
         yield report(0)
-        raise KeyboardInterrupt
+        with suppress(BaseException if is_swallowed else ValueError):
+            ctrl_c()
+        yield report(1)
 
     call = call_of(train)
     assert call.next_step() is not None
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt), noting_stops():
         call.next_step()
     with pytest.raises(FunctionError, match="it was interrupted, and can't go on"):
         call.next_step()
+
+
+class UnprintableError(Exception):
+    """As an exception class with a mistake in it."""
+
+    def __str__(self):
+        raise OSError("no text")
+
+    __repr__ = __str__
+
+
+class PanicError(BaseException):
+    """As pyo3's PanicException, which isn't an Exception."""
+
+
+def nameless():
+    """Make an exception whose class can't tell its name."""
+
+    class Nameless(type):
+        @property
+        def __name__(cls):
+            raise RuntimeError
+
+    return Nameless("Hidden", (Exception,), {"__class__": property(lambda self: 1 / 0)})("text")
+
+
+MISSING = "its message is missing, because its"
+RAISED = {
+    "surrogates": (lambda: ValueError(b"caf\xe9".decode("utf-8", "surrogateescape")), r"ValueError: caf\udce9"),
+    "no text": (UnprintableError, f"UnprintableError: {MISSING} __str__ raised OSError"),
+    "no repr": (
+        lambda: SystemExit(UnprintableError()),
+        "SystemExit: its message is missing, because its __repr__ raised OSError",
+    ),
+    "long": (lambda: ValueError("x" * 10**6), f"ValueError: {'x' * 497}..."),
+    "panic": (lambda: PanicError("unwrap"), "PanicError: unwrap"),
+    "cancelled": (asyncio.CancelledError, "CancelledError"),
+    "interrupt": (KeyboardInterrupt, "KeyboardInterrupt"),
+    "end of a generator": (GeneratorExit, "GeneratorExit"),
+    "group": (
+        lambda: BaseExceptionGroup("two", [ValueError("a"), PanicError("b")]),
+        "BaseExceptionGroup: two (2 sub-exceptions)",
+    ),
+    "without a name": (nameless, "Hidden: text"),
+}
+
+
+@pytest.mark.parametrize("name", RAISED)
+@pytest.mark.parametrize("does_yield", [False, True])
+def test_whatever_is_raised_fails_the_call(name, does_yield):
+    """The reason is one line of text that can be stored; to describe an exception can't fail."""
+    make, reason = RAISED[name]
+    error = make()
+
+    def step(seed):
+        raise error
+
+    def steps(seed):
+        yield report(0)
+        raise error
+
+    function = steps if does_yield else step
+    line = inspect.getsourcelines(function)[1] + (2 if does_yield else 1)
+    with pytest.raises(FunctionError) as failed:
+        every_step(function)
+    assert str(failed.value) == f"{reason} ({__file__}:{line})"
+    f"{failed.value}{failed.value.details}".encode()
+    assert len(failed.value.details) < 30_000
+
+
+class Awkward:
+    """A number of whose attributes each raises something."""
+
+    def __getattr__(self, name):
+        raise PanicError(name)
+
+
+REPORTED = {
+    "object": Awkward,
+    "metric": lambda: report(loss=Awkward()),
+    "name": lambda: {UnprintableError(): 1.0},
+    "step": lambda: report(step=UnprintableError()),
+}
+
+
+@pytest.mark.parametrize("name", REPORTED)
+def test_whatever_is_reported_fails_the_call(name):
+    """Also a report of objects that can't be looked at."""
+    with pytest.raises(FunctionError, match=re.escape(__file__)):
+        every_step(lambda seed: REPORTED[name]())
 
 
 def test_resume_is_given_to_who_takes_it():

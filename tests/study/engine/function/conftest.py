@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -14,3 +16,11 @@ def mytrials(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """Import the user's module from its folder, which is on the path while a test runs."""
     monkeypatch.syspath_prepend(Path(__file__).parent)
     return importlib.import_module("mytrials")
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[Callable[[], None]]:
+    """Return a function that presses Ctrl-C; a shell that runs pytest in the background has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield lambda: signal.raise_signal(signal.SIGINT)
+    signal.signal(signal.SIGINT, before)

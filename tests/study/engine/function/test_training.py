@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import io
+import os
 import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -75,6 +80,90 @@ def test_two_trials_in_turns_do_not_touch_each_other(mytrials):
         for training in trainings:
             training.advance(0.0)
     assert [bits(training.finish()) for training in trainings] == expected
+
+
+def test_between_slices_the_process_is_as_before():
+    """A generator goes on in its own state: its folder, its default dtype, and no gradients where it wants none."""
+
+    def train(seed, *, folder: str):
+        torch.set_default_dtype(torch.float64)
+        os.chdir(folder)
+        with torch.no_grad():
+            for step in range(3):
+                inside = (torch.get_default_dtype(), torch.is_grad_enabled(), Path.cwd())
+                yield {"step": step, "loss": inside == (torch.float64, False, Path(folder)), "accuracy": 0.0}
+
+    outside = torch.get_default_dtype(), torch.is_grad_enabled(), Path.cwd()
+    training = start(train, trial_of(folder="/"))
+    for _ in range(2):  # half done: the next trial of a worker may begin here
+        training.advance(0.0)
+        assert (torch.get_default_dtype(), torch.is_grad_enabled(), Path.cwd()) == outside
+    record = record_of(training)
+    assert (torch.get_default_dtype(), torch.is_grad_enabled(), Path.cwd()) == outside
+    assert record.curves["loss"].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_trial_that_is_given_up_leaves_the_process_as_before():
+    """Its generator ends in its own state."""
+    ends = []
+
+    def train(seed):
+        os.chdir("/")
+        try:
+            for step in range(3):
+                yield {"step": step, "loss": 0.0, "accuracy": 0.0}
+        finally:
+            ends.append(Path.cwd())
+            raise KeyboardInterrupt
+
+    before = Path.cwd()
+    training = start(train)
+    training.advance(0.0)
+    training.close()
+    assert ends == [Path("/")]
+    assert Path.cwd() == before
+
+
+class Unreadable:
+    """An object that raises what isn't an Exception when it is looked at."""
+
+    @property
+    def __class__(self):
+        raise asyncio.CancelledError
+
+
+def nested():
+    state = {}
+    state["again"] = state
+    return state
+
+
+@pytest.mark.parametrize(("state", "reason"), [(Unreadable, "CancelledError"), (nested, "RecursionError")])
+def test_a_state_that_cannot_be_looked_at_fails_the_trial(state, reason):
+    """Whatever its objects raise."""
+
+    def train(seed, resume):
+        yield {"step": 0, "loss": 1.0, "accuracy": 0.0, "state": state()}
+        yield {"step": 1, "loss": 1.0, "accuracy": 0.0}
+
+    assert record_of(start(train)).error.startswith(reason)
+
+
+def test_a_thread_that_is_left_is_named():
+    """It keeps Python from exiting, unless it is a daemon or ends in time."""
+    may_end = threading.Event()
+
+    def train(seed):
+        threading.Thread(target=may_end.wait, name="poller").start()
+        threading.Thread(target=may_end.wait, daemon=True).start()
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(int)
+        return {"loss": 1.0, "accuracy": 0.0}
+
+    training = start(train)
+    record_of(training)
+    may_end.set()
+    assert training.left_threads == ["poller"]
 
 
 def through_a_file(checkpoint):
@@ -237,7 +326,7 @@ def test_a_state_that_cannot_be_kept_fails_the_trial():
 
 
 @pytest.mark.parametrize(("state_every_s", "steps"), [(0.0, [0, 1]), (1000.0, [0])])
-def test_ctrl_c_leaves_the_last_copy_of_the_state(state_every_s, steps):
+def test_ctrl_c_leaves_the_last_copy_of_the_state(state_every_s, steps, ctrl_c):
     """KeyboardInterrupt goes through, and the trial can be resumed from a state that nothing has changed since."""
 
     def train(seed, resume, *, stop: bool):
@@ -245,7 +334,7 @@ def test_ctrl_c_leaves_the_last_copy_of_the_state(state_every_s, steps):
         for step in range(int(weights[0]), 4):
             weights += 1
             if stop and step == 2:
-                raise KeyboardInterrupt
+                ctrl_c()
             yield {"step": step, "loss": weights.sum(), "accuracy": 0.0, "state": weights}
 
     whole = record_of(start(train, trial_of(stop=False)))

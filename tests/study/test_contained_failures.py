@@ -1,0 +1,144 @@
+"""Laws of failures in a worker's process: whatever one trial does, it fails alone, and the next ones see none of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from study.console import Console
+from study.driver.options import Options
+from study.plan.plan import make_plan
+from study.results.load import load_results
+from study.run import Ending, run
+from study.spec import parse_spec
+from study.store import Store
+from tests.study.source.builders import deactivate
+
+CODE = '''
+import asyncio
+import os
+import sys
+
+import torch
+
+from tasks.seeded import seeded
+
+
+class Unprintable(Exception):
+    def __str__(self):
+        raise OSError("no text")
+
+
+class Panic(BaseException):
+    """As pyo3_runtime.PanicException, which a panic in a Rust extension raises."""
+
+
+async def cancelled():
+    asyncio.current_task().cancel()
+    await asyncio.sleep(0)
+
+
+@seeded
+def train(seed, *, how: str):
+    """Fail with seed 5 in some way."""
+    if seed == 5:
+        if how == "file name":
+            raise ValueError("bad file " + b"/caf\\xe9.csv".decode("utf-8", "surrogateescape"))
+        if how == "unprintable":
+            raise Unprintable
+        if how == "cancelled":
+            asyncio.run(cancelled())
+        if how == "panic":
+            raise Panic("called `Option::unwrap()` on a `None` value")
+        if how == "interrupt":
+            raise KeyboardInterrupt
+        if how == "exit":
+            sys.exit("enough")
+    return {"loss": 1.0 / (1 + seed)}
+
+
+@seeded
+def meddle(seed, *, how: str):
+    """Report what the trials before have left, and leave everything in another state."""
+    left = [
+        torch.get_default_dtype() != torch.float32,
+        not torch.is_grad_enabled(),
+        "LEFT_BY_A_TRIAL" in os.environ,
+        os.path.basename(os.getcwd()) == "elsewhere",
+    ]
+    os.makedirs("elsewhere", exist_ok=True)
+    os.chdir("elsewhere")
+    os.environ["LEFT_BY_A_TRIAL"] = "yes"
+    torch.set_default_dtype(torch.float64)
+    torch.set_grad_enabled(False)
+    return {"loss": float(sum(left))}
+'''
+
+REASONS = {
+    "file name": r"ValueError: bad file /caf\udce9.csv (failing.py:",
+    "unprintable": "Unprintable: its message is missing, because its __str__ raised OSError (failing.py:",
+    "cancelled": "CancelledError (failing.py:",
+    "panic": "Panic: called `Option::unwrap()` on a `None` value (failing.py:",
+    "interrupt": "KeyboardInterrupt (failing.py:",
+    "exit": "it ended Python by sys.exit('enough') (failing.py:",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return the working folder, which has the code, and will have the store."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "failing.py").write_text(CODE)
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    deactivate()
+
+
+def trained(folder: Path, function: str, *ways: str, **options: Any) -> tuple[Ending, list[dict[str, Any]]]:
+    """Run a study of 12 seeds of each way in one pack, its store in a relative folder, and return its rows."""
+    study = {"study": "contained", "train": f"failing:{function}", "metrics": {"loss": "lower"}, "seeds": 12}
+    spec = parse_spec(yaml.safe_dump(study | {"grid": {"how": list(ways)}}), source="contained.yaml", folder=folder)
+    where = Options("studies", None, pack_size=12 * len(ways), patience_s=0.0, **options)
+    ending = run(make_plan(spec), where, Console(file=StringIO()))
+    return ending, load_results("contained", "studies").table.to_pylist()
+
+
+def check_only_seed_5_failed(ending: Ending, rows: list[dict[str, Any]]) -> None:
+    """Check that seed 5 of each way has failed for its reason, and that the store is as good as ever."""
+    assert ending is Ending.FAILURES
+    assert len(rows) == 12 * len(REASONS)
+    assert {(row["seed"], row["how"]) for row in rows if row["outcome"] == "failed"} == {(5, how) for how in REASONS}
+    for row in rows:
+        if row["outcome"] == "failed":
+            assert row["error"].splitlines()[-1].startswith(REASONS[row["how"]])
+        else:
+            assert row["loss"] == 1.0 / (1 + row["seed"])
+    folder = Store("studies").study("contained")
+    assert not folder.notices
+    assert (Path("studies") / "contained" / "report" / "report.html").is_file()
+
+
+def test_whatever_a_trial_raises_it_fails_alone(folder: Path) -> None:
+    """The others of its pack have results, and it has its reason."""
+    check_only_seed_5_failed(*trained(folder, "train", *REASONS, local=True))
+
+
+@pytest.mark.slow
+def test_whatever_a_trial_raises_it_fails_alone_on_ray(folder: Path) -> None:
+    """Exceptions by which Ray ends a worker included."""
+    check_only_seed_5_failed(*trained(folder, "train", *REASONS, cpus=1))
+
+
+def test_what_a_trial_does_to_the_process_ends_with_it(folder: Path) -> None:
+    """No trial sees another one's working directory, environment or settings of torch, nor does the store."""
+    ending, rows = trained(folder, "meddle", "once", local=True)
+    assert ending is Ending.FINISHED
+    assert {row["loss"] for row in rows} == {0.0}
+    assert Path.cwd() == folder
+    assert "LEFT_BY_A_TRIAL" not in os.environ

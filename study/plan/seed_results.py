@@ -72,7 +72,7 @@ def outcomes_of(cells: Sequence[Cell], most: int, results: pa.Table) -> dict[str
     codes = {str(Outcome.SOLVED): 1, str(Outcome.FAILED): FAILED}
     columns = (results[name].to_pylist() for name in ("cell_id", "seed", "outcome"))
     for cell_id, seed, outcome in zip(*columns, strict=True):
-        if cell_id in outcomes and seed < most:
+        if cell_id in outcomes and 0 <= seed < most:  # below 0 are combined seeds of an earlier version of the study
             outcomes[cell_id][seed] = codes.get(outcome, 0)
     return outcomes
 
@@ -92,7 +92,7 @@ def numbers_of(cells: Sequence[Cell], most: int, results: pa.Table, name: str, m
     outcomes = {cell.id: np.full(most, PENDING, np.int8) for cell in cells}
     columns = (with_metrics(results, [name])[column].to_pylist() for column in ("cell_id", "seed", "outcome", name))
     for cell_id, seed, outcome, value in zip(*columns, strict=True):
-        if cell_id not in values or seed >= most:
+        if cell_id not in values or not 0 <= seed < most:
             continue
         if outcome == Outcome.FAILED:
             outcomes[cell_id][seed] = FAILED

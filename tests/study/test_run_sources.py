@@ -68,6 +68,21 @@ def test_plain_seeds_of_before_are_not_trained_again(crossed: Path) -> None:
     assert "adopted_from" in str(Store(crossed).study("plain").provenances())
 
 
+def test_a_study_that_goes_on_with_until_judges_by_plain_seeds(tmp_path: Path) -> None:
+    """Trials with equal init and data seeds count as plain seeds; all other combinations are kept, and not shown."""
+    small = SPEC.replace("{init: 6, data: 5}", "{init: 3, data: 2}").replace("[2, 3]", "[2]")
+    run_here(tmp_path, small)
+    stored = Store(tmp_path).study("crossed")
+    before = {r.trial.id for r in table_results(stored.read_results())}
+    run_here(tmp_path, small.replace("{init: 3, data: 2}", "{until: {half_width: 0.45, max: 4, batch: 4}}"))
+    results = load_results("crossed", tmp_path)
+    assert sorted(results.table["seed"].to_pylist()) == [0, 1, 2, 3]
+    assert results.counts["done"] == 4
+    after = {r.trial.id for r in table_results(Store(tmp_path).study("crossed").read_results())}
+    assert before <= after
+    assert len(after - before) == 2  # seeds 0 and 1 are those of init 0, data 0 and of init 1, data 1
+
+
 def test_stored_trials_repeat_bit_for_bit(crossed: Path) -> None:
     """A trial of combined seeds, trained alone, has the stored bits, and says what its seeds are."""
     results = table_results(Store(crossed).study("crossed").read_results())

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from study import statistics
 from study.arrow import results_table, unified
+from study.plan.claims import claim_verdicts
 from study.plan.pairs import pairs
 from study.plan.plan import Plan, make_plan
 from study.plan.until import expected, extended, progress, rate_intervals, verdicts
-from study.records import Outcome, Result, Trial
+from study.records import Outcome, Result, Sources, Trial
 from study.spec import parse_spec
 
 CELLS = """
@@ -125,6 +126,27 @@ def test_the_order_of_rows_and_other_trials_say_nothing(until, some, order):
     rows = list(range(len(both)))
     order.shuffle(rows)
     assert extended(plan, both.take(rows)) == extended(plan, mine)
+
+
+combined = st.builds(
+    Sources, st.integers(0, 3), st.integers(0, 3), st.sampled_from([None, None, 0, 2])
+).filter(lambda sources: sources.are_combined)  # fmt: skip
+
+
+@either
+@given(some=some_truth, seeds=st.lists(combined, min_size=1, max_size=5, unique=True))
+@settings(max_examples=5)
+def test_combined_seeds_of_an_earlier_version_count_for_nothing(until, some, seeds):
+    """A study that had `seeds: {init, data}` before keeps those trials, and its rule judges by plain seeds alone."""
+    plan = planned(until)
+    truth = drawn(plan, *some[:1], failing=some[1])
+    mine = table(plan, {key: truth[key] for key in asked(extended(plan, table(plan, {})))})
+    earlier = [Result(trial=Trial(c, sources.seed), outcome=Outcome.SOLVED) for c in plan.cells for sources in seeds]
+    both, extension = unified([results_table(earlier), mine]), extended(plan, mine)
+    assert extended(plan, both) == extension
+    assert repr(verdicts(extension, both)) == repr(verdicts(extension, mine))
+    assert repr(claim_verdicts(extension, both)) == repr(claim_verdicts(extension, mine))
+    assert progress(extension, both) == progress(extension, mine)
 
 
 @either

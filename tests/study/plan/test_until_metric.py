@@ -20,7 +20,7 @@ from study.plan.narrow import mean_sampling
 from study.plan.plan import Plan, make_plan
 from study.plan.until import expected, extended, progress, rate_intervals, verdicts
 from study.plan.verdict import Verdict
-from study.records import Outcome, Result, Trial
+from study.records import Outcome, Result, Sources, Trial
 from study.reports import cells as rows_of
 from study.reports.table import verdicts_note, verdicts_table
 from study.spec import parse_spec
@@ -86,6 +86,21 @@ def stages(plan: Plan, truth: Known) -> list[Plan]:
         if following == plans[-1]:
             return plans
         plans.append(following)
+
+
+@either
+def test_combined_seeds_of_an_earlier_version_count_for_nothing(until):
+    """A metric's rule judges by plain seeds alone, wherever the numbers of combined seeds would point to."""
+    plan = planned(until)
+    truth = drawn(plan, 1)
+    plain = {key: truth[key] for key in asked(extended(plan, table(plan, {})))}
+    pairs_of_seeds = [Sources(init, data) for init, data in itertools.permutations(range(3), 2)]
+    earlier = {(cell.id, sources.seed): 1e6 for cell in plan.cells for sources in pairs_of_seeds}
+    mine, both = table(plan, plain), table(plan, earlier | plain)
+    extension = extended(plan, mine)
+    assert extended(plan, both) == extension
+    assert repr(verdicts(extension, both)) == repr(verdicts(extension, mine))
+    assert expected(plan, both) == expected(plan, mine)
 
 
 @either

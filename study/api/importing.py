@@ -37,11 +37,12 @@ def import_study(file: str | Path, *, store: str | Path = STORE) -> Import:
 
 
 def import_csv(file: str | Path, **choices: Any) -> ImportedRuns:
-    """Take the runs of a table as outcomes: a CSV or Parquet file with one row a run, whatever its columns are called.
+    """Take the runs of a table as outcomes: a text or Parquet file with one row a run, whatever its columns are called.
 
     Args:
         file: its path.
-        choices: fields of `study.outcomes.RunChoices`: ``seed``, ``without_seeds``, ``by``, ``metrics``, ``repeats``.
+        choices: fields of `study.outcomes.RunChoices`: ``seed``, ``without_seeds``, ``by``, ``metrics``, ``repeats``,
+            ``state_words``.
 
     Raises:
         InputError: if it can't be read, or nothing in it is a seed or a metric.

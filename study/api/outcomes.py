@@ -6,13 +6,14 @@ import html
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from study.api.notebook import Printout, html_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from study.outcomes import Source
     from study.reports import Report
 
 
@@ -22,6 +23,7 @@ def report(
     *,
     metrics: Sequence[str] = (),
     success: str | None = None,
+    state_words: Sequence[str] = (),
     compare: pd.DataFrame | None = None,
     as_published: bool = False,
     name: str = "outcomes",
@@ -32,8 +34,11 @@ def report(
         trials: one row a trial: a column `seed`; `solved` or `outcome`, unless `success` or metrics say more; and
             columns of what was varied. docs/reports.md lists the columns that are known.
         by: columns that make a row each; None for those that vary.
-        metrics: columns that are averaged, each perhaps with ``:higher`` or ``:lower`` behind it.
+        metrics: columns that are averaged, each perhaps with ``:higher`` or ``:lower`` behind it, which is needed where
+            the column's name doesn't say it.
         success: what a solved trial is: a column, an operator and a number, such as ``"val_mse < 2e-3"``.
+        state_words: what words in a column of states mean, such as ``"aborted=failed"``: finished, failed, stopped or
+            running; the words of common tools are known.
         compare: other trials, whose groups are compared with these.
         as_published: apply the published estimators, too.
         name: what the outcomes are called.
@@ -49,16 +54,18 @@ def report(
         >>> found.cells()[["model", "solved", "seeds", "success_rate"]].values.tolist()
         [['NMU', 3, 4, 0.75], ['NALU', 1, 4, 0.25]]
     """
-    from study.outcomes import gather, wanted
+    from study.outcomes import gather, read_state_words, wanted, without_states
     from study.results.groups import group_report
     from tasks.families import BUILT_IN_METRICS
 
     columns = wanted(metrics, success, BUILT_IN_METRICS)
-    outcomes = gather([_source(trials, name)], by, columns)
+    words, others = read_state_words(state_words), {*(by or ()), *columns.columns}
+    outcomes = gather([without_states(_source(trials, name), others, words)], by, columns)
     other = None
     if compare is not None:
         other_name = f"other {name}"
-        other = other_name, gather([_source(compare, other_name)], outcomes.by, columns), ()
+        source = without_states(_source(compare, other_name), {*outcomes.by, *columns.columns}, words)
+        other = other_name, gather([source], outcomes.by, columns), ()
     return OutcomesReport(
         group_report(
             name,
@@ -71,7 +78,7 @@ def report(
     )
 
 
-def _source(trials: pd.DataFrame, name: str) -> Any:
+def _source(trials: pd.DataFrame, name: str) -> Source:
     import numpy as np
     import pyarrow as pa
 

@@ -11,7 +11,7 @@ import click
 
 from study.api import Study, Where
 from study.api.notebook import make_console
-from study.cli.options import STORE, TRACKING, leave_out_pandas, together
+from study.cli.options import STATE_WORDS, STORE, TRACKING, leave_out_pandas, together
 from study.errors import InputError
 from study.settings import check_no_secret
 from study.words import count_of
@@ -110,10 +110,11 @@ _runs_options = together(
     click.option(
         "--metric",
         "metrics",
-        metavar="COLUMN[:higher]",
+        metavar="COLUMN[:higher|:lower]",
         multiple=True,
         help="A column that is averaged over trials; may be given again. Default: those that are called so.",
     ),
+    STATE_WORDS,
     click.option(
         "--repeats",
         type=click.Choice(["first", "last"]),
@@ -132,9 +133,9 @@ _runs_options = together(
 @click.argument("file", type=_FILE)
 @_runs_options
 def import_csv(file: Path, out: Path | None, **choices: Any) -> None:
-    """Import runs from a table, FILE.csv or FILE.parquet, with one row a run and any columns.
+    """Import runs from a table, FILE.csv, FILE.tsv or FILE.parquet, with one row a run and any columns.
 
-    Exports of MLflow's and wandb's tables of runs are read as such.
+    Exports of MLflow, wandb, Optuna, Sacred, Ray Tune and Neptune are read as such.
     """
     from study.api.importing import import_csv as import_runs
 

@@ -76,6 +76,12 @@ OPTUNA_STORAGE = setting(
     "optuna_storage",
     "For a search: the database of Optuna's dashboard, or 'off'. Default: sqlite in the store, if that is a folder.",
 )
+STATE_WORDS = click.option(
+    "--state-words",
+    metavar="WORD=MEANING,...",
+    multiple=True,
+    help="What words in a column of states mean: finished, failed, stopped or running. Needed for unusual words only.",
+)
 OVERRIDES = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 YES = click.option("--yes", is_flag=True, help="Allow more than 100,000 trials.")

@@ -16,6 +16,7 @@ from study.cli.options import (
     JSON,
     OVERRIDES,
     REFUTED,
+    STATE_WORDS,
     STORE,
     TRACKING,
     UNDECIDED,
@@ -103,10 +104,12 @@ def show(name: str, store: str, as_file: bool, as_json: bool) -> None:
 @click.option(
     "--metric",
     "metrics",
-    metavar="COLUMN[:higher]",
+    metavar="COLUMN[:higher|:lower]",
     multiple=True,
-    help="A column of FILE that is averaged over trials; may be given again. Lower is better without :higher.",
+    help="A column of FILE that is averaged over trials, and which values are better where its name doesn't say it; "
+    "may be given again.",
 )
+@STATE_WORDS
 @click.option("--trial", metavar="ID", help="Whose weights to draw, of one study. Default: a typical solved trial's.")
 @click.option("--as-published", is_flag=True, help="Add the published estimators, with their faults.")
 @click.option(
@@ -137,6 +140,7 @@ def report(
     compare: str | None,
     success: str | None,
     metrics: tuple[str, ...],
+    state_words: tuple[str, ...],
     trial: str | None,
     as_published: bool,
     out: Path | None,
@@ -146,7 +150,7 @@ def report(
 ) -> None:
     """Write the report of study NAME: tables, figures, one HTML page.
 
-    With FILE.csv or FILE.parquet of outcomes, with several studies, or with --by: one row a group.
+    With FILE.csv, FILE.tsv or FILE.parquet of outcomes, with several studies, or with --by: one row a group.
     """
     from study.reports import check_columns
     from study.results import groups as results_of_groups
@@ -166,6 +170,7 @@ def report(
             compare=compare,
             metrics=metrics,
             success=success,
+            state_words=state_words,
             out=out,
             formats=formats,
             columns=_names_in(columns),
@@ -177,8 +182,10 @@ def report(
         results_of_groups.write(tabulated)
         console.print(f"report:    {tabulated.folder}", soft_wrap=True, highlight=False)
         return
-    if metrics or success is not None:
-        raise InputError("--metric and --success say what the columns of a FILE are; a study's file says it of a study")
+    if metrics or success is not None or state_words:
+        raise InputError(
+            "--metric, --success and --state-words describe the columns of a FILE; a study's file says it of a study"
+        )
     study = Study(names[0], where)
     results = study.results(compare or "published", from_mlflow=source == "mlflow")
     check_columns(results.rows, _names_in(columns))

@@ -15,26 +15,29 @@ from study.analysis.metrics import averaged
 from study.arrow import hyperparameters_of
 from study.outcomes.columns import ALIASES, NUMBERS, OUTCOME_SCHEMA, own_name
 from study.outcomes.files import Source
-from study.outcomes.wanted import Success, Wanted
+from study.outcomes.run_names import seed_names
+from study.outcomes.separated import MISSING
+from study.outcomes.wanted import Success, Wanted, question
 from study.records import LEAST_SEED, Outcome
+from study.words import count_of
 from tasks.declarations import Metric
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.bool_]
 
-MISSING = ("", "nan", "na", "n/a", "none", "null")
 _SOLVED = {"true": Outcome.SOLVED, "1": Outcome.SOLVED, "false": Outcome.UNSOLVED, "0": Outcome.UNSOLVED}
 _SOLVED |= {"1.0": Outcome.SOLVED, "0.0": Outcome.UNSOLVED}
 _MOST_LISTED = 10
 
 
-def checked(source: Source, mistakes: list[str], wanted: Wanted) -> pa.Table | None:
+def checked(source: Source, mistakes: list[str], wanted: Wanted, notices: list[str]) -> pa.Table | None:
     """Check a source's outcomes, and return them.
 
     Args:
         source: the source as it was read.
         wanted: what the user says of its columns.
         mistakes: list to append a line to for each mistake; of many mistakes of one kind, only the first ones.
+        notices: list to append sentences to that the reader must know.
 
     Returns:
         The columns of `OUTCOME_SCHEMA`, then those of its metrics; None if there are mistakes.
@@ -45,7 +48,7 @@ def checked(source: Source, mistakes: list[str], wanted: Wanted) -> pa.Table | N
         return None
     declared: dict[str, Metric] = {**wanted.known, **source.metrics, **wanted.metrics}
     metrics = averaged({name: metric for name, metric in declared.items() if name in names})
-    reading = _Reading(source, mistakes)
+    reading = _Reading(source, mistakes, notices)
     before = len(mistakes)
     seed = reading.seed()
     numbers = {name: reading.numbers(name, own_name(name, names)) for name in NUMBERS}
@@ -53,6 +56,8 @@ def checked(source: Source, mistakes: list[str], wanted: Wanted) -> pa.Table | N
     outcome = reading.outcome(wanted)
     of_solved = {name: values[name] for name, metric in metrics.items() if metric.of == "solved"}
     reading.check_solved(outcome, numbers, of_solved)
+    if len(mistakes) == before:
+        mistakes += [f"  {question(name)}" for name in wanted.undirected]
     if len(mistakes) > before:
         return None
     content: dict[str, Any] = {name: pa.array(values, from_pandas=True) for name, values in numbers.items()}
@@ -67,7 +72,7 @@ def _lacking(source: Source, wanted: Wanted) -> list[str]:
     """Describe the columns that a source must have and has not."""
     names = source.table.column_names
     there = f"; there is {', '.join(names)}"
-    lacking = [f"  no column seed{there}"] if "seed" not in names else []
+    lacking = [f"  no column seed{there}{_hint_of_seeds(source)}"] if "seed" not in names else []
     for name in wanted.columns:
         if name not in names:
             near = difflib.get_close_matches(name, names, n=1)
@@ -81,6 +86,11 @@ def _lacking(source: Source, wanted: Wanted) -> list[str]:
             f"averaged, as in --metric {example}{numbers}"
         )
     return lacking
+
+
+def _hint_of_seeds(source: Source) -> str:
+    called = seed_names(source.table.column_names)
+    return f"; `study import csv {source.name}` takes {called[0]} for it" if called else ""
 
 
 def _candidates(table: pa.Table) -> list[str]:
@@ -121,11 +131,12 @@ def _are_numbers(column: pa.ChunkedArray) -> bool:
 
 
 class _Reading:
-    """Reads a source, and collects its mistakes."""
+    """Reads a source, and collects its mistakes and notices."""
 
-    def __init__(self, source: Source, mistakes: list[str]) -> None:
+    def __init__(self, source: Source, mistakes: list[str], notices: list[str]) -> None:
         self._source = source
-        self._mistakes = mistakes
+        self._failed = np.zeros(source.table.num_rows, bool) if source.failed is None else source.failed
+        self._mistakes, self._notices = mistakes, notices
         self._refused: dict[str, Rows] = {}
 
     def seed(self) -> pa.ChunkedArray:
@@ -178,19 +189,31 @@ class _Reading:
         return values
 
     def outcome(self, wanted: Wanted) -> pa.ChunkedArray:
+        """Read the outcomes; a trial that failed by its state has failed, whatever its other columns say."""
+        outcome = self._outcome_of_results(wanted)
+        return pa.chunked_array([pc.if_else(pa.array(self._failed), str(Outcome.FAILED), outcome.combine_chunks())])
+
+    def _outcome_of_results(self, wanted: Wanted) -> pa.ChunkedArray:
         """Read the outcome from what the user says is success, else the source's columns, else whether it is finite."""
         names = self._source.table.column_names
         if wanted.success is not None:
             return self._judged(wanted.success)
         if "outcome" in names or "solved" in names:
             return self._stated()
-        first = self.numbers(next(iter(wanted.metrics)), next(iter(wanted.metrics)), -np.inf, is_finite=False)
+        first = self._deciding(next(iter(wanted.metrics)))
         ended = np.where(np.isfinite(first), str(Outcome.FINISHED), str(Outcome.DIVERGED))
         return pa.chunked_array([pa.array(ended.tolist(), pa.string())])
 
+    def _deciding(self, name: str) -> Floats:
+        """Read the column that decides how trials ended, and say how many have no number there."""
+        values = self.numbers(name, name, -np.inf, is_finite=False)
+        if lacking := 0 if self._source.has_pending else int((np.isnan(values) & ~self._failed).sum()):
+            self._notices.append(f"no number in {name}: {count_of(lacking, 'trial')}, counted as diverged")
+        return values
+
     def _judged(self, success: Success) -> pa.ChunkedArray:
-        """Judge a column: what is no finite number has diverged; trials that failed or are pending stay that."""
-        values = self.numbers(success.column, success.column, -np.inf, is_finite=False)
+        """Judge a column: trials without a finite number have diverged; those that failed or are pending stay that."""
+        values = self._deciding(success.column)
         judged = np.where(success.holds(values), str(Outcome.SOLVED), str(Outcome.UNSOLVED))
         outcome = np.where(np.isfinite(values), judged, str(Outcome.DIVERGED)).astype(object)
         if "outcome" in self._source.table.column_names:
@@ -208,7 +231,9 @@ class _Reading:
             return solved
         if solved is not None:
             agree = pc.equal(pc.equal(outcome, str(Outcome.SOLVED)), pc.equal(solved, str(Outcome.SOLVED)))
-            self.refuse(~np.asarray(pc.fill_null(agree, True)), "outcome", "isn't what column solved says")
+            self.refuse(
+                ~np.asarray(pc.fill_null(agree, True)) & ~self._failed, "outcome", "isn't what column solved says"
+            )
         return outcome
 
     def _words(self, name: str) -> pa.ChunkedArray | None:
@@ -223,6 +248,7 @@ class _Reading:
             wrong &= ~_is_missing(text)  # a trial that failed has no value there
         elif self._source.has_pending:
             wrong &= ~_is_missing(text)
+        wrong &= ~(self._failed & _is_missing(text))
         must = f"isn't one of {', '.join(Outcome)}" if name == "outcome" else "is neither true nor false"
         self.refuse(wrong, name, must, list(outcome_of))
         return outcomes

@@ -1,12 +1,11 @@
-"""CSV and Parquet files of outcomes, read as they are."""
+"""Text and Parquet files of outcomes, read as they are."""
 
 from __future__ import annotations
 
-import csv
 import difflib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +17,15 @@ import pyarrow.parquet as pq
 
 from study.errors import InputError
 from study.outcomes.columns import MEASURED, NUMBERS, from_mlflow, own_name
+from study.outcomes.separated import header_and_separator, with_plain_numbers
+from study.outcomes.states import NO_RESULT, State, find_states
 from study.outcomes.text_cells import MARKED, from_text
 from study.store import formats
 from study.store.files import UNREADABLE, UnbelievableError, is_ours, version_of
+from study.words import count_of
 from tasks.declarations import Metric
 
-SUFFIXES = (".csv", ".parquet")
+SUFFIXES = (".csv", ".tsv", ".parquet")
 _KIND = "tags.study.kind"
 _MOST_LISTED = 10
 
@@ -34,10 +36,12 @@ class Source:
 
     Args:
         name: name of the file or study, for messages.
-        table: the columns as they are; those of a CSV file are text.
+        table: the columns as they are; those of a text file are text.
         rows: the position of each row in the file, starting with 1 right below the header.
         has_pending: whether an outcome may be null because the trial is planned but not done.
         metrics: the declarations of its metrics, by name; empty for a file, which declares none.
+        failed: the rows of trials that failed or were stopped, by a column of their states; None without such a column.
+        notices: sentences that the reader must know of how it was read.
     """
 
     name: str
@@ -45,43 +49,88 @@ class Source:
     rows: npt.NDArray[np.int64]
     has_pending: bool = False
     metrics: Mapping[str, Metric] = field(default_factory=dict)
+    failed: npt.NDArray[np.bool_] | None = None
+    notices: Sequence[str] = ()
 
 
-def read_source(path: Path, *, also: Collection[str] = (), metrics: Collection[str] = ()) -> Source:
+def read_source(
+    path: Path,
+    *,
+    also: Collection[str] = (),
+    metrics: Collection[str] = (),
+    state_words: Mapping[str, State] | None = None,
+) -> Source:
     """Read a file of outcomes.
+
+    Rows of runs that haven't ended are left out.
 
     Args:
         path: a path that ends in one of `SUFFIXES`.
         also: columns to read although they don't usually distinguish groups.
         metrics: the metrics to read, if they are there.
+        state_words: what the user says that words for states mean.
 
     Raises:
-        InputError: if the file isn't there, can't be read, has no rows, or was written by a newer package.
+        InputError: if the file isn't there, can't be read, has no rows, or was written by a newer package, or if it has
+            states that nobody knows.
     """
-    is_csv = path.suffix.lower() == ".csv"
-    with _explained(path):
-        table = _read_csv(path, metrics) if is_csv else _read_parquet(path, {*also, *metrics})
-    if not table.num_rows:
-        raise InputError(f"{path} has no rows: one row a trial is needed below the header")
-    return _from_mlflow_export(Source(str(path), table, np.arange(1, table.num_rows + 1)), metrics)
+    table, notices = read_table(path, metrics, {*also, *metrics})
+    source = Source(str(path), table, np.arange(1, table.num_rows + 1), notices=notices)
+    return _from_mlflow_export(without_states(source, {*also, *metrics}, state_words), metrics)
 
 
-def read_columns(path: Path) -> pa.Table:
-    """Read a file as it is: of a CSV file all columns as text, of a Parquet file all columns.
+def without_states(source: Source, others: Collection[str], words: Mapping[str, State] | None = None) -> Source:
+    """Take the columns of states out of a source: leave out what hasn't ended, and note what has failed.
+
+    Args:
+        source: rows, perhaps with columns of states.
+        others: columns that hold something else.
+        words: what the user says that words for states mean.
+
+    Raises:
+        InputError: if no row is left, or there are states that nobody knows.
+    """
+    states = find_states(source.table, words, others)
+    if states is None:
+        return source
+    ended = ~states.running
+    if not ended.any():
+        raise InputError(f"{source.name}: no run has ended: {states.count(State.RUNNING)}")
+    texts = (
+        f"left out: {states.count(State.RUNNING)}, not ended yet",
+        f"failed or stopped: {states.count(*NO_RESULT)}",
+    )
+    told = [text for text, there in zip(texts, (states.running, states.failed), strict=True) if there.any()]
+    table = source.table.drop_columns(list(states.columns)).filter(pa.array(ended))
+    notices = [*source.notices, *told]
+    return replace(source, table=table, rows=source.rows[ended], failed=states.failed[ended], notices=notices)
+
+
+def read_table(
+    path: Path, plain: Collection[str] = (), also: Collection[str] | None = None
+) -> tuple[pa.Table, list[str]]:
+    """Read a file as it is: of a text file all columns as text, with decimal points.
 
     Args:
         path: a path that ends in one of `SUFFIXES`.
+        plain: columns of a text file that aren't read as dictionaries, since they have many different values.
+        also: columns of a Parquet file to read although they don't distinguish groups; None for all columns.
+
+    Returns:
+        The table, and sentences that the reader must know.
 
     Raises:
         InputError: if the file isn't there, can't be read, or has no rows.
     """
     if path.suffix.lower() not in SUFFIXES:
-        raise InputError(f"{path} must end in {' or '.join(SUFFIXES)}")
+        raise InputError(f"{path} must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
     with _explained(path):
-        table = _read_csv(path, ()) if path.suffix.lower() == ".csv" else pq.read_table(path)
+        table, notices = (
+            (_read_parquet(path, also), []) if path.suffix.lower() == ".parquet" else _read_text(path, plain)
+        )
     if not table.num_rows:
-        raise InputError(f"{path} has no rows: one row a run is needed below the header")
-    return table.replace_schema_metadata(None)
+        raise InputError(f"{path} has no rows: one row a trial is needed below the header")
+    return table, notices
 
 
 @contextmanager
@@ -108,10 +157,9 @@ def _check_there(path: Path) -> None:
     raise InputError(f"there is no file {path}{hint}")
 
 
-def _read_csv(path: Path, metrics: Collection[str]) -> pa.Table:
+def _read_text(path: Path, metrics: Collection[str]) -> tuple[pa.Table, list[str]]:
     """Read every column as text; all but numbers and measurements become dictionaries."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        header = next(csv.reader(file), [])
+    header, separator = header_and_separator(path)
     _check_names(path, header)
     plain = {own_name(name, header) for name in NUMBERS} | MEASURED | {*metrics}
     text = pa.dictionary(pa.int32(), pa.string())
@@ -124,7 +172,7 @@ def _read_csv(path: Path, metrics: Collection[str]) -> pa.Table:
     table = pacsv.read_csv(
         path,
         read_options=pacsv.ReadOptions(use_threads=False),  # with threads, invalid rows have no numbers
-        parse_options=pacsv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip),
+        parse_options=pacsv.ParseOptions(delimiter=separator, newlines_in_values=True, invalid_row_handler=skip),
         convert_options=pacsv.ConvertOptions(
             column_types={name: pa.string() if name in plain else text for name in header},
             null_values=[""],
@@ -132,9 +180,10 @@ def _read_csv(path: Path, metrics: Collection[str]) -> pa.Table:
         ),
     )
     if invalid:
-        _refuse(path, invalid)
+        _refuse(path, invalid, separator)
     columns = [_remove_marks(column) for column in table.columns]
-    return pa.table(columns, names=[from_text(name.strip()) for name in table.column_names])
+    table = pa.table(columns, names=[from_text(name.strip()) for name in table.column_names])
+    return with_plain_numbers(table, separator)
 
 
 def _remove_marks(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -146,19 +195,21 @@ def _remove_marks(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.replace_substring_regex(column, MARKED, r"\1")
 
 
-def _refuse(path: Path, invalid: Sequence[pacsv.InvalidRow]) -> None:
+def _refuse(path: Path, invalid: Sequence[pacsv.InvalidRow], separator: str) -> None:
     lines = [
         f"  row {'?' if row.number is None else row.number - 1}: {row.actual_columns} values in "
         f"{row.expected_columns} columns: {row.text[:80]}"
         for row in invalid[:_MOST_LISTED]
     ]
     more = [f"  ... and {len(invalid) - _MOST_LISTED:,} more"] if len(invalid) > _MOST_LISTED else []
-    head = f"{path}: {len(invalid):,} row{'s' if len(invalid) > 1 else ''} with too few or too many values"
+    head = f"{path}: {count_of(len(invalid), 'row')} with too few or too many values between {separator!r}"
     raise InputError("\n".join([f"{head}, nothing was written", *lines, *more]))
 
 
-def _read_parquet(path: Path, also: Collection[str]) -> pa.Table:
+def _read_parquet(path: Path, also: Collection[str] | None) -> pa.Table:
     """Read the columns that are needed; results that an earlier version stored get today's names."""
+    if also is None:
+        return pq.read_table(path).replace_schema_metadata(None)
     file = pq.ParquetFile(path)
     old = _results_of(path, file)
     schema = file.schema_arrow if old is None else old.schema
@@ -198,11 +249,12 @@ def _from_mlflow_export(source: Source, metrics: Collection[str]) -> Source:
     ours = from_mlflow(source.table.column_names, metrics)
     if not ours:
         return source
-    table, rows = source.table, source.rows
+    table, rows, failed = source.table, source.rows, source.failed
     if _KIND in table.column_names:
         is_trial = np.asarray(pc.fill_null(pc.equal(pc.cast(table[_KIND], pa.string()), "trial"), False))
         table, rows = table.filter(pa.array(is_trial)), rows[is_trial]
-    return Source(source.name, table.select(list(ours)).rename_columns(list(ours.values())), rows)
+        failed = None if failed is None else failed[is_trial]
+    return replace(source, table=table.select(list(ours)).rename_columns(list(ours.values())), rows=rows, failed=failed)
 
 
 def _sentence(error: Exception) -> str:

@@ -15,9 +15,11 @@ import pyarrow.compute as pc
 from study.analysis.aggregate import all_differ, group_codes
 from study.arrow import CELL_COLUMNS, hyperparameters_of, metrics_of
 from study.errors import InputError
-from study.outcomes.checks import MISSING, checked
+from study.outcomes.checks import checked
 from study.outcomes.columns import ALIASES, MEASURED, OUTCOME_SCHEMA
 from study.outcomes.files import Source
+from study.outcomes.run_names import is_label, is_secondary
+from study.outcomes.separated import MISSING
 from study.outcomes.wanted import Wanted
 from tasks.declarations import Metric
 
@@ -74,7 +76,7 @@ def gather(sources: Sequence[Source], by: Sequence[str] | None = None, wanted: W
     declared: dict[str, Metric] = dict(wanted.known)
     for some in (*(source.metrics for source in sources), wanted.metrics):
         declared |= some
-    parts = _check_all(sources, wanted)
+    parts, read = _check_all(sources, wanted)
     metrics = {name: metric for name, metric in declared.items() if any(name in part.column_names for part in parts)}
     table = _join(sources, parts, metrics)
     groups = [name for name in table.column_names if name not in (*OUTCOME_SCHEMA.names, *metrics)]
@@ -84,32 +86,37 @@ def gather(sources: Sequence[Source], by: Sequence[str] | None = None, wanted: W
     hyperparameters = {*CELL_COLUMNS}.union(*(hyperparameters_of(source.table) for source in sources))
     candidates = [name for name in groups if name not in measured and (name != SOURCE or is_own)]
     counts = {name: int(pc.count_distinct(table[name]).as_py()) for name in (*candidates, *explicit)}
-    ids = [n for n in candidates if n not in hyperparameters and _is_id(counts[n], len(table))]
-    candidates = [name for name in candidates if name not in ids]
+    named = [n for n in candidates if n not in hyperparameters and (is_label(n) or is_secondary(n)) and counts[n] > 1]
+    ids = [n for n in candidates if n not in (*hyperparameters, *named) and _is_id(counts[n], len(table))]
+    candidates = [name for name in candidates if name not in (*ids, *named)]
     # Only columns that vary are in the key; a missing value counts as a value.
     key = list(dict.fromkeys([*candidates, *explicit]))
     key = [name for name in key if counts[name] + (table[name].null_count > 0) > 1]
     of_trial = ("outcome", "solved_at_iteration", *metrics)
-    trials, notices = _unique_trials(sources, table, key, [name for name in ids if name not in explicit], of_trial)
+    trials, notices = _unique_trials(sources, table, key, [n for n in (*ids, *named) if n not in explicit], of_trial)
     fewest = fewest_columns(trials, key)
     chosen = explicit if by is not None else _with_model(fewest, candidates)
     pooled = [name for name in fewest_columns(trials, [*chosen, *key]) if name not in chosen]
-    return Outcomes(trials, tuple(chosen), (*notices, *_grouping_notices(chosen, pooled, ids)), metrics)
+    return Outcomes(trials, tuple(chosen), (*read, *notices, *_grouping_notices(chosen, pooled, ids, named)), metrics)
 
 
-def _check_all(sources: Sequence[Source], wanted: Wanted) -> list[pa.Table]:
+def _check_all(sources: Sequence[Source], wanted: Wanted) -> tuple[list[pa.Table], list[str]]:
+    """Check all sources; return their checked columns, and how they were read."""
     messages: list[str] = []
+    told: list[str] = []
     parts = []
     for source in sources:
         mistakes: list[str] = []
-        part = checked(source, mistakes, wanted)
+        notices = [*source.notices]
+        part = checked(source, mistakes, wanted, notices)
+        told += [f"{PurePath(source.name).name}: {notice}" for notice in notices]
         if part is None:
             messages.append("\n".join([f"{source.name} can't be used, nothing was written", *mistakes]))
         else:
             parts.append(part)
     if messages:
         raise InputError("\n".join(messages))
-    return parts
+    return parts, told
 
 
 def _join(sources: Sequence[Source], parts: Sequence[pa.Table], metrics: Collection[str]) -> pa.Table:
@@ -227,7 +234,7 @@ def _unique_trials(
     if varying:
         raise InputError(
             f"{count:,} row{'s' if count > 1 else ''} can't be told from others but by {', '.join(varying)}, which "
-            f"differ{'s' if len(varying) == 1 else ''} in more than every other row: if that is a hyperparameter, "
+            f"look{'s' if len(varying) == 1 else ''} like an id or a measurement: if that is a hyperparameter, "
             "name it in --by; if these are repeats of one trial, keep one row of each"
         )
     trials = table.take(pa.array(first))
@@ -270,18 +277,24 @@ def _brief(trial: dict[str, object], of_trial: Sequence[str]) -> str:
     return f"{trial['outcome']}{at}" + "".join(f", {name.replace('_', ' ')} {trial[name]:g}" for name in metrics)
 
 
-def _grouping_notices(chosen: Sequence[str], pooled: Sequence[str], ids: Sequence[str]) -> list[str]:
+def _grouping_notices(
+    chosen: Sequence[str], pooled: Sequence[str], ids: Sequence[str], named: Sequence[str]
+) -> list[str]:
     notices = []
     if pooled:
         notices.append(
             f"rows of different {', '.join(pooled)} are counted together: their seeds may be the same, and no "
             "independent sample"
         )
-    left = [name for name in ids if name not in chosen]
-    if left:
-        notices.append(
-            f"{', '.join(left)} differ{'s' if len(left) == 1 else ''} in more than every other row and "
-            f"group{'s' if len(left) == 1 else ''} nothing; --by takes "
-            f"{'it' if len(left) == 1 else 'them'} for a hyperparameter"
-        )
+    reasons = {
+        "more different values than half of the rows": ids,
+        "the name of an id, a place, a time or a spread": named,
+    }
+    for reason, names in reasons.items():
+        left = [name for name in names if name not in chosen]
+        if left:
+            notices.append(
+                f"{', '.join(left)} group{'s' if len(left) == 1 else ''} nothing, because of {reason}; --by takes "
+                f"{'it' if len(left) == 1 else 'them'} for a hyperparameter"
+            )
     return notices

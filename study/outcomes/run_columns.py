@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from study.errors import InputError
-from study.outcomes.run_names import direction, is_label, is_progress
-from study.outcomes.runs import HYPERPARAMETER, METRIC
+from study.outcomes.run_names import direction, is_label, is_progress, is_secondary
+from study.outcomes.runs import HYPERPARAMETER, METRIC, OTHER
 
-CONSTANT, LABEL = "constant", "label"
+CONSTANT, LABEL, SECONDARY = "constant", "label", "secondary"
 STATED = ("outcome", "solved")
 """Columns in which runs say themselves what they came to."""
 
@@ -28,6 +28,7 @@ class RunChoices:
         by: columns that make a group.
         metrics: columns that are averaged, each perhaps with ``:higher`` or ``:lower`` behind it.
         repeats: which of several runs of one trial counts: the ``first`` or the ``last``.
+        state_words: what words for states mean, each as ``WORD=finished``, ``failed``, ``stopped`` or ``running``.
     """
 
     seed: str | None = None
@@ -35,21 +36,12 @@ class RunChoices:
     by: Sequence[str] = ()
     metrics: Sequence[str] = ()
     repeats: str = "first"
+    state_words: Sequence[str] = ()
 
     @property
     def metric_names(self) -> list[str]:
         """The columns that are averaged, without what stands behind them."""
         return [re.sub(r":(higher|lower)$", "", option) for option in self.metrics]
-
-
-def is_higher(name: str, option: str) -> bool:
-    """Return whether higher values of a metric are better, as the user's option says, or else its name.
-
-    Example:
-        >>> is_higher("wait", "wait:higher"), is_higher("acc", "acc:lower"), is_higher("acc", "acc")
-        (True, False, True)
-    """
-    return option == f"{name}:higher" or (option == name and bool(direction(name)))
 
 
 def role_of(name: str, column: pa.ChunkedArray, role: str | None, choices: RunChoices) -> str:
@@ -62,7 +54,7 @@ def role_of(name: str, column: pa.ChunkedArray, role: str | None, choices: RunCh
         choices: what the user says.
 
     Returns:
-        `HYPERPARAMETER` or `METRIC`; of other columns `CONSTANT`, `LABEL`, or nothing.
+        `HYPERPARAMETER` or `METRIC`; of other columns `CONSTANT`, `LABEL`, `SECONDARY`, or nothing.
 
     Raises:
         InputError: if the user takes a column for a metric that has no numbers.
@@ -74,8 +66,12 @@ def role_of(name: str, column: pa.ChunkedArray, role: str | None, choices: RunCh
         return METRIC
     if name in choices.by:
         return HYPERPARAMETER
-    if name in STATED or pa.types.is_null(column.type) or pa.types.is_nested(column.type):
+    if name in STATED or column.null_count == len(column) or pa.types.is_nested(column.type):
         return ""
+    if role is None and is_secondary(name):
+        return SECONDARY if is_number else LABEL
+    if role == OTHER:
+        return METRIC if is_number and direction(name) is not None else LABEL
     if role == METRIC or (role is None and is_number and direction(name) is not None):
         return METRIC if is_number and not is_progress(name) else ""
     return _by_values(name, column, role, is_number=is_number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 
@@ -11,24 +12,37 @@ import pyarrow.compute as pc
 from study.errors import InputError
 
 _HIGHER = {
-    *("acc", "accuracy", "auc", "auroc", "auprc", "ap", "map", "f1", "r2", "precision", "recall", "score", "reward"),
-    *("return", "returns", "iou", "miou", "dice", "bleu", "rouge", "psnr", "ssim", "likelihood", "success", "top1"),
-    *("top5", "mcc", "ndcg", "mrr", "elo", "win", "wins"),
+    *("acc", "accuracy", "auc", "auroc", "auprc", "aucpr", "ap", "map", "f1", "r2", "precision", "recall", "score"),
+    *("reward", "rewards", "rew", "return", "returns", "iou", "miou", "dice", "jaccard", "bleu", "rouge", "meteor"),
+    *("psnr", "ssim", "likelihood", "elbo", "success", "top1", "top3", "top5", "top10", "mcc", "kappa", "ndcg", "mrr"),
+    *("elo", "win", "wins", "winrate", "correlation", "pearson", "spearman", "sensitivity", "specificity", "chrf"),
+    *("cider", "hits", "fscore", "f2", "macrof1", "microf1"),
 }
 _LOWER = {
-    *("loss", "error", "err", "mse", "rmse", "mae", "nll", "perplexity", "ppl", "fid", "wer", "cer", "bce", "regret"),
-    *("crossentropy", "logloss", "brier", "mape", "cost", "distance"),
+    *("loss", "losses", "error", "errors", "err", "mse", "rmse", "mae", "nll", "perplexity", "ppl", "fid", "wer"),
+    *("cer", "ter", "bce", "regret", "crossentropy", "logloss", "brier", "mape", "smape", "rmsle", "msle", "ece"),
+    *("cost", "distance", "bpc", "bpb", "lpips", "kl", "divergence", "hausdorff", "chamfer", "eer", "nmse", "nrmse"),
 }
 # What ends so is set by hand, whatever it is the weight, the scale or the threshold of.
 _SET_BY_HAND = {
     *("weight", "weights", "coef", "coeff", "coefficient", "scale", "threshold", "margin", "penalty", "type", "fn"),
     *("function", "size", "name"),
 }
+# A spread, an extreme or a count of a metric, and a time, aren't what runs are compared by.
+_SPREADS = {*("std", "stdev", "stddev", "sd", "stderr", "se", "sem", "var", "variance", "ci", "iqr")}
+_EXTREMES = {*("min", "minimum", "max", "maximum", "count", "num", "n")}
+_TIMES = {
+    *("time", "times", "duration", "runtime", "walltime", "elapsed", "seconds", "secs", "sec", "minutes", "hours")
+}
+_TIME_ENDS = {*("s", "ms", "us", "h", "restore", "total", "iter", "epoch")}
 _LABELS = {
     *("dir", "directory", "path", "folder", "file", "filename", "uuid", "host", "hostname", "user", "username", "url"),
     *("uri", "commit", "sha", "hash", "date", "timestamp", "datetime", "created", "started", "finished", "updated"),
+    *("pid", "ip", "logdir"),
 }
+_RANDOM_STATE = ["random", "state"]
 _RATHER = ("test", "val", "valid", "validation", "eval")
+_BEFORE_ERR = {*_RATHER, "train", "top", "rel", "abs", "relative", "absolute", "generalization"}
 
 
 def direction(name: str) -> bool | None:
@@ -37,16 +51,46 @@ def direction(name: str) -> bool | None:
     Example:
         >>> direction("val_acc"), direction("test/nll-loss"), direction("neg_log_likelihood"), direction("epoch")
         (True, False, False, None)
-        >>> direction("loss_weight"), direction("score_threshold")
-        (None, None)
+        >>> direction("test_f1"), direction("R2"), direction("top-5"), direction("mIoU"), direction("std_reward")
+        (True, True, True, True, None)
+        >>> direction("loss_weight"), direction("score_threshold"), direction("acc_err"), direction("test_err")
+        (None, None, None, False)
     """
     parts = words_of(name)
-    if parts and parts[-1] in _SET_BY_HAND:
+    if (parts and parts[-1] in _SET_BY_HAND) or is_secondary(name):
         return None
-    if {"neg", "negative"} & set(parts):
-        return False if set(parts) & (_HIGHER | _LOWER) else None
-    lower, higher = set(parts) & _LOWER, set(parts) & _HIGHER
+    found = _with_pairs(name)
+    if {"neg", "negative"} & found:
+        return False if found & (_HIGHER | _LOWER) else None
+    lower, higher = found & _LOWER, found & _HIGHER
     return None if not lower and not higher else not lower
+
+
+def is_secondary(name: str) -> bool:
+    """Return whether a column is called as a spread, an extreme or a count of a metric is, or a time.
+
+    Example:
+        >>> is_secondary("std_reward"), is_secondary("time_total_s"), is_secondary("max_depth")
+        (True, True, False)
+    """
+    parts = words_of(name)
+    found = _with_pairs(name)
+    is_metric = bool(found & (_HIGHER | _LOWER))
+    is_bar = parts[-1:] == ["err"] and len(parts) > 1 and parts[-2] not in _BEFORE_ERR and not parts[-2].isdigit()
+    is_time = parts[-1:] and (parts[-1] in _TIMES or (parts[0] in _TIMES and parts[-1] in _TIME_ENDS))
+    return bool(is_time) or (is_metric and (is_bar or bool(found & (_SPREADS | _EXTREMES))))
+
+
+def _with_pairs(name: str) -> set[str]:
+    """Return a name's words, those that numbers follow with their numbers, and those of capitals inside of words.
+
+    Example:
+        >>> sorted(_with_pairs("val/top-5")), sorted(_with_pairs("mIoU"))
+        (['5', 'top', 'top5', 'val'], ['io', 'm', 'miou', 'u'])
+    """
+    parts = words_of(name)
+    pairs = {first + second for first, second in itertools.pairwise(parts) if second.isdigit()}
+    return {*parts, *pairs, *re.findall(r"[a-z]+", name.lower())}
 
 
 def is_label(name: str) -> bool:
@@ -106,7 +150,7 @@ def seed_column(table: pa.Table, seed: str | None) -> str:
         if seed not in names:
             raise InputError(f"--seed {seed}: there is no such column; there is {', '.join(names)}")
         return seed
-    called = [name for name in names if words_of(name)[-1:] in (["seed"], ["seeds"]) or _is_random_state(name)]
+    called = seed_names(names)
     if not called:
         raise InputError(
             "no column is called seed: name it with --seed COLUMN, or say --without-seeds if the runs drew theirs at "
@@ -116,5 +160,12 @@ def seed_column(table: pa.Table, seed: str | None) -> str:
     return str(min(varying, key=lambda name: (len(words_of(name)), varying.index(name))))
 
 
-def _is_random_state(name: str) -> bool:
-    return words_of(name)[-2:] == ["random", "state"]
+def seed_names(names: Sequence[str]) -> list[str]:
+    """Return the columns that are called as seeds are.
+
+    Example:
+        >>> seed_names(["lr", "user_attrs_seed", "random_state"])
+        ['user_attrs_seed', 'random_state']
+    """
+    words = {name: words_of(name) for name in names}
+    return [name for name in names if words[name][-1:] in (["seed"], ["seeds"]) or words[name][-2:] == _RANDOM_STATE]

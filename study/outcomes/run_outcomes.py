@@ -19,9 +19,11 @@ from study.errors import InputError
 from study.outcomes.columns import ALIASES
 from study.outcomes.gather import fewest_columns, infer_type
 from study.outcomes.nested_runs import inherited, with_trials_below
-from study.outcomes.run_columns import CONSTANT, LABEL, STATED, RunChoices, floats, is_higher, role_of
+from study.outcomes.run_columns import CONSTANT, LABEL, SECONDARY, STATED, RunChoices, floats, role_of
 from study.outcomes.run_names import direction, main_first, seed_column
-from study.outcomes.runs import FAILED, HYPERPARAMETER, METRIC, UNFINISHED, Runs
+from study.outcomes.runs import HYPERPARAMETER, METRIC, OTHER, Runs
+from study.outcomes.states import NO_RESULT, State, States, all_finished, find_states, read_state_words
+from study.outcomes.wanted import question, wanted
 from study.records import Outcome
 from study.words import count_of
 
@@ -53,7 +55,8 @@ class RunOutcomes:
     @property
     def metric_options(self) -> list[str]:
         """The metrics as `study report --metric` takes them."""
-        return [f"{name}:higher" if higher else name for name, higher in self.metrics.items()]
+        lower = {name: name if direction(name) is False else f"{name}:lower" for name in self.metrics}
+        return [f"{name}:higher" if higher else lower[name] for name, higher in self.metrics.items()]
 
 
 _NONE = RunChoices()
@@ -87,22 +90,33 @@ class _Decisions:
 
     def __init__(self, runs: Runs, choices: RunChoices) -> None:
         self._runs, self._choices = runs, choices
-        self._notices: list[str] = []
+        self._notices = [*runs.notices]
         self._left_out: list[str] = []
         self._table, self._roles = runs.table, dict(runs.roles)
-        self._status = np.array(runs.status if runs.status is not None else [""] * len(runs.table), dtype=object)
+        self._states = self._find_states()
         self._extra: dict[str, pa.Array] = {}
         if runs.ids is not None:
             self._extra["trial_id"] = pa.array(runs.ids, pa.string())
         if runs.seconds is not None:
             self._extra["training_s"] = pa.array(runs.seconds, pa.float64())
 
+    def _find_states(self) -> States:
+        """Take the columns of states out of the table; without such columns, all runs have finished."""
+        choices, table = self._choices, self._table
+        roles = [name for name, role in self._roles.items() if role != OTHER]
+        others = {*choices.by, *choices.metric_names, *roles, *([choices.seed] if choices.seed else [])}
+        found = find_states(table, read_state_words(choices.state_words), others)
+        if found is None:
+            return all_finished(len(table))
+        self._table = table.drop_columns(list(found.columns))
+        return found
+
     def outcomes(self) -> RunOutcomes:
         """Decide, and return the outcomes."""
         _check_there([*self._choices.by, *self._choices.metric_names], self._table.column_names)
         self._read_seeds()
         _check_there([*self._choices.by, *self._choices.metric_names], self._table.column_names)  # but for the seeds
-        self._leave_out(np.isin(self._status, UNFINISHED), "not ended yet")
+        self._leave_out(self._states.running, "not ended yet", self._states.count(State.RUNNING))
         columns = self._columns()
         metrics = self._metrics([name for name in columns if self._roles[name] == METRIC])
         if not self._choices.metrics:  # metrics by their names that have few values may be hyperparameters
@@ -142,15 +156,16 @@ class _Decisions:
         self._leave_out(is_above, "with runs nested in them that have seeds")
         return has_seed[~is_above]
 
-    def _leave_out(self, rows: Rows, why: str) -> None:
+    def _leave_out(self, rows: Rows, why: str, counted: str = "") -> None:
         number = int(rows.sum())
         if not number:
             return
+        text = f"{counted}, {why}" if counted else f"{count_of(number, 'run')} {why}"
         if number == len(rows):
-            raise InputError(f"{self._runs.name}: no run is left to count: {count_of(number, 'run')} {why}")
-        self._notices.append(f"left out: {count_of(number, 'run')} {why}")
+            raise InputError(f"{self._runs.name}: no run is left to count: {text}")
+        self._notices.append(f"left out: {text}")
         left = pa.array(~rows)
-        self._table, self._status = self._table.filter(left), self._status[~rows]
+        self._table, self._states = self._table.filter(left), self._states.select(~rows)
         self._extra = {name: column.filter(left) for name, column in self._extra.items()}
 
     def _columns(self) -> dict[str, pa.ChunkedArray]:
@@ -164,17 +179,27 @@ class _Decisions:
                 self._roles[name] = role
                 columns[name] = floats(self._table[name]) if role == METRIC else typed
         self._say("the same in all runs, left out", by_role[CONSTANT])
+        empty = [name for name in by_role[""] if self._table[name].null_count == len(self._table)]
+        self._say("empty, left out", empty)
         self._say("ids, names, places and times, left out (--by takes one for a hyperparameter)", by_role[LABEL])
-        self._left_out = by_role[LABEL]
+        self._say("spreads, extremes, counts and times, left out (--metric takes one)", by_role[SECONDARY])
+        self._left_out = by_role[LABEL] + by_role[SECONDARY]
         return columns
 
     def _metrics(self, names: Sequence[str]) -> dict[str, bool]:
         """Choose the metrics to average, and which values are better."""
         if self._choices.metrics:
-            chosen = zip(self._choices.metric_names, self._choices.metrics, strict=True)
-            return {name: is_higher(name, option) for name, option in chosen}
+            columns = wanted(self._choices.metrics)
+            if columns.undirected:
+                raise InputError("\n".join(map(question, columns.undirected)))
+            return {name: metric.higher_is_better for name, metric in columns.metrics.items()}
         ordered = main_first(names)
-        telling = [name for name in ordered if direction(name) is not None] or ordered
+        telling = [name for name in ordered if direction(name) is not None]
+        if not telling and ordered and not any(name in STATED for name in self._table.column_names):
+            raise InputError(
+                f"{self._runs.name}: no column is called as a metric is. May be metrics: {_some(ordered)}; "
+                f"{question(ordered[0])}"
+            )
         left = [name for name in ordered if name not in telling[:_MOST_METRICS]]
         self._say("other numbers that may be metrics, left out (--metric takes one, or --by)", left)
         self._left_out += [name for name in left if name not in self._runs.roles]
@@ -183,7 +208,9 @@ class _Decisions:
     def _outcome(self, columns: Mapping[str, pa.ChunkedArray], metrics: Sequence[str]) -> dict[str, pa.Array]:
         """Return what the runs came to: what they say themselves, or else by their status and their metrics."""
         stated = {name: self._table[name] for name in STATED if name in self._table.column_names}
-        failed = np.isin(self._status, FAILED)
+        failed = self._states.failed
+        if failed.any():
+            self._notices.append(f"failed or stopped: {self._states.count(*NO_RESULT)}")
         if stated:
             return _with_failures(stated, failed)
         if not metrics:
@@ -197,8 +224,6 @@ class _Decisions:
         outcome = np.where(main_is_there & ~np.isfinite(values[0]), str(Outcome.DIVERGED), str(Outcome.FINISHED))
         outcome[failed | has_none] = str(Outcome.FAILED)
         silent = int((has_none & ~failed).sum())
-        if failed.any():
-            self._notices.append(f"failed: {count_of(int(failed.sum()), 'run')}, by their status")
         if silent:
             self._notices.append(f"failed: {count_of(silent, 'run')}, which ended without any of the metrics")
         return {"outcome": pa.array(outcome.tolist(), pa.string())}
@@ -248,17 +273,16 @@ class _Decisions:
 
 
 def _with_failures(stated: Mapping[str, pa.Array], failed: Rows) -> dict[str, pa.Array]:
-    """Count runs as failed that say so by their status, and say nothing of what they came to."""
-    texts = {name: [None if text is None else str(text) for text in of.to_pylist()] for name, of in stated.items()}
-    name = "outcome" if "outcome" in texts else "solved"
-    silent = failed & np.array([text is None or not text.strip() for text in texts[name]])
-    if not silent.any():
+    """Count runs as failed that failed by their state, whatever they say of what they came to."""
+    if not failed.any():
         return dict(stated)
+    name = "outcome" if "outcome" in stated else "solved"
+    texts = [None if text is None else str(text).strip().lower() for text in stated[name].to_pylist()]
     words = {"true": Outcome.SOLVED, "1": Outcome.SOLVED, "false": Outcome.UNSOLVED, "0": Outcome.UNSOLVED}
     known = words if name == "solved" else {}
     outcome = [
-        str(Outcome.FAILED) if is_silent else None if text is None else str(known.get(text.strip().lower(), text))
-        for text, is_silent in zip(texts[name], silent, strict=True)
+        str(Outcome.FAILED) if has_failed else None if text is None else str(known.get(text, text))
+        for text, has_failed in zip(texts, failed, strict=True)
     ]
     return {"outcome": pa.array(outcome, pa.string())}
 

@@ -1,39 +1,57 @@
 """Runs that were trained and recorded elsewhere, as a table of columns whose roles are known or guessed.
 
-A role is what a column is for: the seed, a hyperparameter, a metric, or none, which leaves the column out.
+A role is what a column is for: a hyperparameter, a metric, or what a tool itself says of a run, which may be a metric
+but never a hyperparameter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from study.errors import InputError
-from study.outcomes.files import read_columns
+from study.outcomes.files import read_table
 from study.outcomes.gather import infer_type
 from study.words import join_and
 
-HYPERPARAMETER, METRIC = "hyperparameter", "metric"
-UNFINISHED = (
-    *("running", "scheduled", "pending", "queued", "created", "starting", "initializing", "paused", "preempting"),
-)
-FAILED = ("failed", "failure", "killed", "crashed", "crash", "error", "aborted", "preempted", "cancelled", "canceled")
-"""What a run's status may say, in small letters; any other word says that it came to its end."""
-
-_ENDED = ("finished", "success", "succeeded", "complete", "completed", "done", "ok")
+HYPERPARAMETER, METRIC, OTHER = "hyperparameter", "metric", "other"
 
 _PARENT = "tags.mlflow.parentRunId"
-_WANDB = ("Name", "State")
+_STATUS = "status"
 # What wandb's table of runs says besides the configuration and the summary; names that begin with _ are its own, too.
 _OF_WANDB = {
-    *("Name", "State", "Notes", "User", "Tags", "Created", "Runtime", "Sweep", "ID", "Group", "Job Type", "Updated"),
+    *("Name", "Notes", "User", "Tags", "Created", "Runtime", "Sweep", "ID", "Group", "Job Type", "Updated"),
     *("End Time", "Hostname", "Description", "Commit", "GitHub", "GPU Count", "GPU Type", "Hidden", "Host", "OS"),
     *("Python Version", "Command", "Agent", "Last Updated", "Path"),
 }
+_WANDB = ("Name", "State")
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How a tool lays out its table of runs.
+
+    Args:
+        prefixes: what its columns of hyperparameters begin with.
+        metrics: what its columns of metrics begin with; empty if metrics are called so.
+        columns: columns that it has, too.
+    """
+
+    prefixes: tuple[str, ...]
+    metrics: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+
+
+_LAYOUTS = (
+    _Layout(("params_", "user_attrs_"), ("value", "values_"), ("number", "state")),  # Optuna
+    _Layout(("config.",), ("result",), ("status",)),  # Sacred
+    _Layout(("config/",), (), ("training_iteration",)),  # Ray Tune
+    _Layout(("parameters/",), ("metrics/",), ("sys/id",)),  # Neptune
+)
 
 
 @dataclass(frozen=True)
@@ -45,22 +63,22 @@ class Runs:
         table: their columns; texts may be numbers.
         roles: roles of columns, where the source says them; the others are guessed.
         ids: what identifies each run; None where nothing does.
-        status: each run's status, in small letters; None where the source has none.
         seconds: how long each ran; None where it isn't known.
         above: for each run, the row of the run that it is nested in, or None; empty where no run is nested.
+        notices: sentences about how they were read.
     """
 
     name: str
     table: pa.Table
     roles: Mapping[str, str] = field(default_factory=dict)
     ids: Sequence[str] | None = None
-    status: Sequence[str] | None = None
     seconds: Sequence[float | None] | None = None
     above: Sequence[int | None] = ()
+    notices: Sequence[str] = ()
 
 
 def read_runs(file: Path, *, is_wandb: bool = False) -> Runs:
-    """Read runs from a CSV or Parquet file with one row a run: any such file, or an export of MLflow's or wandb's.
+    """Read runs from a text or Parquet file with one row a run: any such file, or an export of a known tool.
 
     Args:
         file: its path.
@@ -69,7 +87,7 @@ def read_runs(file: Path, *, is_wandb: bool = False) -> Runs:
     Raises:
         InputError: if it can't be read, or isn't such an export.
     """
-    table = read_columns(file)
+    table, notices = read_table(file)
     names = table.column_names
     if is_wandb and not set(_WANDB) <= set(names):
         raise InputError(
@@ -77,8 +95,19 @@ def read_runs(file: Path, *, is_wandb: bool = False) -> Runs:
             "`study import csv` takes any other table"
         )
     if any(name.startswith("params.") for name in names):
-        return of_mlflow(str(file), table)
-    return _of_wandb(str(file), table) if set(_WANDB) <= set(names) else _of_table(str(file), table)
+        return replace(of_mlflow(str(file), table), notices=notices)
+    if set(_WANDB) <= set(names):
+        return replace(_of_wandb(str(file), table), notices=notices)
+    return Runs(str(file), table, _laid_out(names), notices=notices)
+
+
+def _laid_out(names: Sequence[str]) -> dict[str, str]:
+    """Return the roles of columns of a tool that is known by its columns; none for any other table."""
+    for layout in _LAYOUTS:
+        if set(layout.columns) <= set(names) and any(name.startswith(layout.prefixes) for name in names):
+            own = {name: METRIC if layout.metrics and name.startswith(layout.metrics) else OTHER for name in names}
+            return own | {name: HYPERPARAMETER for name in names if name.startswith(layout.prefixes)}
+    return {}
 
 
 def of_mlflow(name: str, table: pa.Table) -> Runs:
@@ -96,19 +125,11 @@ def of_mlflow(name: str, table: pa.Table) -> Runs:
     columns = {of: table[c] for c, of in (params | renamed).items()}
     roles = dict.fromkeys(params.values(), HYPERPARAMETER) | dict.fromkeys(renamed.values(), METRIC)
     ids, parents = _texts(table, "run_id"), _texts(table, _PARENT)
+    if "status" in table.column_names:
+        columns[_STATUS if _STATUS not in columns else f"{_STATUS} (run)"] = table["status"]
     row_of = {run_id: row for row, run_id in enumerate(ids or ())}
     above = [row_of.get(parent) for parent in parents or ()]
-    return Runs(name, pa.table(columns), roles, ids, _lower(_texts(table, "status")), _seconds(table), above)
-
-
-def _of_table(name: str, table: pa.Table) -> Runs:
-    """Take runs from a table of anybody's; a column `state` or `status` is one if it has the words of one."""
-    for column in table.column_names:
-        if column.lower() in ("state", "status"):
-            status = _lower(_texts(table, column))
-            if status is not None and set(status) <= {*UNFINISHED, *FAILED, *_ENDED}:
-                return Runs(name, table.drop_columns([column]), status=status)
-    return Runs(name, table)
+    return Runs(name, pa.table(columns), roles, ids, _seconds(table), above)
 
 
 def _of_wandb(name: str, table: pa.Table) -> Runs:
@@ -116,7 +137,7 @@ def _of_wandb(name: str, table: pa.Table) -> Runs:
     others = [c for c in table.column_names if c not in _OF_WANDB and not c.startswith("_")]
     ids = _texts(table, "ID") or _texts(table, "Name")
     runtime = _numbers(table["Runtime"]) if "Runtime" in table.column_names else None
-    return Runs(name, table.select(others), {}, ids, _lower(_texts(table, "State")), runtime)
+    return Runs(name, table.select(others), {}, ids, runtime)
 
 
 def _by_time(table: pa.Table, name: str) -> pa.Table:
@@ -129,10 +150,6 @@ def _by_time(table: pa.Table, name: str) -> pa.Table:
 
 def _texts(table: pa.Table, name: str) -> list[str] | None:
     return [text or "" for text in table[name].cast(pa.string()).to_pylist()] if name in table.column_names else None
-
-
-def _lower(texts: Sequence[str] | None) -> list[str] | None:
-    return None if texts is None else [text.strip().lower() for text in texts]
 
 
 def _seconds(table: pa.Table) -> list[float | None] | None:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from study.errors import InputError
+from study.outcomes.run_names import direction
 from tasks.declarations import Metric
 
 _SUCCESS = re.compile(r"\s*(?P<column>.*?\S)\s*(?P<operator><=|>=|<|>)\s*(?P<threshold>\S+)\s*")
@@ -52,11 +53,13 @@ class Wanted:
         metrics: the columns that are averaged over trials.
         success: what a solved trial is; None if a file's own columns say it, or nothing does.
         known: metrics that are taken for such wherever a file or a study has a column of their name.
+        undirected: metrics of which nothing says whether higher or lower values are better.
     """
 
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     success: Success | None = None
     known: Mapping[str, Metric] = field(default_factory=dict)
+    undirected: Sequence[str] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -76,7 +79,7 @@ def wanted(
 
     Args:
         metrics: names of columns, each perhaps with ``:higher`` or ``:lower`` behind it, for which values are better;
-            without it, as success says, or else lower ones.
+            without it, success says it, or the column's name.
         success: a column, an operator and a number.
         known: metrics that need no mention.
 
@@ -89,17 +92,30 @@ def wanted(
         (Success(column='val_acc', operator='>=', threshold=0.95), {'val_acc': True, 'wait': False})
     """
     criterion = None if success is None else _success(success)
-    return Wanted(dict(_metric(text, criterion) for text in metrics), criterion, known or {})
+    directions = dict(_metric(text, criterion, known or {}) for text in metrics)
+    return Wanted(
+        {name: Metric(higher_is_better=bool(is_higher)) for name, is_higher in directions.items()},
+        criterion,
+        known or {},
+        [name for name, is_higher in directions.items() if is_higher is None],
+    )
 
 
-def _metric(text: str, success: Success | None) -> tuple[str, Metric]:
-    name, _, direction = (part.strip() for part in text.rpartition(":"))
-    if direction in _DIRECTIONS and name:
-        return name, Metric(higher_is_better=_DIRECTIONS[direction])
+def question(name: str) -> str:
+    """Return the question which values of a metric are better, and how it is answered."""
+    return f"which values of {name} are better? Its name doesn't say it: --metric {name}:higher or {name}:lower does"
+
+
+def _metric(text: str, success: Success | None, known: Mapping[str, Metric]) -> tuple[str, bool | None]:
+    name, _, said = (part.strip() for part in text.rpartition(":"))
+    if said in _DIRECTIONS and name:
+        return name, _DIRECTIONS[said]
     name = text.strip()
     if not name:
         raise InputError("--metric needs the name of a column, as in --metric val_acc:higher")
-    return name, Metric(higher_is_better=success is not None and success.column == name and success.is_higher_better)
+    if success is not None and success.column == name:
+        return name, success.is_higher_better
+    return name, known[name].higher_is_better if name in known else direction(name)
 
 
 def _success(text: str) -> Success:

@@ -6,7 +6,7 @@ files, studies -> outcomes -> groups -> terminal, page, figures, Markdown, CSV, 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from study.analysis.overall import overall_of_groups
 from study.analysis.seed_pairs import SeedTrials
 from study.console import Console
 from study.errors import InputError, StudyError
-from study.outcomes import SUFFIXES, Outcomes, Source, Wanted, gather, read_source, wanted
+from study.outcomes import SUFFIXES, Outcomes, Source, State, Wanted, gather, read_source, read_state_words, wanted
 from study.reports import (
     FORMATS,
     PUBLISHED,
@@ -72,6 +72,7 @@ def tabulate(
     compare: str | None = None,
     metrics: Sequence[str] = (),
     success: str | None = None,
+    state_words: Sequence[str] = (),
     out: Path | None = None,
     formats: Collection[str] = (),
     columns: Sequence[str] = (),
@@ -87,6 +88,8 @@ def tabulate(
         compare: a file or study to compare the groups with; None for no comparison.
         metrics: columns that are averaged, each perhaps with ``:higher`` or ``:lower`` behind it.
         success: what a solved trial is: a column, an operator and a number; None if the columns solved or outcome say.
+        state_words: what words for states in files mean, each as ``WORD=finished``, ``failed``, ``stopped`` or
+            ``running``.
         out: the report's folder; None for a folder next to the first file, or in the study's folder, or in the working
             folder if the study is in an object store.
         formats: names of formats in `study.reports.FORMATS`; empty for the usual ones.
@@ -103,10 +106,11 @@ def tabulate(
     folder = out or _folder(names, root)
     _check_folder(folder, [Path(name) for name in [*names, *([compare] if compare else [])] if is_file(name)])
     metric_columns = wanted(metrics, success, BUILT_IN_METRICS)
-    outcomes, notices = _outcomes(names, root, by, tracking_uri, metric_columns)
+    reading = _Reading(root, tracking_uri, metric_columns, read_state_words(state_words))
+    outcomes, notices = reading.outcomes(names, by)
     other, versus = None, []
     if compare is not None:
-        other = Path(compare).name, *_outcomes([compare], root, outcomes.by, tracking_uri, metric_columns)
+        other = Path(compare).name, *reading.outcomes([compare], outcomes.by)
         versus = ["--compare", Path(compare).name]
     short = [Path(name).name for name in names]
     by_option = ["--by", ",".join(outcomes.by)] if outcomes.by else []
@@ -114,6 +118,7 @@ def tabulate(
     columns_options = [part for name in metrics for part in ("--metric", name)] + (
         ["--success", success] if success else []
     )
+    columns_options += [part for words in state_words for part in ("--state-words", words)]
     of_tables = ["--columns", ",".join(columns)] if columns else []
     report = group_report(
         ", ".join(short),
@@ -182,23 +187,38 @@ def group_report(
     )
 
 
-def _outcomes(
-    names: Sequence[str], root: str | Path, by: Sequence[str] | None, tracking_uri: str | None, columns: Wanted
-) -> tuple[Outcomes, list[str]]:
-    """Read files and studies, and return their outcomes and the notices about them."""
-    sources: list[Source] = []
-    notices: list[str] = []
-    for name in names:
-        if is_file(name):
-            sources.append(read_source(Path(name), also=by or (), metrics=[*columns.known, *columns.columns]))
-        else:
-            # imported late: MLflow takes seconds to import
-            from study.results import load
+@dataclass(frozen=True)
+class _Reading:
+    """Reads files and studies.
 
-            source, of_study = load.outcomes_of(name, root, tracking_uri=tracking_uri, axes=by or ())
-            sources.append(source)
-            notices += of_study
-    return gather(sources, by, columns), notices
+    Args:
+        root: the store's folder, or its URL.
+        tracking_uri: the MLflow server that the results of studies are read from; None for the store.
+        columns: what the user says of the columns of files.
+        state_words: what the user says that words for states mean.
+    """
+
+    root: str | Path
+    tracking_uri: str | None
+    columns: Wanted
+    state_words: Mapping[str, State]
+
+    def outcomes(self, names: Sequence[str], by: Sequence[str] | None) -> tuple[Outcomes, list[str]]:
+        """Return the outcomes of files and studies, and the notices about the studies."""
+        sources: list[Source] = []
+        notices: list[str] = []
+        metrics = [*self.columns.known, *self.columns.columns]
+        for name in names:
+            if is_file(name):
+                sources.append(read_source(Path(name), also=by or (), metrics=metrics, state_words=self.state_words))
+            else:
+                # imported late: MLflow takes seconds to import
+                from study.results import load
+
+                source, of_study = load.outcomes_of(name, self.root, tracking_uri=self.tracking_uri, axes=by or ())
+                sources.append(source)
+                notices += of_study
+        return gather(sources, by, self.columns), notices
 
 
 def show(result: GroupReport, console: Console) -> None:

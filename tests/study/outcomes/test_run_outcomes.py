@@ -37,8 +37,7 @@ def table_of(rows: list[dict[str, Any]]) -> pa.Table:
 
 
 def outcomes(rows: list[dict[str, Any]], **choices: Any) -> RunOutcomes:
-    status = [str(row.pop("status")) for row in rows] if "status" in rows[0] else None
-    return outcomes_of_runs(Runs("runs", table_of(rows), status=status), RunChoices(**choices))
+    return outcomes_of_runs(Runs("runs", table_of(rows)), RunChoices(**choices))
 
 
 def grid(**more: Any) -> list[dict[str, Any]]:
@@ -65,6 +64,9 @@ def test_groups_are_all_that_varies_but_the_seed() -> None:
             started=[f"2026-01-{place + 1:02}T00:00:00" for place in range(12)],
             epoch=[7, 8, 9] * 4,
             walltime=[1.5 + place for place in range(12)],
+            drift=[1.5 + place for place in range(12)],
+            std_reward=[1.5 + place % 3 for place in range(12)],
+            error=None,
         )
     )
     assert found.by == ("lr", "optimizer")
@@ -75,7 +77,9 @@ def test_groups_are_all_that_varies_but_the_seed() -> None:
     assert said(found, "seeds") == "seeds: seed"
     assert said(found, "the same in all runs").endswith(": batch_size")
     assert said(found, "ids, names").endswith(": run_name, output_dir, started, epoch")
-    assert said(found, "other numbers").endswith(": walltime")
+    assert said(found, "other numbers").endswith(": drift")
+    assert said(found, "spreads, extremes, counts and times").endswith(": walltime, std_reward")
+    assert said(found, "empty") == "empty, left out: error"
     assert said(found, "groups") == "groups: 4 groups by lr, optimizer, 3 seeds each"
 
 
@@ -104,7 +108,7 @@ def test_without_a_seed_the_user_says_what_it_is() -> None:
 def test_failed_and_diverged_runs_are_counted() -> None:
     """A run that failed, or says nothing, has failed; NaN is diverged; what hasn't ended or has no seed is left out."""
     words = ["finished"] * 6 + ["FAILED", "killed", "crashed", "running", "finished", "finished"]
-    rows = grid(status=[word.lower() for word in words])
+    rows = grid(status=words)
     rows[1]["val_acc"], rows[10]["val_acc"], rows[11]["seed"] = math.nan, None, None
     found = outcomes(rows)
     assert found.table["outcome"].to_pylist() == [
@@ -112,9 +116,9 @@ def test_failed_and_diverged_runs_are_counted() -> None:
         *("failed", "failed", "failed", "failed"),
     ]
     assert found.table["seed"].to_pylist() == [row["seed"] for row in GRID[:9]] + [GRID[10]["seed"]]
-    assert "left out: 1 run not ended yet" in found.notices
+    assert "left out: 1 run, by status (running 1), not ended yet" in found.notices
     assert "left out: 1 run without a seed" in found.notices
-    assert "failed: 3 runs, by their status" in found.notices
+    assert "failed or stopped: 3 runs, by status (FAILED 1, killed 1, crashed 1)" in found.notices
     assert "failed: 1 run, which ended without any of the metrics" in found.notices
 
 
@@ -140,13 +144,15 @@ def test_what_only_an_id_tells_apart_is_refused() -> None:
 def test_the_user_decides() -> None:
     """Columns that are named with --by make groups, those with --metric are averaged, in the direction that is said."""
     rows = grid(walltime=[1.5 + place for place in range(12)], depth=[2.5 + place for place in range(12)])
-    found = outcomes(rows, by=["depth"], metrics=["walltime", "val_acc:lower"])
+    found = outcomes(rows, by=["depth"], metrics=["walltime:lower", "val_acc:lower"])
     assert found.by == ("depth",)
     assert found.metrics == {"walltime": False, "val_acc": False}
     assert found.table.column_names == ["seed", "outcome", "lr", "optimizer", "depth", "walltime", "val_acc"]
     for wrong in ({"by": ["dpth"]}, {"metrics": ["walltimes"]}):
         with pytest.raises(InputError, match="there is no column"):
             outcomes(rows, **wrong)
+    with pytest.raises(InputError, match="--metric walltime:higher or walltime:lower"):
+        outcomes(rows, metrics=["walltime"])
     with pytest.raises(InputError, match="--metric optimizer: its values must be numbers"):
         outcomes(rows, metrics=["optimizer"])
 
@@ -227,7 +233,7 @@ def test_wandbs_table_of_runs_is_read(tmp_path: Path) -> None:
         {"seed": 1, "outcome": "finished", "trial_id": "calm-sea-4", "training_s": 60, "lr": 0.1},
     ]
     assert (found.by, found.metric_options) == (("lr",), ["val/loss"])
-    assert read_runs(tmp_path / "wandb.csv").status == read_runs(tmp_path / "wandb.csv", is_wandb=True).status
+    assert outcomes_of_runs(read_runs(tmp_path / "wandb.csv")).notices == found.notices
     (tmp_path / "other.csv").write_text("lr,seed,val/loss\n0.1,0,0.5\n")
     with pytest.raises(InputError, match="isn't wandb's table of runs"):
         read_runs(tmp_path / "other.csv", is_wandb=True)
@@ -270,7 +276,7 @@ def test_a_parquet_file_of_runs_is_read(tmp_path: Path) -> None:
     pq.write_table(table_of(GRID), tmp_path / "runs.parquet")
     assert outcomes_of_runs(read_runs(tmp_path / "runs.parquet")).by == ("lr", "optimizer")
     (tmp_path / "runs.xlsx").write_bytes(b"PK")
-    for name, message in (("runs.xlsx", "must end in .csv or .parquet"), ("no.csv", "there is no file")):
+    for name, message in (("runs.xlsx", "must end in .csv, .tsv or .parquet"), ("no.csv", "there is no file")):
         with pytest.raises(InputError, match=message):
             read_runs(tmp_path / name)
 

@@ -55,7 +55,7 @@ def test_trials_that_failed_stay_failed(tmp_path):
 
 def test_own_outcomes_count_where_success_is_not_given(tmp_path):
     """With a column of outcomes, a metric is averaged beside the success rate."""
-    found = read(tmp_path / "a.csv", "seed,solved,wait\n0,true,3\n1,false,5\n", metrics=["wait"])
+    found = read(tmp_path / "a.csv", "seed,solved,wait\n0,true,3\n1,false,5\n", metrics=["wait:lower"])
     (group,) = aggregate_by(found.table, found.by, found.metrics)
     assert (group.success_rate, group.metrics["wait"].mean) == (0.5, 4.0)
 
@@ -63,17 +63,28 @@ def test_own_outcomes_count_where_success_is_not_given(tmp_path):
 @pytest.mark.parametrize(
     ("metric", "success", "is_higher_better"),
     [
-        ("acc", None, False),
+        ("acc", None, True),
         ("acc:higher", None, True),
         ("acc:lower", "acc > 0.9", False),
         ("acc", "acc > 0.9", True),
         ("acc", "acc <= 0.9", False),
-        ("acc", "loss > 0.9", False),
+        ("acc", "loss > 0.9", True),
     ],
 )
 def test_the_direction_is_given_or_follows_from_success(metric, success, is_higher_better):
-    """A suffix decides, else success by the same column, else lower is better."""
+    """A suffix decides, else success by the same column, else the metric's name."""
     assert wanted([metric], success).metrics["acc"].higher_is_better == is_higher_better
+
+
+def test_a_direction_that_nothing_says_is_asked_for(tmp_path):
+    """A loss is better if it is lower; of a column whose name says nothing, the user must say it."""
+    assert not wanted(["val_mse"]).metrics["val_mse"].higher_is_better
+    text = "seed,quality\n0,3\n1,5\n"
+    with pytest.raises(
+        InputError, match=r"which values of quality are better.*--metric quality:higher or quality:lower"
+    ):
+        read(tmp_path / "a.csv", text, metrics=["quality"])
+    assert read(tmp_path / "a.csv", text, metrics=["quality:higher"]).metrics["quality"].higher_is_better
 
 
 @given(

@@ -12,7 +12,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from study.arrow import EMPTY_RESULTS, METRIC_COLUMNS, RESULT_COLUMNS, built_in_kinds, kind_of, results_table
 from study.records import Cell, Curve, Outcome, Result, Trial, format_range, parse_range
-from study.tracking.keys import CURVE, keys_of
+from study.tracking.keys import CURVE, SPELLING, keys_of
 from tasks.symbols import SWEPT_FIRST
 
 CURVE_POINTS = 50
@@ -101,20 +101,22 @@ class _Names:
     Args:
         kinds: the kind of each hyperparameter that has a value.
         metrics: the metrics.
+        spelling: the version of `study.tracking.keys` that the run was written with.
     """
 
     kinds: Mapping[str, str]
     metrics: Sequence[str]
+    spelling: int = SPELLING
 
     @property
     def params(self) -> dict[str, str]:
         """The parameter of each hyperparameter."""
-        return keys_of(self.kinds, _OF_TRIAL)
+        return keys_of(self.kinds, _OF_TRIAL, self.spelling)
 
     @property
     def numbers(self) -> dict[str, str]:
         """The metric of MLflow for each metric."""
-        return keys_of(self.metrics, (*_NUMBERS, _SOLVED))
+        return keys_of(self.metrics, (*_NUMBERS, _SOLVED), self.spelling)
 
     @property
     def is_built_in(self) -> bool:
@@ -126,7 +128,11 @@ class _Names:
         """Return the tags by which `_names_of` finds them again; none for those that are built in."""
         if self.is_built_in:
             return {}
-        return _pages(_KINDS, json.dumps({"hyperparameters": dict(self.kinds), "metrics": list(self.metrics)}))
+        content: dict[str, Any] = {"hyperparameters": dict(self.kinds), "metrics": list(self.metrics)}
+        before = replace(self, spelling=1)
+        if (self.params, self.numbers) != (before.params, before.numbers):  # else the tag stays as it always was
+            content["spelling"] = self.spelling
+        return _pages(_KINDS, json.dumps(content))
 
 
 def _names_of(tags: Mapping[str, str]) -> _Names:
@@ -134,7 +140,7 @@ def _names_of(tags: Mapping[str, str]) -> _Names:
     if _KINDS not in tags:
         return _Names(built_in_kinds(), METRIC_COLUMNS)
     content = json.loads("".join(_read_pages(_KINDS, tags)))
-    return _Names(content["hyperparameters"], content["metrics"])
+    return _Names(content["hyperparameters"], content["metrics"], content.get("spelling", 1))
 
 
 def _sources(trial: Trial) -> dict[str, str]:
@@ -201,12 +207,19 @@ def run_result(params: Mapping[str, str], metrics: Mapping[str, float], tags: Ma
 
 
 def run_digest(params: Mapping[str, str], metrics: Mapping[str, float], tags: Mapping[str, str]) -> str:
-    """Return a hash of what a run has of a result, to the last bit; what others have added to it doesn't count."""
+    """Return a hash of what a run has of a result, to the last bit, however its names are spelled.
+
+    What others have added to the run doesn't count.
+    """
     names = _names_of(tags)
-    params_here = [(key, params[key]) for key in sorted((*_OF_TRIAL, *names.params.values())) if key in params]
-    numbers = [(key, _float(metrics[key])) for key in sorted((*_NUMBERS, *names.numbers.values())) if key in metrics]
+    keys = [*((name, name) for name in _OF_TRIAL), *((f"of cell: {name}", key) for name, key in names.params.items())]
+    params_here = [(name, params[key]) for name, key in sorted(keys) if key in params]
+    keys = [*((name, name) for name in _NUMBERS), *((f"metric: {name}", key) for name, key in names.numbers.items())]
+    numbers = [(name, _float(metrics[key])) for name, key in sorted(keys) if key in metrics]
     texts = [(tag, tags.get(tag) or None) for tag in _TAGS.values()]
-    pages = [_read_pages(tag, tags) for tag in ("error", *(f"{_VALUE}{key}" for key, _ in params_here))]
+    pages = [
+        _read_pages(tag, tags) for tag in ("error", *(f"{_VALUE}{key}" for _, key in sorted(names.params.items())))
+    ]
     return hashlib.sha256(repr((params_here, numbers, texts, pages)).encode()).hexdigest()
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from study.tracking.address import can_keep_files, user
-from study.tracking.keys import metric_name
+from study.tracking.keys import key_of
 from study.tracking.packs import CHECKED, SHOWS, shows_value
 from study.tracking.pages import experiment_tags, study_note
 from study.tracking.rows import KIND, PLACE
@@ -188,4 +188,4 @@ def _flat(path: str, content: object) -> Iterator[tuple[str, str]]:
             yield from _flat(f"{path}.{key}", value)
     else:
         text = content if isinstance(content, str) else json.dumps(content, default=str)
-        yield metric_name(path), text[:5000]
+        yield key_of(path), text[:5000]

@@ -144,14 +144,14 @@ def status(name: str, cluster: str | None, only_store: str | None, as_json: bool
 @click.option("--lines", type=click.IntRange(1), default=_LOG_LINES, show_default=True, help="How many.")
 def logs(name: str, cluster: str | None, only_store: str | None, follow: bool, lines: int) -> None:
     """Print what study NAME says on a cluster."""
-    from study.jobs import connect, readable_line, standing
+    from study.jobs import connect, readable_lines, standing
     from study.jobs import follow as follow_log
 
     client = connect(_cluster(cluster), _warn)
     job = standing(client, name, only_store).job
     last = () if follow else client.tail(client.job(job), lines).splitlines()
     is_empty = True
-    for line in follow_log(client, job, lines) if follow else map(readable_line, last):
+    for line in follow_log(client, job, lines) if follow else readable_lines(last):
         is_empty = False
         click.echo(line)
     if is_empty:

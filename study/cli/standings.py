@@ -73,8 +73,7 @@ def detail(status: JobStatus) -> ConsoleTable:
     if beat is not None:
         counts = f"{beat.done:,} of {beat.trials:,}"
         rows += [("done", counts)]
-        outcomes = f"{beat.solved} solved, {beat.unsolved} unsolved, {beat.diverged} diverged, {beat.failed} failed"
-        rows += [("outcomes", outcomes)]
+        rows += [("outcomes", f"{beat.outcomes}, {beat.pending} pending")]
         if not status.ended:
             left = "not known yet" if beat.left_s is None else duration(beat.left_s)
             rows += [("time left", left), ("training", count_of(beat.workers, "pack"))]

@@ -23,7 +23,7 @@ IN_JOB = "STUDY_JOB"
 
 _MARK = "@study "
 _EVERY_S = 10.0
-_COUNTS = ("done", "trials", "solved", "unsolved", "diverged", "failed", "workers")
+_COUNTS = ("done", "trials", "solved", "unsolved", "finished", "diverged", "failed", "workers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,7 @@ class Heartbeat:
         trials: number of all trials.
         solved: number of the done trials that were solved.
         unsolved: number of the done trials that were not.
+        finished: number of the done trials that ended where nothing says what success is.
         diverged: number of the done trials that diverged.
         failed: number of the done trials that failed.
         left_s: seconds until all are done, at the present rate; None if that isn't known.
@@ -53,6 +54,22 @@ class Heartbeat:
     left_s: float | None
     workers: int
     at: datetime
+    finished: int = 0
+
+    @property
+    def outcomes(self) -> str:
+        """The numbers of trials by outcome; of solved and finished ones only where there are any."""
+        judged = [f"{self.solved} solved", f"{self.unsolved} unsolved"]
+        ended = [f"{self.finished} finished"] if self.finished else []
+        has_judged = self.solved or self.unsolved or not self.finished
+        return ", ".join(
+            [*(judged if has_judged else ()), *ended, f"{self.diverged} diverged", f"{self.failed} failed"]
+        )
+
+    @property
+    def pending(self) -> int:
+        """The number of trials without an outcome."""
+        return max(0, self.trials - self.done)
 
 
 def line(heartbeat: Heartbeat) -> str:
@@ -67,6 +84,8 @@ def line(heartbeat: Heartbeat) -> str:
         True
     """
     content = asdict(heartbeat) | {"at": heartbeat.at.isoformat(timespec="seconds")}
+    if not heartbeat.finished:  # versions before this count read the line, too
+        del content["finished"]
     return _MARK + json.dumps(content, separators=(",", ":"))
 
 
@@ -102,13 +121,7 @@ def readable(log_line: str) -> str:
 
 def progress_words(heartbeat: Heartbeat) -> str:
     """Format a heartbeat for people, but for the time of day."""
-    parts = [
-        f"{heartbeat.done}/{heartbeat.trials} trials",
-        f"{heartbeat.solved} solved",
-        f"{heartbeat.unsolved} unsolved",
-        f"{heartbeat.diverged} diverged",
-        f"{heartbeat.failed} failed",
-    ]
+    parts = [f"{heartbeat.done}/{heartbeat.trials} trials", *heartbeat.outcomes.split(", ")]
     if heartbeat.workers:
         parts.append(f"{count_of(heartbeat.workers, 'pack')} training")
     if heartbeat.left_s is not None and heartbeat.done < heartbeat.trials:
@@ -142,7 +155,7 @@ def beat(
         return
     heartbeat = Heartbeat(
         study,
-        **{name: counts[name] for name in _COUNTS if name != "workers"},
+        **{name: counts.get(name, 0) for name in _COUNTS if name != "workers"},
         left_s=None if left_s is None else round(left_s, 1),
         workers=workers,
         at=datetime.now(UTC),
@@ -174,8 +187,9 @@ def _parse(log_line: str) -> Heartbeat | None:
         return None
     try:
         content: Any = json.loads(log_line.removeprefix(_MARK))
-        if not isinstance(content, dict) or set(content) != {field.name for field in fields(Heartbeat)}:
+        if not isinstance(content, dict) or set(content) | {"finished"} != {field.name for field in fields(Heartbeat)}:
             return None
+        content = {"finished": 0} | content
         at, left_s = datetime.fromisoformat(content["at"]), content["left_s"]
     except (ValueError, TypeError, RecursionError):
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -25,12 +25,14 @@ STATES = ("waiting", "running", "finished", "stopped", "failed")
 
 _INTERRUPTED = 130
 _BAD_INPUT = 2
-# Enough to reach the last heartbeat, which a traceback or, at the end of a study, a table may follow.
-_TAIL_LINES = 300
+# Enough to reach the last heartbeat, which a traceback, a table or dumps of the state of Ray may follow.
+_TAIL_LINES = 1000
 _LAST_LINES = 3
 _MOST_LISTED = 100
 _POLL_S = 0.5
 _WATCH_S = 2.0
+# Lines of what Ray's processes know of themselves, each so marked, after the time and place where there are any.
+_STATE_DUMP = re.compile(r"\s*(\([^()]*\)\s*)?(\[[^\]]*\]\s*(\([^()]*\)\s*)?[\w.]+:\d+:\s*)?\[state-dump\].*")
 # Lines that Ray itself writes into a job's log.
 _RAYS_OWN = re.compile(r"\[?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+\b.*|Running entrypoint for job .*")
 
@@ -240,7 +242,19 @@ def stop(client: Client, study: str, store: str | None = None) -> StopResult:
 
 def follow(client: Client, job_id: str, lines: int) -> Iterator[str]:
     """Yield a job's log for people as it is written, from its last lines on, until the job has ended."""
-    yield from map(readable_line, client.follow(job_id, lines))
+    yield from readable_lines(client.follow(job_id, lines))
+
+
+def readable_lines(log_lines: Iterable[str]) -> Iterator[str]:
+    r"""Yield the lines of a log for people, without the dumps of their state that Ray's processes write between them.
+
+    Example:
+        >>> list(readable_lines(["training", "[state-dump] NodeManager:", "(raylet) [state-dump] \tCPU: 2", "done"]))
+        ['training', 'done']
+    """
+    for line in map(readable_line, log_lines):
+        if not _STATE_DUMP.fullmatch(line):
+            yield line
 
 
 def readable_line(log_line: str) -> str:
@@ -303,10 +317,14 @@ def _next(state: str, study: str, job: Job) -> str:
 def _last_lines(job: Job, log: str) -> tuple[str, ...]:
     """Return the driver's last lines of output, or Ray's message if its node is gone with the log."""
     lines = [uncoloured(line).rstrip() for line in log.splitlines()]
-    own = [line for line in lines if line.strip() and not is_heartbeat(line) and not _RAYS_OWN.fullmatch(line)]
+    own = [line for line in lines if line.strip() and not is_heartbeat(line) and not _is_rays_own(line)]
     if own:
         return tuple(own[-_LAST_LINES:])
     return tuple(job.message.strip().splitlines()[:_LAST_LINES])
+
+
+def _is_rays_own(line: str) -> bool:
+    return bool(_RAYS_OWN.fullmatch(line) or _STATE_DUMP.fullmatch(line))
 
 
 def _tracking_uri(job: Job) -> str | None:

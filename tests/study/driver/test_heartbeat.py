@@ -22,6 +22,7 @@ BEATS = st.builds(
     *[COUNT] * 6,
     left_s=st.none() | st.floats(0, 1e9),
     workers=COUNT,
+    finished=COUNT,
     at=st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1)).map(lambda at: at.replace(microsecond=0, tzinfo=UTC)),
 )
 JSON = st.recursive(
@@ -62,6 +63,19 @@ def test_a_time_of_another_zone():
     assert read(line(Heartbeat("a", *[0] * 6, left_s=None, workers=0, at=at))).at == datetime(
         2026, 5, 1, 12, tzinfo=UTC
     )
+
+
+def test_finished_trials_are_counted():
+    """Where nothing says what success is, trials have finished; versions before this count are still read."""
+    at = datetime(2026, 5, 1, 12, tzinfo=UTC)
+    counts = {"done": 7, "trials": 9, "solved": 0, "unsolved": 0, "finished": 4, "diverged": 1, "failed": 2}
+    found = Heartbeat("a", **counts, left_s=None, workers=0, at=at)
+    assert found.outcomes == "4 finished, 1 diverged, 2 failed"
+    assert readable(line(found)) == "12:00:00 UTC · 7/9 trials · 4 finished · 1 diverged · 2 failed"
+    assert (found.pending, read(line(found))) == (2, found)
+    before = '@study {"study":"a","done":1,"trials":2,"solved":1,"unsolved":0,"diverged":0,"failed":0,"left_s":null,'
+    before += '"workers":1,"at":"2026-05-01T12:00:00+00:00"}'
+    assert (read(before).finished, read(before).outcomes) == (0, "1 solved, 0 unsolved, 0 diverged, 0 failed")
 
 
 def test_a_driver_beats_and_no_other_process(monkeypatch):

@@ -149,6 +149,39 @@ def beat(done: int, workers: int = 0) -> tuple[int, str]:
     return 200, line(Heartbeat("demo", done, 20, done, 0, 0, 0, left_s=None, workers=workers, at=at)) + "\n"
 
 
+DUMP = """\
+[2026-05-01 12:30:09,823 I 27285 27285] (raylet) node_manager.cc:492: [state-dump] NodeManager:
+[state-dump] Node ID: bdb5c3a71c0e
+    [state-dump] \tCoreWorkerService.grpc_client.Exit - 1 total (0 active)
+(raylet, ip=10.0.0.1) [state-dump] Resource usage {
+"""
+
+
+@pytest.mark.parametrize("follow", [(), ("--follow",)])
+def test_logs_are_without_dumps_of_rays_state(server: Start, follow: tuple[str, ...]):
+    """What Ray's processes write of themselves is left out; what the driver says stays."""
+    text = f"training\n{DUMP}done: [state-dump] is a word of mine\n"
+    found = invoke("logs", "demo", *follow, "--cluster", server(Dashboard(a_job("SUCCEEDED"), logs=[(200, text)])))
+    assert found.stdout.splitlines() == ["training", "done: [state-dump] is a word of mine"]
+    lost = server(Dashboard(a_job("FAILED"), logs=[(200, text + DUMP)]))
+    content = json.loads(invoke("status", "demo", "--json", "--cluster", lost).stdout)["studies"][0]
+    assert content["said"] == ["training", "done: [state-dump] is a word of mine"]
+
+
+def test_status_counts_finished_and_pending_trials(server: Start):
+    """A study without success says how many trials have finished, and each how many are pending."""
+    at = datetime(2026, 5, 1, 12, 30, tzinfo=UTC)
+    log = line(Heartbeat("demo", 6, 20, 0, 0, 1, 1, left_s=None, workers=2, at=at, finished=4)) + "\n"
+    url = server(Dashboard(a_job(), logs=[(200, log)]))
+    shown = invoke("status", "demo", "--cluster", url).stdout
+    assert "6 of 20" in shown
+    assert "4 finished, 1 diverged, 1 failed, 14 pending" in shown
+    assert (
+        json.loads(invoke("status", "demo", "--json", "--cluster", url).stdout)["studies"][0]["heartbeat"]["finished"]
+        == 4
+    )
+
+
 @pytest.mark.parametrize(
     ("job", "state", "code"),
     [

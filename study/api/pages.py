@@ -8,7 +8,9 @@ import threading
 import webbrowser
 from collections.abc import Callable
 from contextlib import contextmanager
+from getpass import getuser
 from pathlib import Path
+from socket import gethostname
 from typing import TYPE_CHECKING
 
 from study.api.where import STORE, Where
@@ -40,13 +42,13 @@ def index(*, store: str | Path = STORE, tracking_uri: str | None = None) -> Path
 
 
 def serve_pages(where: Where, port: int, *, opens: bool, notify: Callable[[str], None]) -> int:
-    """Write the index of a store, keep it up to date, and serve MLflow's dashboard, until Ctrl-C or SIGTERM.
+    """Write the index of a store, keep it up to date, and serve it and MLflow's dashboard, until Ctrl-C or SIGTERM.
 
     Call it in the main thread.
 
     Args:
         where: the store, and MLflow: a database is served, and a server of its own is only linked to.
-        port: the dashboard's port; 0 for any that is free.
+        port: the dashboard's port; 0 for any that is free. The index has the next one, or any if that is taken.
         opens: whether to open the index in a browser.
         notify: called with each sentence for the user.
 
@@ -68,7 +70,8 @@ def serve_pages(where: Where, port: int, *, opens: bool, notify: Callable[[str],
         tracking.check_servable(served)
         port = tracking.port_for(port)
     dashboard = None if served is None else f"http://127.0.0.1:{port}"
-    with _index(where, dashboard, opens=opens, notify=notify) if has_store else _no_index(where, notify) as page:
+    pages = _index(where, dashboard, port, opens=opens, notify=notify) if has_store else _no_index(where, notify)
+    with pages as page:
         sentence = f"dashboard: {page or _no_runs(uri, dashboard)} (Ctrl-C ends)"
         if served is not None:
             notify(sentence)
@@ -87,25 +90,30 @@ def _no_runs(uri: str | None, dashboard: str | None) -> str:
 
 
 @contextmanager
-def _index(where: Where, dashboard: str | None, *, opens: bool, notify: Callable[[str], None]) -> Iterator[str]:
-    """Write the index, say where it is, keep it up to date in a thread, and yield the address of the studies' runs."""
+def _index(
+    where: Where, dashboard: str | None, port: int, *, opens: bool, notify: Callable[[str], None]
+) -> Iterator[str]:
+    """Write the index, serve it, keep it up to date in a thread, and yield the address of the studies' runs."""
     from study.results.index import Index
+    from study.results.serve import served, ssh_command
 
     followed = Index(where.store, tracking_uri=where.tracking, dashboard=dashboard)
     followed.write(is_live=True)
-    address = followed.path.resolve().as_uri()
-    notify(f"studies:   {address}")
-    if opens and _has_screen():
-        webbrowser.open(address)
-    over = threading.Event()
-    thread = threading.Thread(target=followed.follow, args=(over, notify), name="index", daemon=True)
-    thread.start()
-    is_empty = dashboard is not None and not followed.has_runs  # a server of its own may only not have answered
-    try:
-        yield followed.dashboard_page + (", on which nothing is published yet" if is_empty else "")
-    finally:
-        over.set()
-        thread.join()
+    with served(followed.file_of, port + 1 if port else 0) as own_port:
+        address = f"http://127.0.0.1:{own_port}/"
+        notify(f"studies:   {address}")
+        notify(f"elsewhere: {ssh_command([own_port, *([port] if dashboard else [])], getuser(), gethostname())}")
+        if opens and _has_screen():
+            webbrowser.open(address)
+        over = threading.Event()
+        thread = threading.Thread(target=followed.follow, args=(over, notify), name="index", daemon=True)
+        thread.start()
+        is_empty = dashboard is not None and not followed.has_runs  # a server of its own may only not have answered
+        try:
+            yield followed.dashboard_page + (", on which nothing is published yet" if is_empty else "")
+        finally:
+            over.set()
+            thread.join()
 
 
 @contextmanager

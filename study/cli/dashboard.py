@@ -26,12 +26,19 @@ def sync(name: str, store: str, tracking_uri: str | None) -> None:
 @click.command()
 @STORE
 @TRACKING
-@click.option("--port", type=click.IntRange(0, 65535), default=5000, show_default=True, help="0 for any that is free.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=5000,
+    show_default=True,
+    help="MLflow's port; the index has the next one, or any if that is taken. 0 for any that is free.",
+)
 @click.option("--no-browser", is_flag=True, help="Don't open the index, which is done if this is a terminal.")
 def ui(store: str, tracking_uri: str | None, port: int, no_browser: bool) -> None:
-    """Write and open the index of the store's studies, and serve MLflow's dashboard here, until Ctrl-C.
+    """Serve the index of the store's studies, their reports and MLflow's dashboard to this machine, until Ctrl-C.
 
     The index is a page, which is kept up to date meanwhile: what each study asks, how far it is, and what it finds.
+    To open it from another machine, run the printed ssh command there.
     """
     leave_out_pandas()
     where = Where(store, tracking_uri)

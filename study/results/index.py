@@ -10,11 +10,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
-from urllib.parse import quote
+from pathlib import Path, PurePosixPath
+from urllib.parse import quote, unquote
 
 from study import tracking
 from study.errors import StudyError
+from study.reports import FORMATS
 from study.reports.beside import beside
 from study.reports.index_page import IndexEntry, StoreIndex, write_index
 from study.reports.strip import strip
@@ -28,6 +29,7 @@ EVERY_S = 3.0
 _REST = 20.0
 """Seconds of rest for each second of the processor that reading a study takes: one that trains needs it more."""
 
+_REPORT_FILES = {name for names in FORMATS.values() for name in names}
 _DEFAULT = "studies"  # the store that commands take if none is named
 
 
@@ -125,6 +127,29 @@ class Index:
                 if str(error) != reason:
                     notify(str(error))
                 reason = str(error)
+
+    def file_of(self, address: str) -> Path | None:
+        """Return the file that a path of an address stands for: the index, or a file of a report that it links to.
+
+        Args:
+            address: the path, relative to the index as a browser resolves it.
+
+        Returns:
+            None if it is neither, or if the report lies behind a link.
+        """
+        if address in ("", self.path.name):
+            return self.path
+        folder, _, name = address.rpartition("/")
+        if name not in _REPORT_FILES or self._page is None:
+            return None
+        for entry in self._page.entries:
+            above = PurePosixPath(unquote(entry.report)).parent.parts
+            # A browser ignores what leads above the root.
+            if entry.report and folder == "/".join(part for part in above if part != ".."):
+                place, root = own_folder(self._store.study(entry.name)), self._store.path or Path()
+                is_inside = place.resolve() == root.resolve() / place.relative_to(root)
+                return place / name if is_inside else None
+        return None
 
     @property
     def dashboard_page(self) -> str:

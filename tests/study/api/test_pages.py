@@ -74,10 +74,14 @@ def test_a_server_of_its_own_is_linked_to(store: Path, ui: Start) -> None:
     """With a tracking server the index is written and followed, the server's address is told without its user."""
     port = free_port()
     process = ui("--store", str(store), env=os.environ | {"MLFLOW_TRACKING_URI": f"http://me:secret@127.0.0.1:{port}"})
-    assert lines(process, 2) == [
-        f"studies:   {(store / 'index.html').as_uri()}",
+    studies, elsewhere, dashboard = lines(process, 3)
+    assert (studies.partition("http://")[0], dashboard) == (
+        "studies:   ",
         f"dashboard: http://127.0.0.1:{port}/#/experiments?workflowType=machine_learning (Ctrl-C ends)",
-    ]
+    )
+    own = int(studies.removesuffix("/").rpartition(":")[2])
+    assert f"ssh -N -L {own}:127.0.0.1:{own} " in elsewhere
+    assert str(port) not in elsewhere
     assert 'data-live="yes"' in (store / "index.html").read_text()
     assert ended(process) == 0
     assert 'data-live="no"' in (store / "index.html").read_text()
@@ -86,7 +90,7 @@ def test_a_server_of_its_own_is_linked_to(store: Path, ui: Start) -> None:
 def test_without_mlflow_there_is_an_index(store: Path, ui: Start) -> None:
     """With tracking off there is no dashboard, which is told, and no port is needed."""
     process = ui("--store", str(store), "--tracking-uri", "off")
-    assert lines(process, 2)[1].startswith("dashboard: none")
+    assert lines(process, 3)[2].startswith("dashboard: none")
     assert "MLflow" not in (store / "index.html").read_text().split("</style>")[1].split('<script type="application')[0]
     assert ended(process) == 0
 
@@ -108,7 +112,7 @@ def test_the_index_opens_from_a_terminal_only(store: Path, tmp_path: Path, ui: S
     words = ("--store", str(store), "--tracking-uri", "off")
     environment = os.environ | {"BROWSER": f"{browser} %s"}
     process = ui(*words, env=environment)
-    lines(process, 2)
+    lines(process, 3)
     assert ended(process) == 0
     main, side = pty.openpty()
     process = ui(*words, "--no-browser", env=environment, stdout=side)
@@ -121,7 +125,7 @@ def test_the_index_opens_from_a_terminal_only(store: Path, tmp_path: Path, ui: S
         wait_for(opened.exists, "the browser")
         assert ended(process) == 0
     os.close(side)
-    assert opened.read_text().strip() == (store / "index.html").as_uri()
+    assert opened.read_text().startswith("http://127.0.0.1:")
 
 
 @pytest.mark.slow
@@ -130,8 +134,10 @@ def test_a_store_that_was_just_made_is_served(tmp_path: Path, ui: Start) -> None
     (tmp_path / "studies").mkdir()
     port = free_port()
     process = ui("--port", str(port))
-    studies, dashboard = lines(process, 2)
-    assert studies == f"studies:   {(tmp_path / 'studies' / 'index.html').as_uri()}"
+    studies, elsewhere, dashboard = lines(process, 3)
+    own = int(studies.removesuffix("/").rpartition(":")[2])
+    assert f"-L {own}:127.0.0.1:{own} -L {port}:127.0.0.1:{port} " in elsewhere
+    wait_for(lambda: answers(f"http://127.0.0.1:{own}/"), "the index")
     assert dashboard.startswith(f"dashboard: http://127.0.0.1:{port}/#/experiments?")
     assert "nothing is published yet" in dashboard
     wait_for(lambda: answers(f"http://127.0.0.1:{port}/health"), "the dashboard")

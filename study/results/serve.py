@@ -1,0 +1,135 @@
+"""The index of a store and its reports, served to this machine over HTTP."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socketserver
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import ClassVar
+from urllib.parse import unquote, urlsplit
+
+_HOST = "127.0.0.1"
+# A page of another host could otherwise read reports by a name that it lets resolve to this machine.
+_NAMES = {"127.0.0.1", "localhost", "[::1]"}
+_TYPES = {
+    **{".html": "text/html; charset=utf-8", ".md": "text/plain; charset=utf-8", ".csv": "text/csv; charset=utf-8"},
+    **{".yaml": "text/plain; charset=utf-8", ".tex": "text/plain; charset=utf-8", ".pdf": "application/pdf"},
+    **{".svg": "image/svg+xml", ".png": "image/png"},
+}
+_SECONDS = 30
+
+FileOf = Callable[[str], Path | None]
+"""Returns the file at a path of an address, without the slash that it begins with; None if there is none."""
+
+
+@contextmanager
+def served(file_of: FileOf, port: int) -> Iterator[int]:
+    """Serve files to browsers on this machine, in threads.
+
+    Args:
+        file_of: the files; every other path is answered with 404.
+        port: the port to listen on; any that is free if it is 0 or taken.
+
+    Yields:
+        The port.
+    """
+    try:
+        server = _Server(file_of, port)
+    except (OSError, OverflowError):
+        server = _Server(file_of, 0)
+    with server:
+        thread = threading.Thread(target=_serve, args=(server,), name="pages", daemon=True)
+        thread.start()
+        try:
+            yield int(server.server_address[1])
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def _serve(server: _Server) -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT, signal.SIGHUP))  # the main thread's
+    server.serve_forever(poll_interval=0.1)
+
+
+class _Server(ThreadingHTTPServer):
+    """A server on the loopback interface.
+
+    Args:
+        file_of: the files that it serves.
+        port: the port to listen on; 0 for any.
+    """
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, file_of: FileOf, port: int) -> None:
+        self.file_of = file_of
+        super().__init__((_HOST, port), _Pages)
+
+    def server_bind(self) -> None:
+        """Bind without looking up the host's name, which can take seconds."""
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = _HOST, int(self.server_address[1])
+
+
+class _Pages(BaseHTTPRequestHandler):
+    """Answers requests for files of reports."""
+
+    timeout: ClassVar[float] = _SECONDS
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "study", ""
+    server: _Server
+
+    def do_GET(self) -> None:
+        """Answer with a file."""
+        self._answer(with_content=True)
+
+    def do_HEAD(self) -> None:
+        """Answer with the headers of a file."""
+        self._answer(with_content=False)
+
+    def log_message(self, *_: object) -> None:
+        """Log nothing: the terminal is for addresses."""
+
+    def _answer(self, *, with_content: bool) -> None:
+        name = self.headers.get("Host", "").rpartition(":")[0] or self.headers.get("Host", "")
+        content = self._content() if name in _NAMES else None
+        if content is None:
+            self.send_error(HTTPStatus.NOT_FOUND if name in _NAMES else HTTPStatus.FORBIDDEN)
+            return
+        kind, data = content
+        self.send_response(HTTPStatus.OK)
+        headers = {"Content-Type": kind, "Content-Length": str(len(data)), "Cache-Control": "no-cache"}
+        for header, value in (headers | {"X-Content-Type-Options": "nosniff"}).items():
+            self.send_header(header, value)
+        self.end_headers()
+        if with_content:
+            self.wfile.write(data)
+
+    def _content(self) -> tuple[str, bytes] | None:
+        """Read the file that is asked for; None if there is none, or it is a link."""
+        file = self.server.file_of(unquote(urlsplit(self.path).path).removeprefix("/"))
+        if file is None:
+            return None
+        try:
+            with os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as opened:
+                return _TYPES.get(file.suffix, "application/octet-stream"), opened.read()
+        except (OSError, ValueError):  # not there, a link, a folder, or a name with a zero byte
+            return None
+
+
+def ssh_command(ports: list[int], user: str, host: str) -> str:
+    """Return the command that brings ports of a machine to another one.
+
+    Example:
+        >>> ssh_command([5001, 5000], "me", "gpu-node")
+        'ssh -N -L 5001:127.0.0.1:5001 -L 5000:127.0.0.1:5000 me@gpu-node'
+    """
+    return " ".join(["ssh -N", *(f"-L {port}:{_HOST}:{port}" for port in ports), f"{user}@{host}"])

@@ -2,14 +2,13 @@
 
 The parent is `study.engine.function.isolated`. It gives, as JSON: `load`, the module, name and arguments of what
 returns the function; `call`, what the call gets; `metrics`; `memory_gb`; `state_every_s`; and then the arrays of a
-state, or nothing. It gets frames of JSON: a step, followed by the arrays of its state if there is one, or the end.
+state, or nothing. It gets messages (`tasks.function.messages`): a step, with the arrays of its state if there is one,
+or the end.
 """
 
 from __future__ import annotations
 
 import importlib
-import io
-import json
 import resource
 import sys
 import time
@@ -17,12 +16,12 @@ from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from tasks.declarations import Metric
 from tasks.error_text import error_line
 from tasks.function.call import FunctionCall, FunctionError, failure_of
+from tasks.function.messages import packed, send, unpacked
 from tasks.function.state import state_arrays, state_of
 
 
@@ -39,20 +38,7 @@ def run(parent: Connection, request: Mapping[str, Any]) -> None:
         end = {"error": str(failure), "details": failure.details}
     sys.stdout.flush()  # the parent may end this process as soon as it has the end
     sys.stderr.flush()
-    parent.send_bytes(json.dumps(end).encode())
-
-
-def packed(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
-    """Return named arrays as bytes, without pickle."""
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **dict(arrays))
-    return buffer.getvalue()
-
-
-def unpacked(data: bytes) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays that `packed` made bytes of."""
-    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-        return dict(arrays)
+    send(parent.fileno(), end)
 
 
 def _report(parent: Connection, request: Mapping[str, Any]) -> None:
@@ -62,12 +48,10 @@ def _report(parent: Connection, request: Mapping[str, Any]) -> None:
     while (step := call.next_step()) is not None:
         now = time.perf_counter() - began
         has_state = step.state is not None and now - copied_at >= state_every_s
-        arrays = _arrays(step.state) if has_state else None
-        frame = {"step": step.step, "metrics": step.metrics, "training_s": time.perf_counter() - began}
-        frame |= {"has_state": has_state, "reports_steps": call.reports_steps}
-        parent.send_bytes(json.dumps(frame).encode())
-        if arrays is not None:
-            parent.send_bytes(packed(arrays))
+        arrays = packed(_arrays(step.state)) if has_state else b""
+        content = {"step": step.step, "metrics": step.metrics, "reports_steps": call.reports_steps}
+        send(parent.fileno(), content | {"training_s": time.perf_counter() - began}, arrays)
+        if has_state:
             copied_at = now
 
 

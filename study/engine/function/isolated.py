@@ -25,11 +25,12 @@ import numpy.typing as npt
 
 from study.engine.function.base import TrialCall
 from study.engine.function.trial import Arrays, FunctionProgress, FunctionTrial, state_in
+from tasks.error_text import shortened
 from tasks.function import Step
-from tasks.function.child import packed, unpacked
+from tasks.function.messages import BrokenMessageError, MessageReader, packed, unpacked
 
 _GUARD = str(Path(__file__).with_name("guard.py"))
-_REASONS = {
+_REASONS: dict[int, str] = {
     signal.SIGSEGV: "a segmentation fault",
     signal.SIGBUS: "a bus error",
     signal.SIGILL: "an illegal instruction",
@@ -97,6 +98,8 @@ class IsolatedTraining(TrialCall):
         self._before_s = self._history.training_s
         self._guard: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
+        self._messages: MessageReader | None = None
+        self._end: IO[bytes] | None = None
         self._started_at = 0.0
         self._reports_steps = False
 
@@ -127,28 +130,30 @@ class IsolatedTraining(TrialCall):
         """End the process and everything that it has started."""
         if self._guard is None:
             return
-        guard, connection, output = self._process()
+        guard, connection, end = self._process()
         assert guard.stdin is not None
         with suppress(OSError):
             guard.stdin.close()  # at which the guard kills the trial
         connection.close()
         guard.wait()
-        output.close()
+        end.close()
 
     def _start(self) -> None:
-        ours, theirs = Pipe()
-        self._connection, self._started_at = ours, time.monotonic()
+        (ours, theirs), (end, guards_end) = Pipe(), os.pipe()
+        self._connection, self._messages, self._started_at = ours, MessageReader(ours.fileno()), time.monotonic()
+        self._end = os.fdopen(end, "rb")
         try:
             self._guard = subprocess.Popen(
-                [sys.executable, "-P", _GUARD, str(theirs.fileno())],
+                [sys.executable, "-P", _GUARD, str(theirs.fileno()), str(guards_end)],
                 stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
+                stdout=2,
                 env=self._limits.environment(),
-                pass_fds=(theirs.fileno(),),
+                pass_fds=(theirs.fileno(), guards_end),
                 start_new_session=True,  # Ctrl-C is for this process, which ends the trial when it has its checkpoint
             )
         finally:
             theirs.close()
+            os.close(guards_end)
         with suppress(OSError):  # it has ended already; the reason is found when its answer is awaited
             ours.send_bytes(json.dumps(self._request()).encode())
             ours.send_bytes(b"" if self._checkpoint is None else packed(state_in(self._checkpoint)))
@@ -176,47 +181,77 @@ class IsolatedTraining(TrialCall):
         return limit_s - self._before_s - (time.monotonic() - self._started_at)
 
     def _receive(self, timeout_s: float) -> None:
-        """Take what the process reports next, or see that it has ended."""
-        guard, connection, output = self._process()
-        ready = wait([connection, output.fileno()], max(0.0, min(timeout_s, _MOST_S)))
+        """Take what the process has reported, or see that it has ended."""
+        guard, connection, end = self._process()
+        assert self._messages is not None
+        ready = wait([connection, end.fileno()], max(0.0, min(timeout_s, _MOST_S)))
         if connection in ready:
             try:
-                self._take(json.loads(connection.recv_bytes()), connection)
+                is_open = self._messages.receive()
+            except OSError:
+                is_open = False
+            if is_open:
+                self._take_all(self._messages)
                 return
-            except (EOFError, OSError):  # perhaps in the middle of a frame
-                if not wait([output.fileno()], _GRACE_S) and guard.stdin is not None:
-                    guard.stdin.close()  # it has closed the connection, and reports nothing any more
+            if not wait([end.fileno()], _GRACE_S) and guard.stdin is not None:
+                guard.stdin.close()  # it has closed the connection, and reports nothing any more
         if ready:
-            self._fail(self._reason(int(output.read() or -signal.SIGKILL)))
+            self._fail(self._reason(end.read()))
 
     def _process(self) -> tuple[subprocess.Popen[bytes], Connection, IO[bytes]]:
         assert self._guard is not None
-        assert self._guard.stdout is not None
+        assert self._end is not None
         assert self._connection is not None
-        return self._guard, self._connection, self._guard.stdout
+        return self._guard, self._connection, self._end
 
-    def _take(self, frame: dict[str, Any], connection: Connection) -> None:
-        if "step" in frame:
-            self._history.add(Step(frame["step"], frame["metrics"]))
-            self._history.training_s = self._before_s + frame["training_s"]
-            self._reports_steps = frame["reports_steps"]
-            if frame["has_state"]:
-                self._checkpoint = self._history.arrays(unpacked(connection.recv_bytes()))
-        elif "error" in frame:
-            self._fail(frame["error"], frame["details"])
-        else:
-            self._done = True
-            self.close()
+    def _take_all(self, messages: MessageReader) -> None:
+        try:
+            while not self._done and (message := messages.take()) is not None:
+                self._take(*message)
+        except BrokenMessageError as error:
+            self._fail(
+                f"its process wrote {error} to the pipe of its reports: code in it writes to a file descriptor that "
+                "it hasn't opened"
+            )
 
-    def _reason(self, code: int) -> str:
-        """Put in words why the process ended before the function did."""
+    def _take(self, content: Any, more: bytes) -> None:
+        match content:
+            case {
+                "step": int(step),
+                "metrics": dict(metrics),
+                "training_s": float(training_s),
+                "reports_steps": bool(reports_steps),
+            } if metrics.keys() == self._trial.metrics.keys() and all(type(v) is float for v in metrics.values()):
+                self._history.add(Step(step, metrics))
+                self._history.training_s = self._before_s + training_s
+                self._reports_steps = reports_steps
+                if more:
+                    self._checkpoint = self._history.arrays(_state(more))
+            case {"error": str(error), "details": str(details)}:
+                self._fail(error, details)
+            case {"end": True} if self._history.last_step is not None:
+                self._done = True
+                self.close()
+            case _:
+                raise BrokenMessageError(shortened(repr(content), 60))
+
+    def _reason(self, answer: bytes) -> str:
+        """Say why the process ended before the function did, given the guard's answer; it has none if it was killed."""
+        code = int(answer or -signal.SIGKILL)
         if code >= 0:
             return f"its process ended with exit code {code} before the function did, as by os._exit"
-        number = signal.Signals(-code)
-        why = _REASONS.get(number, "")
-        if number in (signal.SIGABRT, signal.SIGSEGV) and self._limits.memory_gb is not None:
+        known = {int(number): number.name for number in signal.Signals}
+        why = _REASONS.get(-code, "")
+        if -code in (signal.SIGABRT, signal.SIGSEGV) and self._limits.memory_gb is not None:
             why += f"; perhaps its memory_gb of {self._limits.memory_gb:g} wasn't enough"
-        return f"its process was ended by {number.name}" + (f" ({why})" if why else "")
+        return f"its process was ended by {known.get(-code, f'signal {-code}')}" + (f" ({why})" if why else "")
+
+
+def _state(data: bytes) -> dict[str, npt.NDArray[Any]]:
+    try:
+        return unpacked(data)
+    except Exception:  # numpy raises many kinds for bytes that aren't its own
+        raise BrokenMessageError(f"{data[:20]!r}") from None
 
 
 def _reference(load: Callable[..., Any]) -> tuple[str, str, list[Any]]:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.function import state_arrays, state_of
-from tasks.function.child import packed, unpacked
+from tasks.function.messages import packed, unpacked
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary()
 KEYS = st.text() | st.integers()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import random
 import signal
@@ -11,6 +12,8 @@ import sys
 import time
 
 import numpy as np
+
+from tasks.function import messages
 
 
 def load(name: str, *arguments: object):
@@ -73,9 +76,46 @@ def end_by(seed, *, way: str):
     return {"loss": 0.5, "accuracy": 0.5}
 
 
-def forever(seed, *, pipe_path: str):
+def meddle(seed, *, how: str):
+    """Report a step, and write to the pipe of the reports."""
+    yield {"step": 0, "loss": 0.0, "accuracy": 0.0}
+    (pipe,) = (int(name) for name in os.listdir("/proc/self/fd") if int(name) >= 500)  # noqa: PTH208
+    if how == "half a message":
+        os.write(pipe, messages._MARK + messages._SIZES.pack(100, 0) + b"{")
+    elif how == "junk":
+        os.write(pipe, b"\x00\x00\x01\x00he")
+    elif how == "no state":
+        step = {"step": 1, "metrics": {"loss": 0.0, "accuracy": 0.0}, "training_s": 0.0, "reports_steps": True}
+        messages.send(pipe, step, b"no state")
+    else:
+        messages.send(pipe, json.loads(how))
+    time.sleep(1000)
+
+
+def scribble(seed):
+    """Write to all usual descriptors, and close them."""
+    for descriptor in range(3, 64):
+        try:
+            os.write(descriptor, b"\x00\x00\x00\x02[]")
+            os.close(descriptor)
+        except OSError:
+            pass
+    os.write(1, b"printed")
+    return {"loss": 0.5, "accuracy": 0.5}
+
+
+def leave(seed, *, pipe_path: str):
+    """Leave a process of a session of its own, whose parent has ended, too."""
+    code = "import subprocess; print(subprocess.Popen(['sleep', '1000'], start_new_session=True, stdout=2).pid)"
+    told = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True, check=True)
+    with open(pipe_path, "wb") as pipe:  # noqa: PTH123
+        pipe.write(told.stdout)
+    return {"loss": 0.5, "accuracy": 0.5}
+
+
+def forever(seed, *, pipe_path: str, is_apart: bool = False):
     """Start a process, write the ids of both to a pipe, and run in C without letting Python's lock go."""
-    child = subprocess.Popen(["sleep", "1000"])
+    child = subprocess.Popen(["sleep", "1000"], start_new_session=is_apart)
     with open(pipe_path, "w") as pipe:  # noqa: PTH123
         pipe.write(f"{os.getpid()} {child.pid}\n")
     ctypes.PyDLL(None).pause()

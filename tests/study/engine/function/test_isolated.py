@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import signal
 import subprocess
@@ -95,6 +96,52 @@ def test_a_time_limit_kills_what_would_go_on(mytrials):
     assert record.steps.tolist() == [0]
 
 
+def after_a_step(mytrials, how: str) -> IsolatedTraining:
+    """Start a trial that writes to the pipe of its reports, and wait for the step before."""
+    training = isolated(mytrials, "meddle", Limits(time_limit_s=1000.0), how=how)
+    while training.advance(0.1).step is None:
+        assert not training.done
+    return training
+
+
+@LINUX
+def test_half_a_message_is_no_reason_to_wait(mytrials):
+    """A trial that never writes the other half is killed at its time limit."""
+    training = after_a_step(mytrials, "half a message")
+    training._limits = Limits(time_limit_s=0.0)
+    record = record_of(training)
+    assert record.error == "it took longer than its time limit of 0 s, and was killed"
+    assert record.steps.tolist() == [0]
+
+
+@LINUX
+@pytest.mark.parametrize(
+    ("how", "written"),
+    [
+        ("junk", r"b'\\x00\\x00\\x01\\x00he'"),
+        ("[]", r"\[\]"),
+        ("null", "None"),
+        ('{"step": 1}', "{'step': 1}"),
+        ('{"step": 1, "metrics": {"loss": "x"}, "training_s": 0.0, "reports_steps": true}', "{'step': 1, .*"),
+        ('{"error": 1, "details": ""}', "{'error': 1, 'details': ''}"),
+        ("no state", "b'no state'"),
+    ],
+)
+def test_what_is_no_report_fails_the_trial(mytrials, how, written):
+    """Its reason has what was written; the trial is never one that diverged."""
+    record = record_of(after_a_step(mytrials, how))
+    assert re.fullmatch(f"its process wrote {written} to the pipe of its reports: .* hasn't opened", record.error)
+    assert record.metrics == {"loss": 0.0, "accuracy": 0.0}
+
+
+@LINUX
+def test_the_usual_descriptors_are_the_trials_own(mytrials, capfd):
+    """A trial that writes to all of them, and closes them, disturbs no report."""
+    record = record_of(isolated(mytrials, "scribble"))
+    assert (record.error, record.metrics) == (None, {"loss": 0.5, "accuracy": 0.5})
+    assert "printed" in capfd.readouterr().err
+
+
 def test_the_process_has_the_environment_of_its_limits(mytrials):
     """Threads are as many as its processors, and texts have the same hashes in each process."""
     records = [record_of(isolated(mytrials, "environment", Limits(cpus=3))) for _ in range(2)]
@@ -165,10 +212,22 @@ def test_a_trial_ends_with_its_guard(mytrials, ids):
 
 
 @LINUX
-def test_closing_ends_the_process(mytrials, ids):
-    """As after Ctrl-C: nothing of the trial is left."""
+def test_nothing_outlives_its_trial(mytrials, ids):
+    """Not even a process in a session of its own, whose parent has ended before."""
     path, read = ids
-    training = isolated(mytrials, "forever", pipe_path=str(path))
+    training = isolated(mytrials, "leave", pipe_path=str(path))
+    training.advance(0.0)
+    (left,) = read()
+    assert record_of(training).error is None
+    assert has_ended(left)
+
+
+@LINUX
+@pytest.mark.parametrize("is_apart", [False, True])
+def test_closing_ends_the_process(mytrials, ids, is_apart):
+    """As after Ctrl-C: nothing of the trial is left, processes in sessions of their own included."""
+    path, read = ids
+    training = isolated(mytrials, "forever", pipe_path=str(path), is_apart=is_apart)
     training.advance(0.0)
     processes = read()
     training.close()

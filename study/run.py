@@ -26,6 +26,7 @@ from study.errors import BusyError, StoreAwayError
 from study.plan import until
 from study.plan.plan import Plan
 from study.records import Event, Pack, PackFailed, Trial
+from study.results.code_changes import change_sentences
 from study.results.dashboard import cell_runs, charts
 from study.results.load import StudyResults, load_results
 from study.results.stored_packs import StoredPacks
@@ -171,6 +172,9 @@ class Run:
         with folder.lock(self._notify) as self._lock:
             self._attempt = folder.begin_attempt()
             self.folder = folder.of_attempt(self._attempt)
+            if not {trial.id for trial in self.plan.trials} <= self.folder.done():
+                for sentence in change_sentences(self.plan.spec, self.folder):
+                    self._notify(sentence)
             self.folder.write_spec(self.plan.spec.text)
             keep_code(self.plan.spec, self.folder)
             yield

@@ -73,8 +73,8 @@ def show_value(key: str, content: Any) -> str:
         return str(_symbols().NONES.get(key, NONE))
     if key == "model":
         return symbol(str(content))
-    if isinstance(content, str) and re.fullmatch("sha256:[0-9a-f]{64}", content):
-        return content.removeprefix("sha256:")[:_DIGEST_CHARACTERS]  # tables as files have all of it
+    if isinstance(content, str) and re.fullmatch("(sha256|parsed):[0-9a-f]{64}", content):
+        return content.partition(":")[2][:_DIGEST_CHARACTERS]  # tables as files have all of it
     of_values = _symbols().VALUE_SYMBOLS.get(key)
     if of_values is not None:
         return str(of_values.get(content, str(content)))

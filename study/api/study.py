@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from study.driver.repeat import Repetition
     from study.plan.plan import Plan
     from study.reports.script import TrialScript
+    from study.results.adoptions import Adoption
     from study.results.certificate import Certificate
     from study.results.claims import CheckedClaims
     from study.results.load import StudyResults
     from study.run import Ending
+    from study.source import SourceCode
     from study.spec import Spec
-    from study.store import Export
+    from study.store import Export, StudyStore
 
 _PUBLISHED = "published"
 
@@ -62,13 +64,24 @@ def load(
     """
     from study.spec import check_size, dump, load_spec, parse_overrides, parse_spec
 
-    replaced = parse_overrides(overrides)
+    replaced, identify = parse_overrides(overrides), _identity_at(store)
     if isinstance(file, Mapping):
-        spec = parse_spec(dump(file), source="this study", overrides=replaced)
+        spec = parse_spec(dump(file), source="this study", folder=Path(), overrides=replaced, identify=identify)
     else:
-        spec = load_spec(file, replaced)
+        spec = load_spec(file, replaced, identify=identify)
     check_size(spec, yes=yes)
     return Study(spec.study, Where(str(store), tracking_uri), spec)
+
+
+def _identity_at(store: str | Path) -> Callable[[str, SourceCode], str]:
+    """Return what identifies own code by the copies of a store, which is read only for a study that has own code."""
+
+    def identify(study: str, code: SourceCode) -> str:
+        from study.results.stored_code import code_identity
+
+        return code_identity(store, study, code)
+
+    return identify
 
 
 def open_study(name: str, *, store: str | Path = STORE, tracking_uri: str | None = None) -> Study:
@@ -370,17 +383,56 @@ class Study:
         """Return the plan of what is stored, with the code that trains it."""
         from study.plan.plan import make_plan
         from study.results.load import extended_plan
-        from study.spec import parse_spec
         from tasks.families import BUILT_IN
 
         stored = results.plan
         if stored.spec.family is BUILT_IN and (self._spec is None or stored.may_extend):
             return stored
-        if self._spec is not None:
-            plan = self.planned
-        else:
-            plan = make_plan(parse_spec(results.folder.read_spec(), source=results.folder.spec_where))
+        plan = make_plan(self._with_own_code(results.folder)) if self._spec is None else self.planned
         return extended_plan(plan, results.folder, results.folder.read_results()) if plan.may_extend else plan
+
+    def _with_own_code(self, folder: StudyStore) -> Spec:
+        """Parse its stored file, with the own code that lies in the working folder."""
+        from study.spec import parse_spec
+
+        identify = _identity_at(self.where.store)
+        return parse_spec(folder.read_spec(), source=folder.spec_where, folder=Path(), identify=identify)
+
+    def adopt(self, *, undo: bool = False) -> Adoption:
+        """Declare the results of earlier code valid for the code as it is now; nothing is trained or rewritten.
+
+        The code is that of the study's file, or, if the study was opened, that of the working folder. The store keeps
+        who declared it, and when.
+
+        Args:
+            undo: revoke what was declared for the code as it is now.
+
+        Returns:
+            The entry of the log that holds now, or, with `undo`, that which held.
+
+        Raises:
+            UnknownStudyError: if the store has no such study.
+            InputError: if it has no own code, or the code hasn't changed since its results were made.
+            BusyError: if it is running.
+        """
+        from study.results.code_changes import adopt_results, revoke_adoption
+        from study.results.stored_plan import keep_code
+        from study.spec import parse_spec
+        from study.store import Store
+
+        folder = Store(self.where.store).open(self.name)
+        with folder.lock():
+            spec = self._spec or self._with_own_code(folder)
+            entry = (revoke_adoption if undo else adopt_results)(spec, folder)
+            again = parse_spec(
+                spec.text,
+                source=str(spec.source_file or folder.spec_where),
+                folder=spec.source_folder,
+                identify=_identity_at(self.where.store),
+            )
+            keep_code(again, folder)
+            folder.write_spec(again.text)
+        return entry
 
     # --- what people look at ------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Commands that write, plan and run a study: new, plan, run, repeat, verify, search, schema."""
+"""Commands that write, plan and run a study: new, plan, run, repeat, verify, adopt, search, schema."""
 
 from __future__ import annotations
 
@@ -204,6 +204,20 @@ def _stored_or_file(name: str, store: str) -> Study:
 
 
 @click.command()
+@click.argument("name")
+@STORE
+@click.option("--undo", is_flag=True, help="Revoke what was declared for the code as it is now.")
+def adopt(name: str, store: str, undo: bool) -> None:
+    """Declare the results of study NAME valid for its code as it is now, though the code has changed since.
+
+    Use it if you know that the results are the same: nothing checks it. Nothing is trained or rewritten. Reports say
+    who declared it, and when. NAME may be the study's file, as for `repeat`.
+    """
+    entry = _stored_or_file(name, store).adopt(undo=undo)
+    click.echo(f"revoked: {entry.sentence}" if undo else entry.sentence)
+
+
+@click.command()
 def schema() -> None:
     """Print the JSON schema of a study file, for editors."""
     from study.spec import schema as spec_schema
@@ -211,4 +225,4 @@ def schema() -> None:
     click.echo(json.dumps(spec_schema(), indent=2, ensure_ascii=False))
 
 
-COMMANDS = (new, plan, run, repeat, verify, search, schema)
+COMMANDS = (new, plan, run, repeat, verify, adopt, search, schema)

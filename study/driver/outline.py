@@ -22,6 +22,7 @@ from study.console import ConsoleTable
 from study.errors import StudyError
 from study.plan.plan import Plan
 from study.records import Cell, Trial
+from study.results.code_changes import change_sentences
 from study.spec.claims import claims_of
 from study.store import Store, StudyStore, one_a_trial
 from tasks.criterion import in_words
@@ -85,7 +86,8 @@ def outline(plan: Plan, root: str | Path) -> Outline:
         head.append("nothing is left to do")
         return Outline(plan, pending, [head])
     cells = list(dict.fromkeys(trial.cell for trial in pending))
-    warnings = [*too_few(plan, cells, root), *plan.spec.family.cautions(cells)]
+    changes = change_sentences(plan.spec, Store(root, read_only=True).study(plan.spec.study))
+    warnings = [*changes, *too_few(plan, cells, root), *plan.spec.family.cautions(cells)]
     return Outline(plan, pending, [head, *_yellow(warnings), *seeds], warnings)
 
 

@@ -10,6 +10,7 @@ from study.engine.own_code import OwnCode
 from study.engine.packed.engine import PackedEngine, as_layout, proof_of
 from study.errors import InputError
 from study.plan.plan import Plan
+from study.results.stored_code import proof_key
 from study.results.stored_plan import LAYOUTS
 from study.spec import Spec
 from study.spec.function_tables import FunctionSpec
@@ -82,13 +83,14 @@ def prove_packs(plan: Plan, root: str | Path) -> None:
     if not isinstance(spec, PackedSpec):
         return
     store = Store(root, read_only=True)
-    content = store.study(spec.study).read_file(LAYOUTS) if spec.study in store.studies() else None
+    folder = store.study(spec.study)
+    content = folder.read_file(LAYOUTS) if folder.exists else None
     known: dict[str, str] = {} if content is None else json.loads(content)
     engine = _packed_engine(spec)
     for cell in plan.cells:
         recipe = recipe_text(cell)
         if recipe not in spec.layouts:
-            spec.layouts[recipe] = known.get(recipe) or as_layout(engine.prove(cell))
+            spec.layouts[recipe] = known.get(proof_key(recipe, spec, folder)) or as_layout(engine.prove(cell))
 
 
 def trained_one_by_one(plan: Plan) -> list[str]:

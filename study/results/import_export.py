@@ -130,7 +130,7 @@ def _notices(study: StudyStore, source: StudyStore, files: Collection[str], *, i
             f"{count_of(unasked, 'trial')} of the ZIP file {are} planned by the store's study file: {they} in the "
             "store, and will be shown once `study run` has a file that plans them"
         )
-    code = [study.file_address(key) for key in files if key.startswith("code/")]
+    code = [study.file_address(key) for key in files if key.startswith("code/") and key.endswith(".zip")]
     if code and is_new:
         notices.append(f"to train more of it, unpack its own code beside its study file: {', '.join(code)}")
     return tuple(notices)

@@ -43,6 +43,7 @@ from study.reports import (
     with_published,
     with_study,
 )
+from study.results.adoptions import adoptions_of_study
 from study.results.certificate import read_certificate
 from study.results.stored_plan import stored_plan
 from study.store import Store, StudyStore
@@ -250,6 +251,7 @@ def _results_of(
         summaries = with_dependence(summaries, SeedTrials(table))
     certificate = read_certificate(folder)
     notices = [*folder.notices, *([] if certificate is None else [certificate.sentence])]
+    notices += [entry.sentence for entry in adoptions_of_study(folder, plan.spec)]
     if compare == PUBLISHED:
         against = _without_tests(_with_hint(with_published(summaries), plan), plan)
         return StudyResults(plan, folder, table, summaries, against, notices)

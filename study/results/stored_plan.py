@@ -6,15 +6,13 @@ import json
 
 from study.errors import StoreError
 from study.plan.plan import Plan, make_plan
+from study.results.stored_code import DECLARED, keep_copy, proof_key
 from study.spec import Spec, parse_spec
 from study.spec.packed_tables import PackedSpec
 from study.store import StudyStore
 from tasks.families import declared_family
 from tasks.function_family import FunctionFamily
 from tasks.packed_family import PackedFamily
-
-DECLARED = "declared.json"
-"""What the code of a study declared when it was started."""
 
 LAYOUTS = "layouts.json"
 """How the trials of each recipe of a study train."""
@@ -42,10 +40,11 @@ def keep_code(spec: Spec, folder: StudyStore) -> None:
     if not isinstance(spec.family, FunctionFamily | PackedFamily):
         return
     code = spec.source_code
-    if code is not None and code.files and folder.read_file(name := f"code/{code.digest}.zip") is None:
-        folder.write_file(name, code.archive)
+    if code is not None:
+        keep_copy(code, spec.family.code, folder)
     folder.write_file(DECLARED, spec.family.to_json().encode())
     if isinstance(spec, PackedSpec) and spec.layouts:
         earlier = folder.read_file(LAYOUTS)
-        layouts = ({} if earlier is None else json.loads(earlier)) | spec.layouts
+        proven = {proof_key(recipe, spec, folder): layout for recipe, layout in spec.layouts.items()}
+        layouts = ({} if earlier is None else json.loads(earlier)) | proven
         folder.write_file(LAYOUTS, json.dumps(layouts, indent=1).encode())

@@ -36,6 +36,7 @@ from study.reports import (
     verdicts_table,
     write_report,
 )
+from study.results.adoptions import adoptions_of_study
 from study.results.dashboard import cell_runs, charts
 from study.results.load import StudyResults, require_results, rows_of_plan
 from study.results.mark import has_mark, mark, write_mark
@@ -76,6 +77,7 @@ def results_as_json(results: StudyResults) -> dict[str, Any]:
         "finding": results.headline,
         "counts": dict(results.counts),
         "notes": list(results.notes),
+        "adopted": [entry.provenance() for entry in adoptions_of_study(results.folder, results.plan.spec)],
         "claims": claims_rows(results.claims),
         "cells": data.records,
     }
@@ -205,6 +207,7 @@ def report(
         if with_trials
         else Exhibits((), (), None)
     )
+    adopted = [entry.provenance() for entry in adoptions_of_study(results.folder, spec)]
     return Report(
         name=spec.study,
         question=spec.question,
@@ -224,7 +227,7 @@ def report(
         notes=results.notes,
         protocol=_protocol(results.summaries),
         spec=spec.text,
-        provenance=_merge(results.folder.provenances()),
+        provenance=[*_merge(results.folder.provenances()), *adopted],
         trials=_trial_list(results),
         metrics=results.metrics,
         links=links,

@@ -98,7 +98,8 @@ def read_record(spec: Spec, folder: SearchFolder) -> Record | None:
     if record.search_id != search_id(spec):
         raise InputError(
             f"study {spec.study!r} was begun with other ranges, other code or other settings of the search: only "
-            "its trials, confirm_seeds and confirm_candidates can change; rename the study, or move "
+            "its trials, confirm_seeds and confirm_candidates can change. If only the code has changed and the results "
+            f"are the same, `study adopt {spec.study}` keeps them; otherwise rename the study, or move "
             f"{folder.file_address(NAME)} away: trials that are stored aren't trained again"
         )
     if record.version == VERSION:

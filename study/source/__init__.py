@@ -5,14 +5,16 @@ plugins        installed plug-ins by name; the versions of what is installed
 places         whose a top-level module is: the user's own, installed, Python's or this package's
 imports        which modules a source file imports
 source_code    import strings -> the files of the user's own code, their digest and what stands for them in an id
+parsed         the digest of code without comments, docstrings and formatting
 archive        the files as bytes for the store, and back, unpacked once a machine
 code_folder    the folder of a copy, and the objects in it
 source_data    the data files that a study file names, known by their digest
 """
 
-from study.source.archive import code_cache, data_cache, digest_of, unpacked
+from study.source.archive import code_cache, data_cache, digest_of, read_archive, unpacked
 from study.source.code_folder import CodeFolder, load_copied
 from study.source.import_string import ImportString, is_import_string, parse_import_string
+from study.source.parsed import parsed_digest, parsed_files
 from study.source.plugins import GROUPS, check_distributions, find_plugin, is_offered
 from study.source.source_code import SourceCode, read_source_code
 from study.source.source_data import SourceData, read_data
@@ -32,6 +34,9 @@ __all__ = [
     "is_offered",
     "load_copied",
     "parse_import_string",
+    "parsed_digest",
+    "parsed_files",
+    "read_archive",
     "read_data",
     "read_source_code",
     "unpacked",

@@ -12,6 +12,7 @@ from study.errors import InputError, nearest
 from study.source.archive import SIZE_LIMIT_BYTES, digest_of, pack_archive
 from study.source.import_string import ImportString
 from study.source.imports import imported_packages
+from study.source.parsed import parsed_digest
 from study.source.places import OURS, modules_in, own_place, place_elsewhere
 from study.source.plugins import distribution_of
 from study.visible import visible
@@ -24,7 +25,8 @@ class SourceCode:
     Args:
         files: contents by name, relative to the folder that Python finds them in, with slashes.
         distributions: installed packages that import strings name, as ``name==1.2``, in order.
-        digest: SHA-256 of `files`; it doesn't depend on the machine, on times, or on where the files lie.
+        digest: SHA-256 of `files`, byte by byte, by which workers know their copy; it doesn't depend on the machine,
+            on times, or on where the files lie.
     """
 
     files: Mapping[str, bytes] = field(repr=False)
@@ -39,22 +41,28 @@ class SourceCode:
         """The files as bytes for the store, which `study.source.archive.unpacked` unpacks."""
         return pack_archive(self.files)
 
-    def identity(self, version: str | int | None = None) -> str:
-        """Return what stands for the code in the ids of trials.
+    @property
+    def parsed(self) -> str:
+        """SHA-256 of `files` as they are parsed: comments, docstrings and formatting don't count."""
+        return parsed_digest(self.files)
+
+    def identity(self, version: str | int | None = None, files: str | None = None) -> str:
+        """Return the code's identity, which is part of the ids of trials.
 
         Args:
-            version: what the user gives instead of a digest, so that a change of the code keeps the ids.
+            version: a user-supplied identity, which stays the same when the code changes.
+            files: identity of the files; None for that of the parsed code.
 
         Example:
-            >>> code = SourceCode({"train.py": b""})
-            >>> code.identity() == f"sha256:{code.digest}", code.identity(version=3)
+            >>> code = SourceCode({"train.py": b"x = 1"}, ("mylab==1.2",))
+            >>> code.identity() == f"parsed:{code.parsed};mylab==1.2", code.identity(version=3)
             (True, 'version:3')
-            >>> SourceCode({}, ("mylab==1.2",)).identity()
-            'mylab==1.2'
+            >>> code.identity() == SourceCode({"train.py": b"x = 1  # one"}, ("mylab==1.2",)).identity()
+            True
         """
         if version is not None:
             return f"version:{version}"
-        return ";".join([*([f"sha256:{self.digest}"] if self.files else []), *self.distributions])
+        return ";".join([*([files or f"parsed:{self.parsed}"] if self.files else []), *self.distributions])
 
 
 def read_source_code(import_strings: Collection[ImportString], folder: Path, include: Sequence[str] = ()) -> SourceCode:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from study.errors import InputError
@@ -16,12 +16,15 @@ from tasks.function_family import FunctionFamily
 from tasks.signature import SignatureError, hyperparameters_of
 
 
-def load_function(spec: FunctionSpec, folder: Path) -> tuple[FunctionFamily, SourceCode]:
+def load_function(
+    spec: FunctionSpec, folder: Path, identify: Callable[[str, SourceCode], str]
+) -> tuple[FunctionFamily, SourceCode]:
     """Read a function's code, copy it, import the function from the copy, and read what it declares.
 
     Args:
         spec: the study that names it.
         folder: the folder of the study file, in which modules are looked for first.
+        identify: returns the code's identity for the study's name and the code; a `version` of the file precedes it.
 
     Raises:
         InputError: if there is no such function, its module fails, or its signature isn't that of a training function.
@@ -39,8 +42,9 @@ def load_function(spec: FunctionSpec, folder: Path) -> tuple[FunctionFamily, Sou
             raise InputError(
                 f"{argument} of {spec.train} can't be a DataFile, which fields of tasks are: include the file"
             )
+    identity = identify(spec.study, code) if spec.version is None else code.identity(spec.version)
     family = FunctionFamily(
-        spec.train, hyperparameters, spec.declared_metrics, code=code.identity(spec.version), iterations=spec.iterations
+        spec.train, hyperparameters, spec.declared_metrics, code=identity, iterations=spec.iterations
     )
     return family, code
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import pathlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -12,7 +12,7 @@ from pydantic.json_schema import models_json_schema
 
 from study.errors import InputError, SpecError, nearest
 from study.presets import preset_names, preset_text
-from study.source import SourceData
+from study.source import SourceCode, SourceData
 from study.spec.checks import check
 from study.spec.document import Document, Path, read
 from study.spec.overrides import Overrides, describe, dump, override
@@ -27,6 +27,13 @@ _STAND_INS: dict[str, Any] = {
 }  # fmt: skip
 _MANY_SEEDS = 10**9
 _NONE: Overrides = {}
+
+Identify = Callable[[str, SourceCode], str]
+"""Returns the identity of a study's own code, which is part of the ids of trials, for the study's name and the code."""
+
+
+def _own_identity(study: str, code: SourceCode) -> str:
+    return code.identity()
 
 
 def schema() -> dict[str, Any]:
@@ -50,12 +57,13 @@ def schema() -> dict[str, Any]:
     }
 
 
-def load_spec(file: str | pathlib.Path, overrides: Overrides = _NONE) -> Spec:
+def load_spec(file: str | pathlib.Path, overrides: Overrides = _NONE, *, identify: Identify = _own_identity) -> Spec:
     """Load a study file or a preset.
 
     Args:
         file: a path, or a preset's name.
         overrides: values that stand in for those of the file.
+        identify: returns the identity of own code; by default that of code that no store has.
 
     Raises:
         SpecError: if the file has mistakes.
@@ -68,7 +76,10 @@ def load_spec(file: str | pathlib.Path, overrides: Overrides = _NONE) -> Spec:
     path = pathlib.Path(file)
     try:
         if path.is_file():
-            return parse_spec(path.read_bytes(), source=str(path), folder=path.parent, overrides=overrides)
+            text = path.read_bytes()
+            spec = parse_spec(text, source=str(path), folder=path.parent, overrides=overrides, identify=identify)
+            spec._source_file = path
+            return spec
     except OSError as error:
         raise InputError(f"{path} can't be read: {error.strerror}") from error
     names = preset_names()
@@ -87,6 +98,7 @@ def parse_spec(
     folder: pathlib.Path | None = None,
     declared: OwnFamily | None = None,
     overrides: Overrides = _NONE,
+    identify: Identify = _own_identity,
 ) -> Spec:
     """Parse a study file.
 
@@ -96,6 +108,7 @@ def parse_spec(
         folder: the folder in which modules of one's own are looked for first; None for the working folder.
         declared: what its code declared when the study was started, if it isn't to be imported: a study of a store.
         overrides: values that stand in for those of the file; the study's text has them.
+        identify: returns the identity of own code; by default that of code that no store has.
 
     Raises:
         SpecError: if it has mistakes.
@@ -113,15 +126,16 @@ def parse_spec(
     if overrides and isinstance(document.data, dict):
         override(document, overrides)
         text = dump(document.data, f"{pathlib.Path(source).name}, with {describe(overrides)}")
-    spec = _spec_of(document, folder or pathlib.Path(), declared)
+    spec = _spec_of(document, folder or pathlib.Path(), declared, identify)
     if document.problems or spec is None:
         in_order = sorted(document.problems, key=lambda problem: problem.line or 0)
         raise SpecError(source, list(dict.fromkeys(in_order)))
+    spec._source_folder = folder
     spec._source_text = text if isinstance(text, str) else text.decode("utf-8-sig")
     return spec
 
 
-def _spec_of(document: Document, folder: pathlib.Path, declared: OwnFamily | None) -> Spec | None:
+def _spec_of(document: Document, folder: pathlib.Path, declared: OwnFamily | None, identify: Identify) -> Spec | None:
     """Validate the file's values, against what the family or the user's own code declares."""
     if not isinstance(document.data, dict):
         if not document.problems:
@@ -129,20 +143,22 @@ def _spec_of(document: Document, folder: pathlib.Path, declared: OwnFamily | Non
             document.problems.append(document.problem((), message))
         return None
     if "train" in document.data:
-        return _function_spec_of(document, folder, declared)
+        return _function_spec_of(document, folder, declared, identify)
     # imported late: studies of built-in tasks need nothing of this
     if isinstance(document.data.get("task"), dict) and document.data["task"].get("name") not in BUILT_IN.tasks:
         from study.spec.packed import names_packed_task
 
         if declared is not None or names_packed_task(document.data):
-            return _packed_spec_of(document, folder, declared)
+            return _packed_spec_of(document, folder, declared, identify)
     spec, unread = _validate(document, spec_class(BUILT_IN))
     if spec is not None:
         document.problems += check(spec, document, unread)
     return spec
 
 
-def _packed_spec_of(document: Document, folder: pathlib.Path, declared: OwnFamily | None) -> Spec | None:
+def _packed_spec_of(
+    document: Document, folder: pathlib.Path, declared: OwnFamily | None, identify: Identify
+) -> Spec | None:
     from study.spec import data_files, packed, packed_tables
     from tasks.packed_family import PackedFamily
 
@@ -153,7 +169,7 @@ def _packed_spec_of(document: Document, folder: pathlib.Path, declared: OwnFamil
     code, source_data = None, tuple[SourceData, ...]()
     if not isinstance(declared, PackedFamily):
         try:
-            declared, code, source_data = packed.load_packed(head, document.data, folder)
+            declared, code, source_data = packed.load_packed(head, document.data, folder, identify)
         except packed.PackedError as error:
             document.problems += [document.problem(path, message) for path, message in error.mistakes]
             return None
@@ -167,7 +183,9 @@ def _packed_spec_of(document: Document, folder: pathlib.Path, declared: OwnFamil
     return spec
 
 
-def _function_spec_of(document: Document, folder: pathlib.Path, declared: OwnFamily | None) -> Spec | None:
+def _function_spec_of(
+    document: Document, folder: pathlib.Path, declared: OwnFamily | None, identify: Identify
+) -> Spec | None:
     # imported late: studies of built-in tasks need nothing of this
     from study.spec import function, function_tables
     from tasks.function_family import FunctionFamily
@@ -178,7 +196,7 @@ def _function_spec_of(document: Document, folder: pathlib.Path, declared: OwnFam
     code = None
     if not isinstance(declared, FunctionFamily):
         try:
-            declared, code = function.load_function(head, folder)
+            declared, code = function.load_function(head, folder, identify)
         except InputError as error:
             document.problems.append(document.problem(("train",), str(error)))
             return None

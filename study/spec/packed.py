@@ -103,7 +103,7 @@ def with_import_strings(data: dict[str, Any], aliases: Mapping[str, str]) -> Non
 
 
 def load_packed(
-    spec: AnyPackedSpec, data: Mapping[str, Any], folder: Path
+    spec: AnyPackedSpec, data: Mapping[str, Any], folder: Path, identify: Callable[[str, SourceCode], str]
 ) -> tuple[PackedFamily, SourceCode, tuple[SourceData, ...]]:
     """Read the code of a task and its models, copy it, import them from the copy, and read what they declare.
 
@@ -113,6 +113,7 @@ def load_packed(
         spec: the study that names them.
         data: the content of its file.
         folder: the folder of the study file, in which modules and data are looked for first.
+        identify: returns the code's identity for the study's name and the code; a `version` of the file precedes it.
 
     Returns:
         What is declared, the code, and the data that fields of the task name.
@@ -144,7 +145,7 @@ def load_packed(
         declared.fields,
         declared.arguments,
         declared.metrics,
-        code.identity(spec.version),
+        identify(spec.study, code) if spec.version is None else code.identity(spec.version),
         aliases={name: str(objects[place]) for place, name in names.items() if not is_import_string(name)},
         revision=revision_of(spec.task_name),
         data=declared.digests,

@@ -6,6 +6,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, partial
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, get_args
 
 from pydantic import (
@@ -195,6 +196,8 @@ class Spec(SettingsTable):
     claims: Annotated[tuple[ClaimTable, ...], Field(min_length=1)] = Field(default=(), json_schema_extra=drop_default)
     search: Search | None = optional()
     _source_text: str = PrivateAttr("")
+    _source_file: Path | None = PrivateAttr(None)
+    _source_folder: Path | None = PrivateAttr(None)
     _source_code: SourceCode | None = PrivateAttr(None)
     _source_data: tuple[SourceData, ...] = PrivateAttr(())
 
@@ -252,6 +255,16 @@ class Spec(SettingsTable):
     def source_data(self) -> tuple[SourceData, ...]:
         """The data that the file names, as they were when it was read; none if it was read from a store."""
         return self._source_data
+
+    @property
+    def source_file(self) -> Path | None:
+        """The path of the user's file; None for a preset, a mapping, or a study of a store."""
+        return self._source_file
+
+    @property
+    def source_folder(self) -> Path | None:
+        """The folder in which modules are looked for first; None for a preset, or a study of a store."""
+        return self._source_folder
 
     @property
     def text(self) -> str:

@@ -112,6 +112,15 @@ class StudyStore:
         """Read a file that `keep` wrote; None if there is none."""
         return self._folder.read(name)
 
+    def read_files(self, names: Sequence[str]) -> dict[str, bytes]:
+        """Read several files that `write_file` wrote, in parallel; those that aren't there are left out."""
+        read = self._folder.read_all(names)
+        return {name: content for name, content in read if isinstance(content, bytes)}
+
+    def times_in(self, name: str) -> dict[str, float]:
+        """Return the names of the files in a folder of the study, each with when it was written, as `times` does."""
+        return self._folder.times(name)
+
     def file_address(self, name: str) -> str:
         """Return the address of such a file, to print."""
         return self._folder.where_is(name)
@@ -263,6 +272,14 @@ class StudyStore:
         # The outcomes of a trial done twice, on two devices, may differ; they are used only for counting.
         ids = rows["trial_id"].combine_chunks().dictionary_encode().indices.to_numpy()
         return rows.take(np.unique(ids, return_index=True)[1])
+
+    def trials_by_code(self) -> dict[str, int]:
+        """Count the trials with a result other than failed by the identity of the code that they ran."""
+        rows = self._results()
+        if "code" not in rows.column_names:
+            return {}
+        codes = rows.filter(pc.not_equal(rows["outcome"], str(Outcome.FAILED)))["code"].drop_null()
+        return {entry["values"]: entry["counts"] for entry in pc.value_counts(codes).to_pylist()}
 
     def solved_cells(
         self, task: str, models: Collection[str], criterion: str | None

@@ -202,7 +202,7 @@ def test_own_code_comes_along_and_trains_on(lab: Path, tmp_path: Path, monkeypat
     done = api.import_study(file, store=elsewhere / "studies")
     assert done.new == 4
     there = Store(elsewhere / "studies").study("mine")
-    (code,) = [key for key in there.sizes() if key.startswith("code/")]
+    (code,) = [key for key in there.sizes() if key.endswith(".zip")]
     assert str(elsewhere / "studies" / "mine" / code) in done.notices[0]
     shutil.unpack_archive(elsewhere / "studies" / "mine" / code, elsewhere)
     (elsewhere / "mine.yaml").write_text(there.read_spec())

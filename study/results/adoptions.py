@@ -1,0 +1,105 @@
+"""Results of earlier code that the user has declared valid for the current code: a log in the study's folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from study.errors import StoreError
+from study.spec import Spec
+from study.store import StudyStore
+from study.words import count_of, join_and
+from tasks.families import OwnFamily
+
+LOG = "code/adopted.json"
+"""The file of a study's folder that holds the log. Entries are only added."""
+
+_MOST_NAMES = 5
+
+
+@dataclass(frozen=True)
+class Adoption:
+    """An entry of the log.
+
+    Args:
+        at: when, UTC, in ISO 8601.
+        by: the user's name on the machine, and the machine's.
+        code: identity of the code that the results are valid for.
+        earlier: identity of the code that made them; None if an earlier entry was revoked.
+        digest: byte digest of the code when it was adopted.
+        changed: what had changed in it.
+        trials: number of trials that had a result.
+    """
+
+    at: str
+    by: str
+    code: str
+    earlier: str | None
+    digest: str = ""
+    changed: Sequence[str] = ()
+    trials: int = 0
+
+    @property
+    def sentence(self) -> str:
+        """The notice for readers of the results.
+
+        Example:
+            >>> Adoption("2026-11-23T21:00:00+00:00", "ann@lab", "parsed:1", "parsed:0", "", ["a.py"], 120).sentence
+            '120 trials were run before a.py changed: ann@lab declared their results valid on 2026-11-23.'
+        """
+        names = join_and([*self.changed[:_MOST_NAMES], *(["others"] if len(self.changed) > _MOST_NAMES else [])])
+        was = "was" if self.trials == 1 else "were"
+        its = "its result" if self.trials == 1 else "their results"
+        head = f"{count_of(self.trials, 'trial')} {was} run before {names or 'the code'} changed"
+        return f"{head}: {self.by} declared {its} valid on {self.at[:10]}."
+
+    def provenance(self) -> dict[str, str]:
+        """Return the entry for the report's provenance."""
+        names = {"at": "adopted_at", "by": "adopted_by", "code": "adopted_for", "earlier": "results_of"}
+        entry = {title: str(getattr(self, name)) for name, title in names.items()}
+        return entry | {"changed": ", ".join(self.changed), "trials": f"{self.trials:,}"}
+
+
+def read_adoptions(folder: StudyStore) -> list[Adoption]:
+    """Return the log, the earliest entry first.
+
+    Raises:
+        StoreError: if it can't be read.
+    """
+    content = folder.read_file(LOG)
+    if content is None:
+        return []
+    try:
+        return [Adoption(**entry) for entry in json.loads(content)]
+    except (ValueError, TypeError) as error:
+        raise StoreError(f"{folder.file_address(LOG)} can't be read: {error}; put it back as it was") from None
+
+
+def add_adoption(entry: Adoption, folder: StudyStore) -> None:
+    """Add an entry to the log. Call it with the study's lock held."""
+    entries = [*read_adoptions(folder), entry]
+    folder.write_file(LOG, json.dumps([asdict(one) for one in entries], indent=1).encode())
+
+
+def adoption_of(folder: StudyStore, code: str) -> Adoption | None:
+    """Return the adoption that holds for code of an identity; None if there is none, or it was revoked."""
+    last = next((entry for entry in reversed(read_adoptions(folder)) if entry.code == code), None)
+    return last if last is not None and last.earlier is not None else None
+
+
+def adopted_identity(folder: StudyStore, code: str) -> str | None:
+    """Return the identity that code of an identity has by adoption; None if it has its own."""
+    adoption = adoption_of(folder, code)
+    return None if adoption is None else adoption.earlier
+
+
+def adoptions_of_study(folder: StudyStore, spec: Spec) -> list[Adoption]:
+    """Return the adoptions that hold for the results that a study's plan asks for."""
+    return adoptions_of(folder, spec.family.code) if isinstance(spec.family, OwnFamily) else []
+
+
+def adoptions_of(folder: StudyStore, identity: str) -> list[Adoption]:
+    """Return the adoptions of results of code of an identity that hold: the last one for each later code."""
+    latest = {entry.code: entry for entry in read_adoptions(folder)}
+    return [entry for entry in latest.values() if entry.earlier == identity]

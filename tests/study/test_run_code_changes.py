@@ -1,0 +1,208 @@
+"""Results of own code after an edit of the code: kept, discarded with a warning, or adopted by the user."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import zipfile
+from io import StringIO
+from pathlib import Path
+
+import pytest
+import yaml
+
+from study import api
+from study.console import Console
+from study.errors import InputError
+from study.store import Store
+from tests.study.lab import PACKED_STUDY, STUDY, lab, packed_lab
+
+__all__ = ["lab", "packed_lab"]
+
+BY_BYTES = Path(__file__).parent / "stores" / "code-by-bytes"
+"""A store of the version in which each byte of own code counted."""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """Return the folder of a store that isn't there yet."""
+    return tmp_path / "studies"
+
+
+def study(folder: Path, store: Path, **changed: object) -> api.Study:
+    """Load the study of a folder's function; None takes a key out."""
+    return of_file(folder, store, STUDY | changed)
+
+
+def of_file(folder: Path, store: Path, content: dict[str, object]) -> api.Study:
+    text = yaml.safe_dump({name: value for name, value in content.items() if value is not None}, sort_keys=False)
+    file = folder / "study file.yaml"
+    file.write_text(text)
+    return api.load(file, store=store, tracking_uri="off")
+
+
+def run(one: api.Study) -> tuple[str, list[str]]:
+    """Run a study in this process; return what it printed, and the packs that the store has then."""
+    console = Console(file=StringIO(), width=500)
+    one.train(console, local=True, pack_size=4)
+    return console.file.getvalue(), packs(one)
+
+
+def packs(one: api.Study) -> list[str]:
+    return sorted(Store(one.where.store).study(one.name).pack_ids())
+
+
+def edit(folder: Path, before: str, after: str, file: str = "mylab/training.py") -> None:
+    """Change a text of a file, which must have it."""
+    text = (folder / file).read_text()
+    assert before in text
+    (folder / file).write_text(text.replace(before, after))
+
+
+COMMENT = ("@seeded\ndef train", "# A comment, and a docstring:\n@seeded\ndef train")
+CHANGE = ("step * width / 16", "step * width / 8")
+
+
+def warnings(one: api.Study) -> list[str]:
+    return one.plan(quick=True).data["warnings"]
+
+
+def test_a_comment_trains_nothing(lab: Path, store: Path) -> None:
+    """Neither a comment nor a docstring discards a result, and a reader needs no code."""
+    _, before = run(study(lab, store))
+    edit(lab, *COMMENT)
+    edit(lab, '"""Return one number."""', '"""Return a number."""')
+    assert study(lab, store).plan(quick=True).data["left"] == 0
+    assert run(study(lab, store))[1] == before
+    assert api.open_study("mine", store=store).results().counts["done"] == 6
+
+
+@pytest.mark.parametrize("name", ["coin", "double"])
+def test_results_of_code_whose_bytes_counted_stay_valid(name: str, lab: Path, store: Path) -> None:
+    """A store of an earlier version keeps its ids after a comment, of a function and of a task with its proofs."""
+    shutil.copytree(BY_BYTES, store)
+    folder = store / name
+    zipfile.ZipFile(next((folder / "code").glob("*.zip"))).extractall(lab)
+    code = lab / f"{name}.py"
+    code.write_text("# A comment.\n" + code.read_text())
+    content = yaml.safe_load((folder / "spec.yaml").read_text())
+    layouts = (folder / "layouts.json").read_bytes() if name == "double" else b""
+    one = of_file(lab, store, content)
+    before = packs(one)
+    assert one.plan(quick=True).data["left"] == 0
+    assert run(one)[1] == before
+
+    more = of_file(lab, store, content | {"seeds": 3})
+    data = more.plan(quick=True).data
+    assert (data["done"], data["warnings"]) == (len(one.trials()), [])
+    run(more)
+    counts = Store(store).study(name).trials_by_code()
+    assert list(counts) == [more.planned.spec.family.code]
+    assert more.planned.spec.family.code.startswith("sha256:")
+    assert (folder / "layouts.json").read_bytes() == layouts if layouts else True
+    assert len(list((folder / "code").glob("*.json"))) == len(list((folder / "code").glob("*.zip"))) == 2
+
+
+def test_another_study_of_the_store_gives_its_results(lab: Path, store: Path) -> None:
+    """A new study with code equal to that of a stored one takes its trials over, whatever bytes counted there."""
+    shutil.copytree(BY_BYTES, store)
+    zipfile.ZipFile(next((store / "coin" / "code").glob("*.zip"))).extractall(lab)
+    (lab / "coin.py").write_text("# A comment.\n" + (lab / "coin.py").read_text())
+    content = yaml.safe_load((store / "coin" / "spec.yaml").read_text()) | {"study": "again"}
+    printed, names = run(of_file(lab, store, content))
+    assert "4 trials are done already in other studies of this store" in printed
+    assert all(name.startswith("adopted-") for name in names)
+
+
+def test_plan_and_run_name_what_changed(lab: Path, store: Path) -> None:
+    """A change of the code says which file it was, how many trials it costs, and how to keep them."""
+    run(study(lab, store))
+    assert warnings(study(lab, store, seeds=4)) == []
+    (lab / "mylab" / "more.py").write_text("x = 1")
+    edit(lab, *CHANGE)
+    (warning,) = warnings(study(lab, store))
+    assert warning.startswith(
+        "mylab/more.py and mylab/training.py changed since 6 trials of this study were run, so they don't count any "
+        f"more. `study adopt '{lab}/study file.yaml'` keeps"
+    )
+    printed, _ = run(study(lab, store))
+    assert warning in printed
+    printed, _ = run(study(lab, store, seeds=4))  # there are as many results of the code as it is now
+    assert "changed since" not in printed
+
+
+def test_adopted_results_count(lab: Path, store: Path) -> None:
+    """The user may declare results valid after a change; reports say so, no result changes, and more seeds go on."""
+    run(study(lab, store))
+    before = {file: file.read_bytes() for file in (store / "mine" / "results").iterdir()}
+    edit(lab, *CHANGE)
+    entry = study(lab, store).adopt()
+    assert (entry.trials, entry.changed) == (6, ["mylab/training.py"])
+    assert study(lab, store).plan(quick=True).data["left"] == 0
+    run(study(lab, store))
+    assert {file: file.read_bytes() for file in (store / "mine" / "results").iterdir()} == before
+    results = api.open_study("mine", store=store).results()
+    assert results.counts["done"] == 6
+    assert entry.sentence in results.notes
+    table = api.open_study("mine", store=store).table()
+    assert table.data["adopted"] == [entry.provenance()]
+    page = (store / "mine" / "report" / "report.html").read_text()
+    assert "6 trials were run before mylab/training.py changed" in page
+    assert "adopted_by" in page or "adopted by" in page
+
+    edit(lab, *COMMENT)
+    run(study(lab, store, seeds=4))
+    assert api.open_study("mine", store=store).results().counts["done"] == 8
+
+
+def test_an_adoption_can_be_revoked(lab: Path, store: Path) -> None:
+    """Revoked, results of earlier code don't count; the log has both entries, and they come back with their code."""
+    run(study(lab, store))
+    edit(lab, *CHANGE)
+    study(lab, store).adopt()
+    with pytest.raises(InputError, match="has adopted them already"):
+        study(lab, store).adopt()
+    study(lab, store).adopt(undo=True)
+    assert study(lab, store).plan(quick=True).data["left"] == 6
+    assert api.open_study("mine", store=store).results().counts["done"] == 0
+    assert [entry["earlier"] is None for entry in json.loads((store / "mine/code/adopted.json").read_text())] == [
+        False,
+        True,
+    ]
+    with pytest.raises(InputError, match="nothing can be revoked"):
+        study(lab, store).adopt(undo=True)
+    edit(lab, *reversed(CHANGE))
+    assert study(lab, store).plan(quick=True).data["left"] == 0
+
+
+def test_code_after_an_adoption_is_compared_with_the_adopted_one(lab: Path, store: Path) -> None:
+    """The next change is named alone, not with what was adopted."""
+    run(study(lab, store))
+    edit(lab, *CHANGE)
+    study(lab, store).adopt()
+    (lab / "mylab" / "__init__.py").write_text("x = 1")
+    (warning,) = warnings(study(lab, store))
+    assert warning.startswith("mylab/__init__.py changed since 6 trials")
+
+
+def test_there_must_be_something_to_adopt(lab: Path, store: Path) -> None:
+    """One error says what is missing: own code, a change, or a code that isn't named by its version."""
+    run(study(lab, store))
+    with pytest.raises(InputError, match="has no results of other code"):
+        study(lab, store).adopt()
+    with pytest.raises(InputError, match="says version: 3, which stands for its code"):
+        study(lab, store, version=3).adopt()
+    builtin = api.load("demo", ["seeds=1"], store=store, tracking_uri="off")
+    Store(store).study("demo").write_spec(builtin.planned.spec.text)
+    with pytest.raises(InputError, match="runs no code of your own"):
+        builtin.adopt()
+
+
+def test_adopted_code_is_proven_by_itself(packed_lab: Path, store: Path) -> None:
+    """The proof that trials train side by side is of the code that ran, not of the code that it stands for."""
+    content = PACKED_STUDY | {"models": ["mylab.models:mlp"], "seeds": 2}
+    run(of_file(packed_lab, store, content))
+    edit(packed_lab, "nn.Tanh(), *middle", "nn.Dropout(0.5), *middle", "mylab/models.py")
+    of_file(packed_lab, store, content).adopt()
+    printed, _ = run(of_file(packed_lab, store, content | {"seeds": 4}))
+    assert "train one after another" in printed

@@ -90,7 +90,8 @@ def run(plan: Plan, options: Options, console: Console, extend: Extend = until_s
         if not pending:
             return study.conclude()
         news.has_begun = True
-        with study.prepare():
+        with study.checking_order() as conclude, study.prepare():
+            conclude()
             finished = study.train(pending)
             results = study.report(finished)
         ending = _ending(results) if finished else Ending.INTERRUPTED
@@ -202,6 +203,14 @@ class Run:
         with self._publishing():
             self._report(results)
         return _ending(results)
+
+    @contextmanager
+    def checking_order(self) -> Iterator[Callable[[], None]]:
+        """Check meanwhile whether results of a training function depend on the order of trials; see `order_check`."""
+        from study.driver.order_check import checking_order
+
+        with checking_order(self.plan, self.folder, self.console, self._patience) as conclude:
+            yield conclude
 
     @contextmanager
     def prepare(self) -> Iterator[None]:

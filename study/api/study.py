@@ -320,7 +320,7 @@ class Study:
         return {name: torch.from_numpy(array) for name, array in stored[0].arrays.items()}
 
     def repeat(self, trial: str, *, engine: str | None = None, device: str | None = None) -> Repetition:
-        """Train one stored trial again, by itself, in this process, and compare it bit for bit; nothing is written.
+        """Train one stored trial again, by itself, and compare it bit for bit; nothing is written.
 
         Code of one's own is that of the study's file, or, if the study was opened, that of the working folder.
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import random
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,15 +18,18 @@ import pyarrow.compute as pc
 
 from study import environment
 from study.arrow import curves_table, table_curves, table_results, table_weights
-from study.driver.own_engine import own_engine, prove_packs
+from study.driver.fresh import FreshCallError, FreshProcess
+from study.driver.order_check import explain
+from study.driver.own_engine import OwnEngine, own_engine, prove_packs
 from study.engine import Engine, engine_for
+from study.engine.function import FunctionEngine
 from study.errors import InputError
 from study.plan.plan import Plan
 from study.records import Curve, Outcome, Pack, Result, Trial, Weights
 from study.reports.script import TrialScript, trial_script
 from study.results.certificate import Certificate, write_certificate
 from study.store import Store, StudyStore
-from study.words import duration
+from study.words import duration, join_and
 
 _SLICE_S = 1.0
 _FIELDS = ("outcome", "threshold", "best_iteration", "solved_at_iteration", "iterations", "stopped_early")
@@ -41,6 +47,7 @@ class Repetition:
         differences: what isn't as it is stored; none if all bits are.
         circumstances: what was different when it was stored: engine, device, versions.
         training_s: seconds that it took, alone.
+        compared: what both the stored and the repeated trial have.
     """
 
     trial: Trial
@@ -50,10 +57,11 @@ class Repetition:
     differences: tuple[str, ...]
     circumstances: tuple[str, ...]
     training_s: float
+    compared: tuple[str, ...] = ("result", "learning curve", "weights")
 
     @property
     def is_same(self) -> bool:
-        """Whether result, learning curve and weights have the bits that are stored."""
+        """Whether everything that was compared has the bits that are stored."""
         return not self.differences
 
     def __str__(self) -> str:
@@ -61,7 +69,7 @@ class Repetition:
         trial = self.trial
         head = f"trial {trial.id} ({trial.cell.model}, seed {trial.sources}, {self.outcome}) again, {where}:"
         if self.is_same:
-            return f"{head} the same result, learning curve and weights, bit for bit"
+            return f"{head} the same {join_and(self.compared)}, bit for bit"
         parts = [f"{head} not the same", *(f"  {one}" for one in (*self.differences, *self.circumstances))]
         return "\n".join(parts)
 
@@ -69,10 +77,13 @@ class Repetition:
 def repeat(
     plan: Plan, root: str, trial_ids: Collection[str], *, engine: str | None = None, device: str | None = None
 ) -> Iterator[Repetition]:
-    """Train stored trials again, each by itself, in this process, one after another; nothing is written.
+    """Train stored trials again, each by itself, one after another; nothing is written.
+
+    A training function runs in a new process for each trial, which no other trial has changed. Everything else trains
+    in this process.
 
     Args:
-        plan: of the study, with its code.
+        plan: the study's plan, with its code.
         root: the store's address.
         trial_ids: the trials' ids.
         engine: the engine's name; None for that which trained a trial.
@@ -86,25 +97,27 @@ def repeat(
     planned = {trial.id: trial for trial in plan.trials}
     prove_packs(plan, root)
     own = own_engine(plan.spec)
-    for trial_id in trial_ids:
-        stored = _stored(folder, results, trial_id)
-        if trial_id not in planned:
-            raise InputError(
-                f"trial {trial_id} is stored, but the study has no such trial any more: its file or its code has "
-                "changed"
+    with _trainer(own) as train:
+        for trial_id in trial_ids:
+            stored = _stored(folder, results, trial_id)
+            if trial_id not in planned:
+                raise InputError(
+                    f"trial {trial_id} is stored, but the study has no such trial any more: its file or its code has "
+                    "changed"
+                )
+            kind = device or ("cpu" if stored.result.device == "cpu" else "cuda")
+            chosen = engine_for(engine or stored.result.engine, planned[trial_id].cell, kind, own)
+            again = train(planned[trial_id], chosen, kind)
+            yield Repetition(
+                planned[trial_id],
+                str(stored.result.outcome),
+                chosen.name,
+                kind,
+                tuple(_differences(stored, again)),
+                tuple(_circumstances(stored, again, folder)),
+                again.result.training_s,
+                _compared(stored, again),
             )
-        kind = device or ("cpu" if stored.result.device == "cpu" else "cuda")
-        chosen = engine_for(engine or stored.result.engine, planned[trial_id].cell, kind, own)
-        again = _train(planned[trial_id], chosen, kind)
-        yield Repetition(
-            planned[trial_id],
-            str(stored.result.outcome),
-            chosen.name,
-            kind,
-            tuple(_differences(stored, again)),
-            tuple(_circumstances(stored, again, folder)),
-            again.result.training_s,
-        )
 
 
 def script(study: str, folder: StudyStore, results: pa.Table, trial_id: str) -> TrialScript:
@@ -130,8 +143,37 @@ def _train(trial: Trial, engine: Engine, device: str) -> _Trained:
     training = engine.start(Pack((trial,)), device=device)
     while not training.done:
         training.advance(_SLICE_S)
-    (result,), (curve,), weights = training.finish()
-    return _Trained(result, _as_stored(curve), weights[0] if weights else None)
+    (result,), curves, weights = training.finish()
+    return _Trained(result, _as_stored(curves[0]) if curves else None, weights[0] if weights else None)
+
+
+@contextmanager
+def _trainer(own: OwnEngine | None) -> Iterator[Callable[[Trial, Engine, str], _Trained]]:
+    """Yield what trains a trial: a training function's in a new process, which no other trial has changed."""
+    if not isinstance(own, FunctionEngine) or own.is_isolated:
+        yield _train
+        return
+    with FreshProcess() as fresh:
+        fresh.prepare(importlib.import_module, __name__)  # the engines, which take seconds; none of the user's code
+        fresh.ready()
+        yield partial(_train_fresh, fresh)
+
+
+def _train_fresh(fresh: FreshProcess, trial: Trial, engine: Engine, device: str) -> _Trained:
+    try:
+        trained: _Trained = fresh.call(_train, trial, engine, device)
+    except FreshCallError as error:
+        failed = Result(
+            trial=trial,
+            outcome=Outcome.FAILED,
+            iterations=0,
+            training_s=0.0,
+            engine=engine.name,
+            device=device,
+            error=str(error),
+        )
+        return _Trained(failed, None, None)
+    return trained
 
 
 def verify(
@@ -161,12 +203,16 @@ def verify(
     for repetition in repeat(plan, root, sample):
         repetitions.append(repetition)
         notify(repetition)
+    differing = [one.trial for one in repetitions if not one.is_same]
+    others = [trial for trial in plan.trials if trial not in differing[:1]]
+    reason = explain(plan.spec, others[0], differing[0]) if differing and others else ""
     certificate = Certificate(
         at=datetime.now(UTC).isoformat(timespec="seconds"),
         trials=sample,
-        differing=[one.trial.id for one in repetitions if not one.is_same],
+        differing=[trial.id for trial in differing],
         of=len(ids),
         engines=sorted({one.engine for one in repetitions}),
+        reason=reason,
     )
     write_certificate(certificate, folder)
     return certificate
@@ -194,15 +240,24 @@ def _as_stored(curve: Curve) -> Curve:
     return table_curves(curves_table([curve]))[0]
 
 
+def _compared(stored: _Trained, again: _Trained) -> tuple[str, ...]:
+    """Name what both trials have."""
+    pairs = {"learning curve": (stored.curve, again.curve), "weights": (stored.weights, again.weights)}
+    return ("result", *(name for name, pair in pairs.items() if all(one is not None for one in pair)))
+
+
 def _differences(stored: _Trained, again: _Trained) -> Iterator[str]:
     """Yield what isn't equal to the last bit."""
+    if again.result.error is not None:
+        yield f"it failed now: {again.result.error.splitlines()[-1]}"
+        return
     for name in _FIELDS:
         before, now = getattr(stored.result, name), getattr(again.result, name)
         if before != now:
             yield f"{name}: {before} is stored, now {now}"
     for name in dict.fromkeys([*stored.result.metrics, *again.result.metrics]):
         before, now = stored.result.metrics.get(name), again.result.metrics.get(name)
-        if before != now:
+        if repr(before) != repr(now):  # NaN is NaN, and 0 isn't -0
             yield f"{name}: {before!r} is stored, now {now!r}"
     if stored.curve is not None and again.curve is not None:
         yield from _differences_of_curves(stored.curve, again.curve)
@@ -244,6 +299,11 @@ def _circumstances(stored: _Trained, again: _Trained, folder: StudyStore) -> Ite
         yield f"it was trained on {stored.result.device}, now on {again.result.device}"
     here = environment.provenance("cpu")
     for name in ("packages", "python", "git_commit"):
-        before = {str(one.get(name)) for one in folder.provenances()}
-        if str(here[name]) not in before:
-            yield f"{name} were {' or '.join(sorted(before))}, here {here[name]}"
+        before = [one.get(name) for one in folder.provenances()]
+        if here[name] not in before:
+            yield f"{name} were {' or '.join(dict.fromkeys(map(_in_words, before)))}, here {_in_words(here[name])}"
+
+
+def _in_words(value: object) -> str:
+    """Write versions of packages in the order of their names, and anything else as it is."""
+    return ", ".join(f"{name} {value[name]}" for name in sorted(value)) if isinstance(value, dict) else str(value)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from study.errors import StoreError
 from study.store import StudyStore
+from study.visible import visible
 from study.words import count_of, join_and
 
 NAME = "verified.json"
@@ -26,6 +27,7 @@ class Certificate:
         differing: the ids of those whose bits aren't the stored ones.
         of: how many stored trials they were drawn from.
         engines: the engines that trained them again.
+        reason: why trials differ, in sentences; empty if none does, or if it isn't known.
     """
 
     at: str
@@ -33,6 +35,7 @@ class Certificate:
     differing: Sequence[str]
     of: int
     engines: Sequence[str]
+    reason: str = ""
 
     @property
     def sentence(self) -> str:
@@ -48,7 +51,8 @@ class Certificate:
         head = f"{count:,} of {count_of(self.of, 'trial')}, drawn at random, {were} on {self.at[:10]}"
         names = join_and([*self.differing[:_MOST_NAMES], *(["others"] if len(self.differing) > _MOST_NAMES else [])])
         differ = f"{len(self.differing):,} of them {'differs' if len(self.differing) == 1 else 'differ'}: {names}"
-        return f"{head} ({', '.join(self.engines)}): {differ if self.differing else 'all have the stored bits'}."
+        verdict = f"{head} ({', '.join(self.engines)}): {differ if self.differing else 'all have the stored bits'}."
+        return f"{verdict} {self.reason}".rstrip()
 
 
 def write_certificate(certificate: Certificate, folder: StudyStore) -> None:
@@ -71,7 +75,8 @@ def read_certificate(folder: StudyStore) -> Certificate | None:
     if content is None:
         return None
     try:
-        return Certificate(**json.loads(content))
+        certificate = Certificate(**json.loads(content))
+        return replace(certificate, reason=visible(certificate.reason))
     except (ValueError, TypeError) as error:
         raise StoreError(
             f"{folder.file_address(NAME)} can't be read: {error}; `study verify` writes it anew, or remove it"

@@ -45,6 +45,7 @@ from study.reports import (
 )
 from study.results.adoptions import adoptions_of_study
 from study.results.certificate import read_certificate
+from study.results.order_note import read_order_note
 from study.results.stored_plan import stored_plan
 from study.store import Store, StudyStore
 from tasks.criterion import Bound
@@ -250,7 +251,9 @@ def _results_of(
     if plan.spec.seeds.sources:
         summaries = with_dependence(summaries, SeedTrials(table))
     certificate = read_certificate(folder)
-    notices = [*folder.notices, *([] if certificate is None else [certificate.sentence])]
+    order = read_order_note(folder)
+    sentences = [certificate.sentence if certificate else "", order.warning if order else ""]
+    notices = [*folder.notices, *filter(None, sentences)]
     notices += [entry.sentence for entry in adoptions_of_study(folder, plan.spec)]
     if compare == PUBLISHED:
         against = _without_tests(_with_hint(with_published(summaries), plan), plan)

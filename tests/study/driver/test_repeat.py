@@ -204,7 +204,105 @@ def test_trials_that_results_called_for_are_repeated(
         assert last["seed"] >= 4
         repeated = of.repeat(last["trial_id"])
         assert repeated.is_same, str(repeated)
+    assert not study.load(file, store=store).verify(0.2).differing
     models = packed_lab / "mylab" / "models.py"
     models.write_text(models.read_text() + "# another version")
     with pytest.raises(InputError, match=r"its file or its code has changed|other code"):
         study.load(file, store=store).repeat(last["trial_id"])
+
+
+FUNCTIONS = """
+import numpy as np
+
+from tasks.seeded import seeded
+
+RNG = np.random.default_rng(0)
+
+
+@seeded
+def returned(seed):
+    return {"loss": np.random.random()}
+
+
+@seeded
+def yielded(seed):
+    for step in range(3):
+        yield {"step": step, "loss": np.random.random()}
+
+
+@seeded
+def diverged(seed):
+    yield {"step": 0, "loss": np.random.random()}
+    yield {"step": 1, "loss": float("nan")}
+
+
+@seeded
+def leaky(seed):
+    return {"loss": RNG.random()}
+
+
+@seeded
+def crashing(seed):
+    import os
+    if os.environ.get("CRASHING"):
+        os._exit(3)
+    return {"loss": 1.0}
+"""
+
+
+def function_study(lab: Path, function: str, store: Path, **more: object) -> Path:
+    """Train a study of one of the functions in this process, and return its file."""
+    (lab / "functions.py").write_text(FUNCTIONS)
+    content = {"study": "functions", "train": f"functions:{function}", "metrics": {"loss": "lower"}, "seeds": 3}
+    file = lab / "functions.yaml"
+    file.write_text(yaml.safe_dump(content | more))
+    study.load(file, store=store, tracking_uri="off").run(local=True, pack_size=3)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("function", "isolation", "same"),
+    [
+        ("returned", {}, "the same result, bit for bit"),
+        ("yielded", {}, "the same result and learning curve, bit for bit"),
+        ("diverged", {}, "the same result and learning curve, bit for bit"),
+        ("returned", {"isolation": "process"}, "the same result, bit for bit"),
+        ("leaky", {"isolation": "process"}, "the same result, bit for bit"),
+    ],
+)
+def test_trials_of_a_function_are_verified(
+    lab: Path, tmp_path: Path, function: str, isolation: dict[str, str], same: str
+) -> None:
+    """Functions that return their metrics and that yield them, in this process or in their own."""
+    store = tmp_path / "studies"
+    file = function_study(lab, function, store, **isolation)
+    done = invoke("verify", str(file), "--store", str(store), "--share", "100%")
+    assert done.exit_code == 0, done.output
+    assert done.output.count(same) == 3
+    assert "all have the stored bits" in done.output
+
+
+def test_state_that_leaked_between_trials_is_found(lab: Path, tmp_path: Path) -> None:
+    """Each trial is verified in a new process; the verdict says what one trial leaves for the next one."""
+    store = tmp_path / "studies"
+    file = function_study(lab, "leaky", store)
+    done = invoke("verify", str(file), "--store", str(store), "--share", "100%")
+    assert done.exit_code == 1
+    output = " ".join(done.output.split())
+    assert output.count("not the same") == 2  # the first trial had nothing before it
+    assert "2 of them differ" in output
+    assert "A trial changes functions.RNG (Generator)" in output
+    assert "packages were" not in output  # all is as it was when the trials were stored
+    note = read_certificate(Store(str(store)).study("functions"))
+    assert note is not None
+    assert "functions.RNG (Generator)" in note.sentence
+
+
+def test_a_process_that_ends_is_a_difference(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trial that ends its process when it is trained again doesn't end the command."""
+    store = tmp_path / "studies"
+    file = function_study(lab, "crashing", store)
+    monkeypatch.setenv("CRASHING", "1")
+    loaded = study.load(file, store=store, tracking_uri="off")
+    repeated = loaded.repeat(str(loaded.trials()["trial_id"][0]))
+    assert repeated.differences == ("it failed now: its process ended with exit code 3",)

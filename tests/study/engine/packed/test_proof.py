@@ -213,12 +213,24 @@ class Entropy(Spirals):
         return x + 0.1 * float(np.random.default_rng().random()), label
 
 
+SHARED = np.random.default_rng(0)
+
+
+@dataclass(frozen=True)
+class FromShared(Spirals):
+    def draw(self, stream):
+        x, label = super().draw(stream)
+        return x + 0.1 * float(SHARED.random()), label
+
+
 def test_what_can_not_repeat_itself_is_refused():
-    """A counter that a checkpoint would lose, and a generator without a seed, are errors that say what to do."""
+    """A counter that a checkpoint would lose, and generators that trials share, are errors that say what to do."""
     with pytest.raises(ValueError, match=r"its attribute 2\.calls changes while it computes; register it as a buffer"):
         prove(recipe(middle=Counts))
     with pytest.raises(ValueError, match="read something else than the trial's stream"):
         prove(recipe(Entropy()))
+    with pytest.raises(ValueError, match="a generator of their own without a seed, or a module that all trials share"):
+        prove(recipe(FromShared()))
 
 
 def test_a_users_mistake_is_the_users_error():

@@ -1,0 +1,112 @@
+"""A new process of Python in which functions are called, each call in a fork of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+_GUARD = Path(__file__).parents[1] / "engine" / "function" / "guard.py"
+_PROGRAM = "tasks.function.fresh"
+
+
+class FreshCallError(Exception):
+    """A call in a fresh process didn't return; the message is one line."""
+
+
+class FreshProcess:
+    """A process that has imported nothing of the user's yet; as a context manager, it ends with the block.
+
+    The process ends, with everything that it has started, when this one ends in whatever way.
+
+    Args:
+        environment: of the process; None for that of this one.
+        is_quiet: whether what the calls print is dropped; otherwise it goes to standard error.
+
+    Example:
+        >>> with FreshProcess() as fresh:
+        ...     fresh.call(divmod, 7, 2)
+        (3, 1)
+    """
+
+    def __init__(self, *, environment: Mapping[str, str] | None = None, is_quiet: bool = False) -> None:
+        self._environment, self._is_quiet = environment, is_quiet
+
+    def __enter__(self) -> Self:
+        ours, theirs = Pipe()
+        self._connection: Connection = ours
+        try:
+            self._guard = subprocess.Popen(
+                [sys.executable, "-P", str(_GUARD), str(theirs.fileno())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL if self._is_quiet else None,
+                env=self._environment,
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,  # Ctrl-C is for this process, which ends the other
+            )
+        finally:
+            theirs.close()
+        path = [os.path.abspath(entry) for entry in sys.path]  # noqa: PTH100 (an empty entry is the working folder)
+        with suppress(OSError):  # the process has ended already, as the first call will say
+            ours.send_bytes(json.dumps({"path": path, "program": _PROGRAM}).encode())
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        assert self._guard.stdin is not None
+        with suppress(OSError):
+            self._guard.stdin.close()  # at which the guard kills the process and its forks
+        self._connection.close()
+        self._guard.wait()
+
+    def prepare(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Begin to call a function in the process itself, so that later calls find what it imported; `ready` waits."""
+        self._send(False, function, arguments)
+
+    def ready(self, timeout_s: float | None = None) -> None:
+        """Wait until the prepared call has returned.
+
+        Raises:
+            FreshCallError: if it failed, or took longer than `timeout_s`.
+        """
+        self._receive(timeout_s)
+
+    def call(self, function: Callable[..., Any], *arguments: Any, timeout_s: float | None = None) -> Any:
+        """Call a function of a module in a fork of the process, and return its value.
+
+        Args:
+            function: it is sent by its name, so a module must have it.
+            arguments: its arguments, which can be pickled.
+            timeout_s: seconds that it may take; None for any.
+
+        Raises:
+            FreshCallError: if it failed, or took longer than `timeout_s`; no other call can be made then.
+        """
+        self._send(True, function, arguments)
+        return self._receive(timeout_s)
+
+    def _send(self, is_forked: bool, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        call = pickle.dumps((function, arguments))
+        with suppress(OSError):  # the process has ended, and there will be no answer
+            self._connection.send((is_forked, call))
+
+    def _receive(self, timeout_s: float | None) -> Any:
+        try:
+            if not self._connection.poll(timeout_s):
+                raise FreshCallError(f"it took longer than {timeout_s:g} s")
+            answer = self._connection.recv_bytes()
+            has_returned, value = pickle.loads(answer)  # noqa: S301 (of a process that runs the user's own code)
+        except (EOFError, OSError):
+            raise FreshCallError("its process ended") from None
+        if not has_returned:
+            raise FreshCallError(value)
+        return value

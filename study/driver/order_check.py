@@ -1,0 +1,238 @@
+"""The check whether a training function's results depend on the order of trials, made before it trains.
+
+Trials in one process share the state of its modules. So the first two trials of the plan, or their first steps, are
+trained in both orders, each order in a fork of a process that has just been started. What a trial reports when it is
+trained first is compared with what it reports after the other one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from study.console import Console
+from study.driver.fresh import FreshCallError, FreshProcess
+from study.driver.progress import waiting
+from study.engine.function import Limits
+from study.errors import StoreAwayError, StoreError
+from study.plan.plan import Plan
+from study.records import Trial
+from study.results.order_note import WARNINGS, OrderNote, read_order_note, write_order_note
+from study.source import SourceCode, code_cache, load_copied, unpacked
+from study.spec import Spec
+from study.spec.function_tables import FunctionSpec
+from study.store import StudyStore
+from study.store.retry import Patience
+from study.words import join_and
+from tasks.function.order import Called, call_in_order, load
+from tasks.function_family import OWN_NAMES
+
+_TRIAL_S = 2.0  # that a trial may take
+_STEPS_S = 0.5  # after which a trial that reports steps is ended
+_IMPORT_S = 60.0
+_MOST_NAMES = 5
+
+
+@contextmanager
+def checking_order(
+    plan: Plan, folder: StudyStore, console: Console, patience: Patience
+) -> Iterator[Callable[[], None]]:
+    """Begin to import a study's function in another process; what is yielded concludes the check before training.
+
+    The verdict is kept in the study's folder, and holds until the code or the first two trials change. The process ends
+    with the block.
+
+    Args:
+        plan: what the study asks for.
+        folder: the study's part of the store.
+        console: where a warning is shown.
+        patience: waits for a store that is away.
+    """
+    spec, trials = plan.spec, _checked_trials(plan)
+    if not isinstance(spec, FunctionSpec) or len(trials) < 2:
+        yield lambda: None
+        return
+    key, note = _key(spec, trials), patience(partial(_kept, folder))
+    if note is not None and note.key == key:
+        yield partial(_show, note, console)
+        return
+
+    with order_check(spec) as conclude:
+
+        def show() -> None:
+            with waiting(console, "training two trials in both orders"):
+                made = OrderNote(key, *conclude(trials))
+            patience(partial(write_order_note, made, folder))
+            _show(made, console)
+
+        yield show
+
+
+def explain(spec: Spec, first: Trial, second: Trial) -> str:
+    """Say whether a trial depends on one that was trained before it in the same process; empty if that isn't known."""
+    if not isinstance(spec, FunctionSpec) or spec.isolation is not None:
+        return ""
+    with order_check(spec) as conclude:
+        verdict, sentence = conclude((first, second))
+    return sentence if verdict in WARNINGS else ""
+
+
+@contextmanager
+def order_check(spec: FunctionSpec) -> Iterator[Callable[[Sequence[Trial]], tuple[str, str]]]:
+    """Begin to import a function in another process.
+
+    Yields:
+        What trains two trials there in both orders, and returns the verdict of an `OrderNote` and its sentence.
+    """
+    code = spec.source_code
+    assert code is not None
+    cpus = spec.resources.cpus
+    environment = Limits(cpus=cpus, gpus=spec.resources.gpus).environment()
+    with FreshProcess(environment=environment, is_quiet=True) as fresh:
+        path = str(unpacked(code.archive, code.digest, code_cache())) if code.files else ""
+        loader = partial(load_copied, path, spec.train)
+        has_torch = any(b"torch" in content for content in code.files.values())
+        fresh.prepare(load, loader, cpus, has_torch)
+
+        def conclude(trials: Sequence[Trial]) -> tuple[str, str]:
+            what = f"importing {spec.train}"
+            try:
+                fresh.ready(_IMPORT_S)
+                what = "training the first two trials"
+                return _verdict(partial(_called, fresh, loader, spec), trials, _modules(code, spec.train))
+            except FreshCallError as error:
+                reason = str(error).replace(f"{path}{os.sep}", "") if path else str(error)
+                return "unknown", (
+                    f"Whether results depend on the order of trials wasn't checked ({what}: {reason}). "
+                    f"`study verify {spec.study}` trains stored trials again and compares them."
+                )
+
+        yield conclude
+
+
+def _verdict(call: Callable[..., list[Called]], trials: Sequence[Trial], modules: Sequence[str]) -> tuple[str, str]:
+    first, second = trials
+    first_alone, second_after = call((first, second))
+    second_alone, first_after = call((second, first))
+    for trial, other, alone, after in (
+        (second, first, second_alone, second_after),
+        (first, second, first_alone, first_after),
+    ):
+        difference = _difference(alone, after)
+        if difference is None:
+            continue
+        again = call((trial,))[0]
+        if (other_numbers := _difference(alone, again)) is not None:
+            return "unrepeatable", _unrepeatable(trial, *other_numbers)
+        changed = call((other, trial), modules)[0].changed
+        return "differs", _depends(trial, other, *difference, changed)
+    failed = [called.error for called in (first_alone, second_alone) if called.error and not called.steps]
+    if failed:
+        raise FreshCallError(failed[0])
+    return "same", ""
+
+
+def _called(
+    fresh: FreshProcess,
+    loader: partial[Callable[..., Any]],
+    spec: FunctionSpec,
+    trials: Sequence[Trial],
+    modules: Sequence[str] = (),
+) -> list[Called]:
+    calls = [
+        {
+            "seed": trial.seed,
+            "values": {name: value for name, value in trial.cell.values.items() if name not in OWN_NAMES},
+            "iterations": trial.cell.iterations or None,
+        }
+        for trial in trials
+    ]
+    called: list[Called] = fresh.call(
+        partial(call_in_order, for_s=_STEPS_S, modules=modules),
+        loader,
+        calls,
+        dict(spec.declared_metrics),
+        timeout_s=_TRIAL_S * len(trials),
+    )
+    return called
+
+
+def _difference(alone: Called, other: Called) -> tuple[str, str] | None:
+    """Return what a trial reported first that isn't the same: what it was alone, and otherwise; None if all is."""
+    for one, two in zip(alone.steps, other.steps, strict=False):
+        at = f" at step {one.step}" if one.step else ""
+        if one.step != two.step:
+            return f"step {one.step}", f"step {two.step}"
+        for name, value in one.metrics.items():
+            if repr(value) != repr(two.metrics[name]):  # NaN is NaN, and 0 isn't -0
+                return f"{name} {value!r}{at}", f"{name} {two.metrics[name]!r}"
+    if not (alone.is_done and other.is_done):
+        return None
+    if bool(alone.error) != bool(other.error):
+        return (f"the error {alone.error}" if alone.error else "no error"), other.error or "no error"
+    if len(alone.steps) != len(other.steps):
+        return f"{len(alone.steps)} steps", f"{len(other.steps)} steps"
+    return None
+
+
+def _depends(trial: Trial, other: Trial, alone: str, after: str, changed: Sequence[str]) -> str:
+    names = list(changed[:_MOST_NAMES]) + ([f"{len(changed) - _MOST_NAMES} more"] if len(changed) > _MOST_NAMES else [])
+    left = f" A trial changes {join_and(names)}, which the next one in the process finds changed." if names else ""
+    return (
+        f"Results depend on the order of trials: {_name(trial, other)} gave {alone} when it was trained first, and "
+        f"{after} after {_name(other, trial)}.{left} Make such objects inside the function, from its seed; or give "
+        "each trial a process of its own with `isolation: process`."
+    )
+
+
+def _unrepeatable(trial: Trial, first: str, again: str) -> str:
+    return (
+        f"The same seed doesn't give the same result: {_name(trial, trial)} gave {first}, and {again} when it was "
+        "trained again in a new process. The function reads something besides its seed and its arguments, such as a "
+        "generator without a seed, the time, or an operation of a GPU without a fixed order of sums."
+    )
+
+
+def _name(trial: Trial, other: Trial) -> str:
+    is_other_cell = trial.seed == other.seed and trial != other
+    return f"trial {trial.id[:10]}" if is_other_cell else f"seed {trial.seed}"
+
+
+def _checked_trials(plan: Plan) -> Sequence[Trial]:
+    """Return the first two trials; none if the trials of the study don't share a process."""
+    spec = plan.spec
+    if not isinstance(spec, FunctionSpec) or spec.isolation is not None or spec.source_code is None:
+        return ()
+    return plan.trials[:2]
+
+
+def _key(spec: FunctionSpec, trials: Sequence[Trial]) -> str:
+    code = spec.source_code
+    assert code is not None
+    content = [code.digest, list(code.distributions), spec.train, [trial.id for trial in trials]]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def _modules(code: SourceCode, function: str) -> list[str]:
+    """Return the names of the user's top-level modules."""
+    files = (name.partition("/")[0].removesuffix(".py") for name in code.files if name.endswith(".py"))
+    return sorted({*files, function.partition(":")[0].partition(".")[0]})
+
+
+def _kept(folder: StudyStore) -> OrderNote | None:
+    try:
+        return read_order_note(folder)
+    except StoreAwayError:
+        raise
+    except StoreError:  # it is written anew
+        return None
+
+
+def _show(note: OrderNote, console: Console) -> None:
+    if note.sentence:
+        console.print(note.sentence, style="yellow" if note.warning else "", soft_wrap=True)

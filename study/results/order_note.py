@@ -1,0 +1,61 @@
+"""The verdict whether the results of a training function depend on the order of trials, kept in the study's folder."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+
+from study.errors import StoreError
+from study.store import StudyStore
+from study.visible import visible
+
+NAME = "order.json"
+"""The file of a study's folder that holds it."""
+
+WARNINGS = ("differs", "unrepeatable")
+VERDICTS = ("same", "unknown", *WARNINGS)
+
+
+@dataclass(frozen=True)
+class OrderNote:
+    """The verdict on the code that was checked last.
+
+    Args:
+        key: digest of the code and the trials that were checked.
+        verdict: one of `VERDICTS`.
+        sentence: what a person must know; empty if the results are the same in both orders.
+    """
+
+    key: str
+    verdict: str
+    sentence: str = ""
+
+    @property
+    def warning(self) -> str:
+        """The sentence for the report: about results that differ; empty otherwise."""
+        return self.sentence if self.verdict in WARNINGS else ""
+
+
+def write_order_note(note: OrderNote, folder: StudyStore) -> None:
+    """Keep a verdict in a study's folder, in place of an earlier one."""
+    folder.write_file(NAME, json.dumps(asdict(note), indent=1).encode())
+
+
+def read_order_note(folder: StudyStore) -> OrderNote | None:
+    """Return the verdict of a study; None if it has none.
+
+    Raises:
+        StoreError: if it can't be read.
+    """
+    content = folder.read_file(NAME)
+    if content is None:
+        return None
+    try:
+        note = OrderNote(**json.loads(content))
+        if note.verdict not in VERDICTS or not isinstance(note.sentence, str):
+            raise ValueError(f"verdict must be one of {', '.join(VERDICTS)}, and sentence a text")
+        return replace(note, sentence=visible(note.sentence))
+    except (ValueError, TypeError) as error:
+        raise StoreError(
+            f"{folder.file_address(NAME)} can't be read: {error}; remove it, and `study run` writes it anew"
+        ) from None

@@ -1,0 +1,51 @@
+"""Calls in a fresh process: each begins with the same state, and none can harm this process."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from study.driver.fresh import FreshCallError, FreshProcess
+
+
+def test_no_call_finds_what_another_one_changed(tmp_path: Path) -> None:
+    """Each call runs in a fork of its own, which begins with what was prepared."""
+    with FreshProcess() as fresh:
+        fresh.prepare(os.chdir, tmp_path)
+        fresh.ready()
+        fresh.call(os.chdir, "/")
+        assert fresh.call(os.getcwd) == str(tmp_path)
+        assert len({fresh.call(os.getpid) for _ in range(3)}) == 3
+
+
+def test_a_call_that_ends_its_process_fails_alone() -> None:
+    """An exception, an exit and a signal are told; the next call works."""
+    with FreshProcess() as fresh:
+        with pytest.raises(FreshCallError, match="ZeroDivisionError"):
+            fresh.call(divmod, 1, 0)
+        with pytest.raises(FreshCallError, match="exit code 0"):
+            fresh.call(os._exit, 0)
+        with pytest.raises(FreshCallError, match="signal 9"):
+            fresh.call(signal.raise_signal, signal.SIGKILL)
+        assert fresh.call(divmod, 7, 2) == (3, 1)
+
+
+def hold(pipe: Path) -> None:
+    """Open a pipe, and keep it open until this process is killed."""
+    with pipe.open("w"):
+        signal.pause()
+
+
+def test_a_call_that_hangs_ends_with_the_block(tmp_path: Path) -> None:
+    """After its seconds an error is raised; whatever it does, it is killed when the process isn't needed any more."""
+    with FreshProcess() as fresh, pytest.raises(FreshCallError, match=r"longer than 0\.01 s"):
+        fresh.call(signal.pause, timeout_s=0.01)
+    os.mkfifo(tmp_path / "pipe")
+    with FreshProcess() as fresh:
+        fresh._send(True, hold, (tmp_path / "pipe",))
+        pipe = (tmp_path / "pipe").open()
+    assert pipe.read() == ""  # nobody holds the other end
+    pipe.close()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from study.analysis.metrics import single
 from study.console import Console
-from study.driver.heartbeat import beat
+from study.driver.heartbeat import beat, in_job
 from study.driver.monitor import Monitor, stopping
 from study.driver.notify import notifying
 from study.driver.options import Options
@@ -29,6 +29,7 @@ from study.records import Event, Pack, PackFailed, Trial
 from study.results.code_changes import change_sentences
 from study.results.dashboard import cell_runs, charts
 from study.results.load import StudyResults, load_results
+from study.results.submitted_files import keep_submitted
 from study.results.stored_packs import StoredPacks
 from study.results.stored_plan import keep_code
 from study.results.study import are_current, report_folder, show, write_and_keep
@@ -178,6 +179,8 @@ class Run:
                     self._notify(sentence)
             self.folder.write_spec(self.plan.spec.text)
             keep_code(self.plan.spec, self.folder)
+            if in_job():
+                keep_submitted(self.plan.spec, self.folder)
             yield
 
     def extend(self) -> list[Trial]:

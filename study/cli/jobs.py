@@ -27,6 +27,7 @@ from study.cli.standings import busy_line, checks_table, detail, listing, live_s
 from study.console import Console
 from study.driver.progress import waiting
 from study.errors import ClusterError, InputError
+from study.results.submitted_files import submitted_files
 from study.settings import find_setting
 from study.visible import visible
 
@@ -73,10 +74,9 @@ def submit(
     url = _cluster(cluster)
     study = load(file, overrides, store=store, yes=yes)
     spec = study.planned.spec
-    code = dict(getattr(spec.source_code, "files", {}))
-    for data in spec.source_data:
-        code |= data.beside
-    order = make_order(spec.study, spec.text, store, code, tracking_uri=tracking_uri, yes=yes, **options)
+    order = make_order(
+        spec.study, spec.text, store, submitted_files(spec), tracking_uri=tracking_uri, yes=yes, **options
+    )
     console = make_console()
     console.print(f"{spec.study}: {study.size}")
     _run_there(ctx, url, order, console, without_token=without_token)
@@ -92,7 +92,10 @@ def submit(
 def resume(
     ctx: click.Context, name: str, cluster: str | None, only_store: str | None, workers: int | None, without_token: bool
 ) -> None:
-    """Go on with study NAME on a cluster: as it was submitted last but for --workers, from what is stored."""
+    """Go on with study NAME on a cluster: as it was submitted last but for --workers, from what is stored.
+
+    Code and data of your own are those that it was submitted with: the store has a copy.
+    """
     from study.jobs import connect_to_run, order_of, standing
     from study.spec import check_size, parse_spec
 
@@ -101,9 +104,12 @@ def resume(
     order = order_of(client.job(standing(client, name, only_store).job))
     if workers is not None:
         order = replace(order, options={**order.options, "workers": workers})
-    spec = parse_spec(order.spec, source=f"study {name}, as it was submitted last")
-    check_size(spec, yes=order.options.get("yes", False))
-    console.print(f"{name}: {Study(name, Where(), spec).size}")
+    if order.code_copy:
+        console.print(f"{name}: with the code that it was submitted with last")
+    else:
+        spec = parse_spec(order.spec, source=f"study {name}, as it was submitted last")
+        check_size(spec, yes=order.options.get("yes", False))
+        console.print(f"{name}: {Study(name, Where(), spec).size}")
     _run_there(ctx, url, order, console, client=client)
 
 

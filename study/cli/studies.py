@@ -87,12 +87,29 @@ _running = together(click.argument("file"), OVERRIDES, STORE, TRACKING, training
 
 @click.command()
 @_running
-def run(file: str, yes: bool, **options: Any) -> None:
+@click.option("--code-copy", metavar="NAME/DIGEST", hidden=True, help="Lay code of the store beside FILE; for jobs.")
+def run(file: str, yes: bool, code_copy: str | None, **options: Any) -> None:
     """Run what is missing of FILE (a path or a preset's name), publish it and report; a search is continued.
 
     KEY=VALUE stands in for a value of the file: seeds=50, grid.hidden_size=[2,4].
     """
+    if code_copy is not None:
+        _lay_out(code_copy, options["store"], Path(file).parent)
     _run(file, yes=yes, **options)
+
+
+def _lay_out(code_copy: str, store: str, into: Path) -> None:
+    """Write the files that a study was submitted with beside its file."""
+    from study.results.submitted_files import restore_submitted
+    from study.store import Store
+    from study.store.retry import Patience
+
+    name, _, digest = code_copy.partition("/")
+
+    def restore() -> None:
+        restore_submitted(Store(store, read_only=True).open(name), digest, into)
+
+    Patience(lambda text: click.echo(text, err=True))(restore)
 
 
 @click.command()

@@ -9,7 +9,7 @@ import shlex
 import socket
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ STOP_WAIT_S = 120
 _FILE = "study.yaml"
 _TRIES = 20
 _NODE_ID = "ray.io/node-id"
+_DIGEST = re.compile("[0-9a-f]{64}")
 
 
 JOB_OPTIONS = ("tracking_uri", *TRAINING_OPTIONS, "optuna_storage", "yes")
@@ -44,7 +45,8 @@ class Order:
         spec: its file's text.
         store: absolute path or URL.
         options: values of `JOB_OPTIONS` by name; None, or none, stands for what the cluster's own settings say.
-        code: files of the study's own code by name, which are laid beside its file.
+        code: files of the study's own code and its data by name, which are laid beside its file.
+        code_copy: digest of such files that the job takes out of the store; empty if it has none, or gets `code`.
     """
 
     study: str
@@ -52,6 +54,7 @@ class Order:
     store: str
     options: Mapping[str, Any] = field(default_factory=dict)
     code: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    code_copy: str = ""
 
     @property
     def entrypoint(self) -> str:
@@ -63,6 +66,8 @@ class Order:
         """
         words = ["python", "-P", "-m", "study", "keep", "--", "run", _FILE, "--address", "auto"]
         words += ["--store", self.store]
+        if self.code_copy:
+            words += ["--code-copy", f"{self.study}/{self.code_copy}"]
         for name in JOB_OPTIONS:
             value = self.options.get(name)
             if value is True:
@@ -74,12 +79,13 @@ class Order:
     @property
     def metadata(self) -> dict[str, str]:
         """The texts that describe the job on the cluster."""
+        code = digest_of(self.code) if self.code else self.code_copy
         return {
             "study": self.study,
             "store": self.store,
             "spec": self.spec,
             "options": json.dumps(dict(self.options)),
-            **({"code": digest_of(self.code)} if self.code else {}),
+            **({"code": code} if code else {}),
             "user": _user(),
             "host": socket.gethostname(),
         }
@@ -217,26 +223,25 @@ def submit(client: Client, order: Order, notify: Callable[[str], None]) -> Submi
 
 
 def order_of(job: Job) -> Order:
-    """Return the order that a job was submitted with.
+    """Return the order that a job was submitted with; its code and data are those that the store has.
 
     Raises:
-        InputError: if the job's metadata don't contain it, or not all of it; then the study's file is needed.
+        InputError: if the job's metadata don't contain it; then the study's file is needed.
 
     Example:
         >>> before = Order("demo", "study: demo", "/shared", {"pack_size": 8})
         >>> order_of(Job("study-demo-0", "STOPPED", before.metadata, "", None, 0.0, None, None)) == before
         True
     """
-    if "code" in job.metadata:
-        raise InputError(
-            f"job {job.id} runs code of your own, which is where you submitted it from: submit the study's file again; "
-            "it goes on from what is stored"
-        )
     try:
+        code_copy = job.metadata.get("code", "")
+        if code_copy and not _DIGEST.fullmatch(code_copy):
+            raise ValueError(f"code must be a digest, but is {code_copy!r}")
         submitted = json.loads(job.metadata["options"])
         options = {name: submitted[name] for name in JOB_OPTIONS if name in submitted}
         options |= {name: uncoloured(value) for name, value in options.items() if isinstance(value, str)}
-        return make_order(job.metadata["study"], job.metadata["spec"], job.metadata["store"], **options)
+        order = make_order(job.metadata["study"], job.metadata["spec"], job.metadata["store"], **options)
+        return replace(order, code_copy=code_copy)
     except (KeyError, ValueError, TypeError) as error:
         raise InputError(
             f"job {job.id} doesn't say how it was submitted ({error!r}): submit the study's file again"

@@ -11,7 +11,7 @@ code_folder    the folder of a copy, and the objects in it
 source_data    the data files that a study file names, known by their digest
 """
 
-from study.source.archive import code_cache, data_cache, digest_of, read_archive, unpacked
+from study.source.archive import code_cache, data_cache, digest_of, pack_archive, read_archive, unpacked
 from study.source.code_folder import CodeFolder, load_copied
 from study.source.import_string import ImportString, is_import_string, parse_import_string
 from study.source.parsed import parsed_digest, parsed_files
@@ -33,6 +33,7 @@ __all__ = [
     "is_import_string",
     "is_offered",
     "load_copied",
+    "pack_archive",
     "parse_import_string",
     "parsed_digest",
     "parsed_files",

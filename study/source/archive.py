@@ -64,12 +64,13 @@ def pack_archive(files: Mapping[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def read_archive(archive: bytes, digest: str) -> dict[str, bytes]:
+def read_archive(archive: bytes, digest: str, limit_bytes: int = SIZE_LIMIT_BYTES) -> dict[str, bytes]:
     """Read the files of an archive.
 
     Args:
         archive: what `pack_archive` returned.
         digest: the digest that its files must have.
+        limit_bytes: the most that its files may have in sum.
 
     Raises:
         InputError: if they have another, if it isn't an archive, or if a name in it leads out of its folder.
@@ -80,10 +81,8 @@ def read_archive(archive: bytes, digest: str) -> dict[str, bytes]:
             wrong = [member.filename for member in members if not _is_relative(member.filename)]
             if wrong:
                 raise InputError(f"the archive of code {digest} is refused: {wrong[0]!r} leads out of its folder")
-            if sum(member.file_size for member in members) > SIZE_LIMIT_BYTES:
-                raise InputError(
-                    f"the archive of code {digest} is refused: it has more than {SIZE_LIMIT_BYTES >> 20} MB"
-                )
+            if sum(member.file_size for member in members) > limit_bytes:
+                raise InputError(f"the archive of code {digest} is refused: it has more than {limit_bytes >> 20} MB")
             files = {member.filename: opened.read(member) for member in members}
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError) as error:
         raise InputError(f"the archive of code {digest} can't be read, and isn't run: {error}") from None

@@ -333,7 +333,7 @@ def test_the_doctor_looks_at_every_node(two_nodes, tmp_path):
 
 @pytest.mark.parametrize(("study_in", "trials"), [(study_of, 6), (packed_study, 9)])
 def test_own_code_is_shipped(two_nodes, struck, tmp_path, packed_lab, study_in, trials):
-    """A job has the code as it was when it was submitted, though the user's is gone; `resume` says that it needs it."""
+    """A job has the code as it was when it was submitted, though the user's is gone; so has one that is resumed."""
     struck.touch()  # no driver stops itself any more, in whatever order tests run
     user, store = as_user(tmp_path, two_nodes), tmp_path / "studies"
     spec, file = study_in(packed_lab), packed_lab / "own.yaml"
@@ -345,6 +345,14 @@ def test_own_code_is_shipped(two_nodes, struck, tmp_path, packed_lab, study_in, 
     log = study("logs", spec.study, "--follow", environment=user, cwd=tmp_path)
     assert f"{trials}/{trials} trials" in log.stdout, log.stdout
     assert len(Store(store).study(spec.study).done()) == trials
+    folder = Store(store).study(spec.study)
+    pack = sorted(folder.pack_ids())[0]
+    for kind in ("results", "curves", "weights"):
+        (store / spec.study / kind / f"{pack}.parquet").unlink(missing_ok=True)  # as if it had been stopped before
+    left = trials - len(folder.done())
+    assert left > 0
     resumed = study("resume", spec.study, environment=user, cwd=tmp_path)
-    assert resumed.returncode != 0
-    assert "runs code of your own" in resumed.stdout
+    assert resumed.returncode == 0, resumed.stdout
+    log = study("logs", spec.study, "--follow", environment=user, cwd=tmp_path)
+    assert f"{left}/{left} trials" in log.stdout or f"{trials}/{trials} trials" in log.stdout, log.stdout
+    assert len(Store(store).study(spec.study).done()) == trials

@@ -6,8 +6,9 @@ import pytest
 
 from study.errors import InputError
 from study.jobs import Order
-from study.jobs.rows import Node
-from study.jobs.submit import _check_room, make_order
+from study.jobs.rows import Job, Node
+from study.jobs.submit import _check_room, make_order, order_of
+from study.source import digest_of
 
 
 def node(*, cpus: float, gpus: float = 0) -> Node:
@@ -45,3 +46,22 @@ def test_a_cluster_needs_a_tracking_address_that_means_the_same_there(uri):
         make_order("demo", "study: demo", "/shared", tracking_uri=uri)
     for fine in ("off", "http://tracking:5000", None):
         assert make_order("demo", "study: demo", "/shared", tracking_uri=fine).options["tracking_uri"] == fine
+
+
+def test_a_resumed_job_takes_its_code_out_of_the_store():
+    """Its command names the copy that the first job was submitted with, and so does that of a later one."""
+    code = {"lab.py": b"", "data.csv": b"1"}
+    first = Order("demo", "study: demo", "/shared", {"workers": 2}, code)
+    assert "--code-copy" not in first.entrypoint
+    again = order_of(Job("study-demo-0", "STOPPED", first.metadata, "", None, 0.0, None, None))
+    assert again.entrypoint == first.entrypoint.replace(
+        "--store /shared", f"--store /shared --code-copy demo/{digest_of(code)}"
+    )
+    assert order_of(Job("study-demo-1", "STOPPED", again.metadata, "", None, 0.0, None, None)) == again
+
+
+def test_a_job_whose_code_has_no_digest_is_not_resumed():
+    """Others may have written what describes a job."""
+    metadata = Order("demo", "study: demo", "/shared").metadata | {"code": "../../elsewhere"}
+    with pytest.raises(InputError, match="submit the study's file again"):
+        order_of(Job("study-demo-0", "STOPPED", metadata, "", None, 0.0, None, None))

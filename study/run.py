@@ -29,10 +29,10 @@ from study.records import Event, Pack, PackFailed, Trial
 from study.results.code_changes import change_sentences
 from study.results.dashboard import cell_runs, charts
 from study.results.load import StudyResults, load_results
-from study.results.submitted_files import keep_submitted
 from study.results.stored_packs import StoredPacks
 from study.results.stored_plan import keep_code
 from study.results.study import are_current, report_folder, show, write_and_keep
+from study.results.submitted_files import keep_submitted
 from study.store import Store, StudyLock, StudyStore
 from study.store.retry import Patience
 from study.tracking import Publisher

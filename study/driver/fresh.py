@@ -44,18 +44,17 @@ class FreshProcess:
     def __enter__(self) -> Self:
         ours, theirs = Pipe()
         self._connection: Connection = ours
-        try:
+        with theirs, Path(os.devnull).open("wb") as unread_exit_code:
+            descriptors = (theirs.fileno(), unread_exit_code.fileno())
             self._guard = subprocess.Popen(
-                [sys.executable, "-P", str(_GUARD), str(theirs.fileno())],
+                [sys.executable, "-P", str(_GUARD), *map(str, descriptors)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL if self._is_quiet else None,
                 env=self._environment,
-                pass_fds=(theirs.fileno(),),
+                pass_fds=descriptors,
                 start_new_session=True,  # Ctrl-C is for this process, which ends the other
             )
-        finally:
-            theirs.close()
         path = [os.path.abspath(entry) for entry in sys.path]  # noqa: PTH100 (an empty entry is the working folder)
         with suppress(OSError):  # the process has ended already, as the first call will say
             ours.send_bytes(json.dumps({"path": path, "program": _PROGRAM}).encode())

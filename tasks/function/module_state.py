@@ -1,27 +1,18 @@
-"""The state of this process that training functions can change and later trials can read.
+"""Values at module level in the user's modules, which a trial can change and later trials can read.
 
-It is the values at module level in the user's modules, and settings of Python, numpy and torch.
+Settings of the process, such as its working directory, are put back after each trial (`process_state`).
 """
 
 from __future__ import annotations
 
-import os
 import pickle
 import sys
 import types
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-import numpy as np
-
 _DEPTH = 3
-_SWITCHES = {
-    "torch's default dtype": "get_default_dtype",
-    "torch's number of threads": "get_num_threads",
-    "torch's gradient mode": "is_grad_enabled",
-    "torch's deterministic mode": "are_deterministic_algorithms_enabled",
-}
 
 
 def module_state(modules: Collection[str]) -> dict[str, tuple[str, Any]]:
@@ -41,7 +32,7 @@ def module_state(modules: Collection[str]) -> dict[str, tuple[str, Any]]:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some types warn that they won't be picklable in later versions of Python
-        state = dict(_settings())
+        state: dict[str, tuple[str, Any]] = {}
         for name, module in list(sys.modules.items()):
             if name.partition(".")[0] in modules and isinstance(module, types.ModuleType):
                 state |= _values(name, vars(module), module.__name__)
@@ -49,19 +40,9 @@ def module_state(modules: Collection[str]) -> dict[str, tuple[str, Any]]:
 
 
 def changed_state(before: Mapping[str, tuple[str, Any]], after: Mapping[str, tuple[str, Any]]) -> tuple[str, ...]:
-    """Return the names of what changed, each with its type; what is new doesn't count, apart from settings."""
+    """Return the names of what changed, each with its type; what is new doesn't count."""
     names = [name for name in before if name in after and before[name] != after[name]]
-    return tuple(f"{name} ({before[name][0]})" if before[name][0] else name for name in names)
-
-
-def _settings() -> Iterator[tuple[str, tuple[str, Any]]]:
-    yield "the working folder", ("", os.getcwd())  # noqa: PTH109 (it is to be compared)
-    yield "the environment variables", ("", dict(os.environ))
-    yield "numpy's error handling", ("", np.geterr())
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        for words, name in _SWITCHES.items():
-            yield words, ("", str(getattr(torch, name)()))
+    return tuple(f"{name} ({before[name][0]})" for name in names)
 
 
 def _values(prefix: str, content: Mapping[str, Any], module: str) -> dict[str, tuple[str, Any]]:

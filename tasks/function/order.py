@@ -14,6 +14,7 @@ from typing import Any
 from tasks.declarations import Metric
 from tasks.function.call import FunctionCall, FunctionError, Step
 from tasks.function.module_state import changed_state, module_state
+from tasks.function.process_state import ProcessState
 
 _loaded: dict[Any, Callable[..., Any]] = {}
 
@@ -70,8 +71,9 @@ def call_in_order(
     """
     called = []
     for call in calls:
-        before = module_state(modules) if modules else {}
+        before, outside = module_state(modules) if modules else {}, ProcessState.now()
         result = _call(_loaded[_key(loader)], call, metrics, for_s)
+        outside.restore()  # as between trials that are trained
         changed = changed_state(before, module_state(modules)) if modules else ()
         called.append(Called(*result, changed))
     return called

@@ -108,7 +108,7 @@ def test_only_what_was_submitted_is_run(submitted: Callable[..., tuple[Order, Sp
     run_job(order, tmp_path / "first")
     again = resumed(order)
     (tmp_path / "second").mkdir()
-    file, copy = tmp_path / "second" / "study.yaml", next((Path(order.store) / "mine" / "code").iterdir())
+    file, copy = tmp_path / "second" / "study.yaml", next((Path(order.store) / "mine" / "code").glob("*.zip"))
     file.write_text(order.spec)
     words = ("run", str(file), "--local", "--store", order.store, "--tracking-uri", "off", "--code-copy")
 

@@ -1,13 +1,17 @@
-"""Addresses of servers, stores and databases, without passwords: as they are shown, linked and kept."""
+"""Addresses of servers, stores and databases: made absolute when they are read, and shown without passwords."""
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import unquote
 
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<slashes>/*)(?P<rest>.*)", re.DOTALL)
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+_SQLITE_FILE = re.compile(r"sqlite(\+\w+)?:///(?=[^/:])")
 _WEB = ("http", "https")
 # In these, the first part is a bucket, or a container@account, and the rest may contain any character.
 _OBJECTS = ("s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss")
@@ -16,6 +20,48 @@ _OF_FOLDERS = ("/", ".", "~")
 # Names of query parameters that may hold a secret, except drivers' names of files and of ways to log in.
 _SECRET = re.compile(r"pass|pwd|secret|token|key|signature|credential|bearer|jwt|^sig$|^auth(orization)?$", re.I)
 _NO_SECRET = {"passfile", "sslkey", "ssl_key", "sslkeylogfile"}
+
+
+def absolute(address: str | Path) -> str:
+    """Return an address that means the same in every working directory: code that is run may change it.
+
+    Args:
+        address: a folder, or a URL.
+
+    Example:
+        >>> absolute("studies") == str(Path.cwd() / "studies"), absolute("s3://bucket/studies")
+        (True, 's3://bucket/studies')
+    """
+    text = str(address)
+    return text if _URL.match(text) else str(Path(text).absolute())
+
+
+def absolute_database(address: str) -> str:
+    """Return the address of MLflow, or of a database, with the path in it made absolute.
+
+    Example:
+        >>> absolute_database("sqlite:///runs.db") == f"sqlite:///{Path.cwd() / 'runs.db'}"
+        True
+        >>> [absolute_database(one) for one in ("sqlite:////data/runs.db", "http://head:5000", "off", "databricks")]
+        ['sqlite:////data/runs.db', 'http://head:5000', 'off', 'databricks']
+    """
+    if match := _SQLITE_FILE.match(address):
+        return f"{match[0]}{Path(address[match.end() :]).absolute()}"
+    is_path = _SCHEME.match(address) is None and (os.sep in address or address.startswith("."))
+    return str(Path(address).absolute()) if is_path else address
+
+
+def shown_path(path: Path) -> str:
+    """Return a path as it is printed: relative if it is below the working directory.
+
+    Example:
+        >>> shown_path(Path.cwd() / "studies"), shown_path(Path("/data/studies"))
+        ('studies', '/data/studies')
+    """
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except (ValueError, OSError):  # elsewhere; or the working directory is gone
+        return str(path)
 
 
 @dataclass(frozen=True, slots=True)

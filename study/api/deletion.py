@@ -42,7 +42,7 @@ class Deletion:
         results = "trials that can't be read" if self.trials is None else count_of(self.trials, "trial")
         what = f"{results}{' and a report' if self.has_report else ''} in {count_of(self.files, 'file')}"
         size = f"{what}, {self.size_bytes / 2**20:,.1f} MiB" if self.files else "nothing"
-        lines = [self.study, f"  store:  {size} in {without_secret(self.where.store)}"]
+        lines = [self.study, f"  store:  {size} in {without_secret(self.where.shown_store)}"]
         uri = self.where.tracking
         for one in self.experiments:
             state = "" if one.is_active else ", deleted there before"

@@ -118,7 +118,7 @@ def _index(
 
 @contextmanager
 def _no_index(where: Where, notify: Callable[[str], None]) -> Iterator[str]:
-    notify(f"studies:   none: there is no store at {where.store}")
+    notify(f"studies:   none: there is no store at {where.shown_store}")
     yield ""
 
 

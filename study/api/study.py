@@ -227,7 +227,7 @@ class Study:
         uri = self.where.tracking
         if uri is None and self.where.tracking_uri != "off":
             console.print(
-                f"nothing is published to MLflow: the store at {self.where.store} has no database; "
+                f"nothing is published to MLflow: the store at {self.where.shown_store} has no database; "
                 "--tracking-uri names a server",
                 style="yellow",
             )
@@ -560,7 +560,7 @@ class Study:
         return write_export(Store(self.where.store, read_only=True).open(self.name), Path(file))
 
     def __repr__(self) -> str:
-        what = f"in {self.where.store}" if self._spec is None else self.size
+        what = f"in {self.where.shown_store}" if self._spec is None else self.size
         return f"<Study {self.name}: {what}>"
 
     def _repr_html_(self) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from study.addresses import absolute, absolute_database, shown_path
 from study.errors import InputError
 
 STORE = "studies"
@@ -16,7 +17,7 @@ _DENIALS = ("none", "no", "false", "null", "disabled")
 
 @dataclass(frozen=True)
 class Where:
-    """The address of a store, and that of MLflow.
+    """The address of a store, and that of MLflow; absolute, wherever the process goes later.
 
     Args:
         store: the store's folder, or its URL.
@@ -33,6 +34,17 @@ class Where:
 
     store: str = STORE
     tracking_uri: str | None = None
+
+    def __post_init__(self) -> None:
+        """Make the addresses absolute."""
+        object.__setattr__(self, "store", absolute(self.store))
+        if self.tracking_uri is not None:
+            object.__setattr__(self, "tracking_uri", absolute_database(self.tracking_uri))
+
+    @property
+    def shown_store(self) -> str:
+        """The store's address, to print."""
+        return self.store if "://" in self.store else shown_path(Path(self.store))
 
     @property
     def tracking(self) -> str | None:
@@ -57,7 +69,7 @@ class Where:
             raise InputError(f"{option} must be an address, or 'off' for none, but got {value!r}")
         if value == "off" or (not value and is_url(self.store)):
             return None
-        return value or default(Path(self.store).resolve())
+        return absolute_database(value) if value else default(Path(self.store).resolve())
 
     def needed_tracking(self, command: str) -> str:
         """Return MLflow's address for what needs one.
@@ -73,7 +85,7 @@ class Where:
             reason = (
                 "--tracking-uri is 'off'"
                 if self.tracking_uri == "off"
-                else f"the store at {self.store} has no database"
+                else f"the store at {self.shown_store} has no database"
             )
             raise InputError(f"{command} needs a tracking server, but {reason}: give --tracking-uri")
         return uri

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from study.addresses import absolute, absolute_database
 from study.errors import PATIENCE_S, InputError, nearest
 
 
@@ -52,6 +53,12 @@ class Options:
     local: bool = _option(False, "Run packs one after another in this process, for debuggers.", is_local=True)
     address: str | None = _option(None, "A running Ray cluster. Default: start Ray on this machine.", is_local=True)
     patience_s: float = PATIENCE_S
+
+    def __post_init__(self) -> None:
+        """Make the addresses absolute, since a study's code may change the working directory."""
+        object.__setattr__(self, "root", absolute(self.root))
+        if self.tracking_uri is not None:
+            object.__setattr__(self, "tracking_uri", absolute_database(self.tracking_uri))
 
 
 def options_of(root: str | Path, tracking_uri: str | None, given: Mapping[str, Any]) -> Options:

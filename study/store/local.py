@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from study.addresses import shown_path
 from study.errors import BusyError, InputError, StoreAwayError, StoreError
 from study.store.folder import Folder, NotAFileError, StudyLock, holder_of, this_process
 
@@ -61,15 +62,15 @@ class LocalFolder(Folder):
     """A folder of a file system; made by the first write to it.
 
     Args:
-        path: its path.
+        path: its path, which is made absolute: the working directory may change.
         is_made: whether a write makes it.
     """
 
     path: Path
 
     def __init__(self, path: Path, *, is_made: bool = True) -> None:
-        self.path, self._is_made = path, is_made
-        self.where, self.name = str(path), path.name
+        self.path, self._is_made = path.absolute(), is_made
+        self.where, self.name = shown_path(self.path), path.name
 
     @property
     def address(self) -> str:
@@ -83,8 +84,8 @@ class LocalFolder(Folder):
             return self.path.is_dir()
 
     def where_is(self, key: str) -> str:
-        """Return a file's path."""
-        return str(self.path / key)
+        """Return a file's path, to print."""
+        return shown_path(self.path / key)
 
     def below(self, name: str) -> LocalFolder:
         """Return the folder of that name directly below this one; a link that leads elsewhere is refused."""

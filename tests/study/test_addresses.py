@@ -11,7 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from study.addresses import holds_secret, page_of, safe_message, without_secret
+from study.api.where import Where
 from study.cli import main
+from study.driver.options import Options
 from study.errors import InputError, StudyError, TrackingError
 from study.jobs import parse_address
 from study.jobs.submit import make_order
@@ -129,3 +131,22 @@ def test_an_address_without_a_secret_stays_whole():
         assert not holds_secret(address)
     with pytest.raises(InputError, match="got 'head:6379'"):
         parse_address("head:6379")
+
+
+def test_addresses_mean_the_same_in_every_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are made absolute when they are read: a study's code may change the directory while it trains."""
+    monkeypatch.chdir(tmp_path)
+    store, where, options = Store("studies"), Where("studies", "sqlite:///runs.db"), Options("studies", "./mlruns")
+    search = where.view("--optuna-storage", "sqlite:///search.db", str)
+    monkeypatch.chdir("/")
+    assert (store.path, where.store, options.root) == (tmp_path / "studies", *[str(tmp_path / "studies")] * 2)
+    assert (where.tracking, search) == (f"sqlite:///{tmp_path}/runs.db", f"sqlite:///{tmp_path}/search.db")
+    assert options.tracking_uri == f"{tmp_path}/mlruns"
+    assert Where("studies").tracking == "sqlite:////studies/mlflow.db"
+
+
+@pytest.mark.parametrize("address", ["s3://bucket/studies", "http://head:5000", "off", "databricks"])
+def test_other_addresses_stay_as_they_are(address: str) -> None:
+    """Those of servers, and words."""
+    assert Options("s3://bucket/studies", address).tracking_uri == address
+    assert Where("s3://bucket/studies").store == "s3://bucket/studies"

@@ -100,11 +100,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     deactivate()
 
 
-def trained(folder: Path, function: str, *ways: str, **options: Any) -> tuple[Ending, list[dict[str, Any]]]:
+def trained(
+    folder: Path, function: str, *ways: str, tracking_uri: str | None = None, **options: Any
+) -> tuple[Ending, list[dict[str, Any]]]:
     """Run a study of 12 seeds of each way in one pack, its store in a relative folder, and return its rows."""
     study = {"study": "contained", "train": f"failing:{function}", "metrics": {"loss": "lower"}, "seeds": 12}
     spec = parse_spec(yaml.safe_dump(study | {"grid": {"how": list(ways)}}), source="contained.yaml", folder=folder)
-    where = Options("studies", None, pack_size=12 * len(ways), patience_s=0.0, **options)
+    where = Options("studies", tracking_uri, pack_size=12 * len(ways), patience_s=0.0, **options)
     ending = run(make_plan(spec), where, Console(file=StringIO()))
     return ending, load_results("contained", "studies").table.to_pylist()
 
@@ -141,4 +143,5 @@ def test_what_a_trial_does_to_the_process_ends_with_it(folder: Path) -> None:
     assert ending is Ending.FINISHED
     assert {row["loss"] for row in rows} == {0.0}
     assert Path.cwd() == folder
+    assert not (folder / "elsewhere" / "studies").exists()
     assert "LEFT_BY_A_TRIAL" not in os.environ

@@ -37,8 +37,8 @@ def test_the_order_of_strength(here, monkeypatch):
         return told.split("there is no store at ")[1].split(": ")[0]
 
     assert store() == "studies"
-    user_file().write_text(f"store = '{here}/users'\ntracking_uri = 'off'")
-    assert store() == f"{here}/users"
+    user_file().write_text(f"store = '{here.parent}/users'\ntracking_uri = 'off'")
+    assert store() == f"{here.parent}/users"
     (here / "study.toml").write_text("store = 'heres'")
     assert store() == "heres"
     assert {name: setting.value for name, setting in load_settings().items()} == {

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+from tasks.error_text import entries_of, error_line
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _stop: BaseException | None = None
 _depth = 0
@@ -65,6 +67,32 @@ def noting_stops() -> Iterator[None]:
         _depth -= 1
         if not _depth:
             _stop = None
+
+
+class UnusualError(Exception):
+    """Stands for an exception that a user's code raised and that isn't an `Exception`, such as a panic in Rust."""
+
+
+@contextmanager
+def exceptions_only() -> Iterator[None]:
+    """Raise as `UnusualError` what a user's code raises inside and isn't an `Exception`; a stop by a signal remains.
+
+    Example:
+        >>> with exceptions_only():
+        ...     raise GeneratorExit("no")
+        Traceback (most recent call last):
+        ...
+        tasks.stop_signals.UnusualError: GeneratorExit: no
+    """
+    with noting_stops():
+        try:
+            yield
+        except Exception:
+            raise
+        except BaseException as error:
+            if requested_stop() is not None:
+                raise
+            raise UnusualError(error_line(error)).with_traceback(entries_of(error)) from None
 
 
 def _noting(handler: Callable[[int, FrameType | None], Any]) -> Callable[[int, FrameType | None], Any]:

@@ -25,7 +25,7 @@ from study.source.places import COPIES, OURS, is_installed, modules_in, place_el
 from study.visible import visible
 from tasks.error_text import attempt, error_line
 from tasks.seeded import is_seeded
-from tasks.stop_signals import noting_stops, requested_stop
+from tasks.stop_signals import UnusualError, noting_stops, requested_stop
 
 _FRAMES_OF_OURS = (__file__, importlib.__file__)
 _lock = threading.RLock()
@@ -151,7 +151,7 @@ class CodeFolder:
 
     def _reason(self, error: BaseException) -> str:
         places = [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(error.__traceback__)]
-        words = traceback.format_exception_only(error)
+        words = [str(error)] if isinstance(error, UnusualError) else traceback.format_exception_only(error)
         if isinstance(error, SyntaxError):
             places.append((str(error.filename), error.lineno or 0))
             words = words[-1:]  # what comes before is the place

@@ -35,6 +35,7 @@ from tasks.declarations import MOST_IN_PACK, REQUIRED, UPDATE_US, Hyperparameter
 from tasks.packed_family import TRAINING, PackedFamily, task_field
 from tasks.packed_tasks import PACKED_TASKS, builder_of, model_names, packed_task, revision_of
 from tasks.signature import SignatureError, arguments_of, canonical, hyperparameters_of
+from tasks.stop_signals import exceptions_only
 
 if TYPE_CHECKING:
     from tasks.task import Task
@@ -266,7 +267,8 @@ class _Declaring:
         if REQUIRED in values.values():
             return None
         try:
-            return task(**arguments_of(task, values))
+            with exceptions_only():
+                return task(**arguments_of(task, values))
         except Exception as error:  # such as fields that don't fit each other
             reason = opened.reason(error) if self._copy is not None else str(error)
             self._mistakes.append(self._mistake_of(reason, fields))

@@ -58,13 +58,16 @@ class ProcessState:
         """Save the state."""
         return cls({part: _read(part) for part in _PARTS}, len(sys.modules))
 
-    def restore(self) -> None:
+    def restore(self, *, keeps_settings: bool = False) -> None:
         """Put the state back; what can't be put back stays as it is.
 
         If modules of the user's own were imported meanwhile, settings stay: the modules may have made them, and they
         won't run again when the next trial imports them.
+
+        Args:
+            keeps_settings: whether settings stay in any case.
         """
-        keeps_settings = self._users_modules_were_imported()
+        keeps_settings = keeps_settings or self._users_modules_were_imported()
         for part, before in self.values.items():
             if before is _UNKNOWN or (keeps_settings and part.is_setting):
                 continue

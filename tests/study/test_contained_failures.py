@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
@@ -18,15 +19,18 @@ from study.results.load import load_results
 from study.run import Ending, run
 from study.spec import parse_spec
 from study.store import Store
+from tests.commands import DEADLINE_S, starting
 from tests.study.source.builders import deactivate
 
 CODE = '''
 import asyncio
 import os
 import sys
+import threading
 
 import torch
 
+from tasks.function import messages
 from tasks.seeded import seeded
 
 
@@ -78,6 +82,26 @@ def meddle(seed, *, how: str):
     torch.set_default_dtype(torch.float64)
     torch.set_grad_enabled(False)
     return {"loss": float(sum(left))}
+
+
+@seeded
+def isolated(seed, *, how: str):
+    """Report what is no step, with seed 5."""
+    if seed == 5:
+        (pipe,) = (int(name) for name in os.listdir("/proc/self/fd") if int(name) >= 500)
+        if how == "list":
+            messages.send(pipe, [])
+        else:
+            os.write(pipe, b"junk")
+        threading.Event().wait()
+    return {"loss": 1.0 / (1 + seed)}
+
+
+@seeded
+def threaded(seed, *, how: str):
+    """Leave a thread that never ends."""
+    threading.Thread(target=threading.Event().wait, name="poller").start()
+    return {"loss": 1.0}
 '''
 
 REASONS = {
@@ -100,13 +124,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     deactivate()
 
 
-def trained(
-    folder: Path, function: str, *ways: str, tracking_uri: str | None = None, **options: Any
-) -> tuple[Ending, list[dict[str, Any]]]:
-    """Run a study of 12 seeds of each way in one pack, its store in a relative folder, and return its rows."""
+def study_of(function: str, *ways: str, **more: Any) -> str:
+    """Write a study of some seeds of each way."""
     study = {"study": "contained", "train": f"failing:{function}", "metrics": {"loss": "lower"}, "seeds": 12}
-    spec = parse_spec(yaml.safe_dump(study | {"grid": {"how": list(ways)}}), source="contained.yaml", folder=folder)
-    where = Options("studies", tracking_uri, pack_size=12 * len(ways), patience_s=0.0, **options)
+    return yaml.safe_dump(study | {"grid": {"how": list(ways)}} | more)
+
+
+def trained(folder: Path, text: str, **options: Any) -> tuple[Ending, list[dict[str, Any]]]:
+    """Run a study in one pack, its store in a relative folder, and return its rows."""
+    spec = parse_spec(text, source="contained.yaml", folder=folder)
+    where = Options("studies", None, pack_size=100, patience_s=0.0, **options)
     ending = run(make_plan(spec), where, Console(file=StringIO()))
     return ending, load_results("contained", "studies").table.to_pylist()
 
@@ -128,20 +155,43 @@ def check_only_seed_5_failed(ending: Ending, rows: list[dict[str, Any]]) -> None
 
 def test_whatever_a_trial_raises_it_fails_alone(folder: Path) -> None:
     """The others of its pack have results, and it has its reason."""
-    check_only_seed_5_failed(*trained(folder, "train", *REASONS, local=True))
+    check_only_seed_5_failed(*trained(folder, study_of("train", *REASONS), local=True))
 
 
 @pytest.mark.slow
 def test_whatever_a_trial_raises_it_fails_alone_on_ray(folder: Path) -> None:
     """Exceptions by which Ray ends a worker included."""
-    check_only_seed_5_failed(*trained(folder, "train", *REASONS, cpus=1))
+    check_only_seed_5_failed(*trained(folder, study_of("train", *REASONS), cpus=1))
 
 
 def test_what_a_trial_does_to_the_process_ends_with_it(folder: Path) -> None:
     """No trial sees another one's working directory, environment or settings of torch, nor does the store."""
-    ending, rows = trained(folder, "meddle", "once", local=True)
+    ending, rows = trained(folder, study_of("meddle", "once"), local=True)
     assert ending is Ending.FINISHED
     assert {row["loss"] for row in rows} == {0.0}
     assert Path.cwd() == folder
     assert not (folder / "elsewhere" / "studies").exists()
     assert "LEFT_BY_A_TRIAL" not in os.environ
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="descriptors are found as Linux lists them")
+def test_reports_that_are_none_fail_their_trial_alone(folder: Path) -> None:
+    """In a process of its own, a trial that reports something else has failed, and hasn't diverged."""
+    study = study_of("isolated", "list", "junk", seeds=[4, 5, 6], isolation="process")
+    ending, rows = trained(folder, study, local=True)
+    assert ending is Ending.FAILURES
+    outcomes = {(row["how"], row["seed"]): row["outcome"] for row in rows}
+    assert {key for key, outcome in outcomes.items() if outcome == "failed"} == {("list", 5), ("junk", 5)}
+    errors = {row["how"]: row["error"] for row in rows if row["seed"] == 5}
+    assert errors["list"].startswith("its process wrote [] to the pipe of its reports")
+    assert errors["junk"].startswith("its process wrote b'junk' to the pipe of its reports")
+
+
+def test_a_thread_that_is_left_is_named_and_does_not_keep_the_command_from_ending(folder: Path) -> None:
+    """Python itself would wait for it for ever."""
+    (folder / "contained.yaml").write_text(study_of("threaded", "once", seeds=2))
+    with starting(folder) as start:
+        process = start("run", "contained.yaml", "--local", "--tracking-uri", "off")
+        told, _ = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 0, told
+    assert "failing:threaded left 1 thread running after seed 0: poller" in " ".join(told.split())

@@ -27,6 +27,7 @@ from tasks.declarations import Metric
 from tasks.packed_family import recipe_text
 from tasks.packed_tasks import PACKED_TASKS, builder_of, packed_task
 from tasks.signature import arguments_of
+from tasks.stop_signals import exceptions_only
 from tasks.task import Task
 from units import Unit
 
@@ -111,7 +112,7 @@ class PackedEngine(Engine):
             return torch.cuda.max_memory_allocated() - before
 
         try:
-            with reproducible("cuda"):
+            with reproducible("cuda"), exceptions_only():
                 return min(MOST_ON_GPU, trials_that_fit(peak_bytes, torch.cuda.mem_get_info()[0]))
         except torch.OutOfMemoryError:
             return None
@@ -134,7 +135,8 @@ class PackedEngine(Engine):
         try:
             most = trials or recipe.task.most_in_pack
             sizes = sorted({size for size in (2, 5, 8) if size < most} | {most})
-            return prove(recipe, sizes=sizes, device=device)
+            with exceptions_only():
+                return prove(recipe, sizes=sizes, device=device)
         except torch.OutOfMemoryError:
             raise
         except Exception as error:  # whatever the user's code raises
@@ -196,7 +198,8 @@ class PackedEngine(Engine):
             else folder.load(parse_import_string(cell.task), (Task,))
         )
         try:
-            made = task(**arguments_of(task, _some(cell, self.fields)))
+            with exceptions_only():
+                made = task(**arguments_of(task, _some(cell, self.fields)))
         except Exception as error:  # such as fields that don't fit each other
             raise InputError(f"{cell.task} can't be made: {folder.reason(error)}") from None
         try:

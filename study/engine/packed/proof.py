@@ -33,6 +33,7 @@ from study.engine.packed.recipe import (
     seeded_generators,
     untrained,
 )
+from tasks.stop_signals import exceptions_only
 from tasks.stream import Purpose
 from tasks.trial_stream import Dropout, Stream, noise_from
 from units.kernels import one_thread
@@ -172,7 +173,8 @@ def _breach(recipe: Recipe, members: Sequence[Member], sizes: Sequence[int], lay
     """Say how the law is broken by packs, or nothing."""
     before = generator_states(device)
     try:
-        difference = _first_difference(recipe, members, sizes, layout, device)
+        with exceptions_only():
+            difference = _first_difference(recipe, members, sizes, layout, device)
     except torch.OutOfMemoryError:
         if layout != _ONE_SIZE:  # there may be room for a smaller pack
             raise

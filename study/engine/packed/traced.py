@@ -19,6 +19,7 @@ from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
+from tasks.stop_signals import exceptions_only
 from tasks.stream import Purpose
 from tasks.trial_stream import Draw, Stream
 from units.kernels import recording
@@ -115,8 +116,9 @@ def recorded(compute: Compute, expected: Gradients, *inputs: Any) -> Compute | N
         {'y': tensor(14.)}
     """
     try:
-        repeat = _Repeat(compute, inputs, list(expected))
-        repeated = [repeat(*inputs) for _ in range(_CHECKED)]
+        with exceptions_only():
+            repeat = _Repeat(compute, inputs, list(expected))
+            repeated = [repeat(*inputs) for _ in range(_CHECKED)]
     except Exception:  # whatever an operation of a user's code raises under a recorder: not recorded, it didn't
         return None
     return repeat if all(_are_same(expected, one) for one in repeated) else None

@@ -21,6 +21,7 @@ from study.records import Checkpoint, Outcome, Pack, Progress, Result, Trial, We
 from study.source import CodeFolder
 from tasks.criterion import Bound, in_words
 from tasks.declarations import Metric
+from tasks.function.process_state import ProcessState
 
 OFF_CPU = "off_cpu"
 """The array of a checkpoint that is there if it was taken on another device than the CPU."""
@@ -113,8 +114,13 @@ class PackedTraining(SlicedTraining):
     def advance(self, for_s: float) -> Progress:
         """Train for about that many seconds, at least one update."""
         self._folder.activate()
-        with reproducible(self._device), room_for(self._pack, self._memory_mb):
-            return super().advance(for_s)
+        before = ProcessState.now()
+        try:
+            with reproducible(self._device), room_for(self._pack, self._memory_mb):
+                return super().advance(for_s)
+        finally:
+            if self._device == "cpu":  # on a GPU, another thread's pack may train meanwhile
+                before.restore(keeps_settings=True)
 
     def _begin(self, arrays: Arrays | None) -> None:
         self._members = start(self._recipe, self._each, self._proof, state=arrays, device=self._device)

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from study.interrupts import defer_while_importing
+
 if TYPE_CHECKING:
     from study.api import Study, import_csv, import_mlflow, import_study, import_wandb, index, load, report
     from study.api import open_study as open  # noqa: A004
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["Study", "import_csv", "import_mlflow", "import_study", "import_wandb", "index", "load", "open", "report"]
 
 _NAMES = {"open": "open_study"}
+
+defer_while_importing()
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,102 @@
+"""Ctrl-C while a library is imported leaves it whole, so that the next call works."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+INTERRUPTED = """
+import os, signal, sys, threading
+
+struck = []
+
+
+def strike(event, arguments):
+    if event == "import" and arguments[0] == {module!r} and not struck:
+        struck.append(event)
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+sys.addaudithook(strike)
+import study
+
+content = {{
+    "study": "tiny", "question": "?", "task": {{"name": "simple"}}, "models": ["NMU"], "seeds": 2,
+    "protocol": {{"iterations": 2, "evaluate_every": 1}},
+}}
+tiny = study.load(content, store="studies", tracking_uri={tracking!r})
+
+
+def act():
+    {act}
+    for thread in threading.enumerate():
+        if struck and thread.name == "interrupt":
+            thread.join()
+
+
+try:
+    act()
+except KeyboardInterrupt:
+    print("interrupted")
+print("struck" if struck else "not struck")
+assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+act()
+print("works")
+"""
+
+RUN = "tiny.run(local=True, engine='torch')"
+
+
+@pytest.mark.parametrize(
+    ("module", "act", "tracking"),
+    [
+        ("torch.nn.modules.module", RUN, "off"),
+        ("torch.nn.modules.module", "exec('import torch')", "off"),
+        pytest.param("mlflow.entities.run", RUN, None, marks=pytest.mark.slow),
+        ("ray._private.worker", "exec('import ray')", "off"),
+        ("pandas.core.frame", "exec('import pandas')", "off"),
+    ],
+)
+def test_a_call_works_after_an_interrupted_import(tmp_path: Path, module: str, act: str, tracking: str | None) -> None:
+    """Ctrl-C, even twice, in mid-import interrupts the call once, after the import; the same call then works."""
+    code = INTERRUPTED.format(module=module, act=act, tracking=tracking)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if line in ("interrupted", "struck", "not struck", "works")] == [
+        "interrupted",
+        "struck",
+        "works",
+    ]
+
+
+def test_a_handler_of_ones_own_gets_the_interrupt(tmp_path: Path) -> None:
+    """It is called once, when the library has been imported, and stays."""
+    code = """
+import os, signal, sys, threading
+import study
+
+called = []
+handler = lambda number, frame: called.append(hasattr(sys.modules["pandas"], "DataFrame"))
+signal.signal(signal.SIGINT, handler)
+
+
+def strike(event, arguments):
+    if event == "import" and arguments[0] == "pandas.core.frame":
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+sys.addaudithook(strike)
+import pandas
+[thread.join() for thread in threading.enumerate() if thread.name == "interrupt"]
+assert called == [True], called
+assert signal.getsignal(signal.SIGINT) is handler
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import pathlib
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 from pydantic.json_schema import models_json_schema
@@ -20,10 +21,14 @@ from study.spec.tables import Spec, names_at, spec_class
 from tasks.families import BUILT_IN, OwnFamily
 from tasks.values import ChoiceError, quoted
 
+if TYPE_CHECKING:
+    from study.spec.packed_tables import AnyPackedSpec
+
 _LIMITS = {"greater_than": (">", "gt"), "greater_than_equal": (">=", "ge"), "less_than": ("<", "lt")}
 _LIMITS["less_than_equal"] = ("<=", "le")
 _STAND_INS: dict[str, Any] = {
-    "study": "unnamed", "task": {"name": BUILT_IN.tasks[0]}, "models": [BUILT_IN.plainest_model], "seeds": 1
+    "study": "unnamed", "task": {"name": BUILT_IN.tasks[0]}, "models": [BUILT_IN.plainest_model], "seeds": 1,
+    "objective": "success_rate", "trials": 10**9,
 }  # fmt: skip
 _MANY_SEEDS = 10**9
 _NONE: Overrides = {}
@@ -163,24 +168,48 @@ def _packed_spec_of(
     from tasks.packed_family import PackedFamily
 
     head, _ = _validate(document, packed_tables.AnyPackedSpec)
-    in_names = any(one.where.startswith(("task", "models")) for one in document.problems)
-    if not isinstance(head, packed_tables.AnyPackedSpec) or in_names:
+    if not isinstance(head, packed_tables.AnyPackedSpec):
         return None
+    in_models = any(one.where.startswith("models") for one in document.problems)
     code, source_data = None, tuple[SourceData, ...]()
     if not isinstance(declared, PackedFamily):
         try:
             declared, code, source_data = packed.load_packed(head, document.data, folder, identify)
         except packed.PackedError as error:
-            document.problems += [document.problem(path, message) for path, message in error.mistakes]
+            _add(document, error.mistakes)
+            _check_training(document, head)
             return None
+    if in_models:
+        _check_training(document, head)
+        return None
     packed.with_import_strings(document.data, declared.aliases)
     data_files.with_digests(document.data, declared.data)
     spec, unread = _validate(document, spec_class(declared, packed_tables.PackedSpec))
     if isinstance(spec, packed_tables.PackedSpec):
         spec._source_code, spec._source_data = code, source_data
         document.problems += check(spec, document, unread)
-        document.problems += [document.problem(path, message) for path, message in packed.packed_mistakes(spec)]
+        _add(document, packed.packed_mistakes(spec))
     return spec
+
+
+def _check_training(document: Document, head: AnyPackedSpec) -> None:
+    """Check what a file says of training, which is the same for all tasks, where a task or a model isn't known."""
+    from study.spec.packed_tables import PackedSpec
+    from tasks.packed_family import TRAINING, PackedFamily
+
+    names = [model.name for model in head.model_tables]
+    family = PackedFamily(head.task_name, {}, {name: {} for name in names}, {}, code="")
+    scratch = Document(document.data, document.lines, replaced=document.replaced)
+    _validate(scratch, spec_class(family, PackedSpec))
+    is_known = re.compile(rf"protocol\b|(models\[\d+\]\.)?(fixed|grid|ranges|zip\..+)\.({'|'.join(TRAINING)})\b")
+    document.problems += [one for one in scratch.problems if is_known.match(one.where)]
+
+
+def _add(document: Document, mistakes: Iterable[tuple[Path, str]]) -> None:
+    """Add mistakes, but for those at a place of which something is reported already."""
+    reported = {one.where for one in document.problems}
+    problems = [document.problem(path, message) for path, message in mistakes]
+    document.problems += [one for one in problems if one.where not in reported]
 
 
 def _function_spec_of(
@@ -188,6 +217,7 @@ def _function_spec_of(
 ) -> Spec | None:
     # imported late: studies of built-in tasks need nothing of this
     from study.spec import function, function_tables
+    from study.spec.own_code import success_mistakes
     from tasks.function_family import FunctionFamily
 
     head, _ = _validate(document, function_tables.AnyFunctionSpec)
@@ -199,14 +229,13 @@ def _function_spec_of(
             declared, code = function.load_function(head, folder, identify)
         except InputError as error:
             document.problems.append(document.problem(("train",), str(error)))
+            _add(document, success_mistakes(head, head.metrics))
             return None
     spec, unread = _validate(document, function_tables.function_spec_class(declared))
     if isinstance(spec, function_tables.FunctionSpec):
         spec._source_code = code
         document.problems += check(spec, document, unread)
-        document.problems += [
-            document.problem(path, message) for path, message in function.function_mistakes(spec, unread)
-        ]
+        _add(document, function.function_mistakes(spec, unread))
     return spec
 
 
@@ -215,7 +244,7 @@ def _validate(document: Document, class_: type[Spec]) -> tuple[Spec | None, Coll
 
     Returns:
         The study without what is wrong, or None where that can't be, and the hyperparameters that were left out, with
-        `model` and `claims` if there was a mistake in these.
+        `model`, `ranges` and `claims` if there was a mistake in these.
     """
     data, unread, reported = copy.deepcopy(document.data), set[str](), set[Path]()
     while True:
@@ -235,8 +264,13 @@ def _validate(document: Document, class_: type[Spec]) -> tuple[Spec | None, Coll
                 document.problems.append(document.problem(_place_of(path), _message(class_, details)))
             reported.add(path)
             unread |= {str(part) for part in path} & _hyperparameters(class_)
+            if details["type"] == "extra_forbidden" and len(path) == 1:
+                _drop(data, path)  # there must be none, so it needs no stand-in
+                continue
             if path[0] == "models" and len(path) <= 3:
                 unread.add("model")
+            if "ranges" in path:
+                unread.add("ranges")
             if path[0] == "claims":
                 unread.add("claims")
             _leave_out(data, path)
@@ -264,6 +298,10 @@ def _leave_out(data: dict[str, Any], path: Path) -> None:
             data.pop("claims", None)
         case (("study" | "models") as name,) | ("seeds" as name, *_):
             data[name] = copy.deepcopy(_STAND_INS[name])
+        case ("search", ("objective" | "trials") as name) if isinstance(data.get("search"), dict):
+            data["search"][name] = _STAND_INS[name]
+        case ("metrics",):
+            data["metrics"] = dict.fromkeys(_metrics_named(data) or ["loss"], "lower")
         case ("task", *inside) if not inside or inside == ["name"]:
             task = data.get("task")
             data["task"] = (task if isinstance(task, dict) else {}) | _STAND_INS["task"]
@@ -279,6 +317,18 @@ def _leave_out(data: dict[str, Any], path: Path) -> None:
             _drop(data, (*before, "grid", name))
         case _:
             _drop(data, path)
+
+
+def _metrics_named(data: Mapping[str, Any]) -> list[str]:
+    """Return what other parts of a file name as metrics, right or wrong."""
+    success, search, until = data.get("success"), data.get("search"), _at(data, ("seeds", "until"))
+    objective = search.get("objective") if isinstance(search, dict) else None
+    names = [
+        *(success if isinstance(success, dict) else ()),
+        *(objective if isinstance(objective, list) else [objective]),
+    ]
+    names.append(until.get("metric") if isinstance(until, dict) else None)
+    return [name for name in names if isinstance(name, str) and name]
 
 
 def _leave_out_of_until(until: dict[str, Any], key: str) -> None:
@@ -341,6 +391,8 @@ def _message(class_: type[Spec], details: Mapping[str, Any]) -> str:
     if kind in _LIMITS:
         sign, name = _LIMITS[kind]
         return f"must be {sign} {context[name]:g}, but got {value:g}"
+    if kind == "literal_error":
+        return f"must be {context['expected']}, but got {quoted(value)}"
     if kind == "too_short":
         return "must have at least 1 value, but is empty"
     must = {

@@ -1,0 +1,84 @@
+"""Independent mistakes of one file are reported together, each with its line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from study.errors import SpecError
+from tests.study.lab import lab, packed_lab, packed_study, study_of
+
+__all__ = ["lab", "packed_lab"]
+
+
+def mistakes(of: object, folder: Path, **changed: object) -> dict[str, str]:
+    """Return the mistakes of a study by their places."""
+    with pytest.raises(SpecError) as raised:
+        of(folder, **changed)  # type: ignore[operator]
+    assert all(problem.line for problem in raised.value.problems)
+    return {problem.where: problem.message for problem in raised.value.problems}
+
+
+def test_keys_of_another_kind_of_study_hide_nothing(lab: Path) -> None:
+    """A function study with `models`, `task` and an unknown key also has the mistakes of its grid."""
+    found = mistakes(
+        study_of, lab, grid={"width": "adam", "widht": [1]}, models=["NMU"], task={"name": "simple"}, epochs=3
+    )
+    assert found == {
+        "grid.width": "must be a list, but got 'adam'; write [adam]",
+        "grid.widht": "unknown key; did you mean 'width'?",
+        "models": "unknown key",
+        "task": "unknown key",
+        "epochs": "unknown key",
+    }
+
+
+def test_a_missing_function_hides_nothing_that_the_file_says_itself(lab: Path) -> None:
+    """Metrics, success and seeds are checked where the function isn't found."""
+    found = mistakes(study_of, lab, train="mylab.training:trian", success={"acuracy": {"below": 1}}, seeds=0)
+    assert list(found) == ["train", "success.acuracy", "seeds"]
+    assert "did you mean 'train'?" in found["train"]
+    assert found["success.acuracy"].endswith("did you mean 'accuracy'?")
+
+
+def test_missing_metrics_hide_nothing(lab: Path) -> None:
+    """The function is read, and its arguments are checked; what names a metric isn't reported for their absence."""
+    search = {"objective": "loss", "trials": 600}
+    ranges = {"rate": {"low": 0.1, "high": 1}, "widht": {"choices": [1, 2]}}
+    found = mistakes(study_of, lab, metrics=None, grid=None, ranges=ranges, search=search, seeds=9)
+    assert found == {"metrics": "must be given, but is missing", "ranges.widht": "unknown key; did you mean 'width'?"}
+
+
+def test_required_keys_of_a_search_hide_nothing(lab: Path) -> None:
+    """A wrong number of trials and a wrong objective leave the rest to be checked."""
+    found = mistakes(
+        study_of,
+        lab,
+        grid=None,
+        ranges={"widht": {"low": 1, "high": 2}, "rate": {"low": 2, "high": 1}},
+        search={"objective": "los", "trials": 0},
+        seeds=9,
+        epochs=1,
+    )
+    assert set(found) == {"search.objective", "search.trials", "ranges.widht", "ranges.rate.low", "epochs"}
+    assert found["search.objective"].endswith("did you mean 'loss'?")
+
+
+def test_a_missing_model_hides_neither_the_task_nor_the_training(packed_lab: Path) -> None:
+    """Names of task and models are looked up together, and training is checked without them."""
+    found = mistakes(
+        packed_study,
+        packed_lab,
+        task={"name": "mylab.tasks:Spirls"},
+        models=["mylab.models:mpl", 3],
+        protocol={"iterations": -1, "evry": 3},
+        grid={"optimizer": ["adm"], "anything": [1]},
+        fixed=None,
+        seeds=0,
+    )
+    assert set(found) == {
+        "task.name", "models[1]", "models[2]", "protocol.iterations", "protocol.evry", "grid.optimizer[1]", "seeds"
+    }  # fmt: skip
+    assert found["task.name"].endswith("did you mean 'Spirals'?")
+    assert "did you mean 'mlp'?" in found["models[1]"]

@@ -18,6 +18,7 @@ from benchmarks.markdown import Row, markdown, number
 from benchmarks.measure import PACK
 from benchmarks.theory_tables import curvature_table, moments_table, near_zero_table
 from study import statistics
+from study.environment import labelled
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
@@ -435,21 +436,21 @@ PAGES = (
 
 def source(note: Path) -> str:
     """Say where results come from, and how many trials they took, if that is what was asked."""
-    found = json.loads(note.read_text())
+    found = labelled(json.loads(note.read_text()))
     packages = ", ".join(f"{name} {found['packages'][name]}" for name in ("torch", "numpy", "numba", "ray"))
     shown = (
         "rounds", "seconds", "study_rounds", "study_seconds", "studies", "samples", "grid", "seed", "half_width", "max",
         "batch",
     )  # fmt: skip
     settings = ", ".join(f"{name} {found['settings'][name]:g}" for name in shown if name in found["settings"])
-    changed = " with changes" if found["git_dirty"] else ""
+    changed = " with changes" if found["service_git_dirty"] else ""
     trials = ""
     if "fixed_trials" in found:
         fewer = 1 - found["trials"] / found["fixed_trials"]
         trials = f"{found['trials']:,} trials instead of {found['fixed_trials']:,}: {fewer:.1%} fewer. "
     return trials + (
         f"Measured {found['created_at'][:10]} on {found['device']} ({found['processor']}), {packages}; "
-        f"commit {(found['git_commit'] or 'unknown')[:12]}{changed}{'; ' if settings else ''}{settings}."
+        f"commit {(found['service_git_commit'] or 'unknown')[:12]}{changed}{'; ' if settings else ''}{settings}."
     )
 
 

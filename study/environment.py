@@ -13,27 +13,45 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+_NO_REPOSITORY: Mapping[str, Any] = {}
+_EARLIER_NAMES = {"git_commit": "service_git_commit", "git_dirty": "service_git_dirty"}
 _PACKAGES_OF_PROVENANCE = ("seeded-study", "torch", "numpy", "numba", "ray", "mlflow")
 
 
-def provenance(device: str) -> dict[str, Any]:
+def provenance(device: str, repository: Mapping[str, Any] = _NO_REPOSITORY) -> dict[str, Any]:
     """Return the provenance of a result that is made here and now.
 
     Args:
         device: ``cpu`` or ``cuda``.
+        repository: fields of the user's repository, ``user_git_commit`` and others; see `study.driver.repository`.
 
     Returns:
-        Git commit and whether the tree was dirty (None outside a checkout), versions, device and UTC time.
+        This package's git commit and whether its tree was dirty (None outside a checkout), the user's repository,
+        versions, device and UTC time.
     """
-    return _source() | {"device": _device_name(device), "created_at": datetime.now(UTC).isoformat(timespec="seconds")}
+    here = {"device": _device_name(device), "created_at": datetime.now(UTC).isoformat(timespec="seconds")}
+    return _source() | dict(repository) | here
+
+
+def labelled(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a stored provenance with today's names: in earlier ones, `git_commit` was this package's.
+
+    Example:
+        >>> labelled({"git_commit": "abc", "git_dirty": False, "python": "3.11.7"})
+        {'service_git_commit': 'abc', 'service_git_dirty': False, 'python': '3.11.7'}
+    """
+    named = {_EARLIER_NAMES.get(name, name): value for name, value in stored.items()}
+    if "original" in named:  # of results that were adopted from another study
+        named["original"] = [labelled(one) for one in named["original"]]
+    return named
 
 
 @cache
 def _source() -> dict[str, Any]:
     commit = _git("rev-parse", "HEAD")
     return {
-        "git_commit": commit,
-        "git_dirty": bool(_git("status", "--porcelain", "--untracked-files=no")) if commit else None,
+        "service_git_commit": commit,
+        "service_git_dirty": bool(_git("status", "--porcelain", "--untracked-files=no")) if commit else None,
         "packages": {name: version(name) for name in _PACKAGES_OF_PROVENANCE},
         "python": platform.python_version(),
     }

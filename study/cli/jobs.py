@@ -69,13 +69,21 @@ def submit(
 
     A study that is running there for the same store is not started twice. KEY=VALUE stands in for a value of the file.
     """
+    from study.driver.repository import repository_of
     from study.jobs import make_order
 
     url = _cluster(cluster)
     study = load(file, overrides, store=store, yes=yes)
     spec = study.planned.spec
     order = make_order(
-        spec.study, spec.text, store, submitted_files(spec), tracking_uri=tracking_uri, yes=yes, **options
+        spec.study,
+        spec.text,
+        store,
+        submitted_files(spec),
+        repository_of(spec),
+        tracking_uri=tracking_uri,
+        yes=yes,
+        **options,
     )
     console = make_console()
     console.print(f"{spec.study}: {study.size}")

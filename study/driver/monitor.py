@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from types import FrameType
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +17,7 @@ from study.arrow import table_results
 from study.console import Console
 from study.driver.heartbeat import beating, in_job
 from study.driver.progress import Board, ClockJumps, live_board, preparation_text
+from study.driver.repository import repository_of
 from study.environment import provenance
 from study.errors import BusyError, StoreAwayError, StoreError, StudyGoneError, last_line
 from study.plan.open_packs import OpenPacks
@@ -62,6 +64,7 @@ class Monitor:
         self.board = Board()
         self._open = OpenPacks(())
         self._printed: set[str] = set()
+        self._repository: Mapping[str, Any] = {}
         self._notify = partial(console.print, style="yellow")
         self._clock, self._later = ClockJumps(), Later(self._notify, patience_s)
         self._show: Callable[[], None] = lambda: None
@@ -75,6 +78,7 @@ class Monitor:
             pending: the trials of the plan that have no result.
         """
         self._open.add(packs)
+        self._repository = self._repository or repository_of(plan.spec)
         already = _done_before(self._folder, plan, pending)
         self.board.begin(packs, already, has_success=plan.spec.has_success and not plan.judges_at_the_end)
         self._show()
@@ -158,7 +162,7 @@ class Monitor:
     def _count_failed(self, pack_id: str, error: str) -> None:
         for part in self._open.ending_with(pack_id):
             failed, name = _failed_results(part, error), f"{part.id}{FAILED}"
-            self._folder.write_pack(name, failed, [], [], provenance("cpu"))
+            self._folder.write_pack(name, failed, [], [], provenance("cpu", self._repository))
             if self._publisher is not None:
                 self._publisher.publish(name, len(failed))
             self.board.failed(PackFailed(part.id, error), len(failed))

@@ -298,7 +298,7 @@ def _circumstances(stored: _Trained, again: _Trained, folder: StudyStore) -> Ite
     if stored.result.device != again.result.device:
         yield f"it was trained on {stored.result.device}, now on {again.result.device}"
     here = environment.provenance("cpu")
-    for name in ("packages", "python", "git_commit"):
+    for name in ("packages", "python", "service_git_commit"):
         before = [one.get(name) for one in folder.provenances()]
         if here[name] not in before:
             yield f"{name} were {' or '.join(dict.fromkeys(map(_in_words, before)))}, here {_in_words(here[name])}"

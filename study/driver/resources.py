@@ -16,6 +16,7 @@ from study.console import Console
 from study.driver.options import Options
 from study.driver.own_engine import OwnEngine, own_engine, trained_one_by_one
 from study.driver.progress import preparation_text, waiting
+from study.driver.repository import repository_of
 from study.engine import Engine, check_device, engine_for, pack_key, passed_over, trials_at_once
 from study.engine.function import FunctionEngine
 from study.engine.packed.engine import PackedEngine
@@ -219,6 +220,7 @@ class Resources:
             own=self.own,
             checkpoint_every_s=options.checkpoint_every_s,
             patience_s=options.patience_s,
+            repository=repository_of(plan.spec),
         )
         if options.local:
             (kind,) = self.slots

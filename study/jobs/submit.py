@@ -15,6 +15,7 @@ from typing import Any
 
 from study.driver.heartbeat import IN_JOB
 from study.driver.options import TRAINING_OPTIONS
+from study.driver.repository import REPOSITORY
 from study.errors import ClusterError, InputError, UnknownStudyError, nearest
 from study.jobs.address import parse_address, token
 from study.jobs.client import Client, TakenError, connect
@@ -47,6 +48,7 @@ class Order:
         options: values of `JOB_OPTIONS` by name; None, or none, stands for what the cluster's own settings say.
         code: files of the study's own code and its data by name, which are laid beside its file.
         code_copy: digest of such files that the job takes out of the store; empty if it has none, or gets `code`.
+        repository: fields of the user's repository, for the provenance of results.
     """
 
     study: str
@@ -55,6 +57,7 @@ class Order:
     options: Mapping[str, Any] = field(default_factory=dict)
     code: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     code_copy: str = ""
+    repository: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def entrypoint(self) -> str:
@@ -86,6 +89,7 @@ class Order:
             "spec": self.spec,
             "options": json.dumps(dict(self.options)),
             **({"code": code} if code else {}),
+            **({"repository": json.dumps(dict(self.repository))} if self.repository else {}),
             "user": _user(),
             "host": socket.gethostname(),
         }
@@ -106,7 +110,14 @@ class Submission:
     same_file: bool = True
 
 
-def make_order(study: str, spec: str, store: str, code: Mapping[str, bytes] | None = None, **options: Any) -> Order:
+def make_order(
+    study: str,
+    spec: str,
+    store: str,
+    code: Mapping[str, bytes] | None = None,
+    repository: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Order:
     """Make an order, and check that its addresses mean the same on a cluster as here.
 
     Args:
@@ -114,6 +125,7 @@ def make_order(study: str, spec: str, store: str, code: Mapping[str, bytes] | No
         spec: its file's text.
         store: absolute path or URL.
         code: files of the study's own code by name; None if it has none.
+        repository: fields of the user's repository; None if there is none.
         options: as in `Order`.
 
     Raises:
@@ -138,7 +150,7 @@ def make_order(study: str, spec: str, store: str, code: Mapping[str, bytes] | No
     uri = options.get("tracking_uri")
     if uri not in (None, "off") and (re.match(r"sqlite:///(?!/)", uri) or "://" not in uri):
         raise InputError(f"--tracking-uri must be a server's URL or 'off' for a cluster, but got {uri!r}")
-    return Order(study, spec, store.rstrip("/") or store, options, code or {})
+    return Order(study, spec, store.rstrip("/") or store, options, code or {}, repository or {})
 
 
 def connect_to_run(text: str, notify: Callable[[str], None], *, without_token: bool = False) -> Client:
@@ -212,7 +224,11 @@ def submit(client: Client, order: Order, notify: Callable[[str], None]) -> Submi
                     job_id,
                     order.entrypoint,
                     metadata=order.metadata,
-                    environment={IN_JOB: "1", "RAY_JOB_STOP_WAIT_TIME_S": str(STOP_WAIT_S)},
+                    environment={
+                        IN_JOB: "1",
+                        "RAY_JOB_STOP_WAIT_TIME_S": str(STOP_WAIT_S),
+                        REPOSITORY: json.dumps(dict(order.repository)),
+                    },
                     folder=folder,
                     node_label=_away_from_head(nodes),
                 )
@@ -240,7 +256,10 @@ def order_of(job: Job) -> Order:
         submitted = json.loads(job.metadata["options"])
         options = {name: submitted[name] for name in JOB_OPTIONS if name in submitted}
         options |= {name: uncoloured(value) for name, value in options.items() if isinstance(value, str)}
-        order = make_order(job.metadata["study"], job.metadata["spec"], job.metadata["store"], **options)
+        repository = json.loads(job.metadata.get("repository", "{}"))
+        order = make_order(
+            job.metadata["study"], job.metadata["spec"], job.metadata["store"], repository=repository, **options
+        )
         return replace(order, code_copy=code_copy)
     except (KeyError, ValueError, TypeError) as error:
         raise InputError(

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from study.arrow import EMPTY_CURVES, EMPTY_RESULTS, WEIGHTS_SCHEMA, curves_table, results_table, unified, weights_table
+from study.environment import labelled
 from study.errors import BusyError, InputError, StoreError, StudyGoneError
 from study.records import Cell, Checkpoint, Curve, Outcome, Result, Weights
 from study.store import judgements
@@ -368,7 +369,7 @@ class StudyStore:
         by_text: dict[str, dict[str, Any]] = {}
         for _, file in self._files.opened(self._files.keys("results")):
             if file is not None:
-                provenance = provenance_of(file)
+                provenance = labelled(provenance_of(file))
                 by_text[json.dumps(provenance, sort_keys=True)] = provenance
         return list(by_text.values())
 

@@ -7,10 +7,10 @@ driver's.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 from study.engine import Engine, Training, engine_for
 from study.environment import provenance
@@ -42,6 +42,7 @@ class PackWork:
         own: the engine of a study that brings its own.
         checkpoint_every_s: seconds of training between checkpoints.
         patience_s: seconds that the store may be away before a pack fails.
+        repository: fields of the user's repository for the provenance; workers run copies of the code.
     """
 
     root: str
@@ -52,6 +53,7 @@ class PackWork:
     own: Engine | None = None
     checkpoint_every_s: float = 60.0
     patience_s: float = PATIENCE_S
+    repository: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, pack: Pack) -> Iterator[Event]:
         """Train the pack and store its results, yielding its progress about every second.
@@ -156,7 +158,7 @@ class PackWork:
     def _store(self, folder: StudyStore, pack: Pack, trained: Trained) -> None:
         folder.check()  # a file system that isn't mounted looks like an empty store
         if not folder.has_pack(pack.id):
-            folder.write_pack(pack.id, *trained, provenance(self.device))
+            folder.write_pack(pack.id, *trained, provenance(self.device, self.repository))
 
 
 def _halves(pack: Pack) -> tuple[Pack, ...]:

@@ -1,0 +1,80 @@
+"""The git repository of a study's file and code, for the provenance of its results."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from study.addresses import page_of
+from study.spec import Spec
+
+REPOSITORY: Final = "STUDY_REPOSITORY"
+"""Environment variable of a job: its code is a copy, and the repository is on the machine that submitted it."""
+
+_NAMES = ("user_git_commit", "user_git_dirty", "user_git_remote")
+_TIMEOUT_S = 10
+
+
+def repository_of(spec: Spec) -> dict[str, Any]:
+    """Return the commit, state and remote of the repository that a study's file lies in, as fields of a provenance.
+
+    The values are None where there is no repository, no git, or git refuses to read it. A preset has no fields.
+
+    Args:
+        spec: the study, as it was read from the user's file.
+    """
+    submitted = _submitted(os.environ.get(REPOSITORY))
+    if submitted is not None:
+        return submitted
+    folder, file, code = spec.source_folder, spec.source_file, spec.source_code
+    if folder is None:
+        return {}
+    names = [*([] if file is None else [file.name]), *([] if code is None else code.files)]
+    return read_repository(folder, [name for name in names if (folder / name).is_file()])
+
+
+def read_repository(folder: Path, files: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the commit, state and remote of the repository that a folder lies in, as fields of a provenance.
+
+    Args:
+        folder: the folder.
+        files: names of files in it. A repository is dirty if it doesn't track one of them; other files that it doesn't
+            track don't count.
+    """
+    commit = _git(folder, "rev-parse", "HEAD")
+    if commit is None:
+        return dict.fromkeys(_NAMES)
+    changes = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    if changes == "" and files and _git(folder, "ls-files", "--error-unmatch", "--", *files) is None:
+        changes = "untracked"
+    remote = _git(folder, "config", "--get", "remote.origin.url")
+    values = (commit, None if changes is None else bool(changes), None if remote is None else _without_user(remote))
+    return dict(zip(_NAMES, values, strict=True))
+
+
+def _git(folder: Path, *words: str) -> str | None:
+    # A repository's own settings could have git start a program to watch its files.
+    command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-C", str(folder), *words]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_S, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+def _without_user(remote: str) -> str:
+    """Return a remote's address without a user and password; in SSH's short form, a user's name alone may stay."""
+    user, _, host = remote.rpartition("@")
+    return page_of(remote) if "://" in remote else host if ":" in user else remote
+
+
+def _submitted(text: str | None) -> dict[str, Any] | None:
+    try:
+        values: Mapping[str, Any] = json.loads(text or "")
+        return {name: values[name] for name in _NAMES if name in values}
+    except (ValueError, TypeError):
+        return None

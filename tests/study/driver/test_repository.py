@@ -1,0 +1,112 @@
+"""The user's repository in the provenance of results."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from study import api
+from study.driver.repository import REPOSITORY, read_repository, repository_of
+from study.environment import provenance
+from study.results.load import load_results
+from study.results.study import report
+from study.store import Store
+from tests.study.lab import STUDY, lab
+
+__all__ = ["lab"]
+
+NONE = {"user_git_commit": None, "user_git_dirty": None, "user_git_remote": None}
+
+
+def git(folder: Path, *words: str) -> str:
+    identity = ("-c", "user.name=ann", "-c", "user.email=ann@lab")
+    done = subprocess.run(["git", *identity, *words], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def repository(lab: Path) -> Path:
+    """Return the folder of a function and a study file, which are committed, with a remote that has a password."""
+    (lab / "mine.yaml").write_text(yaml.safe_dump(STUDY))
+    git(lab, "init", "--quiet")
+    git(lab, "remote", "add", "origin", "https://ann:secret@lab.org/ann/mine.git")
+    git(lab, "add", ".")
+    git(lab, "commit", "--quiet", "-m", "Begin")
+    return lab
+
+
+def test_results_name_the_repository_of_the_study(repository: Path, tmp_path: Path) -> None:
+    """Commit, state and remote are the user's; this package's commit stands beside them; the report has both."""
+    store = tmp_path / "studies"
+    commit = git(repository, "rev-parse", "HEAD")
+    api.load(repository / "mine.yaml", store=store, tracking_uri="off").run(local=True)
+    stored = Store(store).study("mine").provenances()
+    user = {"user_git_commit": commit, "user_git_dirty": False, "user_git_remote": "https://lab.org/ann/mine.git"}
+    assert all(user.items() <= found.items() for found in stored)
+    assert {found["service_git_commit"] for found in stored} == {provenance("cpu")["service_git_commit"]}
+    (entry,) = report(load_results("mine", store), with_trials=False).provenance
+    assert user.items() <= entry.items()
+    assert "secret" not in json.dumps(stored)
+
+
+def test_changes_and_untracked_code_make_it_dirty(repository: Path) -> None:
+    """The commit doesn't say what ran if a file was edited, or if a file of the code isn't in it."""
+
+    def is_dirty() -> object:
+        return repository_of(api.load(repository / "mine.yaml").planned.spec)["user_git_dirty"]
+
+    (repository / "notes.txt").write_text("no part of the code")
+    assert is_dirty() is False
+    (repository / "mylab" / "more.py").write_text("")
+    assert is_dirty() is True
+    (repository / "mylab" / "more.py").unlink()
+    (repository / "mine.yaml").write_text(yaml.safe_dump(STUDY | {"seeds": 4}))
+    assert is_dirty() is True
+
+
+def test_without_a_repository_or_git_there_is_none(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No repository, no commit or no git is no error."""
+    assert read_repository(tmp_path) == NONE
+    git(tmp_path, "init", "--quiet")
+    assert read_repository(tmp_path) == NONE  # there is no commit yet
+    assert repository_of(api.load("demo").planned.spec) == {}
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert read_repository(repository) == NONE
+
+
+@pytest.mark.parametrize(
+    ("remote", "shown"),
+    [
+        ("ssh://git@lab.org/mine", "ssh://lab.org/mine"),
+        ("git@lab.org:ann/mine.git", "git@lab.org:ann/mine.git"),
+        ("ann:secret@lab.org:mine", "lab.org:mine"),
+        ("https://secret@lab.org/mine?token=x", "https://lab.org/mine"),
+    ],
+)
+def test_remotes_are_shown_without_passwords(repository: Path, remote: str, shown: str) -> None:
+    """A remote may hold a token: what could be one is left out."""
+    git(repository, "remote", "set-url", "origin", remote)
+    assert read_repository(repository)["user_git_remote"] == shown
+
+
+def test_a_job_has_the_repository_of_the_machine_that_submitted_it(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a cluster the file lies in no repository, and the submitted fields count."""
+    spec = api.load(repository / "mine.yaml").planned.spec
+    here = repository_of(spec)
+    monkeypatch.setenv(REPOSITORY, json.dumps(here | {"user_git_commit": "abc"}))
+    assert repository_of(spec) == here | {"user_git_commit": "abc"}
+
+
+def test_earlier_results_are_labelled() -> None:
+    """The commit of a result of an earlier version is this package's."""
+    (found,) = Store(Path(__file__).parents[1] / "stores" / "code-by-bytes", read_only=True).study("coin").provenances()
+    assert found["service_git_commit"].startswith("435e72f")
+    assert "git_commit" not in found

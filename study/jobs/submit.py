@@ -150,7 +150,7 @@ def make_order(
     uri = options.get("tracking_uri")
     if uri not in (None, "off") and (re.match(r"sqlite:///(?!/)", uri) or "://" not in uri):
         raise InputError(f"--tracking-uri must be a server's URL or 'off' for a cluster, but got {uri!r}")
-    return Order(study, spec, store.rstrip("/") or store, options, code or {}, repository or {})
+    return Order(study, spec, store.rstrip("/") or store, options, code or {}, repository=repository or {})
 
 
 def connect_to_run(text: str, notify: Callable[[str], None], *, without_token: bool = False) -> Client:

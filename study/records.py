@@ -71,8 +71,16 @@ class Cell:
     @cached_property
     def id(self) -> str:
         """A hash of the cell's content, without the hyperparameters that don't apply."""
+        return self.id_of_version(ID_VERSION)
+
+    def id_of_version(self, version: int) -> str:
+        """Return the id that the cell has, or had, by a version of the meaning of cells.
+
+        Args:
+            version: at least 1, and at most `ID_VERSION`.
+        """
         content = {"task": self.task, "model": self.model, **self.values}
-        return _digest({"version": ID_VERSION, **{name: v for name, v in content.items() if v is not None}})
+        return _digest({"version": version, **{name: v for name, v in content.items() if v is not None}})
 
     @property
     def names(self) -> tuple[str, ...]:

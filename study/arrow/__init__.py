@@ -4,10 +4,12 @@
 - columns: the columns of tables: what each is for
 - results: results as tables
 - curves: learning curves as tables
+- checks: whether results from elsewhere can be what this package wrote
 - weights: trained weights as tables
 - unify: one table of several whose columns differ
 """
 
+from study.arrow.checks import complaint, names_complaint, with_short_errors
 from study.arrow.columns import (
     CELL_COLUMNS,
     EMPTY_CURVES,
@@ -38,12 +40,14 @@ __all__ = [
     "WEIGHTS_SCHEMA",
     "built_in_kinds",
     "column_names",
+    "complaint",
     "curves_table",
     "encoded",
     "hyperparameters_of",
     "kind_of",
     "kinds_of",
     "metrics_of",
+    "names_complaint",
     "results_table",
     "table_cells",
     "table_curves",
@@ -54,4 +58,5 @@ __all__ = [
     "weights_table",
     "with_labels",
     "with_metrics",
+    "with_short_errors",
 ]

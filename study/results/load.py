@@ -340,7 +340,7 @@ def _read(name: str, root: str | Path, tracking_uri: str | None) -> tuple[StudyS
     if tracking_uri is None:
         table = folder.read_results()
     else:
-        table, _ = tracking.load(tracking_uri, name)
+        table, _ = tracking.load(tracking_uri, name, with_curves=False, notify=folder.notices.append)
     plan = extended_plan(plan, folder, table)
     return folder, plan, rows_of_plan(table, plan)
 
@@ -356,16 +356,26 @@ def extended_plan(plan: Plan, folder: StudyStore, table: pa.Table) -> Plan:
 
 
 def rows_of_plan(table: pa.Table, plan: Plan) -> pa.Table:
-    """Return the rows of planned trials only, since an earlier version of the study's file may have planned others."""
+    """Return the rows of planned trials only, since an earlier version of the study's file may have planned others.
+
+    Args:
+        table: has columns cell_id and seed.
+        plan: the plan. Its trials aren't made, since it may have many more than the table.
+    """
     if plan.own_seeds:
         seeds_of = {cell.id: set(plan.seeds(cell)) for cell in plan.cells}
         rows = zip(table["cell_id"].to_pylist(), table["seed"].to_pylist(), strict=True)
         return table.filter(pa.array([seed in seeds_of.get(cell, ()) for cell, seed in rows], pa.bool_()))
     cells = pa.array([cell.id for cell in plan.cells], pa.string())
-    seeds = pa.array(list(plan.spec.first_seeds), pa.int64())
     # Every cell has every seed here; comparing the ids of a million trials would take a minute.
-    planned = pc.and_(pc.is_in(table["cell_id"], value_set=cells), pc.is_in(table["seed"], value_set=seeds))
+    planned = pc.and_(pc.is_in(table["cell_id"], value_set=cells), _are_in(table["seed"], plan.spec.first_seeds))
     return table if pc.all(planned).as_py() else table.filter(planned)
+
+
+def _are_in(column: pa.ChunkedArray, seeds: Sequence[int]) -> pa.ChunkedArray:
+    if isinstance(seeds, range):
+        return pc.and_(pc.greater_equal(column, seeds.start), pc.less(column, seeds.stop))
+    return pc.is_in(column, value_set=pa.array(list(seeds), pa.int64()))
 
 
 def require_results(results: StudyResults) -> None:

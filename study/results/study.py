@@ -275,7 +275,9 @@ def _originals(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the provenances that adopted results had in the study that trained them."""
     if "adopted_from" not in entry:
         return [dict(entry)] if "created_at" in entry else []
-    originals = [inner for original in entry["original"] for inner in _originals(original)]
+    before = entry.get("original")
+    tables = [one for one in before if isinstance(one, Mapping)] if isinstance(before, list) else []
+    originals = [inner for original in tables for inner in _originals(original)]
     return [{"adopted_from": entry["adopted_from"]} | inner for inner in originals]
 
 

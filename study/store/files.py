@@ -13,6 +13,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from study.errors import InputError, StoreError
 from study.records import Checkpoint
 from study.store import formats
 from study.store.formats import Members
+from study.visible import visible
 
 UNREADABLE = (
     *(pa.ArrowException, zipfile.BadZipFile, zlib.error, struct.error),
@@ -72,6 +74,7 @@ def open_parquet(where: str, data: bytes, kind: str) -> pq.ParquetFile:
                 f"{where} can't be read, and is left where it is: {reason}. Move it away if it isn't needed"
             )
         raise UnbelievableError(reason)
+    _parsed_provenance(metadata[_PROVENANCE_KEY])
     return file
 
 
@@ -114,7 +117,32 @@ def version_of(where: object, metadata: Mapping[bytes, bytes]) -> int:
 
 def provenance_of(file: pq.ParquetFile) -> dict[str, Any]:
     """Return the provenance that a file of ours carries."""
-    return dict(json.loads(file.metadata.metadata[_PROVENANCE_KEY]))
+    return json.loads(_parsed_provenance(file.metadata.metadata[_PROVENANCE_KEY]))  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=8)  # a study's files have few
+def _parsed_provenance(text: bytes) -> bytes:
+    """Return the text of a provenance, once it was checked.
+
+    Raises:
+        UnbelievableError: if it isn't one.
+    """
+    content = json.loads(text)
+    if not isinstance(content, dict):
+        raise UnbelievableError("its provenance isn't a table of names and values")
+    if (wrong := _first_unshown(content)) is not None:
+        raise UnbelievableError(f"its provenance has control characters: {wrong[:100]!a}")
+    return text
+
+
+def _first_unshown(content: Any) -> str | None:
+    """Return the first text of JSON content that can't be shown as it is; None if all can."""
+    if isinstance(content, str):
+        return None if visible(content) == content else content
+    if isinstance(content, dict):
+        content = [*content, *content.values()]
+    found = map(_first_unshown, content if isinstance(content, list) else [])
+    return next((text for text in found if text is not None), None)
 
 
 def npz(checkpoint: Checkpoint) -> bytes:
@@ -170,6 +198,8 @@ def parse_checkpoint(where: str, data: bytes, pack_id: str, with_arrays: bool) -
 def _members(data: bytes, with_arrays: bool) -> Members:
     # Check all checksums first: numpy parses an array's header before it has read, and so checked, the whole array.
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
+            raise UnbelievableError("it is compressed, which this package's checkpoints aren't")
         damaged = archive.testzip()
     if damaged is not None:
         raise UnbelievableError(f"its member {damaged!r} is torn: its checksum is another")

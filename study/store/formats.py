@@ -20,6 +20,7 @@ from typing import Any
 import numpy.typing as npt
 import pyarrow as pa
 
+from study.arrow import names_complaint
 from study.errors import StoreError
 from study.store import format_1
 
@@ -61,6 +62,8 @@ class Format:
         is_same = pa.schema([field for field in schema if field.name in needed.names]).equals(needed)
         if not is_same or len(set(schema.names)) < len(schema.names):
             return "differing in order or type"
+        if (complaint := names_complaint(schema)) is not None:
+            return complaint
         self._right[kind].append(schema)
         return None
 

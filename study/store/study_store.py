@@ -256,6 +256,10 @@ class StudyStore:
         """Return the ids of the trials that have a result other than failed."""
         return set(self._outcomes()["trial_id"].to_pylist())
 
+    def done_rows(self) -> pa.Table:
+        """Return ``trial_id``, ``cell_id`` and ``seed`` of the trials that have a result other than failed."""
+        return self._outcomes("cell_id", "seed")
+
     def outcomes(self) -> pa.Table:
         """Return each trial's outcome, if it has one other than failed, as columns ``trial_id`` and ``outcome``."""
         if self._criterion is None:
@@ -263,8 +267,8 @@ class StudyStore:
         rows = self._judged(self._results(), are_all=False).select(["trial_id", "outcome"])
         return rows.filter(pc.not_equal(rows["outcome"], str(Outcome.FAILED)))
 
-    def _outcomes(self) -> pa.Table:
-        empty = EMPTY_RESULTS.select(["trial_id", "outcome"])
+    def _outcomes(self, *more: str) -> pa.Table:
+        empty = EMPTY_RESULTS.select(["trial_id", "outcome", *more])
         read = self._files.tables(self._files.keys("results"), empty.column_names)
         rows = pa.concat_tables([empty, *(table for _, table in read if table is not None)])
         rows = rows.filter(pc.not_equal(rows["outcome"], str(Outcome.FAILED)))

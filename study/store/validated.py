@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from study.errors import InputError, StudyError
 from study.records import Checkpoint
+from study.store.believable import Results, are_right, check_results, check_rows, open_results
 from study.store.files import UnbelievableError, open_parquet, parse_checkpoint, read_table
 from study.store.folder import Folder, NotAFileError
 from study.store.formats import NoUpgradeError
@@ -20,6 +21,7 @@ from study.store.formats import NoUpgradeError
 T = TypeVar("T")
 
 _WHY = ".why.txt"
+_ROWS_AT_ONCE = 10_000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
@@ -60,23 +62,42 @@ class ValidatedFiles:
             columns: columns to read; None for all.
             only: ids of the trials to read; None for all.
         """
-
-        def read(key: str, file: pq.ParquetFile) -> pa.Table:
-            table = read_table(self._folder.where_is(key), file, kind_of(key), columns)
-            return table if only is None else table.filter(pc.is_in(table["trial_id"], only))
-
-        for key, file in self.opened(keys):
-            yield key, None if file is None else self._parsed(key, read, key, file)
+        for key, table in self._results(keys, columns) if _are_results(keys) else self._others(keys, columns):
+            yield key, table if table is None or only is None else table.filter(pc.is_in(table["trial_id"], only))
 
     def whole(self, key: str) -> bytes | None:
         """Return the bytes of a Parquet file if all of it is valid, else None."""
 
         def check(where: str, data: bytes) -> bytes:
-            read_table(where, open_parquet(where, data, kind_of(key)), kind_of(key))
+            table = read_table(where, open_parquet(where, data, kind_of(key)), kind_of(key))
+            if kind_of(key) == "results":
+                check_rows(table)
             return data
 
         ((_, data),) = self._read_all([key])
         return None if data is None else self._parsed(key, check, self._folder.where_is(key), data)
+
+    def _others(self, keys: Sequence[str], columns: list[str] | None) -> Iterator[tuple[str, pa.Table | None]]:
+        for key, file in self.opened(keys):
+            where = self._folder.where_is(key)
+            yield key, None if file is None else self._parsed(key, read_table, where, file, kind_of(key), columns)
+
+    def _results(self, keys: Sequence[str], columns: list[str] | None) -> Iterator[tuple[str, pa.Table | None]]:
+        """Read files of results, and set those aside whose rows this package can't have written."""
+        batch = []
+        for key, data in self._read_all(keys):
+            where = self._folder.where_is(key)
+            batch.append((key, None if data is None else self._parsed(key, open_results, where, data, columns)))
+            if sum(1 if results is None else 1 + len(results.table) for _, results in batch) >= _ROWS_AT_ONCE:
+                yield from self._believable(batch)
+                batch = []
+        yield from self._believable(batch)
+
+    def _believable(self, batch: Sequence[tuple[str, Results | None]]) -> Iterator[tuple[str, pa.Table | None]]:
+        all_right = are_right([results for _, results in batch if results is not None])
+        for key, results in batch:
+            is_right = results is not None and (all_right or self._parsed(key, check_results, results) is not None)
+            yield key, results.wanted if results is not None and is_right else None
 
     def opened(self, keys: Sequence[str]) -> Iterator[tuple[str, pq.ParquetFile | None]]:
         """Open Parquet files, in order."""
@@ -167,6 +188,10 @@ def kind_of(key: str) -> str:
         'results'
     """
     return key.partition("/")[0]
+
+
+def _are_results(keys: Sequence[str]) -> bool:
+    return bool(keys) and kind_of(keys[0]) == "results"
 
 
 def _suffix(kind: str) -> str:

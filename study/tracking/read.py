@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from study.addresses import without_secret
+from study.arrow import complaint, names_complaint
 from study.errors import TrackingError
 from study.records import Curve, Result
 from study.tracking.address import connect
@@ -29,16 +30,21 @@ def published(uri: str, study: str) -> set[str]:
     """
     with explaining_errors(uri):
         runs = trial_runs(connect(uri), study)
-        return {run.data.tags[TRIAL_ID] for run in runs if run.info.status == "FINISHED"}
+        return {run.data.tags.get(TRIAL_ID, "") for run in runs if run.info.status == "FINISHED"}
 
 
-def load(uri: str, study: str, *, with_curves: bool = True) -> tuple[pa.Table, list[Curve]]:
+def load(
+    uri: str, study: str, *, with_curves: bool = True, notify: Callable[[str], None] = lambda sentence: None
+) -> tuple[pa.Table, list[Curve]]:
     """Read a study back from MLflow: the store's rows, bit for bit, and the thinned curves.
+
+    Anybody who may write to MLflow can change a run, so runs are checked as files of the store are.
 
     Args:
         uri: MLflow's address.
         study: the study's name.
         with_curves: read the curves too, at three requests a trial.
+        notify: called with a sentence about each run that is left out, because it can't be what was published.
 
     Returns:
         Results in the store's order, and curves ordered by trial id.
@@ -55,10 +61,35 @@ def load(uri: str, study: str, *, with_curves: bool = True) -> tuple[pa.Table, l
         whole: dict[str, Run] = {}
         for run in trial_runs(client, study):
             if run.info.status != "RUNNING":
-                whole.setdefault(run.data.tags[TRIAL_ID], run)
-        results = [(run.data.tags, _result(run)) for run in whole.values()]
-        curves = [_curve(client, whole[trial_id]) for trial_id in sorted(whole)] if with_curves else []
-    return runs_table(results), [curve for curve in curves if len(curve.iteration)]
+                whole.setdefault(run.data.tags.get(TRIAL_ID, ""), run)
+        results = _believable(whole, notify)
+        curves = [_curve(client, whole[trial_id]) for trial_id in sorted(results)] if with_curves else []
+    return runs_table(list(results.values())), [curve for curve in curves if len(curve.iteration)]
+
+
+def _believable(runs: Mapping[str, Run], notify: Callable[[str], None]) -> dict[str, tuple[Mapping[str, str], Result]]:
+    """Return the tags and the result of each run that can be what was published, by trial."""
+    read: dict[str, tuple[Mapping[str, str], Result]] = {}
+    wrong: dict[str, str] = {}
+    for trial_id, run in runs.items():
+        try:
+            read[trial_id] = (run.data.tags, _result(run))
+        except (LookupError, ValueError, TypeError, OverflowError, RecursionError) as error:
+            wrong[trial_id] = f"it can't be read ({type(error).__name__}: {error})"
+    if _complaint(read.values()) is not None:
+        reasons = {trial_id: _complaint([one]) for trial_id, one in read.items()}
+        wrong |= {trial_id: reason for trial_id, reason in reasons.items() if reason is not None}
+    for trial_id, reason in wrong.items():
+        notify(f"run {runs[trial_id].info.run_id} of MLflow was left out: {reason}; `study sync` publishes it again")
+    return {trial_id: one for trial_id, one in read.items() if trial_id not in wrong}
+
+
+def _complaint(results: Iterable[tuple[Mapping[str, str], Result]]) -> str | None:
+    try:
+        table = runs_table(list(results))
+        return names_complaint(table.schema) or complaint(table)
+    except (ValueError, TypeError, OverflowError) as error:  # such as values that Arrow has no type for
+        return f"it can't be read ({type(error).__name__}: {error})"
 
 
 def trial_runs(client: MlflowClient, study: str) -> Iterator[Run]:

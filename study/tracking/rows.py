@@ -18,7 +18,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from study.arrow import EMPTY_RESULTS, METRIC_COLUMNS, RESULT_COLUMNS, built_in_kinds, kind_of, results_table
+from study.arrow import (
+    EMPTY_RESULTS,
+    METRIC_COLUMNS,
+    RESULT_COLUMNS,
+    built_in_kinds,
+    kind_of,
+    results_table,
+    with_short_errors,
+)
 from study.records import Cell, Curve, Outcome, Result, Trial, format_range, parse_range
 from study.tracking.keys import CURVE, SPELLING, keys_of
 from tasks.symbols import SWEPT_FIRST
@@ -234,7 +242,7 @@ def runs_table(runs: Sequence[tuple[Mapping[str, str], Result]]) -> pa.Table:
     for name in ("trial_id", "cell_id"):  # as they were published: if somebody has changed a parameter, they differ
         ids = pa.array([tags.get(_TAGS[name]) for tags, _ in runs], pa.string())
         table = table.set_column(table.column_names.index(name), name, ids)
-    return table.sort_by([("cell_id", "ascending"), ("seed", "ascending")])
+    return with_short_errors(table).sort_by([("cell_id", "ascending"), ("seed", "ascending")])
 
 
 def curve_keys(tags: Mapping[str, str]) -> dict[str, str]:

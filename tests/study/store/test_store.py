@@ -796,7 +796,7 @@ def test_a_file_that_memory_has_no_room_for_stays(study: StudyStore, monkeypatch
     def no_room(*given: object) -> None:
         raise pa.ArrowMemoryError("malloc of size 2 failed")
 
-    monkeypatch.setattr("study.store.validated.open_parquet", no_room)
+    monkeypatch.setattr("study.store.believable.open_parquet", no_room)
     with pytest.raises(MemoryError):
         study.read_results()
     monkeypatch.undo()

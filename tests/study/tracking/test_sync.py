@@ -90,6 +90,30 @@ def test_what_differs_is_replaced(uri: str) -> None:
     assert sorted(run.data.tags["study.outcome"] for run in runs_of(uri)) == ["solved", "solved"]
 
 
+@pytest.mark.parametrize(
+    ("tag", "value", "reason"),
+    [
+        ("engine", 'fused"""\nimport os', "engine must be the name of an engine"),
+        ("device", "cpu\x1b[2J", "device must be the name of a device"),
+        ("study.cell_id", "0123456789abcdef", "isn't that of its task, model and hyperparameters"),
+        ("study.trial_id", "0123456789abcdef", "isn't that of its cell and seed"),
+        ("study.outcome", "won", "it can't be read"),
+    ],
+)
+def test_a_run_that_was_changed_is_left_out_with_its_reason(uri: str, tag: str, value: str, reason: str) -> None:
+    """Results from MLflow are checked as those of the store: what can't have been published isn't shown."""
+    sync(uri, "demo", Made([solved(1), solved(2)], []))
+    run = next(run for run in runs_of(uri) if run.data.params["seed"] == "1")
+    connect(uri).set_tag(run.info.run_id, tag, value)
+    notices: list[str] = []
+    table, _ = load(uri, "demo", with_curves=False, notify=notices.append)
+    assert table["seed"].to_pylist() == [2]
+    (notice,) = notices
+    assert notice.startswith(f"run {run.info.run_id} of MLflow was left out: ")
+    assert reason in notice
+    assert notice.isprintable()
+
+
 @pytest.mark.parametrize("stage", ["begun", "logged"])
 def test_what_a_killed_publisher_left_is_completed(uri: str, stage: str) -> None:
     """A run left RUNNING becomes the trial's only run."""

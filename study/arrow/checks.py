@@ -1,0 +1,171 @@
+"""Checks of results that come from outside this process: a store, a ZIP file, MLflow.
+
+Anybody can write a Parquet file or a run of MLflow. A row is believed only if its ids are the hashes of its content,
+and if its texts are what an engine could have written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from study.arrow.columns import HYPERPARAMETER, WHOLE_NUMBERS, column_of
+from study.arrow.results import table_cells
+from study.records import ID_VERSION, Outcome, sources_of
+from study.visible import visible
+
+MOST_ERROR_CHARACTERS = 100_000
+"""The most characters of an error that are read; the rest is cut off."""
+
+_CUT = " ... (cut)"
+_LABEL = re.compile(r"[\w .,:;/+()\[\]@&#=®™-]{0,200}")
+_LABELS = {"engine": "the name of an engine", "device": "the name of a device"}
+_LINES = {"task": 1_000, "model": 1_000, "criterion": 10_000}
+_MOST_NAME_CHARACTERS = 1_000
+_REQUIRED = ("trial_id", "cell_id", "seed", "task", "model", "outcome")
+_OUTCOMES = tuple(map(str, Outcome))
+
+
+def complaint(results: pa.Table) -> str | None:
+    """Return why results can't be what this package wrote; None if they can.
+
+    Args:
+        results: one row a trial; rows of several chunks take longer.
+
+    Example:
+        >>> from study.arrow import results_table
+        >>> from study.records import Cell, Outcome, Result, Trial
+        >>> trial = Trial(Cell("function", "mine:train", {"width": 8}), seed=0)
+        >>> table = results_table([Result(trial=trial, outcome=Outcome.FINISHED)])
+        >>> complaint(table) is None
+        True
+        >>> complaint(table.set_column(table.column_names.index("seed"), "seed", pa.array([100])))
+        "trial id '6477581230c4ff60' isn't that of its cell and seed 100, c6be8a9a44dc5037: it was changed, ..."
+    """
+    return next(_complaints(results), None)
+
+
+def names_complaint(schema: pa.Schema) -> str | None:
+    r"""Return which column has a name that can't be shown, of itself or of what it holds; None if none has.
+
+    Example:
+        >>> names_complaint(pa.schema([("loss\x1b[2J", pa.float64())]))
+        "one called 'loss\\x1b[2J', whose name must have at most 1,000 characters and no control characters"
+    """
+    held = (column for field in schema if (column := column_of(field)) is not None)
+    for name in (*schema.names, *(column.name for column in held)):
+        if not _is_shown_as_it_is(name, _MOST_NAME_CHARACTERS):
+            most = f"{_MOST_NAME_CHARACTERS:,} characters"
+            return f"one called {_quoted(name)}, whose name must have at most {most} and no control characters"
+    return None
+
+
+def with_short_errors(results: pa.Table) -> pa.Table:
+    """Return results whose errors have at most `MOST_ERROR_CHARACTERS` characters."""
+    if "error" not in results.column_names:
+        return results
+    errors = results["error"]
+    if (pc.max(pc.utf8_length(errors)).as_py() or 0) <= MOST_ERROR_CHARACTERS:
+        return results
+    is_long = pc.greater(pc.utf8_length(errors), MOST_ERROR_CHARACTERS)
+    kept = pc.utf8_slice_codeunits(errors, 0, MOST_ERROR_CHARACTERS - len(_CUT))
+    cut = pc.if_else(is_long, pc.binary_join_element_wise(kept, _CUT, ""), errors)
+    return results.set_column(results.column_names.index("error"), results.field("error"), cut)
+
+
+def _complaints(results: pa.Table) -> Iterator[str]:
+    missing = [name for name in _REQUIRED if results[name].null_count]
+    if missing:
+        yield f"it has rows without {', '.join(missing)}"
+        return
+    yield from _text_complaints(results)
+    yield from _cell_complaints(results)
+    yield from _trial_complaints(results)
+
+
+def _text_complaints(results: pa.Table) -> Iterator[str]:
+    """Yield what is wrong with texts. Columns have few different texts, so each text is read once."""
+    for text in pc.unique(results["outcome"]).to_pylist():
+        if text not in _OUTCOMES:
+            yield f"outcome must be one of {', '.join(_OUTCOMES)}, but is {_quoted(text)}"
+    for name, what in _LABELS.items():
+        for text in pc.unique(results[name]).drop_null().to_pylist():
+            if not _LABEL.fullmatch(text):
+                yield f"{name} must be {what}, in one line and without quotes, but is {_quoted(text)}"
+    for name, most in _LINES.items():
+        for text in pc.unique(results[name]).drop_null().to_pylist():
+            if not _is_shown_as_it_is(text, most):
+                yield f"{name} must have at most {most:,} characters and no control characters, but is {_quoted(text)}"
+
+
+def _cell_complaints(results: pa.Table) -> Iterator[str]:
+    """Yield what is wrong with the ids of cells, each of which must be the hash of the cell's content."""
+    rows = results.take(_rows_of_cells(results))
+    for cell, stored in zip(table_cells(rows), rows["cell_id"].to_pylist(), strict=True):
+        ids = [cell.id_of_version(version) for version in range(ID_VERSION, 0, -1)]
+        if stored not in ids:
+            yield (
+                f"cell id {_quoted(stored)} isn't that of its task, model and hyperparameters, {ids[0]}: it was "
+                "changed, or another program wrote it"
+            )
+
+
+def _rows_of_cells(results: pa.Table) -> pa.Array:
+    """Return one row of each different pair of a cell's id and a cell's content."""
+    names = ["task", "model", *(field.name for field in results.schema if _role(field) == HYPERPARAMETER)]
+    columns = [results[name] for name in names]
+    if WHOLE_NUMBERS.name in results.column_names:  # lists can't be grouped by
+        notes = [None if note is None else json.dumps(note) for note in results[WHOLE_NUMBERS.name].to_pylist()]
+        columns.append(pa.chunked_array([pa.array(notes, pa.string())]))
+    varying = [results["cell_id"], *(column for column in columns if len(pc.unique(column)) > 1)]
+    keys = [str(number) for number in range(len(varying))]
+    rows = pa.table([*varying, pa.array(np.arange(len(results)))], names=[*keys, "row"])
+    return rows.group_by(keys, use_threads=False).aggregate([("row", "min")])["row_min"].combine_chunks()
+
+
+def _trial_complaints(results: pa.Table) -> Iterator[str]:
+    """Yield what is wrong with the ids of trials, each of which must be the hash of the cell's id and the seed."""
+    stored, seeds = results["trial_id"].to_pylist(), results["seed"].to_pylist()
+    begun: dict[str, Any] = {}
+    for trial_id, cell_id, seed in zip(stored, results["cell_id"].to_pylist(), seeds, strict=True):
+        # As `Trial.id` hashes it. The part before the seed is the same for all trials of a cell.
+        digest = begun.get(cell_id)
+        if digest is None:
+            digest = begun[cell_id] = hashlib.sha256(f'{{"cell":{json.dumps(cell_id)},"seed":'.encode())
+        digest = digest.copy()
+        digest.update(b"%d}" % seed)
+        if digest.hexdigest()[:16] != trial_id:
+            yield (
+                f"trial id {_quoted(trial_id)} isn't that of its cell and seed {seed}, {digest.hexdigest()[:16]}: it "
+                "was changed, or another program wrote it"
+            )
+        elif seed < 0 and not _stands_for_sources(seed):
+            yield f"seed {seed} doesn't stand for seeds of several sources of randomness"
+
+
+def _stands_for_sources(seed: int) -> bool:
+    try:
+        return sources_of(seed).seed == seed
+    except ValueError:
+        return False
+
+
+def _role(field: pa.Field) -> str:
+    column = column_of(field)
+    return "" if column is None else column.role
+
+
+def _is_shown_as_it_is(text: str, most_characters: int) -> bool:
+    return len(text) <= most_characters and visible(text) == text
+
+
+def _quoted(text: str) -> str:
+    shown = text if len(text) <= 100 else f"{text[:100]}..."
+    return ascii(shown) if visible(shown) != shown else repr(shown)

@@ -1,0 +1,105 @@
+"""Rows are believed only if their ids are those of their content, and their texts what an engine writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from study.arrow import complaint, names_complaint, results_table, with_short_errors
+from study.arrow.checks import MOST_ERROR_CHARACTERS
+from study.records import Cell, Outcome, Result, Sources, Trial
+
+CELLS = [Cell("function", "mine:train", {"width": width, "layers": [1, 2]}) for width in (8, 8.5, 9)]
+TRIALS = [Trial(cell, seed) for cell in CELLS for seed in (0, 1, 2**62, Sources(7, 3).seed)]
+
+
+def table(**changes: Any) -> pa.Table:
+    """Give results of all trials, of which the last has other content in some columns."""
+    results = results_table(
+        Result(trial=trial, outcome=Outcome.FINISHED, metrics={"loss": 0.5}, engine="function", device="cpu")
+        for trial in TRIALS
+    )
+    for name, value in changes.items():
+        values = [*results[name].to_pylist()[:-1], value]
+        field = results.field(name)
+        results = results.set_column(results.column_names.index(name), field, pa.array(values, field.type))
+    return results
+
+
+def test_what_this_package_writes_is_believed() -> None:
+    """Whole numbers among others, lists, seeds of several sources and failures have the ids that are recomputed."""
+    assert complaint(table()) is None
+    assert complaint(table(outcome="failed", error='any """ text\x1b[2J', engine="", device="")) is None
+    assert complaint(table().slice(0, 0)) is None
+
+
+@pytest.mark.parametrize("name", ["torch", "fused", "my_lab.engine-2", "Größe 1"])
+def test_engines_have_any_plain_name(name: str) -> None:
+    """An engine of a plug-in may have the name under which its package offers it."""
+    assert complaint(table(engine=name)) is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["cuda", "cuda:0", "NVIDIA H100 80GB HBM3", "Tesla V100-PCIE-16GB", "Intel(R) Arc(TM) A770", "AMD MI250X / MI250"],
+)
+def test_devices_have_the_names_of_their_makers(name: str) -> None:
+    """A device may have the name of its model."""
+    assert complaint(table(device=name)) is None
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "reason"),
+    [
+        ("model", "mine:other", "cell id '.*' isn't that of its task, model and hyperparameters"),
+        ("task", "simple", "cell id '.*' isn't that of its task, model and hyperparameters"),
+        ("width", 10.0, "cell id '.*' isn't that of its task, model and hyperparameters"),
+        ("layers", "[2, 1]", "cell id '.*' isn't that of its task, model and hyperparameters"),
+        ("whole_numbers", None, "cell id '.*' isn't that of its task, model and hyperparameters"),
+        ("cell_id", "0123456789abcdef", "cell id '0123456789abcdef' isn't that of"),
+        ("seed", 100, "trial id '.*' isn't that of its cell and seed 100"),
+        ("trial_id", "0123456789abcdef", "trial id '0123456789abcdef' isn't that of its cell and seed"),
+        ("trial_id", None, "it has rows without trial_id"),
+        ("outcome", None, "it has rows without outcome"),
+        ("outcome", "won", "outcome must be one of solved, .*, but is 'won'"),
+        ("engine", 'fused"""\nimport os', "engine must be the name of an engine"),
+        ("engine", "x" * 201, "engine must be the name of an engine"),
+        ("device", "cpu\n", "device must be the name of a device"),
+        ("device", "<b>", "device must be the name of a device"),
+        ("criterion", "loss < 1\x1b[2J", "criterion must have at most 10,000 characters and no control characters"),
+    ],
+)
+def test_what_was_changed_is_named(column: str, value: Any, reason: str) -> None:
+    """A row with another content than its ids say, or with a text that no engine writes, is found with its reason."""
+    found = complaint(table(**{column: value}))
+    assert found is not None
+    assert pa.compute.match_substring_regex(pa.array([found]), reason)[0].as_py(), found
+    assert found.isprintable()
+
+
+def test_a_seed_that_no_sources_make_is_refused() -> None:
+    """A seed below 0 that isn't that of combined sources is refused, even under its own trial id."""
+    trial = Trial(CELLS[0], -1)
+    results = results_table([Result(trial=trial, outcome=Outcome.FINISHED)])
+    assert "seed -1 doesn't stand for" in str(complaint(results))
+
+
+@pytest.mark.parametrize("name", ["loss\x1b]0;title\x07", "loss\r", "l" * 1001])
+def test_names_that_cannot_be_shown_are_refused(name: str) -> None:
+    """A metric whose name could control a terminal is refused, also where a column only stands for it."""
+    plain = pa.field("loss", pa.float64(), metadata={"study.role": "metric", "study.kind": "number"})
+    assert names_complaint(pa.schema([plain])) is None
+    assert names_complaint(pa.schema([plain.with_name(name)])) is not None
+    stands_for = plain.with_metadata({"study.role": "metric", "study.name": name})
+    assert names_complaint(pa.schema([stands_for])) is not None
+
+
+def test_long_errors_are_cut_off() -> None:
+    """An error of any length is read up to a limit, and others stay as they are."""
+    results = with_short_errors(table(outcome="failed", error="é" * MOST_ERROR_CHARACTERS * 2))
+    texts = results["error"].to_pylist()
+    assert (len(texts[-1]), texts[-1][-5:], texts[0]) == (MOST_ERROR_CHARACTERS, "(cut)", None)
+    plain = table(outcome="failed", error="no")
+    assert with_short_errors(plain) is plain

@@ -7,6 +7,7 @@ from itertools import count
 
 from study.records import Range
 from study.reports.script.layers import ScriptLayer
+from study.reports.script.literals import literal
 from tasks.arithmetic_cell import ArithmeticCell
 
 _COUNTERS = 2**14
@@ -42,7 +43,7 @@ def constants(cell: ArithmeticCell, threshold: float) -> Iterator[str]:
             yield f"SPARSITY, SPARSITY_START, SPARSITY_END = {schedule}"
     epsilon = cell.success_epsilon
     of = "that the study gives" if epsilon is None else f"of the right weights, each off by {epsilon:g}"
-    yield f"THRESHOLD = {threshold!r}  # the test MSE {of}"
+    yield f"THRESHOLD = {literal(threshold)}  # the test MSE {of}"
 
 
 def _sources(cell: ArithmeticCell) -> str:

@@ -1,0 +1,34 @@
+"""Stored values as Python source, from which none can break out."""
+
+from __future__ import annotations
+
+import math
+
+from study.visible import visible
+
+
+def literal(value: object) -> str:
+    """Write a value as a Python literal; infinity and NaN as constants of the module `math`.
+
+    Raises:
+        TypeError: if it is neither a text nor a number.
+
+    Example:
+        >>> literal("cpu"), literal(0.5), literal(float("-inf"))
+        ("'cpu'", '0.5', '-math.inf')
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"{'-' if value < 0 else ''}math.{'nan' if math.isnan(value) else 'inf'}"
+    if not isinstance(value, str | int | float):
+        raise TypeError(f"a literal must be a text or a number, but got {value!r}")
+    return repr(value)
+
+
+def docstring(text: str) -> str:
+    r"""Write a text as a docstring, whatever it contains.
+
+    Example:
+        >>> docstring("a 'quote' and a line\n") == "".join(['"' * 3, "a 'quote' and a line\n", '"' * 3])
+        True
+    """
+    return '"""' + visible(text).replace("\\", "\\\\").replace('"', '\\"') + '"""'

@@ -100,6 +100,16 @@ class DeviceMemoryError(DeviceError):
     """The device has too little memory for a pack."""
 
 
+def reason_of(error: Exception) -> str:
+    """Return the message of a failure, with its type if it isn't one of those above.
+
+    Example:
+        >>> reason_of(InputError("no such study")), reason_of(KeyError("metrics"))
+        ('no such study', "KeyError: 'metrics'")
+    """
+    return str(error) if isinstance(error, StudyError) else f"{type(error).__name__}: {error}"
+
+
 def nearest(name: object, names: Collection[str]) -> str:
     """Return the end of a sentence that suggests the nearest valid name; empty if none is near.
 

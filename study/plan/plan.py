@@ -11,7 +11,7 @@ from study.analysis.cell_names import cell_names
 from study.plan.pairs import pairs
 from study.records import Cell, Trial
 from study.spec.cells import canonical_cell, labelled_cells
-from study.spec.grid import model_level, points
+from study.spec.grid import check_limits, model_level, points
 from study.spec.tables import Spec
 from tasks.declarations import Metric
 from tasks.references import Criterion, ReferenceCriterion
@@ -86,13 +86,14 @@ class Plan:
 
 
 def make_plan(spec: Spec) -> Plan:
-    """Plan a study; see `study.spec.check_size` for what it may ask for.
+    """Plan a study.
 
     Args:
         spec: the study as written.
 
     Raises:
-        InputError: if seeds are to be added until cells differ that have no counterpart.
+        InputError: if it asks for more than can be planned (`study.spec.check_limits`), or if seeds are to be added
+            until cells differ that have no counterpart.
 
     Example:
         >>> from study.spec import parse_spec
@@ -101,6 +102,7 @@ def make_plan(spec: Spec) -> Plan:
         >>> len(planned.cells), planned.trials_count
         (2, 10)
     """
+    check_limits(spec)
     if spec.search is not None:
         return _plan_search(spec)
     labels = labelled_cells(spec)

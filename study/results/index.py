@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import quote, unquote
 
 from study import tracking
-from study.errors import StudyError
+from study.errors import StudyError, reason_of
 from study.reports import FORMATS
 from study.reports.beside import beside
 from study.reports.index_page import IndexEntry, StoreIndex, write_index
@@ -190,8 +190,8 @@ def _read(name: str, store: Store, times: dict[str, float]) -> IndexEntry:
     written_at = datetime.fromtimestamp(max(written), UTC) if written else None
     try:
         results = load_results(name, store.address)
-    except StudyError as error:
-        return IndexEntry(name=name, written_at=written_at, error=str(error))
+    except Exception as error:  # whatever is wrong with one study, the others are shown
+        return IndexEntry(name=name, written_at=written_at, error=reason_of(error))
     counts, has_any = results.counts, bool(results.counts["done"])
     return IndexEntry(
         name=name,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from study import words
 from study.console import ConsoleTable
-from study.errors import InputError, StudyError
+from study.errors import InputError, reason_of
 from study.plan.costs import pack_cost
 from study.plan.plan import make_plan
 from study.presets import preset_names, preset_text
@@ -78,8 +78,8 @@ def studies(root: str | Path) -> list[StudyRow]:
     for name in store.studies():
         try:
             rows.append(_study_row(store.study(name)))
-        except StudyError as error:
-            rows.append(StudyRow(name, error=str(error)))
+        except Exception as error:  # whatever is wrong with one study, the others are listed
+            rows.append(StudyRow(name, error=reason_of(error)))
     return rows
 
 
@@ -152,12 +152,12 @@ def presets_table() -> ConsoleTable:
 
 
 def _study_row(folder: StudyStore) -> StudyRow:
+    # imported late: statistics and reports take longer to import than everything else here
+    from study.results.load import extended_plan, rows_of_plan
+
     plan = stored_plan(folder)
     if plan.may_extend:
-        # imported late: statistics and reports take longer to import than everything else here
-        from study.results.load import extended_plan
-
         folder = folder.judged_by(plan.criterion)
         plan = extended_plan(plan, folder, folder.read_results())
-    done = len(folder.done() & {trial.id for trial in plan.trials})
-    return StudyRow(folder.name, plan.spec.question, done, len(plan.trials), len(plan.cells))
+    done = len(rows_of_plan(folder.done_rows(), plan))
+    return StudyRow(folder.name, plan.spec.question, done, plan.trials_count, len(plan.cells))

@@ -23,12 +23,13 @@ def stored_plan(folder: StudyStore) -> Plan:
 
     Raises:
         SpecError: if its file has mistakes.
+        InputError: if it asks for more than can be planned.
         StoreError: if it can't be read.
     """
     content = folder.read_file(DECLARED)
     try:
         declared = None if content is None else declared_family(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise StoreError(
             f"{folder.file_address(DECLARED)} can't be read: {error}; `study run` with the study's file writes it anew"
         ) from None

@@ -13,7 +13,7 @@
 """
 
 from study.spec.cells import canonical_cell
-from study.spec.grid import check_size, model_level
+from study.spec.grid import check_limits, check_size, model_level
 from study.spec.load import load_spec, parse_spec, schema
 from study.spec.overrides import dump, parse_overrides
 from study.spec.tables import Spec
@@ -21,6 +21,7 @@ from study.spec.tables import Spec
 __all__ = [
     "Spec",
     "canonical_cell",
+    "check_limits",
     "check_size",
     "dump",
     "load_spec",

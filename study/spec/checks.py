@@ -10,7 +10,7 @@ from study.errors import Problem, nearest
 from study.records import MOST_COMBINED
 from study.spec.claims import claim_mistakes
 from study.spec.document import Document, Path
-from study.spec.grid import GridValues, Level, model_level, places, points, setting_tables
+from study.spec.grid import GridValues, Level, is_too_large, model_level, places, points, setting_tables
 from study.spec.search_checks import search_mistakes
 from study.spec.seeds import SOURCES
 from study.spec.tables import Spec
@@ -39,7 +39,7 @@ def check(spec: Spec, document: Document, unread: Collection[str] = ()) -> list[
     ):
         problems.setdefault(path, document.problem(path, message))
     # Which cells a claim means is known only where nothing is wrong with what makes them.
-    if not unread and not any(path[0] in _OF_CELLS for path in problems):
+    if not unread and not any(path[0] in _OF_CELLS for path in problems) and not is_too_large(spec):
         for path, message in claim_mistakes(spec):
             problems.setdefault(path, document.problem(path, message))
     return list(problems.values())

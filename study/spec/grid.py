@@ -18,6 +18,7 @@ from study.spec.tables import ModelTable, Spec
 
 _ASK_ABOVE = 100_000
 _MOST_TRIALS = 10_000_000
+_MOST_CELLS = 100_000  # a plan of so many takes ten seconds
 
 
 @dataclass(frozen=True)
@@ -193,10 +194,35 @@ def largest_size(spec: Spec) -> int:
     """Return the greatest possible number of trials without making them; equal cells, merged later, count each."""
     if spec.search is not None:
         return spec.search.trials + spec.search.confirm_seeds * spec.search.confirm_candidates
-    cells = sum(
-        math.prod(len(axis.points) for axis in model_level(spec, index).axes) for index in range(len(spec.model_tables))
+    return _most_cells(spec) * spec.most_seeds
+
+
+def _most_cells(spec: Spec) -> int:
+    if spec.search is not None:
+        return 0  # a search plans its cells one by one
+    levels = (model_level(spec, index) for index in range(len(spec.model_tables)))
+    return sum(math.prod(len(axis.points) for axis in level.axes) for level in levels)
+
+
+def is_too_large(spec: Spec) -> bool:
+    """Return whether a study asks for more than the service can plan."""
+    return _most_cells(spec) > _MOST_CELLS or largest_size(spec) > _MOST_TRIALS
+
+
+def check_limits(spec: Spec) -> None:
+    """Check that a study, from wherever its file comes, doesn't ask for more than can be planned.
+
+    Raises:
+        InputError: if it does.
+    """
+    if not is_too_large(spec):
+        return
+    cells, trials = _most_cells(spec), largest_size(spec)
+    asked, most = (f"{trials:,} trials", _MOST_TRIALS) if trials > _MOST_TRIALS else (f"{cells:,} cells", _MOST_CELLS)
+    raise InputError(
+        f"study {spec.study!r} asks for up to {asked}, but {most:,} is the most that can be planned: each list under "
+        "grid and zip multiplies them; split it or shorten a list"
     )
-    return int(cells * spec.most_seeds)
 
 
 def check_size(spec: Spec, yes: bool) -> None:
@@ -209,12 +235,8 @@ def check_size(spec: Spec, yes: bool) -> None:
     Raises:
         InputError: if there are more than that, or more than the service can plan.
     """
+    check_limits(spec)
     trials = largest_size(spec)
-    if trials > _MOST_TRIALS:
-        raise InputError(
-            f"study {spec.study!r} asks for up to {trials:,} trials, but {_MOST_TRIALS:,} is the most that "
-            "can be planned: each list under grid and zip multiplies them; split it or shorten a list"
-        )
     if trials > _ASK_ABOVE and not yes:
         raise InputError(
             f"study {spec.study!r} asks for up to {trials:,} trials, more than {_ASK_ABOVE:,}: each list "

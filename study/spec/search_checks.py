@@ -31,6 +31,8 @@ def search_mistakes(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path,
     if spec.until is not None:
         yield (("seeds",), "a search gives seeds to those candidates that earn them: say how many one has at most")
         return
+    if spec.seeds.sources:
+        return  # that they can't be combined in a search is said elsewhere
     if spec.last_seed + spec.search.confirm_seeds >= MOST_SEEDS:
         yield ("seeds",), f"must leave {spec.search.confirm_seeds} seeds below 2**63 to confirm what is found"
     yield from _budget_mistakes(spec.search, spec.most_seeds)

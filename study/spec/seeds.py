@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
@@ -114,6 +115,14 @@ class SeedsTable(Table):
         return {name: seeds for name in SOURCES if (seeds := getattr(self, name)) is not None}
 
     @property
+    def count(self) -> int:
+        """The number of seeds that are listed or combined, counted without making them."""
+        if not self.sources:
+            return _count(self.listed)
+        counts = {name: _count(seeds) for name, seeds in self.sources.items()}
+        return math.prod(counts.values())
+
+    @property
     def combined(self) -> tuple[int, ...]:
         """The seeds that stand for the combinations of the sources' seeds; without init or data, it follows the other.
 
@@ -146,6 +155,11 @@ _SEEDS_SCHEMA: tuple[dict[str, Any], ...] = (
     {"type": "integer", "minimum": 1},
     {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1, "uniqueItems": True},
 )
+
+
+def _count(seeds: Sequence[int]) -> int:
+    # Not len(): Python refuses it for a range that is longer than a machine word can count.
+    return seeds.stop if isinstance(seeds, range) else len(seeds)
 
 
 def seeds_table(models: Sequence[str]) -> type[SeedsTable]:

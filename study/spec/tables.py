@@ -36,7 +36,7 @@ from tasks.references import ReferenceCriterion
 from tasks.values import Count, Positive, choice, number, quoted, whole
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$"
-_RESERVED = "mlflow"  # the store keeps MLflow's database and files next to the studies
+_MLFLOW, _INDEX = "mlflow", "index.html"  # the store keeps MLflow's database and its index next to the studies
 
 
 class RangeTable(Table):
@@ -101,8 +101,11 @@ def _check_name(name: str) -> str:
             "must name a folder of the store: letters, digits, '.', '_' and '-', at most 80, the first a "
             f"letter or a digit; but got {quoted(name)}"
         )
-    if name.lower().startswith(_RESERVED):
-        raise ValueError(f"must not start with {_RESERVED!r}, which the store uses itself, but got {quoted(name)}")
+    lower = name.lower()  # some file systems don't distinguish case
+    if lower.startswith(_MLFLOW):
+        raise ValueError(f"must not start with {_MLFLOW!r}, which the store uses itself, but got {quoted(name)}")
+    if lower == _INDEX:
+        raise ValueError(f"must not be {_INDEX!r}, the store's own page, but got {quoted(name)}")
     return name
 
 
@@ -293,10 +296,7 @@ class Spec(SettingsTable):
     @property
     def most_seeds(self) -> int:
         """The most seeds that a cell can have."""
-        if self.until is not None:
-            return self.until.max
-        # Not len(): Python refuses it for a range that is longer than a machine word can count.
-        return self.first_seeds.stop if isinstance(self.first_seeds, range) else len(self.first_seeds)
+        return self.seeds.count if self.until is None else self.until.max
 
 
 class TaskSpec(Spec):

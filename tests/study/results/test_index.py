@@ -19,6 +19,7 @@ from study.store import Store
 from tests.commands import invoke
 from tests.processes import wait_for
 from tests.study.builders import exact_result
+from tests.study.results.bad_studies import BAD, make_store
 
 # Warnings of MLflow and what it imports are theirs to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -49,6 +50,17 @@ def test_an_entry_is_what_the_study_shows(store: Path) -> None:
     page = (store / "index.html").read_text()
     assert 'href="little/report/report.html"' in page
     assert index.dashboard_page == entry.dashboard
+
+
+def test_one_bad_study_does_not_keep_the_others_from_being_shown(tmp_path: Path) -> None:
+    """A study that asks for too much, or can't be read, is shown with its reason, and the others as ever."""
+    index = Index(make_store(tmp_path / "studies"))
+    assert index.write()
+    shown = {entry.name: entry for entry in index._page.entries} if index._page else {}
+    assert shown.keys() == {"good", *BAD}
+    assert (shown["good"].done, shown["good"].error) == (6, "")
+    for name, (_, _, reason) in BAD.items():
+        assert reason in shown[name].error
 
 
 def test_nothing_is_written_while_nothing_changes(store: Path) -> None:

@@ -1,9 +1,13 @@
-"""The presets are listed as they are."""
+"""Presets and studies are listed as they are."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from study.presets import preset_names
-from study.results.listing import presets_table
+from study.results.listing import StudyRow, presets_table, studies
+from study.store import Store
+from tests.study.results.bad_studies import BAD, GOOD, make_store
 
 
 def test_presets_are_listed_with_what_they_ask_and_take() -> None:
@@ -17,3 +21,19 @@ def test_presets_are_listed_with_what_they_ask_and_take() -> None:
     assert "last layer" in str(columns["question"][place])
     assert all(columns["core time"])
     assert all(columns["question"])
+
+
+def test_one_bad_study_does_not_keep_the_others_from_being_listed(tmp_path: Path) -> None:
+    """A study that asks for too much, or can't be read, is listed at once with its reason, and the others as ever."""
+    rows = {row.study: row for row in studies(make_store(tmp_path / "studies"))}
+    assert rows.pop("good") == StudyRow("good", "Does it learn?", 6, 6, 2)
+    assert rows.keys() == BAD.keys()
+    for name, (_, _, reason) in BAD.items():
+        assert reason in rows[name].error
+
+
+def test_a_large_study_is_listed_without_making_its_trials(tmp_path: Path) -> None:
+    """Of a study that asks for nearly as many trials as may be, those that are done are counted."""
+    store = make_store(tmp_path / "studies")
+    Store(store).study("good").write_spec(GOOD.replace("seeds: 3", "seeds: 4000000"))
+    assert StudyRow("good", "Does it learn?", 6, 8_000_000, 2) in studies(store)

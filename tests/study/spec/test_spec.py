@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from study.arrow import CELL_COLUMNS
 from study.errors import InputError, Problem, SpecError
-from study.plan.plan import cells
+from study.plan.plan import cells, make_plan
 from study.presets import preset_names, preset_text
 from study.spec import Spec, check_size, load_spec, parse_spec, schema
 from tasks import MODELS, TASKS
@@ -296,6 +296,27 @@ def test_huge_studies_are_refused_at_once() -> None:
         check_size(large, yes=False)
     check_size(large, yes=True)
     check_size(parse(seeds=100_000), yes=False)
+    combined = parse(seeds={"init": 10**6, "data": 10**6})
+    with pytest.raises(InputError, match="1,000,000,000,000 trials"):
+        check_size(combined, yes=True)
+    with pytest.raises(InputError, match="1,000,000 cells, but 100,000 is the most"):
+        check_size(parse(grid=huge, seeds=1), yes=True)
+
+
+@pytest.mark.parametrize(
+    "seeds", [10**9, 10**18, {"init": 10**6, "data": 10**6}, {"until": {"half_width": 0.1, "max": 10**9}}]
+)
+def test_no_plan_is_made_of_more_than_can_be_planned(seeds: object) -> None:
+    """Limits hold wherever a plan is made, also of a file that a store has: nobody has asked for its size there."""
+    with pytest.raises(InputError, match="10,000,000 is the most that can be planned"):
+        make_plan(parse(seeds=seeds))
+
+
+@pytest.mark.parametrize("name", ["index.html", "Index.HTML", "mlflow", "MLflow-2"])
+def test_names_of_the_store_itself_are_reserved(name: str) -> None:
+    """A study can't have the name of what the store keeps beside its studies, however it is spelled."""
+    with pytest.raises(SpecError, match="the store"):
+        parse(study=name)
 
 
 def test_what_does_not_apply_is_left_out() -> None:

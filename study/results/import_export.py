@@ -7,14 +7,16 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from study.errors import InputError, StoreError
+from study.errors import InputError, reason_of
 from study.plan.plan import Plan
-from study.results.load import extended_plan
+from study.results.load import extended_plan, rows_of_plan
 from study.results.stored_plan import stored_plan
 from study.store import Store, StudyStore, merge, unpack_export
 from study.words import count_of
 
 _MERGED = ("spec.yaml", "results/", "curves/", "weights/")
+_CLAIMS = {"report/": "report", "report.json": "report", "verified.json": "verify"}
+"""Files that are left out, by the command that makes them again. Anybody can write any page, and any certificate."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,8 @@ class Import:
 def import_export(file: Path, root: str | Path) -> Import:
     """Import a file that `study export` wrote; everything in it is checked before anything is written.
 
-    If the store has a study of that name, it keeps its file, its code's declarations and its report, and gets the
-    trials that it lacks.
+    If the store has a study of that name, it keeps its file and its code's declarations, and gets the trials that it
+    lacks. Reports and certificates aren't imported: they are claims about results, and can be made again from these.
 
     Args:
         file: the ZIP file.
@@ -74,7 +76,7 @@ def import_export(file: Path, root: str | Path) -> Import:
 def _copy_files(study: StudyStore, source: StudyStore, keys: Collection[str], *, is_new: bool) -> None:
     """Copy what isn't of packs: to a study that is there only copies of code, each of which is named by its digest."""
     for key in keys:
-        is_wanted = key.startswith("code/") or (is_new and not key.startswith(_MERGED))
+        is_wanted = key.startswith("code/") or (is_new and not key.startswith((*_MERGED, *_CLAIMS)))
         if is_wanted and study.read_file(key) is None:
             study.write_file(key, source.read_file(key) or b"")
     if is_new:  # last: from here on it is a study
@@ -89,8 +91,8 @@ def _check(source: StudyStore, file: Path) -> None:
     """
     try:
         plan = stored_plan(source)
-    except (InputError, StoreError) as error:
-        raise InputError(f"{file}: its study file can't be used; nothing was imported. {error}") from error
+    except Exception as error:  # whatever is in the file, it is the file that is wrong
+        raise InputError(f"{file}: its study file can't be used; nothing was imported. {reason_of(error)}") from error
     if plan.spec.study != source.name:
         raise InputError(f"{file}: its study file is that of {plan.spec.study!r}, and not of {source.name!r}")
     for pack_id in source.pack_ids():
@@ -123,7 +125,8 @@ def _notices(study: StudyStore, source: StudyStore, files: Collection[str], *, i
     notices = list(study.notices)
     if not is_new and source.read_spec() != study.read_spec():
         notices.append(f"{study.spec_where} stays as it is; the study file in the ZIP file is another, and is left out")
-    unasked = len(source.done() - {trial.id for trial in _extended(study).trials})
+    done = source.done_rows()
+    unasked = len(done) - len(rows_of_plan(done, _extended(study)))
     if unasked:
         are, they = ("isn't", "it is") if unasked == 1 else ("aren't", "they are")
         notices.append(
@@ -133,4 +136,9 @@ def _notices(study: StudyStore, source: StudyStore, files: Collection[str], *, i
     code = [study.file_address(key) for key in files if key.startswith("code/") and key.endswith(".zip")]
     if code and is_new:
         notices.append(f"to train more of it, unpack its own code beside its study file: {', '.join(code)}")
+    commands = dict.fromkeys(command for key in files for start, command in _CLAIMS.items() if key.startswith(start))
+    if commands and is_new:
+        which = " and ".join(f"`study {command} {study.name}`" for command in commands)
+        make = "makes" if len(commands) == 1 else "make"
+        notices.append(f"reports and certificates aren't imported: {which} {make} them again")
     return tuple(notices)

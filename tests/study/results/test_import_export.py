@@ -8,7 +8,9 @@ import shutil
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 import yaml
 
@@ -17,6 +19,7 @@ from study.errors import BusyError, ConflictError, InputError
 from study.results.import_export import import_export
 from study.results.load import load_results
 from study.store import Store, StudyStore, write_export
+from study.store.files import parquet
 from tests.study.lab import STUDY, lab
 from tests.study.source.builders import deactivate
 
@@ -64,9 +67,11 @@ def test_a_study_that_the_store_lacks_becomes_one(finished_study: Path, tmp_path
     file = write_export(source, tmp_path / "little.zip").file
     root = str(tmp_path / "there") if kind == "folder" else f"{request.getfixturevalue('s3').bucket()}/studies"
     done = import_export(file, root)
-    assert (done.study, done.is_new, done.new, done.there, done.notices) == ("little", True, 12, 0, ())
+    assert (done.study, done.is_new, done.new, done.there) == ("little", True, 12, 0)
+    assert [note for note in done.notices if "aren't imported" not in note] == []
     there = Store(root).study("little")
-    assert files(there) == {key: data for key, data in files(source).items() if key != "judged.parquet"}
+    left_out = ("judged.parquet", "report/", "report.json", "verified.json")
+    assert files(there) == {key: data for key, data in files(source).items() if not key.startswith(left_out)}
     results = load_results("little", root)
     assert results.headline == load_results("little", finished_study / "studies").headline
     before = there.pack_ids()
@@ -246,3 +251,60 @@ def test_what_comes_is_checked_before_anything_is_written(finished_study: Path, 
         with pytest.raises(InputError, match=message):
             import_export(changed(file, tmp_path / "changed.zip", key, data), tmp_path / "there")
         assert not (tmp_path / "there").exists()
+
+
+def test_reports_and_certificates_are_made_again(finished_study: Path, tmp_path: Path) -> None:
+    """A page and a certificate in the file are left out, whatever they say, and the import says how to make them."""
+    file = export(Store(finished_study / "studies").study("little"), tmp_path / "little.zip")
+    for key in ("report/report.html", "report/.report.json", "report.json", "verified.json"):
+        file = changed(file, tmp_path / f"with-{key.replace('/', '-')}.zip", key, b"<script>alert(1)</script>")
+    done = import_export(file, tmp_path / "there")
+    assert done.notices == (
+        "reports and certificates aren't imported: `study report little` and `study verify little` make them again",
+    )
+    there = Store(tmp_path / "there").study("little")
+    assert not [key for key in there.sizes() if key.startswith(("report", "verified"))]
+    load_results("little", tmp_path / "there")
+
+
+@pytest.mark.parametrize(
+    ("column", "text", "reason"),
+    [
+        ("engine", 'fused"""\nimport os\nos.abort()\n"""', "engine must be the name of an engine"),
+        ("device", "cpu\x1b]0;title\x07", "device must be the name of a device"),
+        ("outcome", "won", "outcome must be one of"),
+        ("criterion", "\x1b[2J", "criterion must have"),
+        ("model", "NAU", "isn't that of its task, model and hyperparameters"),
+        ("task", "arithmetic", "isn't that of its task, model and hyperparameters"),
+        ("seed", 100, "isn't that of its cell and seed 100"),
+        ("cell_id", "0123456789abcdef", "isn't that of its task, model and hyperparameters"),
+        ("trial_id", "0123456789abcdef", "isn't that of its cell and seed"),
+    ],
+)
+def test_forged_rows_are_refused(finished_study: Path, tmp_path: Path, column: str, text: Any, reason: str) -> None:
+    """Results with a text that no engine writes, or with another content than their ids say, aren't imported."""
+    source = Store(finished_study / "studies").study("little")
+    pack = sorted(source.pack_ids())[0]
+    table, _ = source.read_pack(pack)
+    field = table.field(column)
+    forged = table.set_column(
+        table.column_names.index(column), field, pa.array([text, *table[column].to_pylist()[1:]], field.type)
+    )
+    data = parquet(forged, source.provenances()[0], compression="snappy")
+    file = changed(export(source, tmp_path / "little.zip"), tmp_path / "forged.zip", f"results/{pack}.parquet", data)
+    with pytest.raises(InputError, match="nothing was imported") as caught:
+        import_export(file, tmp_path / "there")
+    assert reason in str(caught.value)
+    assert not (tmp_path / "there").exists()
+
+
+def test_a_study_file_without_limits_is_refused_at_once(finished_study: Path, tmp_path: Path) -> None:
+    """A study file that asks for 10^9 seeds has the limits of any other."""
+    source = Store(finished_study / "studies").study("little")
+    spec = yaml.safe_load(source.read_spec()) | {"seeds": 10**9}
+    file = changed(
+        export(source, tmp_path / "little.zip"), tmp_path / "h.zip", "spec.yaml", yaml.safe_dump(spec).encode()
+    )
+    with pytest.raises(InputError, match="10,000,000 is the most that can be planned"):
+        import_export(file, tmp_path / "there")
+    assert not (tmp_path / "there").exists()

@@ -79,7 +79,8 @@ def read_source_code(import_strings: Collection[ImportString], folder: Path, inc
         include: patterns of further files, relative to the folder or to where a package lies, such as ``data/*.csv``.
 
     Raises:
-        InputError: if a module isn't there, if two have one name, if a file can't be read, or if there is too much.
+        InputError: if a module isn't there, if two have one name, if a file can't be read, if a link leaves the folder
+            that the code lies in, or if there is too much.
     """
     importlib.invalidate_caches()  # files may be younger than what Python knows of their folders
     folder = folder.absolute()
@@ -96,7 +97,8 @@ def read_source_code(import_strings: Collection[ImportString], folder: Path, inc
         if not waiting:
             break
         place = waiting.pop()
-        unread = _read(((path, path.relative_to(place.parent)) for path in _python_files(place)), files)
+        inside = folder if place.is_relative_to(folder) else place.parent
+        unread = _read(((path, path.relative_to(place.parent)) for path in _python_files(place, inside)), files, inside)
         files |= unread
     for import_string in import_strings:
         if places[import_string.package] is not None:
@@ -137,14 +139,22 @@ def _imported(files: Mapping[str, bytes]) -> set[str]:
     return tops.union(*(imported_packages(content) for content in modules.values()))
 
 
-def _python_files(place: Path) -> Iterator[Path]:
-    return (path for path in _files_in(place) if path.suffix == ".py")
+def _python_files(place: Path, inside: Path) -> Iterator[Path]:
+    return (path for path in _files_in(place, inside) if path.suffix == ".py")
 
 
-def _files_in(path: Path, above: tuple[Path, ...] = ()) -> Iterator[Path]:
-    """List a file, or the files of a folder; links are followed, but not to a folder that they lie in.
+def _files_in(path: Path, inside: Path, above: tuple[Path, ...] = ()) -> Iterator[Path]:
+    """Yield a file, or the files of a folder. Links are followed, except those to a folder that contains them.
 
     Hidden files and folders, `__pycache__`, virtual environments and what an installer put into them are left out.
+
+    Args:
+        path: the file or the folder.
+        inside: the folder that no link to a folder may leave.
+        above: the real paths of the folders that contain it.
+
+    Raises:
+        InputError: if a folder can't be read, or a link to one leaves.
     """
     try:
         entries = sorted(path.iterdir()) if path.is_dir() else None
@@ -156,13 +166,23 @@ def _files_in(path: Path, above: tuple[Path, ...] = ()) -> Iterator[Path]:
     real = path.resolve()
     if real in above or path.name == "site-packages" or path / "pyvenv.cfg" in entries:
         return
+    _check_inside(path, inside)
     for entry in entries:
         if not entry.name.startswith(".") and entry.name != "__pycache__":
-            yield from _files_in(entry, (*above, real))
+            yield from _files_in(entry, inside, (*above, real))
 
 
-def _read(paths: Iterable[tuple[Path, Path]], others: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Read files by the names that they get, which together with others must not be too large."""
+def _read(paths: Iterable[tuple[Path, Path]], others: Mapping[str, bytes], inside: Path) -> dict[str, bytes]:
+    """Read files by the names that they get.
+
+    Args:
+        paths: the path of each file, and the name that it gets.
+        others: files that were read before; together they must not be too large.
+        inside: the folder that no link may leave.
+
+    Raises:
+        InputError: if a link leaves the folder, if a file can't be read, or if there is too much.
+    """
     sizes = {name: len(content) for name, content in others.items()}
     files: dict[str, bytes] = {}
     for path, relative in paths:
@@ -171,12 +191,28 @@ def _read(paths: Iterable[tuple[Path, Path]], others: Mapping[str, bytes]) -> di
             name.encode()
             if not path.is_file():
                 raise OSError("it must be a file, or a link to one")
+            _check_inside(path, inside)
             sizes[name] = path.stat().st_size
             _check_size(sizes)
             files[name] = path.read_bytes()
         except (OSError, UnicodeEncodeError) as error:
             raise _unreadable(path, error) from None
     return files
+
+
+def _check_inside(path: Path, inside: Path) -> None:
+    """Check that no link leads out of the folder of the code: another author's code could copy private files.
+
+    Raises:
+        InputError: if it is.
+    """
+    real = path.resolve()
+    if not real.is_relative_to(inside.resolve()):
+        raise InputError(
+            f"{visible(str(path))} is part of the study's code, but leads by a link to {visible(str(real))}, outside "
+            f"of {visible(str(inside))}: links must stay in the folder of the code. Copy the file there, or name its "
+            "package in PYTHONPATH"
+        )
 
 
 def _check_size(sizes: Mapping[str, int]) -> None:
@@ -201,15 +237,16 @@ def _included(patterns: Sequence[str], roots: Sequence[Path]) -> dict[str, bytes
         path = PurePosixPath(pattern)
         if path.is_absolute() or ".." in path.parts or not path.parts:
             raise InputError(f"{pattern!r} must name files in the folder of the study file, relative to that folder")
-        matches = next((matches for root in roots if (matches := _matches(root, pattern))), None)
-        if matches is None:
+        found = next(((root, matches) for root in roots if (matches := _matches(root, pattern))), None)
+        if found is None:
             raise InputError(f"{pattern!r} matches no file in {' or '.join(map(str, roots))}")
-        files |= _read(matches, files)
+        root, matches = found
+        files |= _read(matches, files, root)
     return files
 
 
 def _matches(root: Path, pattern: str) -> list[tuple[Path, Path]]:
-    files = (file for path in sorted(root.glob(pattern)) for file in _files_in(path))
+    files = (file for path in sorted(root.glob(pattern)) for file in _files_in(path, root))
     return [(file, file.relative_to(root)) for file in files]
 
 

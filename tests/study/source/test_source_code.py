@@ -140,6 +140,36 @@ def test_links_are_followed_once(tmp_path):
     assert read(tmp_path).files["mylab/a.py"] == b"A = 1"
 
 
+@pytest.mark.parametrize(
+    ("link", "target", "include"),
+    [
+        ("mylab/x.py", "private/secret.py", []),
+        ("mylab/more", "private", []),
+        ("mylab/all", "/", []),
+        ("helpers", "private", []),
+        ("mylab/key.txt", "private/key.txt", ["mylab/*.txt"]),
+        ("data", "private", ["data"]),
+        ("data", "private", ["data/*.txt"]),
+    ],
+)
+def test_links_that_leave_the_folder_of_the_code_are_refused(tmp_path, link, target, include):
+    """No link copies what isn't in the folder of the study file, whether code or an included pattern leads to it."""
+    write(tmp_path / "private", secret="KEY = 1")
+    (tmp_path / "private/key.txt").write_text("1")
+    folder = tmp_path / "lab"
+    write(folder, mylab__spirals=marked("1", before="import helpers.secret\n"))
+    (folder / link).symlink_to(tmp_path / target)
+    with pytest.raises(InputError, match=f"{link}.* leads by a link to .*links must stay in the folder of the code"):
+        read(folder, *include)
+
+
+def test_links_through_which_the_folder_itself_is_reached_are_followed(tmp_path):
+    """A study file may lie in a folder that is reached by a link; only links in the code can leave it."""
+    write(tmp_path / "lab", mylab__spirals=marked("1"))
+    (tmp_path / "link").symlink_to(tmp_path / "lab")
+    assert read(tmp_path / "link").files == read(tmp_path / "lab").files
+
+
 def test_a_file_that_cannot_be_read_is_an_error(tmp_path):
     """A link to nothing and a pipe are named, with the reason: code isn't left out without a word."""
     write(tmp_path, mylab__spirals=marked("1"))

@@ -60,7 +60,8 @@ class Outline:
         numbers = {"cells": len(self.plan.cells), "trials": trials, "done": trials - left, "left": left}
         claims = [claim.text for claim in claims_of(spec, self.plan.cells, self.plan.labels)]
         of_claims = {"claims": claims} if claims else {}
-        return {"study": spec.study, "question": spec.question, **numbers, **of_claims, "warnings": list(self.warnings)}
+        warnings = [*spec.notices, *self.warnings]
+        return {"study": spec.study, "question": spec.question, **numbers, **of_claims, "warnings": warnings}
 
 
 def outline(plan: Plan, root: str | Path) -> Outline:
@@ -80,7 +81,7 @@ def outline(plan: Plan, root: str | Path) -> Outline:
     head.append(f"{plan.spec.study}: {plan.spec.question}\n", style="bold")
     head.append(f"{_size(plan)}, {len(done):,} done already\n")
     head.append(_claims(plan))
-    for remark in plan.spec.family.remarks:
+    for remark in [*plan.spec.notices, *plan.spec.family.remarks]:
         head.append(f"{remark}\n", style="yellow")
     if not pending:
         head.append("nothing is left to do")
@@ -124,7 +125,7 @@ def as_json(plan: Plan, root: str | Path) -> dict[str, Any]:
     if spec.search is None:
         return outline(plan, root).as_json()
     search = {"study": spec.study, "question": spec.question, "search": spec.search.model_dump(mode="json")}
-    return search | {"warnings": too_few(plan, plan.cells, root)}
+    return search | {"warnings": [*spec.notices, *too_few(plan, plan.cells, root)]}
 
 
 def outline_search(plan: Plan, root: str | Path) -> Text:

@@ -98,12 +98,14 @@ def _source_mistakes(spec: Spec) -> Iterator[tuple[Path, str]]:
     for name, seeds in sources.items():
         if name not in spec.family.sources:
             yield ("seeds", name), _no_source(spec, name)
-        if max(seeds[-1], max(seeds) if not isinstance(seeds, range) else 0) >= MOST_COMBINED - 1:
+        if (seeds[-1] if isinstance(seeds, range) else max(seeds)) >= MOST_COMBINED - 1:
             yield ("seeds", name), f"seeds that are combined must be < {MOST_COMBINED - 1:,}"
     if len(sources) == 1:
         yield ("seeds",), f"{next(iter(sources))} alone isn't combined with anything: name two of {', '.join(SOURCES)}"
     if spec.seeds.design == "nested" and not (
-        {"init", "data"} <= set(sources) and isinstance(sources["data"], range) and "evaluation" not in sources
+        {"init", "data"} <= set(sources)
+        and sources["data"] == range(len(sources["data"]))
+        and "evaluation" not in sources
     ):
         yield ("seeds", "design"), "nested are data seeds, a count of them for each init seed; say init and data"
     if spec.search is not None:

@@ -1,4 +1,4 @@
-"""From YAML text to plain data that knows its lines.
+"""YAML text as plain data that knows its lines, and plain data as YAML text.
 
 Scalars are read by the rules of YAML 1.2: `1e6` is a number, `off` and `no` are text, `010` is ten. Anchors,
 aliases and tags are refused, and size and depth are limited, so that no file can grow in memory or run code.
@@ -41,12 +41,14 @@ class Document:
         lines: the 1-based line of each key or list item.
         problems: mistakes in the text itself.
         replaced: places whose values aren't the text's, and so have no line.
+        notices: sentences on what replacing values has changed besides.
     """
 
     data: Any = None
     lines: dict[Path, int] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     replaced: set[Path] = field(default_factory=set)
+    notices: list[str] = field(default_factory=list)
 
     def line(self, path: Path) -> int | None:
         """Return the line of a value, or of the nearest table that holds it; None for the file as a whole."""
@@ -177,6 +179,16 @@ def _scalar(node: yaml.Node) -> Any:
     text = str(node.value)
     if getattr(node, "style", None) is not None:  # quoted, or a block of text
         return text
+    return read_scalar(text)
+
+
+def read_scalar(text: str) -> Any:
+    """Return the value of a scalar that is neither quoted nor a block.
+
+    Example:
+        >>> [read_scalar(text) for text in ("1e6", "010", "no", "null", "2001-01-02", "0-99")]
+        [1000000.0, 10, 'no', None, '2001-01-02', '0-99']
+    """
     if _NULL.fullmatch(text):
         return None
     if _TRUE.fullmatch(text):
@@ -192,3 +204,40 @@ def _scalar(node: yaml.Node) -> Any:
     if _INFINITE.fullmatch(text):
         return float(text.replace(".", ""))
     return text
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes what `read` takes: no anchors, and quotes around each text that would be read as another value."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    # PyYAML quotes by the rules of YAML 1.1, for which 1e6 and 08 are texts.
+    style = None if read_scalar(text) == text else "'"
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+def write(data: Any, *, width: float = 80, is_inline: bool = False) -> str:
+    """Write plain data as YAML from which `read` makes equal data.
+
+    Args:
+        data: texts, numbers, booleans, None, and lists, tuples and dicts of these.
+        width: the most characters of a line, where they can be broken.
+        is_inline: whether tables stand on one line, too, as lists of plain values do.
+
+    Raises:
+        yaml.YAMLError: if there is another kind of value.
+
+    Example:
+        >>> print(write({"name": "1e6", "rate": 1e-5, "layers": (8, 8)}), end="")
+        name: '1e6'
+        rate: 1.0e-05
+        layers: [8, 8]
+    """
+    flow = True if is_inline else None
+    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=flow, width=width)

@@ -14,10 +14,10 @@ from typing import Any
 
 from study.errors import InputError
 from study.spec.document import Path
+from study.spec.seeds import MOST_TRIALS
 from study.spec.tables import ModelTable, Spec
 
 _ASK_ABOVE = 100_000
-_MOST_TRIALS = 10_000_000
 _MOST_CELLS = 100_000  # a plan of so many takes ten seconds
 
 
@@ -206,7 +206,7 @@ def _most_cells(spec: Spec) -> int:
 
 def is_too_large(spec: Spec) -> bool:
     """Return whether a study asks for more than the service can plan."""
-    return _most_cells(spec) > _MOST_CELLS or largest_size(spec) > _MOST_TRIALS
+    return _most_cells(spec) > _MOST_CELLS or largest_size(spec) > MOST_TRIALS
 
 
 def check_limits(spec: Spec) -> None:
@@ -218,7 +218,7 @@ def check_limits(spec: Spec) -> None:
     if not is_too_large(spec):
         return
     cells, trials = _most_cells(spec), largest_size(spec)
-    asked, most = (f"{trials:,} trials", _MOST_TRIALS) if trials > _MOST_TRIALS else (f"{cells:,} cells", _MOST_CELLS)
+    asked, most = (f"{trials:,} trials", MOST_TRIALS) if trials > MOST_TRIALS else (f"{cells:,} cells", _MOST_CELLS)
     raise InputError(
         f"study {spec.study!r} asks for up to {asked}, but {most:,} is the most that can be planned: each list under "
         "grid and zip multiplies them; split it or shorten a list"

@@ -135,6 +135,7 @@ def parse_spec(
     if document.problems or spec is None:
         in_order = sorted(document.problems, key=lambda problem: problem.line or 0)
         raise SpecError(source, list(dict.fromkeys(in_order)))
+    spec._notices = tuple(document.notices)
     spec._source_folder = folder
     spec._source_text = text if isinstance(text, str) else text.decode("utf-8-sig")
     return spec

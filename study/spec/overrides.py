@@ -9,7 +9,9 @@ from typing import Any
 import yaml
 
 from study.errors import InputError
-from study.spec.document import Document, Path, read, where
+from study.spec.document import Document, Path, read, where, write
+from study.spec.seeds import format_seeds
+from tasks.families import BUILT_IN
 
 Overrides = Mapping[Path, Any]
 """Values by their places in a file: keys from the top."""
@@ -46,25 +48,96 @@ def parse_overrides(texts: Sequence[str]) -> Overrides:
 def override(document: Document, overrides: Overrides) -> None:
     """Put values into a file's data, in place; tables that aren't there are made.
 
+    A hyperparameter that is overridden for all models is removed wherever else the file sets it for all models: the
+    override wins. The document's `notices` name each axis of the grid that is lost or becomes shorter.
+
     Raises:
         InputError: if a place is within something that isn't a table.
     """
     for path, value in overrides.items():
+        _displace(document, path, value, overrides)
         table = document.data
         for depth, key in enumerate(path[:-1], start=1):
             table = table.setdefault(key, {}) if isinstance(table, dict) else None
             if not isinstance(table, dict):
                 raise InputError(f"{where(path)}: {where(path[:depth])} is no table, so nothing in it can be replaced")
         table[path[-1]] = value
-        document.lines = {at: line for at, line in document.lines.items() if at[: len(path)] != path}
-        document.replaced.add(path)
+        _replaced(document, path)
 
 
-class _Dumper(yaml.SafeDumper):
-    """Writes what `read` takes: no anchors, and a list of plain values on one line."""
+def _replaced(document: Document, path: Path) -> None:
+    document.lines = {at: line for at, line in document.lines.items() if at[: len(path)] != path}
+    document.replaced.add(path)
 
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
+
+def _displace(document: Document, path: Path, value: Any, overrides: Overrides) -> None:
+    """Remove the hyperparameters that an override sets from all other places that set them for all models."""
+    prefixes = _prefixes(document.data)
+    if path[0] not in prefixes or (len(path) > 2 and path[0] != "ranges"):
+        return
+    keys = list(value) if len(path) == 1 and isinstance(value, Mapping) else list(path[1:2])
+    names = {f"{prefixes[str(path[0])]}{key}" for key in keys} - ({"name"} if path[0] == "task" else set())
+    for table, prefix in prefixes.items():
+        content = document.data.get(table)
+        if not isinstance(content, dict) or table == path[0]:
+            continue
+        for name in names:
+            key = name.removeprefix(prefix)
+            if (
+                name == f"{prefix}{key}"
+                and key in content
+                and (table, key) not in overrides
+                and (table,) not in overrides
+            ):
+                if table in ("grid", "ranges"):
+                    document.notices.append(f"{where(path)} replaces {table}.{key} of the file")
+                del content[key]
+    axes = document.data.get("zip")
+    for axis in list(axes) if isinstance(axes, dict) and ("zip",) not in overrides else ():
+        if ("zip", axis) not in overrides:
+            _displace_in_axis(document, axes, axis, names, where(path))
+
+
+def _displace_in_axis(document: Document, axes: dict[str, Any], axis: str, names: set[str], by: str) -> None:
+    """Remove hyperparameters from the points of a zip, and merge points that are equal then."""
+    points = axes[axis]
+    if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):
+        return  # a mistake, which is reported when the file is checked
+    displaced = [name for name in names if any(name in point for point in points)]
+    if not displaced:
+        return
+    merged: list[dict[str, Any]] = []
+    for point in points:
+        kept = {key: content for key, content in point.items() if key not in names}
+        same = next((one for one in merged if _without_label(one) == _without_label(kept)), None)
+        if same is None:
+            merged.append(kept)
+        elif same.get("label") != kept.get("label"):
+            same.pop("label", None)  # it doesn't tell the point from others any more
+    is_lost = len(merged) == 1 and not _without_label(merged[0])
+    notice = f"{by} replaces {', '.join(displaced)} of the axis zip.{axis}"
+    if is_lost:
+        del axes[axis]
+        notice += ", which sets nothing else and is left out"
+    else:
+        axes[axis] = merged
+    if not is_lost and len(merged) < len(points):
+        notice += f", of whose {len(points)} points {len(merged)} are different then"
+    document.notices.append(notice)
+    _replaced(document, ("zip", axis))
+
+
+def _without_label(point: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: content for key, content in point.items() if key != "label"}
+
+
+def _prefixes(data: Mapping[str, Any]) -> dict[str, str]:
+    """Return the tables that set hyperparameters for all models, with what their names begin with elsewhere."""
+    task = data.get("task")
+    is_built_in = isinstance(task, dict) and task.get("name") in BUILT_IN.tasks
+    return dict.fromkeys(("task", "protocol", "fixed", "grid", "ranges"), "") | (
+        {"success": "success_"} if is_built_in else {}
+    )
 
 
 def dump(data: Mapping[str, Any], comment: str = "") -> str:
@@ -81,11 +154,18 @@ def dump(data: Mapping[str, Any], comment: str = "") -> str:
         seeds: 3
     """
     try:
-        text = yaml.dump(dict(data), Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None)
+        text = write(dict(data) | ({"seeds": _seeds_as_text(data["seeds"])} if "seeds" in data else {}))
     except yaml.YAMLError as error:
         reason = " ".join(map(str, error.args))
         raise InputError(f"a study has only texts, numbers, lists and tables, as a file has: {reason}") from None
     return f"# {comment}\n{text}" if comment else text
+
+
+def _seeds_as_text(seeds: Any) -> Any:
+    """Return seeds with each Python range as the text that a file has for it."""
+    if isinstance(seeds, Mapping):
+        return {name: _seeds_as_text(value) for name, value in seeds.items()}
+    return format_seeds(seeds) if isinstance(seeds, range) else seeds
 
 
 def describe(overrides: Overrides) -> str:
@@ -94,5 +174,4 @@ def describe(overrides: Overrides) -> str:
 
 
 def _in_line(value: Any) -> str:
-    text = yaml.dump([value], Dumper=_Dumper, allow_unicode=True, default_flow_style=True, width=math.inf)
-    return text.strip()[1:-1]
+    return write([value], width=math.inf, is_inline=True).strip()[1:-1]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BeforeValidator, GetJsonSchemaHandler, create_model, model_validator
 from pydantic.json_schema import JsonSchemaValue
@@ -15,30 +16,80 @@ from study.spec.table import Table, optional
 from tasks.values import Count, Positive, choice, quoted
 
 MOST_SEEDS = 2**63
+MOST_TRIALS = 10_000_000
+"""The most trials of a study."""
+_RANGE = re.compile(r"\s*([0-9]+)\s*-\s*([0-9]+)\s*", re.ASCII)
+_MOST_DIGITS = 40  # more than any seed has; Python refuses to read thousands of them
 _BATCH = 20
 SOURCES = ("init", "data", "evaluation")
 """The sources of randomness that may have seeds of their own."""
 
 
 def _seeds(value: object) -> Sequence[int]:
+    """Return the seeds that a file gives: a count, a range such as 100-149, or a list of seeds and ranges.
+
+    Raises:
+        ValueError: if they are none of these, repeated, or too many.
+    """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, int) and not isinstance(value, bool):
         if not 1 <= value < MOST_SEEDS:
             raise ValueError(f"must be at least 1 and below 2**63, but got {value}")
         return range(value)
+    if isinstance(value, str):
+        return _range(value)
     if not isinstance(value, list):
-        raise ValueError(f"must be a count, or a list of seeds, but got {quoted(value)}")
+        raise ValueError(f"must be a count, a list of seeds, or a range such as 100-149, but got {quoted(value)}")
     if not value:
         raise ValueError("must have at least 1 seed, but the list is empty")
-    for seed in value:
-        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < MOST_SEEDS:
-            raise ValueError(f"each seed must be a whole number, 0 <= seed < 2**63, but got {quoted(seed)}")
+    parts = [_range(item) if isinstance(item, str) else (_seed(item),) for item in value]
+    if (count := sum(map(count_seeds, parts))) > MOST_TRIALS:
+        raise ValueError(f"must list at most {MOST_TRIALS:,} seeds, the most trials of a study, but lists {count:,}")
+    seeds = tuple(itertools.chain.from_iterable(parts))
     first: set[int] = set()
-    repeats = [seed for seed in value if seed in first or first.add(seed)]  # type: ignore[func-returns-value]
+    repeats = [seed for seed in seeds if seed in first or first.add(seed)]  # type: ignore[func-returns-value]
     if repeats:
         raise ValueError(f"each seed may be given once, but got {repeats[0]} again")
-    return tuple(value)
+    return seeds
+
+
+def _seed(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < MOST_SEEDS:
+        raise ValueError(
+            f"each seed must be a whole number, 0 <= seed < 2**63, or a range such as 100-149, but got {quoted(value)}"
+        )
+    return value
+
+
+def _range(text: str) -> range:
+    """Read a range of seeds, whose ends are both among the seeds."""
+    match = _RANGE.fullmatch(text)
+    if match is None:
+        raise ValueError(f"must be a count, a list of seeds, or a range such as 100-149, but got {quoted(text)}")
+    first, last = (int(end[:_MOST_DIGITS]) for end in match.groups())
+    if last >= MOST_SEEDS or first >= MOST_SEEDS:
+        raise ValueError(f"the seeds of a range must be below 2**63, but got {quoted(text)}")
+    if first > last:
+        raise ValueError(f"a range must go up, as {last}-{first} does, but got {quoted(text)}")
+    return range(first, last + 1)
+
+
+def count_seeds(seeds: Sequence[int]) -> int:
+    """Return the number of seeds, also of a range that is too long for `len`."""
+    return seeds.stop - seeds.start if isinstance(seeds, range) else len(seeds)
+
+
+def format_seeds(seeds: Sequence[int]) -> str | list[int]:
+    """Return seeds as a file gives them: a range where they are one, otherwise a list.
+
+    Example:
+        >>> format_seeds(range(40, 47)), format_seeds((3, 7)), format_seeds(range(5, 6))
+        ('40-46', [3, 7], [5])
+    """
+    if isinstance(seeds, range) and seeds.step == 1 and len(seeds) > 1 and seeds[0] >= 0:
+        return f"{seeds[0]}-{seeds[-1]}"
+    return list(seeds)
 
 
 class Until(Table):
@@ -104,10 +155,24 @@ class SeedsTable(Table):
         if set(data) != {"until"} and not (set(data) <= {*SOURCES, "design"} and set(data) & set(SOURCES)):
             keys = ", ".join(map(repr, data)) or "none"
             raise ValueError(
-                "must be a count, a list of seeds, or a table whose key is 'until', or whose keys are "
+                "must be a count, a range, a list of seeds, or a table whose key is 'until', or whose keys are "
                 f"{', '.join(SOURCES)}, but has {keys}"
             )
         return dict(data)
+
+    @model_validator(mode="after")
+    def _check_combinations(self) -> Self:
+        if self.combinations > MOST_TRIALS:
+            raise ValueError(
+                f"must combine to at most {MOST_TRIALS:,} seeds, the most trials of a study, but combine to "
+                f"{self.combinations:,}"
+            )
+        return self
+
+    @property
+    def combinations(self) -> int:
+        """How many combinations of the sources' seeds there are, counted without making them; 0 without sources."""
+        return math.prod(map(count_seeds, self.sources.values())) if self.sources else 0
 
     @property
     def sources(self) -> Mapping[str, Sequence[int]]:
@@ -117,10 +182,7 @@ class SeedsTable(Table):
     @property
     def count(self) -> int:
         """The number of seeds that are listed or combined, counted without making them."""
-        if not self.sources:
-            return _count(self.listed)
-        counts = {name: _count(seeds) for name, seeds in self.sources.items()}
-        return math.prod(counts.values())
+        return self.combinations or count_seeds(self.listed)
 
     @property
     def combined(self) -> tuple[int, ...]:
@@ -150,16 +212,17 @@ class SeedsTable(Table):
         return {"anyOf": [*_SEEDS_SCHEMA, *tables], "description": _SEEDS_ARE}
 
 
-_SEEDS_ARE = "a count (3 means seeds 0, 1 and 2), a list, `until` there are enough, or those of each source"
+_SEEDS_ARE = (
+    "a count (3 means seeds 0, 1 and 2), a range (100-149), a list of seeds and ranges, `until` there are enough, or "
+    "those of each source"
+)
+_RANGE_SCHEMA: dict[str, Any] = {"type": "string", "pattern": "^\\s*[0-9]+\\s*-\\s*[0-9]+\\s*$"}
+_ITEM_SCHEMA: dict[str, Any] = {"anyOf": [{"type": "integer", "minimum": 0}, _RANGE_SCHEMA]}
 _SEEDS_SCHEMA: tuple[dict[str, Any], ...] = (
     {"type": "integer", "minimum": 1},
-    {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1, "uniqueItems": True},
+    _RANGE_SCHEMA,
+    {"type": "array", "items": _ITEM_SCHEMA, "minItems": 1, "uniqueItems": True},
 )
-
-
-def _count(seeds: Sequence[int]) -> int:
-    # Not len(): Python refuses it for a range that is longer than a machine word can count.
-    return seeds.stop if isinstance(seeds, range) else len(seeds)
 
 
 def seeds_table(models: Sequence[str]) -> type[SeedsTable]:

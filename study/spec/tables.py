@@ -199,6 +199,7 @@ class Spec(SettingsTable):
     claims: Annotated[tuple[ClaimTable, ...], Field(min_length=1)] = Field(default=(), json_schema_extra=drop_default)
     search: Search | None = optional()
     _source_text: str = PrivateAttr("")
+    _notices: tuple[str, ...] = PrivateAttr(())
     _source_file: Path | None = PrivateAttr(None)
     _source_folder: Path | None = PrivateAttr(None)
     _source_code: SourceCode | None = PrivateAttr(None)
@@ -273,6 +274,11 @@ class Spec(SettingsTable):
     def text(self) -> str:
         """The file as it was written."""
         return self._source_text
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Sentences on what the values that stand in for those of the file have changed besides."""
+        return self._notices
 
     @property
     def until(self) -> Until | None:

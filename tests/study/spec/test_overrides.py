@@ -9,6 +9,7 @@ import pytest
 from study.errors import InputError, SpecError
 from study.plan.plan import make_plan
 from study.spec import dump, load_spec, parse_overrides, parse_spec
+from study.spec.document import read
 from tests.commands import invoke
 
 FILE = """
@@ -78,3 +79,97 @@ def test_commands_take_them(tmp_path: Path) -> None:
     refused = invoke("plan", str(tmp_path / "mine.yaml"), "grid.hidden_size=two", "--store", str(tmp_path / "studies"))
     assert refused.exit_code == 2
     assert "grid.hidden_size: must be a list" in refused.output
+
+
+ZIPPED = """
+study: mine
+task: {name: simple}
+models: [NMU]
+grid: {hidden_size: [2, 3]}
+zip:
+  length:
+    - {label: short, iterations: 1000}
+    - {label: long, iterations: 2000}
+  schedule:
+    - {label: early, sparsity_start: 100, iterations: 5000}
+    - {label: late, sparsity_start: 200}
+    - {label: later, sparsity_start: 200, clip_norm: 1}
+seeds: 5
+"""
+LENGTH, SCHEDULE = ZIPPED.split("  length:")[1].split("  schedule:")
+
+
+def test_a_value_for_all_models_replaces_those_of_axes() -> None:
+    """Whatever a zip or the grid sets, KEY=VALUE wins; points that are equal then are one, and this is said."""
+    file = ZIPPED.replace(f"  length:{LENGTH}", "")
+    spec = parse_spec(file, source="mine.yaml", overrides=parse_overrides(["protocol.iterations=1000"]))
+    written = file.replace(", iterations: 5000", "") + "protocol: {iterations: 1000}\n"
+    assert ids(spec) == ids(parse_spec(written, source="mine.yaml")) == ids(parse_spec(spec.text, source="store"))
+    assert spec.notices == ("protocol.iterations replaces iterations of the axis zip.schedule",)
+
+    spec = parse_spec(
+        file, source="mine.yaml", overrides=parse_overrides(["fixed.clip_norm=2", "grid.sparsity_start=[7, 8]"])
+    )
+    cells = make_plan(spec).cells
+    assert {cell.value("sparsity_start") for cell in cells} == {7, 8}
+    assert {cell.value("clip_norm") for cell in cells} == {2.0}
+    assert [notice.partition(", of whose")[0] for notice in spec.notices] == [
+        "fixed.clip_norm replaces clip_norm of the axis zip.schedule",
+        "grid.sparsity_start replaces sparsity_start of the axis zip.schedule",
+    ]
+
+
+def test_an_axis_of_which_nothing_is_left_is_named() -> None:
+    """An axis that sets nothing but the overridden value is left out, and so is a list of the grid."""
+    file = ZIPPED.replace(f"  schedule:{SCHEDULE.split('seeds')[0]}", "")
+    overrides = parse_overrides(["protocol.iterations=1000", "fixed.hidden_size=4"])
+    spec = parse_spec(file, source="mine.yaml", overrides=overrides)
+    (cell,) = make_plan(spec).cells
+    assert (cell.iterations, cell.value("hidden_size")) == (1000, 4)
+    assert spec.notices == (
+        "protocol.iterations replaces iterations of the axis zip.length, which sets nothing else and is left out",
+        "fixed.hidden_size replaces grid.hidden_size of the file",
+    )
+
+
+def test_points_that_differ_in_the_replaced_value_alone_are_merged() -> None:
+    """Of equal points one is left, without a label if they had different ones."""
+    file = ZIPPED.replace(f"  length:{LENGTH}", "").replace(", iterations: 5000", "")
+    spec = parse_spec(file, source="mine.yaml", overrides=parse_overrides(["fixed.clip_norm=2"]))
+    planned = make_plan(spec)
+    assert [cell.value("sparsity_start") for cell in planned.cells] == [100, 200, 100, 200]
+    assert [planned.labels.get(cell.id) for cell in planned.cells[:2]] == [{"schedule": "early"}, None]
+    assert spec.notices == (
+        "fixed.clip_norm replaces clip_norm of the axis zip.schedule, of whose 3 points 2 are different then",
+    )
+
+
+def test_two_overrides_of_one_value_are_a_mistake_as_in_a_file() -> None:
+    """What the user gives twice isn't guessed."""
+    overrides = parse_overrides(["protocol.iterations=1000", "grid.iterations=[1, 2]"])
+    with pytest.raises(SpecError, match="iterations is also set under"):
+        parse_spec(FILE, source="mine.yaml", overrides=overrides)
+
+
+def test_a_models_own_value_stays() -> None:
+    """A value for all models is replaced by a model's own, wherever it comes from."""
+    file = FILE.replace("[NMU]", "[NMU, {name: linear, fixed: {iterations: 3000}}]")
+    spec = parse_spec(file, source="mine.yaml", overrides=parse_overrides(["protocol.iterations=1000"]))
+    assert {(cell.model, cell.iterations) for cell in make_plan(spec).cells} == {("NMU", 1000), ("linear", 3000)}
+
+
+@pytest.mark.parametrize("preset", ["input-size", "near-zero"])
+def test_presets_that_zip_iterations_can_be_cut_short(preset: str) -> None:
+    """`study run PRESET protocol.iterations=1000` is a study of the same questions, each as short."""
+    whole, short = (
+        make_plan(load_spec(preset)),
+        make_plan(load_spec(preset, parse_overrides(["protocol.iterations=1000"]))),
+    )
+    assert {cell.iterations for cell in short.cells} == {1000}
+    assert len(short.cells) == len(whole.cells)
+
+
+@pytest.mark.parametrize("text", ["1e6", "0.1e5", "08", "1E5", "-.5e3", "null", "2001-01-02", "yes", "0-99", "a\nb"])
+def test_texts_that_look_like_numbers_stay_texts(text: str) -> None:
+    """What is written as YAML for the store is read as what it was."""
+    assert read(dump({"value": text, "list": [text]})).data == {"value": text, "list": [text]}

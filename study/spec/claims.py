@@ -11,6 +11,7 @@ from study import words
 from study.errors import nearest
 from study.records import Cell, value
 from study.spec.cells import labelled_cells
+from study.spec.claim_names import ClaimNames
 from study.spec.claim_table import EVERY, ClaimTable
 from study.spec.counterparts import are_alike, swept
 from study.spec.document import Path
@@ -128,12 +129,13 @@ class _Cells:
     labels: Labels
 
     def claim(self, table: ClaimTable) -> Claim:
+        table = table.model_copy(update={"quantity": self._quantities.get(table.quantity, table.quantity)})
         metric = self._metric(table)
-        cells, axis = self._named(table.subject, table.subject)
+        cells, fields = self._named(table.subject, table.subject)
         cells = self._at(table, cells)
         bound, others = table.bound, tuple[Cell, ...]()
         if not isinstance(bound, int | float):
-            others = tuple(self._other(table, cell, axis) for cell in cells)
+            others = tuple(self._other(table, cell, fields) for cell in cells)
             bound = table.by or 0.0
         claim = Claim("", table.quantity, table.relation == "below", bound, cells, others, metric)
         _check_bound(claim, table.relation if not others else "by")
@@ -141,8 +143,25 @@ class _Cells:
 
     # --- what of
 
+    @cached_property
+    def _metrics(self) -> Mapping[str, Metric]:
+        return self.spec.family.metrics_of(self.cells)
+
+    @cached_property
+    def _quantities(self) -> dict[str, str]:
+        """The quantities by the names that reports have for them; what two have in common is left out."""
+        titles = {name: title.removeprefix("mean ") for name, title in _TITLES.items()}
+        titles |= {name: words.metric_title(name, metric) for name, metric in self._metrics.items()}
+        named = [(name, title) for name, title in titles.items()]
+        named += [(name, metric.title) for name, metric in self._metrics.items() if metric.title]
+        of_title: dict[str, set[str]] = {}
+        for name, title in named:
+            for text in (title, f"mean {title}"):
+                of_title.setdefault(text, set()).add(name)
+        return {title: names.pop() for title, names in of_title.items() if len(names) == 1 and title not in titles}
+
     def _metric(self, table: ClaimTable) -> Metric | None:
-        name, metrics = table.quantity, self.spec.family.metrics_of(self.cells)
+        name, metrics = table.quantity, self._metrics
         if name in _OF_SUCCESS:
             if not self.spec.has_success:
                 raise ClaimError(table.subject, f"{name} needs to know what success is: say it under success")
@@ -157,9 +176,8 @@ class _Cells:
             return None
         choices = [*(_OF_SUCCESS if self.spec.has_success else ()), *metrics]
         if name not in metrics:
-            raise ClaimError(
-                table.subject, f"must be one of {', '.join(choices)}, but got {name!r}{nearest(name, choices)}"
-            )
+            near = nearest(name, [*choices, *(title for title, of in self._quantities.items() if of in choices)])
+            raise ClaimError(table.subject, f"must be one of {', '.join(choices)}, but got {name!r}{near}")
         if metrics[name].of == "solved" and not isinstance(table.bound, int | float):
             raise ClaimError(
                 table.subject,
@@ -170,41 +188,37 @@ class _Cells:
     # --- whose
 
     @cached_property
-    def _models(self) -> set[str]:
-        return {cell.model for cell in self.cells}
+    def _names(self) -> ClaimNames:
+        return ClaimNames(self.cells, self.labels, self._fields)
 
-    def _names(self, cell: Cell) -> dict[str, str]:
-        """Return what a cell may be called, each with the axis whose label it has, or none."""
-        models = {cell.model, cell.model.rpartition(":")[2]}
-        names = dict.fromkeys(models, "")
-        for axis, label in self.labels.get(cell.id, {}).items():
-            names |= {f"{model} {label}": axis for model in models}
-            if len(self._models) == 1:
-                names.setdefault(label, axis)
-        return names
-
-    def _named(self, name: str, key: str) -> tuple[tuple[Cell, ...], str]:
-        of_cells = [(cell, self._names(cell)) for cell in self.cells]
-        cells = tuple(cell for cell, names in of_cells if name in names)
+    def _named(self, name: str, key: str) -> tuple[tuple[Cell, ...], frozenset[str]]:
+        """Return the cells that a name means, and the fields whose values it says."""
+        meanings = [(cell, self._names.meaning(cell, name)) for cell in self.cells]
+        cells = tuple(cell for cell, fields in meanings if fields is not None)
         if not cells:
-            valid = list(dict.fromkeys(one for _, names in of_cells for one in names))
+            if ambiguous := self._names.ambiguous.get(name):
+                ways = " or ".join(repr(f"{field} {name}") for field in sorted(ambiguous))
+                raise ClaimError(key, f"{name!r} is a value of {words.join_and(sorted(ambiguous))}: say {ways}")
+            valid = self._names.usual
             some = ", ".join(valid[:_MOST_NAMES]) + (", ..." if len(valid) > _MOST_NAMES else "")
             raise ClaimError(
-                key, f"must be a model, or a model and a label, such as {some}, but got {name!r}{nearest(name, valid)}"
+                key,
+                f"must be a model, a value or label of what is swept, or several of these, such as {some}, but got "
+                f"{name!r}{nearest(name, [*valid, *self._names.parts])}",
             )
-        return cells, next(names[name] for _, names in of_cells if name in names)
+        return cells, next(fields for _, fields in meanings if fields is not None)
 
     # --- where
 
     def _at(self, table: ClaimTable, cells: Sequence[Cell]) -> tuple[Cell, ...]:
-        where: Mapping[str, Any] = table.at or {}
+        where = {self._names.fields.get(name, name): wanted for name, wanted in (table.at or {}).items()}
         for name, wanted in where.items():
             has = list(dict.fromkeys(value(cell, name, self.labels) for cell in cells))
             if set(has) == {None}:
                 valid = list(dict.fromkeys(n for c in cells for n in (*c.names, *self.labels.get(c.id, {}))))
                 raise ClaimError("at", f"{table.subject} has no {name}{nearest(name, valid)}")
             if wanted != EVERY:
-                matching = [cell for cell in cells if _is_meant(value(cell, name, self.labels), wanted)]
+                matching = [cell for cell in cells if _is_meant(name, value(cell, name, self.labels), wanted)]
                 if not matching:
                     values = ", ".join(words.show_value(name, one) for one in has)
                     raise ClaimError("at", f"{name} is one of {values}, but got {wanted}")
@@ -230,16 +244,17 @@ class _Cells:
 
     # --- compared with whom
 
-    def _other(self, table: ClaimTable, cell: Cell, own_axis: str) -> Cell:
+    def _other(self, table: ClaimTable, cell: Cell, own_fields: frozenset[str]) -> Cell:
         key, bound = table.relation, table.bound
         if isinstance(bound, str):
-            cells, axis = self._named(bound, key)
-            free = self._fields(axis) | (self._fields(own_axis) if axis else set())
+            cells, fields = self._named(bound, key)
+            free = set(fields | own_fields) if fields else set()
         else:
+            bound = {self._names.fields.get(name, name): of for name, of in bound.items()}
             cells = tuple(
                 other
                 for other in self.cells
-                if all(_is_meant(value(other, name, self.labels), of) for name, of in bound.items())
+                if all(_is_meant(name, value(other, name, self.labels), of) for name, of in bound.items())
                 and ("model" in bound or other.model == cell.model)
             )
             free = set(bound).union(*map(self._fields, bound))
@@ -263,12 +278,14 @@ class _Cells:
         return {name for zips in tables for point in zips.get(axis, ()) for name in point.explicit}
 
 
-def _is_meant(of: Any, wanted: Any) -> bool:
+def _is_meant(name: str, of: Any, wanted: Any) -> bool:
+    """Return whether a value is the one, or among those, that a claim gives, as the file or a report writes it."""
     content = tuple(map(tuple, wanted)) if isinstance(wanted, list) and _nests(wanted) else wanted
     content = tuple(content) if isinstance(content, list) else content
     if of == content:
         return of is not None or wanted is None
-    return isinstance(wanted, list) and of in wanted
+    shown = words.show_value(name, of)
+    return wanted == shown or (isinstance(wanted, list) and (of in wanted or shown in wanted))
 
 
 def _nests(wanted: list[Any]) -> bool:

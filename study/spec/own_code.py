@@ -69,15 +69,16 @@ class OwnCodeSpec(Spec):
 
 
 def success_mistakes(spec: OwnCodeSpec, metrics: Collection[str]) -> Iterator[tuple[Path, str]]:
-    """Yield what is wrong with what success is, and where it is needed and isn't given, each with its place."""
+    """Yield each mistake in `success`, and each place that needs `success` where it is missing."""
     names = ", ".join(metrics)
     for name in spec.success:
         if name not in metrics:
             message = f"must be one of the metrics, {names}, but got {name!r}{nearest(name, metrics)}"
             yield ("success", name), message
-    if spec.until is not None and spec.until.metric is None and not spec.success:
-        key, what = ("half_width", "is of") if spec.until.half_width is not None else ("different_from", "compares")
-        first = next(iter(metrics))
+    rules = {"half_width": "is of", "different_from": "compares"}  # each claim says what it needs itself
+    needing_rules = [] if spec.until is None or spec.until.metric is not None or spec.success else list(rules)
+    for key in [key for key in needing_rules if getattr(spec.until, key) is not None]:
+        first, what = next(iter(metrics)), rules[key]
         yield (
             ("seeds", "until", key),
             f"{what} the rate of success, so success must say what that is: success: {{{first}: {{at_least: ...}}}}, "

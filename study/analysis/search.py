@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -64,6 +65,16 @@ class Parameter:
     step: float | None = None
     is_log: bool = False
     is_whole: bool = False
+
+    def place(self, value: Any) -> int:
+        """Return a choice's place among the choices; 1, 1.0 and true differ, a list and its tuple don't.
+
+        Example:
+            >>> parameter = Parameter("layers", "layers", choices=(1, True, (8, 8)))
+            >>> parameter.place(True), parameter.place([8, 8])
+            (1, 2)
+        """
+        return [json.dumps(choice) for choice in self.choices].index(json.dumps(value))
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-import yaml
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from study.analysis.aggregate import CellSummary
+from study.analysis.parts import Parts
 from study.analysis.search import Candidate, SearchFindings
 from study.records import Cell
 from study.search.importance import importance
@@ -16,17 +15,29 @@ from study.search.record import Record
 from study.search.searching import planned_seeds
 from study.search.space import Space
 from study.spec import Spec
+from study.spec.document import write
+from study.spec.seeds import format_seeds
+from tasks.families import OwnFamily
+from tasks.packed_family import PackedFamily
+
+T = TypeVar("T")
+
+_WIDTH = 110
 
 
-def search_findings(spec: Spec, record: Record, rows: Sequence[CellSummary] = ()) -> SearchFindings:
+def search_findings(
+    spec: Spec, record: Record, rows: Sequence[CellSummary] = (), parts: Parts | None = None
+) -> SearchFindings:
     """Gather what a search has found so far.
 
     Args:
         spec: the search's study file.
         record: its suggestions and their values.
         rows: the rows of the report; once the search is over, those of the confirmed candidates.
+        parts: keeps the parts that fail; None to raise.
     """
     assert spec.search is not None
+    attempt = _at_once if parts is None else parts.attempt
     candidates, is_over = record.valued, record.winners is not None
     row_of = {summary.cell_id: row for row, summary in enumerate(rows)} if is_over else {}
     objectives = objectives_of(spec.search.objective, spec.family.metrics)
@@ -37,15 +48,23 @@ def search_findings(spec: Spec, record: Record, rows: Sequence[CellSummary] = ()
         candidates=tuple(candidates),
         front=tuple(candidates[i].number for i in best),
         rows={c.number: row_of[c.cell_id] for c in candidates if c.cell_id in row_of},
-        importance=importance(spec, candidates),
+        importance=attempt("importance of parameters", lambda: importance(spec, candidates), {}),
         trials=sum(candidate.seeds for candidate in candidates),
         budget=spec.search.trials,
         fresh=spec.search.confirm_seeds,
         impossible=sum(candidate.impossible is not None for candidate in record.candidates),
         sampler=record.sampler,
         is_over=is_over,
-        file=winners_file(spec, record.candidates[record.winners[0]]) if record.winners else "",
+        file=attempt("winner.yaml", lambda: _file(spec, record), ""),
     )
+
+
+def _at_once(part: str, make: Callable[[], T], fallback: T) -> T:
+    return make()
+
+
+def _file(spec: Spec, record: Record) -> str:
+    return winners_file(spec, record.candidates[record.winners[0]]) if record.winners else ""
 
 
 def winners_cells(spec: Spec, record: Record) -> list[Cell]:
@@ -55,35 +74,54 @@ def winners_cells(spec: Spec, record: Record) -> list[Cell]:
 
 
 def winners_file(spec: Spec, winner: Candidate) -> str:
-    """Write a study file for a candidate, with the seeds that confirmed it and only the settings that apply."""
+    """Write a study file of a candidate, with the seeds that confirmed it and only the settings that have an effect."""
     space, seeds = Space(spec), planned_seeds(spec)
     cell = space.cell(winner.params)
-    values = space.fixed[cell.model] | space.by_hyperparameter(winner.params)
-    applying = {key: _plain(value) for key, value in values.items() if cell.value(key) is not None}
+    values = _effective(space, cell, space.fixed[cell.model] | space.by_hyperparameter(winner.params))
+    settings = {name: _as_written(spec, name, value) for name, value in values.items()}
     # A model's own settings take precedence over the file's tables, and each setting is written once.
     own_tables = {
-        table: {key: applying.pop(prefix + key) for key in getattr(spec, table).explicit if prefix + key in applying}
+        table: {key: settings.pop(prefix + key) for key in getattr(spec, table).explicit if prefix + key in settings}
         for table, prefix in spec.tables
     }
-    tables: dict[str, Any] = {
+    content: dict[str, Any] = {
         "study": f"{spec.study[:72]}-winner",
         "question": f"How reliable is what the search {spec.study} found?",
         **spec.head,
         **({"models": [cell.model]} if spec.tables else {}),
-        "fixed": applying,
+        **({"fixed": settings} if settings else {}),
     }
     for table, values_of_table in own_tables.items():
-        tables[table] = tables.get(table, {}) | values_of_table
-    content = {key: value for key, value in tables.items() if value}
-    text = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=110, allow_unicode=True)
+        if values_of_table:
+            content[table] = content.get(table, {}) | values_of_table
     first, last = seeds.fresh[0], seeds.fresh[-1]
     comment = (
         f"# The search chose by seeds {min(seeds.search)} to {max(seeds.search)}: what these say of it is too good.\n"
         f"# Seeds {first} to {last} confirmed it.\n"
     )
-    return f"{text}{comment}{yaml.safe_dump({'seeds': list(seeds.fresh)}, default_flow_style=None, width=110)}"
+    if isinstance(spec.family, OwnFamily):
+        comment = (
+            f"# Its code and data are found in the folder of the search's study file: put this file there.\n{comment}"
+        )
+    return f"{write(content, width=_WIDTH)}{comment}seeds: {format_seeds(seeds.fresh)}\n"
 
 
-def _plain(value: Any) -> Any:
-    """Turn a range's tuples into lists."""
-    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+def _effective(space: Space, cell: Cell, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Drop the values without an effect on a cell, which no study file may set.
+
+    A None may have an effect: the default may be another value.
+    """
+    effective = dict(values)
+    for name in values:
+        others = {key: value for key, value in effective.items() if key != name}
+        if cell.value(name) is None and space.makes(cell, others):
+            effective = others
+    return effective
+
+
+def _as_written(spec: Spec, name: str, value: Any) -> Any:
+    """Return a value as a study file gives it: a data file by its path instead of its digest."""
+    if not isinstance(spec.family, PackedFamily):
+        return value
+    paths = {digest: path for path, digest in spec.family.data.get(name, {}).items()}
+    return paths.get(value, value) if isinstance(value, str) else value

@@ -30,10 +30,11 @@ def importance(spec: Spec, candidates: Sequence[Candidate]) -> dict[str, dict[st
     if len(candidates) < _FEWEST:
         return {}
     objectives = objectives_of(spec.search.objective, spec.family.metrics)
-    distributions = {key: distribution(p) for key, p in Space(spec).parameters.items()}
+    space = Space(spec)
     with quietly():
+        distributions = {key: distribution(parameter) for key, parameter in space.parameters.items()}
         study = optuna.create_study(directions=directions(objectives))
-        study.add_trials([frozen(candidate, distributions) for candidate in candidates])
+        study.add_trials([frozen(candidate, space, distributions) for candidate in candidates])
         shares = {objective.name: _shares(study, i, objective) for i, objective in enumerate(objectives)}
     return {name: of_parameters for name, of_parameters in shares.items() if of_parameters}
 

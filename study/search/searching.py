@@ -123,14 +123,22 @@ def search_id(spec: Spec) -> str:
     """Hash all that a search's suggestions and decisions depend on, except for its results."""
     search, space = _search(spec), Space(spec)
     extendable = {"trials", "confirm_seeds", "confirm_candidates"}
+    parameters, fixed = list(space.parameters.values()), space.fixed
+    if isinstance(spec.family, OwnFamily):  # a tuple of a signature is a list in declarations that a store has
+        parameters = [replace(one, choices=tuple(map(_as_lists, one.choices))) for one in parameters]
+        fixed = {model: {name: _as_lists(v) for name, v in values.items()} for model, values in fixed.items()}
     content = {
         "search": search.model_dump(exclude=extendable, mode="json"),
-        "space": [repr(parameter) for parameter in space.parameters.values()],
-        "fixed": repr(space.fixed),
+        "space": [repr(parameter) for parameter in parameters],
+        "fixed": repr(fixed),
         "task": spec.task_name,
         "seeds": repr(spec.first_seeds),
     } | _own(spec)
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _as_lists(value: Any) -> Any:
+    return list(map(_as_lists, value)) if isinstance(value, list | tuple) else value
 
 
 def _own(spec: Spec) -> dict[str, Any]:

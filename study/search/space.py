@@ -123,6 +123,13 @@ class Space:
             raise ValueError(reason)
         return self._cell_of(model, values)
 
+    def makes(self, cell: Cell, values: Values) -> bool:
+        """Return whether these values alone, with the defaults of all others, make a cell."""
+        try:
+            return self._cell_of(cell.model, values) == cell
+        except ValueError:  # one without a default is missing
+            return False
+
     def _cell_of(self, model: str, values: Values) -> Cell:
         return canonical_cell(self.spec.task_name, model, values, self.spec.family)
 

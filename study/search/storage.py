@@ -52,11 +52,12 @@ def _write(uri: str, spec: Spec, record: Record) -> None:
         )
         study.set_metric_names([objective.title for objective in objectives])
         trials = {trial.number: trial for trial in study.get_trials(deepcopy=False)}
-        distributions = {key: distribution(parameter) for key, parameter in Space(spec).parameters.items()}
+        space = Space(spec)
+        distributions = {key: distribution(parameter) for key, parameter in space.parameters.items()}
         for candidate in record.candidates:
             trial = trials.get(candidate.number)
             if trial is None:
-                study.add_trial(frozen(candidate, distributions))
+                study.add_trial(frozen(candidate, space, distributions))
             elif trial.state == TrialState.RUNNING and candidate.values:
                 _finish(study, trial._trial_id, candidate)
     finally:

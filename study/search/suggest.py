@@ -7,8 +7,9 @@ unpickled, as Optuna's own storage of CMA-ES would require, and a killed search 
 
 from __future__ import annotations
 
+import json
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,16 +24,18 @@ from study.search.record import Record
 from study.search.space import Space
 from study.spec.tables import Search
 
+_SCALARS = (type(None), bool, int, float, str)
+"""Types of the values that Optuna's distributions and databases take."""
+
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Keep Optuna's log and its warnings about experimental features off the user's terminal."""
+    """Keep the warnings and log lines of Optuna and of its libraries off the user's terminal."""
     before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    optuna.logging.set_verbosity(optuna.logging.CRITICAL)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            warnings.simplefilter("ignore", UserWarning)
+            warnings.simplefilter("ignore")
             yield
     finally:
         optuna.logging.set_verbosity(before)
@@ -59,9 +62,9 @@ class Suggestions:
 
     def __init__(self, space: Space, search: Search) -> None:
         self._space = space
-        self._distributions = {name: distribution(p) for name, p in space.parameters.items()}
         objectives = objectives_of(search.objective, space.spec.family.metrics)
         with quietly():
+            self._distributions = {name: distribution(p) for name, p in space.parameters.items()}
             self._study = optuna.create_study(directions=directions(objectives), sampler=_sampler(search))
 
     def ask(self) -> dict[str, Any]:
@@ -83,7 +86,7 @@ class Suggestions:
         for number in range(record.rounds):
             candidates = record.of_round(number)
             for candidate in candidates:
-                if self.ask() != candidate.params:
+                if not _are_same(self.ask(), candidate.params):
                     return False
                 if candidate.impossible is not None:
                     self.tell(candidate.number, ())
@@ -95,7 +98,7 @@ class Suggestions:
     def take_over(self, record: Record) -> None:
         """Add the record's candidates without asking for them: the sampler continues by what it learns from them."""
         with quietly():
-            self._study.add_trials([frozen(c, self._distributions) for c in record.candidates])
+            self._study.add_trials([frozen(c, self._space, self._distributions) for c in record.candidates])
 
 
 def resume(space: Space, search: Search, record: Record) -> tuple[Suggestions, bool]:
@@ -108,8 +111,14 @@ def resume(space: Space, search: Search, record: Record) -> tuple[Suggestions, b
     return suggestions, is_exact
 
 
-def frozen(candidate: Candidate, distributions: dict[str, BaseDistribution]) -> FrozenTrial:
-    """Convert a candidate to an Optuna trial."""
+def frozen(candidate: Candidate, space: Space, distributions: dict[str, BaseDistribution]) -> FrozenTrial:
+    """Convert a candidate to an Optuna trial.
+
+    Args:
+        candidate: the candidate.
+        space: the space from which it was chosen.
+        distributions: the distribution of each parameter of the space.
+    """
     if candidate.impossible is not None:
         state = TrialState.FAIL
     else:
@@ -117,7 +126,7 @@ def frozen(candidate: Candidate, distributions: dict[str, BaseDistribution]) -> 
     return create_trial(
         state=state,
         values=list(candidate.values) or None,
-        params=dict(candidate.params),
+        params={name: _key(space.parameters[name], value) for name, value in candidate.params.items()},
         distributions={name: distributions[name] for name in candidate.params},
         user_attrs=attributes(candidate),
     )
@@ -132,16 +141,45 @@ def attributes(candidate: Candidate) -> dict[str, Any]:
 def distribution(parameter: Parameter) -> BaseDistribution:
     """Convert a parameter to an Optuna distribution."""
     if parameter.choices:
-        return CategoricalDistribution(parameter.choices)
+        return CategoricalDistribution(choice_keys(parameter))
     if parameter.is_whole:
         step = int(parameter.step or 1)
         return IntDistribution(int(parameter.low), int(parameter.high), log=parameter.is_log, step=step)
     return FloatDistribution(parameter.low, parameter.high, log=parameter.is_log, step=parameter.step)
 
 
+def choice_keys(parameter: Parameter) -> tuple[Any, ...]:
+    """Return the keys that stand for a parameter's choices in Optuna, in their order.
+
+    Optuna takes hashable scalars and tells them apart by ``==``. So the keys are the choices themselves, or their JSON
+    texts where a choice is a list or two choices are equal, such as 1 and true. Samplers see only a choice's place.
+
+    Example:
+        >>> [choice_keys(Parameter("a", "a", choices=choices)) for choices in (("relu", None), ([8], 8), (1, True))]
+        [('relu', None), ('[8]', '8'), ('1', 'true')]
+    """
+    are_scalar = all(isinstance(choice, _SCALARS) for choice in parameter.choices)
+    if are_scalar and len(set(parameter.choices)) == len(parameter.choices):
+        return parameter.choices
+    return tuple(map(json.dumps, parameter.choices))
+
+
+def _key(parameter: Parameter, value: Any) -> Any:
+    """Return what stands for a parameter's value in Optuna."""
+    if not parameter.choices:
+        return value
+    return choice_keys(parameter)[parameter.place(value)]
+
+
+def _are_same(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    """Return whether two candidates chose the same values; 1, 1.0 and true differ."""
+    return json.dumps(first, sort_keys=True) == json.dumps(second, sort_keys=True)
+
+
 def _draw(trial: optuna.Trial, parameter: Parameter, of: BaseDistribution) -> Any:
     if isinstance(of, CategoricalDistribution):
-        return trial.suggest_categorical(parameter.name, of.choices)
+        key = trial.suggest_categorical(parameter.name, of.choices)
+        return parameter.choices[of.choices.index(key)]
     if isinstance(of, IntDistribution):
         return trial.suggest_int(parameter.name, of.low, of.high, step=of.step, log=of.log)
     assert isinstance(of, FloatDistribution)

@@ -54,7 +54,7 @@ class Scale:
         ticks: texts by place.
         unit: the number that a place of 1 stands for.
         is_log: whether places are the logarithms of numbers.
-        names: the names at the places 0, 1, ..., instead of numbers.
+        parameter: the parameter whose choices are at the places 0, 1, ...; None for numbers.
     """
 
     title: str
@@ -63,12 +63,12 @@ class Scale:
     ticks: Mapping[float, str]
     unit: float = 1.0
     is_log: bool = False
-    names: tuple[Any, ...] = ()
+    parameter: Parameter | None = None
 
     def at(self, value: Any) -> float:
         """Return the place of a number or name; what has none, as infinity or the logarithm of 0, is at an end."""
-        if self.names:
-            return float(self.names.index(value))
+        if self.parameter is not None:
+            return float(self.parameter.place(value))
         if abs(value) >= NO_NUMBER:
             return self.high if value > 0 else self.low
         if self.is_log:
@@ -79,7 +79,7 @@ class Scale:
         """Make this the x axis of a panel of about this width, and return the height of upright names in inches."""
         axes.set_xlim(self.low, self.high)
         axes.set_xlabel(texts.fit(self.title, width_in))
-        return texts.x_ticks(axes, self.ticks, width_in, is_numeric=not self.names)
+        return texts.x_ticks(axes, self.ticks, width_in, is_numeric=self.parameter is None)
 
     def up(self, axes: Axes, height_in: float) -> None:
         """Make this the y axis of a panel of about this height."""
@@ -126,7 +126,7 @@ def parameter_scale(parameter: Parameter) -> Scale:
     title = f"{title} ({unit})" if unit else title
     if parameter.choices:
         choices = [search_names.value(parameter.name, choice) for choice in parameter.choices]
-        return Scale(title, -0.6, len(choices) - 0.4, dict(enumerate(choices)), names=parameter.choices)
+        return Scale(title, -0.6, len(choices) - 0.4, dict(enumerate(choices)), parameter=parameter)
     low, high = parameter.low, parameter.high
     if parameter.is_log:
         return _scale(title, math.log10(low), math.log10(high), is_log=True)

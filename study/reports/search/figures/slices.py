@@ -77,7 +77,7 @@ def _selected(search: SearchFindings, parameters: Sequence[Parameter], most: int
 
 def _places(parameter: Parameter, scale: Scale, some: Sequence[Candidate]) -> list[float]:
     """Place candidates on the axis; those with the same name are spread, so that they can be distinguished."""
-    spread = [_SPREAD * (math.modf(c.number * _GOLDEN)[0] - 0.5) if scale.names else 0.0 for c in some]
+    spread = [_SPREAD * (math.modf(c.number * _GOLDEN)[0] - 0.5) if scale.parameter is not None else 0.0 for c in some]
     return [scale.at(c.params[parameter.name]) + aside for c, aside in zip(some, spread, strict=True)]
 
 

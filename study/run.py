@@ -31,7 +31,7 @@ from study.results.dashboard import cell_runs, charts
 from study.results.load import StudyResults, load_results
 from study.results.stored_packs import StoredPacks
 from study.results.stored_plan import keep_code
-from study.results.study import are_current, report_folder, show, write_and_keep
+from study.results.study import are_current, report_folder, show, show_failed_parts, write_and_keep
 from study.results.submitted_files import keep_submitted
 from study.store import Store, StudyLock, StudyStore
 from study.store.retry import Patience
@@ -51,6 +51,7 @@ class Ending(Enum):
     FINISHED = "finished"
     INTERRUPTED = "interrupted"
     FAILURES = "failures"
+    REPORT_FAILED = "report-failed"
 
 
 Extend = Callable[[Plan, StudyStore, Callable[[str], None]], Plan]
@@ -82,7 +83,8 @@ def run(plan: Plan, options: Options, console: Console, extend: Extend = until_s
         extend: called at the start, and whenever all trials of the plan are done.
 
     Returns:
-        Whether every trial has a result, some trials failed, or Ctrl-C or SIGTERM ended the run early.
+        Whether every trial has a result, some trials failed, a part of the report failed, or Ctrl-C or SIGTERM ended
+        the run early.
     """
     study = Run(plan, options, console, extend)
     study.refuse()
@@ -315,12 +317,14 @@ class Run:
         report = write_and_keep(results, self._into, self.folder, tracking_uri=self.options.tracking_uri)
         if publisher is not None:
             publisher.counts(results.counts)
-            publisher.cells(cell_runs(results))
-            publisher.charts(partial(charts, results))
+            attempt = results.parts.attempt
+            publisher.cells(attempt("cells in MLflow", lambda: cell_runs(results), []))
+            publisher.charts(lambda: attempt("charts in MLflow", lambda: charts(results), []))
             publisher.describe(results.headline, results.counts)
             for file in report.files:
                 publisher.artifact(file)
-            publisher.shows(report.mark)
+            if not results.parts.failures:
+                publisher.shows(report.mark)
         _show(results, self.console)
 
     def _results(self, patience_s: float) -> StudyResults:
@@ -386,9 +390,13 @@ def _checked_results(folder: StudyStore, options: Options) -> StudyResults:
 
 def _show(results: StudyResults, console: Console) -> None:
     """Print the results; a notebook shows them as the study that `Study.run` returns."""
-    if not console.is_jupyter:
+    if console.is_jupyter:
+        show_failed_parts(results, console)
+    else:
         show(results, console)
 
 
 def _ending(results: StudyResults) -> Ending:
-    return Ending.FAILURES if results.counts["failed"] else Ending.FINISHED
+    if results.counts["failed"]:
+        return Ending.FAILURES
+    return Ending.REPORT_FAILED if results.parts.failures else Ending.FINISHED

@@ -203,6 +203,10 @@ class Study:
             raise KeyboardInterrupt(f"{self.name} was stopped; run it again to go on")
         if ending is Ending.FAILURES:
             console.print("some trials failed: run it again to try them again", style="red")
+        if ending is Ending.REPORT_FAILED:
+            console.print(
+                "all results are stored, but parts of the report failed: report() writes it again", style="red"
+            )
         return self
 
     def train(self, console: Console, *, optuna_storage: str | None = None, **options: Any) -> Ending:

@@ -140,6 +140,8 @@ def _run(
         )
     console = make_console()
     console.print(f"{study.name}: {study.size}")
+    for notice in study.planned.spec.notices:
+        console.print(notice, style="yellow")
     leave_out_pandas()
     ending = study.train(console, **options)
     # Imported only now: a mistake in the file is reported without what a run needs.
@@ -152,6 +154,12 @@ def _run(
         sys.exit(INTERRUPTED)
     if ending == Ending.FAILURES:
         console.print(f"some trials failed: `{command}` tries them again", style="red")
+        sys.exit(1)
+    if ending == Ending.REPORT_FAILED:
+        console.print(
+            f"all results are stored, but parts of the report failed: `study report {study.name}` writes it again",
+            style="red",
+        )
         sys.exit(1)
 
 

@@ -26,7 +26,7 @@ class News:
     Args:
         study: its name.
         has_begun: whether something is trained: of a run with nothing to do nobody is notified.
-        ending: how the run ended: ``finished``, ``failures``, ``interrupted`` or ``error``.
+        ending: how the run ended: ``finished``, ``failures``, ``report-failed``, ``interrupted`` or ``error``.
         finding: the study's finding in a sentence; of an error, its message.
         report: where the report's page is; empty if there is none.
     """

@@ -6,7 +6,7 @@ This file says what the page shows; the templates beside it, page.html.j2 and pi
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -17,6 +17,7 @@ from study import statistics, words
 from study.analysis.aggregate import CellSummary
 from study.analysis.comparison import Comparison, Comparisons, Reference
 from study.analysis.method_tests import LEVEL
+from study.analysis.parts import Parts
 from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
 from study.records import sources_of
@@ -45,18 +46,22 @@ _CODES = {"solved": "s", "unsolved": "u", "finished": "e", "diverged": "d", "fai
 _OUTCOMES = ("solved", "unsolved", "finished", "diverged", "failed", "pending")
 
 
-def page(report: Report, figures: Sequence[Drawn]) -> str:
+def page(report: Report, figures: Sequence[Drawn], parts: Parts | None = None) -> str:
     """Write the page. Whatever comes from outside is escaped.
 
     Args:
         report: its content.
         figures: the report's figures; the first stands at the top.
+        parts: keeps the tables that fail; None to raise.
     """
     rows, trials = report.rows, report.trials
+    tables = _tables(report, parts)
+    failed = [] if parts is None else [str(failure) for failure in parts.failures]
+    notes = [*report.notes, *(sentence for sentence in failed if sentence not in report.notes)]
     return _template().render(
         report=report,
         figures=figures,
-        tables=_tables(report),
+        tables=tables,
         planned=sum(s.seeds for s in rows.summaries),
         counts={name: sum(getattr(s, name) for s in rows.summaries) for name in _OUTCOMES},
         columns={name: note.text for name, note in statistics_columns(rows.summaries, rows.named_metrics).items()},
@@ -65,7 +70,7 @@ def page(report: Report, figures: Sequence[Drawn]) -> str:
         pairs_note=_pairs_note(report),
         speeds_note=_speeds_note(report),
         trends_note=_trends_note(report),
-        notes=[*report.notes, *_stop_note(rows)],
+        notes=[*notes, *_stop_note(rows)],
         trials=None if trials is None else _trials(trials, report),
         row_names=[rows.name(row) for row in range(len(rows.summaries))],
     )
@@ -98,24 +103,27 @@ def _template() -> Template:
     )
 
 
-def _tables(report: Report) -> dict[str, TextTable | None]:
-    """Lay out every table; None where the report has nothing for one."""
+def _tables(report: Report, parts: Parts | None) -> dict[str, TextTable | None]:
+    """Lay out every table; None where the report has nothing for one, or where it failed."""
     rows, against, search, contrasts = report.rows, report.against, report.search, report.contrasts
-    return {
-        "results": table.summaries_table(rows),
-        "winners": winners_table(search, rows) if search and confirmed(search) else None,
-        "candidates": candidates_table(search) if search and search.candidates else None,
-        "comparison": table.comparison_table(rows, against) if against and against.comparisons else None,
-        "overall": overall_table(report.overall) if report.overall and report.overall.methods else None,
-        "bounds": bounds_table(rows, report.references) if report.references else None,
-        "sources": sources_table(rows, report.sources) if report.sources else None,
-        "next": next_table(rows, report.sources) if report.sources else None,
-        "claims": claims_table(rows, report.claims) if report.claims else None,
-        "verdicts": table.verdicts_table(rows, report.verdicts) if report.verdicts else None,
-        "trends": table.trends_table(contrasts) if contrasts.trends else None,
-        "slopes": table.slopes_table(contrasts) if contrasts.slopes else None,
-        "pairs": table.pairs_table(contrasts) if contrasts.pairs else None,
-        "speeds": table.speeds_table(contrasts) if contrasts.speeds else None,
+    layouts: dict[str, Callable[[], TextTable | None]] = {
+        "winners": lambda: winners_table(search, rows) if search and confirmed(search) else None,
+        "candidates": lambda: candidates_table(search) if search and search.candidates else None,
+        "comparison": lambda: table.comparison_table(rows, against) if against and against.comparisons else None,
+        "overall": lambda: overall_table(report.overall) if report.overall and report.overall.methods else None,
+        "bounds": lambda: bounds_table(rows, report.references) if report.references else None,
+        "sources": lambda: sources_table(rows, report.sources) if report.sources else None,
+        "next": lambda: next_table(rows, report.sources) if report.sources else None,
+        "claims": lambda: claims_table(rows, report.claims) if report.claims else None,
+        "verdicts": lambda: table.verdicts_table(rows, report.verdicts) if report.verdicts else None,
+        "trends": lambda: table.trends_table(contrasts) if contrasts.trends else None,
+        "slopes": lambda: table.slopes_table(contrasts) if contrasts.slopes else None,
+        "pairs": lambda: table.pairs_table(contrasts) if contrasts.pairs else None,
+        "speeds": lambda: table.speeds_table(contrasts) if contrasts.speeds else None,
+    }
+    return {"results": table.summaries_table(rows)} | {
+        name: make() if parts is None else parts.attempt(f"table of {name}", make, None)
+        for name, make in layouts.items()
     }
 
 

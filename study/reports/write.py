@@ -7,9 +7,11 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from study.analysis.parts import Parts
 from study.errors import InputError
 from study.reports import files, latex, metric_series
 from study.reports import references as bounds
@@ -47,6 +49,8 @@ USUAL = tuple(kind for kind in FORMATS if kind != "pdf")
 """The formats written by default: not PDF, since PDFs take as long as all else, and a paper needs only a few."""
 
 
+_LAST = ("report.html", "report.md")
+
 _LIST = ".report.json"
 """Lists the files that a report has written into a folder, each with the digest of its content."""
 
@@ -57,32 +61,35 @@ def draws(formats: Collection[str]) -> bool:
 
 
 def write_report(
-    folder: Path, report: Report, formats: Collection[str] = USUAL, *, is_ours: bool = False
+    folder: Path, report: Report, formats: Collection[str] = USUAL, *, is_ours: bool = False, parts: Parts | None = None
 ) -> list[Path]:
-    """Write a report's files.
+    """Write a report's files; a figure or file that fails is left out, and all others are written.
 
     Args:
         folder: the folder to write to; made if there is none. Files that an earlier report wrote there are replaced.
         report: the report, with at least one row.
         formats: those of `FORMATS` to write; files of other formats are left as they are.
         is_ours: whether the folder is the store's, so that every file with the name of a report's file is one.
+        parts: keeps the parts that failed; None to raise an error that names them once all others are written.
 
     Returns:
         The files written.
 
     Raises:
+        ReportError: if a part failed, and `parts` is None.
         ValueError: if there is no row to report.
         InputError: if a file that no report has written would be overwritten.
     """
     if not report.rows.summaries:
         raise ValueError("a report needs at least one row, but got none: run the study first")
+    kept = Parts() if parts is None else parts
     contents: dict[str, Callable[[], bytes | str]] = {
         "cells.csv": lambda: files.to_csv(report.data),
         "cells.parquet": lambda: files.to_parquet(report.data),
         "cells.tex": lambda: latex.latex(report.rows, command=report.command, names=report.columns),
     }
     if draws(formats):
-        contents |= _with_figures(report)
+        contents |= _with_figures(report, kept)
     if (against := report.against) is not None and against.comparisons:
         contents["comparison.csv"] = lambda: files.comparison_csv(report.rows, against)
     if (search := report.search) is not None and search.candidates:
@@ -105,29 +112,50 @@ def write_report(
     if report.contrasts.has_any:
         contents["tests.csv"] = lambda: files.tests_csv(report.contrasts)
     names = [name for kind in FORMATS if kind in formats for name in FORMATS[kind]]
-    return _write_all(folder, names, contents, is_ours=is_ours)
+    written = _write_all(folder, names, contents, kept, is_ours=is_ours)
+    if parts is None:
+        kept.check(str(folder))
+    return written
 
 
-def _with_figures(report: Report) -> dict[str, Callable[[], bytes | str]]:
+def _with_figures(report: Report, parts: Parts) -> dict[str, Callable[[], bytes | str]]:
     # Imported only here: matplotlib takes half a second to import, and tables do without it.
     from study.reports import page
     from study.reports.figures.all import draw
     from study.reports.figures.style import render
 
-    figures = draw(report)
+    figures = [
+        figure
+        for figure in draw(report, parts)
+        if parts.attempt(f"figure {figure.name}", partial(render, figure, "svg"), b"")
+    ]
+
+    def said() -> Report:
+        """Return the report with a note for each part that failed so far."""
+        return replace(report, notes=[*report.notes, *map(str, parts.failures)])
+
     contents: dict[str, Callable[[], bytes | str]] = {
         f"{figure.name}.{kind}": partial(render, figure, kind) for figure in figures for kind in KINDS
     }
-    contents["report.html"] = lambda: page.page(report, figures)
-    contents["report.md"] = lambda: files.markdown(report, figures)
+    contents["report.html"] = lambda: page.page(said(), figures, parts)
+    contents["report.md"] = lambda: files.markdown(said(), figures)
     return contents
 
 
 def _write_all(
-    folder: Path, names: Sequence[str], contents: Mapping[str, Callable[[], bytes | str]], *, is_ours: bool
+    folder: Path,
+    names: Sequence[str],
+    contents: Mapping[str, Callable[[], bytes | str]],
+    parts: Parts,
+    *,
+    is_ours: bool,
 ) -> list[Path]:
     """Write those of some files that have a content, and delete the others if an earlier report has written them."""
-    data = {name: _as_bytes(contents[name]()) for name in names if name in contents}
+    made: dict[str, bytes | None] = {}
+    # The page and the Markdown file name the parts that failed, so they are made last.
+    for name in sorted((name for name in names if name in contents), key=lambda name: name in _LAST):
+        made[name] = parts.attempt(name, lambda name=name: _as_bytes(contents[name]()), None)  # type: ignore[misc]
+    data = {name: content for name in names if (content := made.get(name)) is not None}
     before = _read_list(folder)
     if before is None and is_ours:  # written by a version that kept no list
         before = {name: _digest(folder / name) for name in names}

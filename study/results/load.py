@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from study.analysis.aggregate import CellSummary, aggregate
 from study.analysis.contrasts import contrasts
 from study.analysis.headline import headline
 from study.analysis.overall import Overall, overall_of_cells
+from study.analysis.parts import Parts
 from study.analysis.references import ReferenceFindings, reference_findings
 from study.analysis.search import SearchFindings
 from study.analysis.seed_pairs import SeedTrials
@@ -97,6 +98,7 @@ class StudyResults:
         notices: sentences about files that couldn't be trusted, and about trials that were trained again.
         search: the search's candidates and findings; None if the study is no search.
         planned_cells: all cells that a search has planned, if those are more than are shown.
+        parts: the parts of its report that failed so far.
     """
 
     plan: Plan
@@ -107,6 +109,7 @@ class StudyResults:
     notices: Sequence[str]
     search: SearchFindings | None = None
     planned_cells: CandidateCells | None = None
+    parts: Parts = field(default_factory=Parts, compare=False)
 
     @property
     def name(self) -> str:
@@ -130,7 +133,10 @@ class StudyResults:
         criterion = self.plan.criterion
         if not isinstance(criterion, ReferenceCriterion):
             return None
-        return reference_findings(self.table, criterion, [s.cell_id for s in self.summaries], self.metrics)
+        cell_ids = [s.cell_id for s in self.summaries]
+        return self.parts.attempt(
+            "bounds of references", lambda: reference_findings(self.table, criterion, cell_ids, self.metrics), None
+        )
 
     def bounds(self, cell_id: str) -> Mapping[str, Bound]:
         """Return what the metrics of a cell's solved trials meet; empty where its trials' cells or nothing says it."""
@@ -157,41 +163,59 @@ class StudyResults:
             return Contrasts(notes=(_NOT_TESTED,))
         if self.plan.spec.seeds.sources:
             return Contrasts(notes=(_DEPENDENT,))
-        return contrasts(self.compared, SeedTrials(self.table))
+        return self.parts.attempt(
+            "tests between rows", lambda: contrasts(self.compared, SeedTrials(self.table)), Contrasts()
+        )
 
     @cached_property
     def overall(self) -> Overall | None:
         """The methods over all questions; None for a search, or if results decided the number of seeds."""
         is_tested = self.search is None and self.plan.spec.until is None and not self.plan.spec.seeds.sources
-        return overall_of_cells(self.compared, self.table) if is_tested else None
+        if not is_tested:
+            return None
+        return self.parts.attempt(
+            "comparison over all questions", lambda: overall_of_cells(self.compared, self.table), None
+        )
 
     @cached_property
     def verdicts(self) -> Sequence[Verdict]:
         """For each cell, whether its seeds are enough, if they were added until they were."""
-        return until.verdicts(self.plan, self.table)
+        return self.parts.attempt("verdicts on seeds", lambda: until.verdicts(self.plan, self.table), [])
 
     @cached_property
     def claims(self) -> Sequence[ClaimVerdict]:
         """The verdicts of its claims."""
-        return claim_verdicts(self.plan, self.table) if self.plan.spec.claims else []
+        if not self.plan.spec.claims:
+            return []
+        return self.parts.attempt("claims", lambda: claim_verdicts(self.plan, self.table), [])
 
     @cached_property
     def sources(self) -> Sequence[SourceShares]:
         """What each source of randomness makes of the variance, where their seeds are combined."""
         if not self.plan.spec.seeds.sources:
             return []
-        return source_shares(self.summaries, SeedTrials(self.table), self.rows.single_metrics)
+        return self.parts.attempt(
+            "shares of sources of randomness",
+            lambda: source_shares(self.summaries, SeedTrials(self.table), self.rows.single_metrics),
+            [],
+        )
 
     @cached_property
     def notes(self) -> Sequence[str]:
         """Sentences that the reader must know: on files that couldn't be trusted, and on trials that ended early."""
-        of_references = reference_notes(self.rows, self.references) if self.references is not None else []
-        of_rows = [*times_notes(self.rows), *metric_notes(self.rows)]
-        return [*self.notices, *self.plan.spec.family.remarks, *of_references, *of_rows]
+        of_rows = self.parts.attempt("notes", self._notes_of_rows, [])
+        return [*self.notices, *self.plan.spec.family.remarks, *of_rows]
 
-    @property
+    def _notes_of_rows(self) -> list[str]:
+        of_references = reference_notes(self.rows, self.references) if self.references is not None else []
+        return [*of_references, *times_notes(self.rows), *metric_notes(self.rows)]
+
+    @cached_property
     def headline(self) -> str:
         """The study's finding, in one sentence."""
+        return self.parts.attempt("finding", self._headline, "The finding can't be said, as it failed.")
+
+    def _headline(self) -> str:
         if self.search is not None:
             return search_headline(self.search, self.summaries)
         sentence = headline(self.compared, self.contrasts, SeedTrials(self.table))
@@ -238,7 +262,7 @@ def load_results(
         return _results_of(folder, plan, table, root, tracking_uri, compare)
     report_plan = results_of_search.reported_plan(plan, record)
     results = _results_of(folder, report_plan, rows_of_plan(table, report_plan), root, tracking_uri, compare)
-    search = search_findings(plan.spec, record, results.summaries)
+    search = search_findings(plan.spec, record, results.summaries, results.parts)
     more = [] if search.is_over else [results_of_search.NOT_CONFIRMED]
     candidates = CandidateCells(results_of_search.with_numbers(plan, record), summaries_of(plan, table))
     return replace(results, search=search, planned_cells=candidates, notices=[*results.notices, *more])
@@ -256,8 +280,14 @@ def _results_of(
     notices = [*folder.notices, *filter(None, sentences)]
     notices += [entry.sentence for entry in adoptions_of_study(folder, plan.spec)]
     if compare == PUBLISHED:
-        against = _without_tests(_with_hint(with_published(summaries), plan), plan)
-        return StudyResults(plan, folder, table, summaries, against, notices)
+        parts = Parts()
+        published = parts.attempt(
+            "published numbers",
+            lambda: with_published(summaries),
+            Comparisons(name=PUBLISHED, source="", comparisons=()),
+        )
+        against = _without_tests(_with_hint(published, plan), plan)
+        return StudyResults(plan, folder, table, summaries, against, notices, parts=parts)
     other_folder, other_plan, other_table = _read(compare, root, tracking_uri)
     if not other_table.num_rows:
         raise InputError(f"--compare {compare}: that study has no results yet; `study run` makes them")

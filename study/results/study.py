@@ -49,23 +49,35 @@ MOST_TRIALS = 25_000
 
 
 def show(results: StudyResults, console: Console) -> None:
-    """Print a study's table, its finding, and the comparison with the published numbers or another study."""
+    """Print a study's table, its finding, and the comparison with the published numbers or another study.
+
+    A part that fails is named with its reason, and all others are printed.
+    """
     require_results(results)
+    attempt = results.parts.attempt
     elsewhere = f"`study show {results.name} --json`"
-    show_summaries(console, results.rows, results.plan.spec.question, elsewhere)
+    rows, against = results.rows, results.against
+    attempt("table", lambda: show_summaries(console, rows, results.plan.spec.question, elsewhere), None)
     console.print(results.headline)
-    if results.search is not None:
-        show_search(console, results.search, results.rows)
-    if results.claims:
-        show_claims(console, results.rows, results.claims)
-    if results.sources:
-        show_sources(console, results.rows, results.sources)
-    if results.verdicts:
-        console.print(verdicts_table(results.rows, results.verdicts))
-    if results.against.comparisons:
-        console.print(comparisons_table(results.rows, results.against))
-    for notice in [*results.notes, *results.against.notes]:
+    if (search := results.search) is not None:
+        attempt("tables of the search", lambda: show_search(console, search, rows), None)
+    if claims := results.claims:
+        attempt("table of claims", lambda: show_claims(console, rows, claims), None)
+    if sources := results.sources:
+        attempt("table of sources", lambda: show_sources(console, rows, sources), None)
+    if verdicts := results.verdicts:
+        attempt("table of verdicts", lambda: console.print(verdicts_table(rows, verdicts)), None)
+    if against.comparisons:
+        attempt("table of the comparison", lambda: console.print(comparisons_table(rows, against)), None)
+    for notice in [*results.notes, *against.notes]:
         console.print(notice, style="yellow")
+    show_failed_parts(results, console)
+
+
+def show_failed_parts(results: StudyResults, console: Console) -> None:
+    """Print which parts of a study's report failed so far, and why."""
+    for failure in results.parts.failures:
+        console.print(str(failure), style="red")
 
 
 def results_as_json(results: StudyResults) -> dict[str, Any]:
@@ -76,7 +88,7 @@ def results_as_json(results: StudyResults) -> dict[str, Any]:
         "question": results.plan.spec.question,
         "finding": results.headline,
         "counts": dict(results.counts),
-        "notes": list(results.notes),
+        "notes": [*results.notes, *map(str, results.parts.failures)],
         "adopted": [entry.provenance() for entry in adoptions_of_study(results.folder, results.plan.spec)],
         "claims": claims_rows(results.claims),
         "cells": data.records,
@@ -104,10 +116,13 @@ def write(
 
     Raises:
         InputError: if there is no such trial or statistic, or the trial's weights aren't stored.
+        ReportError: if a part of the report failed; all others are written.
         StudyError: if the folder can't be written.
     """
-    links = tracking.links(tracking_uri, results.name)
-    return _write(results, folder or own_folder(results.folder), formats, links, trial, columns)
+    links, into = tracking.links(tracking_uri, results.name), folder or own_folder(results.folder)
+    files = _write(results, into, formats, links, trial, columns)
+    results.parts.check(str(into))
+    return files
 
 
 def _write(
@@ -124,7 +139,7 @@ def _write(
     content = report(results, links=links, trial=trial, with_trials=with_trials, columns=columns)
     try:
         is_ours = results.folder.path is not None and folder == own_folder(results.folder)
-        return write_report(folder, content, formats, is_ours=is_ours)
+        return write_report(folder, content, formats, is_ours=is_ours, parts=results.parts)
     except OSError as error:
         raise StudyError(f"can't write the report into {folder}: {error.strerror or error}") from error
 
@@ -148,14 +163,18 @@ class WrittenReport:
 
 
 def write_and_keep(results: StudyResults, into: Path, folder: StudyStore, *, tracking_uri: str | None) -> WrittenReport:
-    """Write a study's report into the folder that `report_folder` yielded, and store it in the study's folder."""
+    """Write a study's report into the folder that `report_folder` yielded, and store it in the study's folder.
+
+    Parts that fail are kept in `results.parts`; such a report has no mark, so that the next run writes it again.
+    """
     folder.check()
     links = tracking.links(tracking_uri, results.name)
     files = _write(results, into, USUAL, links)
     if folder.path is None:
         folder.keep_report(files)
     content_mark = _mark(results, links)
-    write_mark(folder, content_mark, files)
+    if not results.parts.failures:
+        write_mark(folder, content_mark, files)
     return WrittenReport(files, content_mark)
 
 
@@ -202,12 +221,17 @@ def report(
     versus = [] if results.against.is_published else ["--compare", results.against.name]
     of_trial = [] if trial is None else ["--trial", trial]
     of_tables = ["--columns", ",".join(columns)] if columns else []
-    parts = (
-        exhibits(results.folder, results.summaries, results.rows, results.table, results.metrics, trial, results.bounds)
-        if with_trials
-        else Exhibits((), (), None)
-    )
-    adopted = [entry.provenance() for entry in adoptions_of_study(results.folder, spec)]
+    attempt, none = results.parts.attempt, Exhibits((), (), None)
+
+    def chosen() -> Exhibits:
+        folder, summaries, rows, table = results.folder, results.summaries, results.rows, results.table
+        return exhibits(folder, summaries, rows, table, results.metrics, trial, results.bounds)
+
+    def provenance() -> list[dict[str, Any]]:
+        adopted = [entry.provenance() for entry in adoptions_of_study(results.folder, spec)]
+        return [*_merge(results.folder.provenances()), *adopted]
+
+    parts = attempt("curves, gates and weights of trials", chosen, none) if with_trials else none
     return Report(
         name=spec.study,
         question=spec.question,
@@ -225,10 +249,10 @@ def report(
         search=results.search,
         references=results.references,
         notes=results.notes,
-        protocol=_protocol(results.summaries),
+        protocol=attempt("protocol", lambda: _protocol(results.summaries), {}),
         spec=spec.text,
-        provenance=[*_merge(results.folder.provenances()), *adopted],
-        trials=_trial_list(results),
+        provenance=attempt("provenance", provenance, []),
+        trials=attempt("list of trials", lambda: _trial_list(results), None),
         metrics=results.metrics,
         links=links,
         learning=parts.learning,
@@ -298,7 +322,7 @@ def sync(results: StudyResults, tracking_uri: str) -> int:
     plan = results.plan if results.planned_cells is None else results.planned_cells.plan
     rows = rows_of_plan(results.folder.read_results(), plan)
     with report_folder(results.folder) as into:
-        return tracking.sync(
+        count = tracking.sync(
             tracking_uri,
             spec.study,
             StoredPacks(results.folder, rows, curves_of=single(plan.metrics, plan.spec.named_metrics)),
@@ -310,3 +334,5 @@ def sync(results: StudyResults, tracking_uri: str) -> int:
             charts=lambda: charts(results),
             files=lambda: write_and_keep(results, into, results.folder, tracking_uri=tracking_uri).files,
         )
+    results.parts.check("MLflow")
+    return count

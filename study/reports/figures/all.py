@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from study.analysis.parts import Parts
 from study.reports.content import Report
 from study.reports.figures import (
     along_axis,
@@ -20,33 +23,38 @@ from study.reports.figures.style import Drawn
 from study.reports.search.figures import contour, front, history, importance, slices
 
 
-def draw(report: Report) -> list[Drawn]:
+def draw(report: Report, parts: Parts | None = None) -> list[Drawn]:
     """Draw the figures, in the order of `names.NAMES`; those without content are left out.
 
     While a search goes on, only its own figures are drawn: its rows are candidates, most bad and none confirmed.
+
+    Args:
+        report: their content.
+        parts: keeps the figures that fail; None to raise.
     """
     rows, search = report.rows, report.search
-    figures = [
-        history.draw(search, rows),
-        front.draw(search, rows),
-        importance.draw(search),
-        slices.draw(search, rows),
-        contour.draw(search),
+    drawings: list[tuple[str, Callable[[], Drawn | None]]] = [
+        ("search history", lambda: history.draw(search, rows)),
+        ("Pareto front", lambda: front.draw(search, rows)),
+        ("importance of parameters", lambda: importance.draw(search)),
+        ("slices of the search", lambda: slices.draw(search, rows)),
+        ("contours of the search", lambda: contour.draw(search)),
     ]
     if search is None or search.is_over:
         has_seconds = rows.has_times and any(s.solved_at_s_mean is not None for s in rows.summaries)
-        figures = [
-            *figures,
-            panels.draw(rows, report.against),
-            panels.draw(rows, report.against, SECONDS) if has_seconds else None,
-            sources.draw(rows, report.sources),
-            profiles.draw(report.overall),
-            improvement.draw(report.overall),
-            along_axis.draw(rows, report.references),
-            survival.draw(rows),
-            None if search is not None else heat_map.draw(rows),  # candidates fill no grid
-            learning_curves.draw(rows, report.learning, report.metrics),
-            gates.draw(rows, report.gates),
-            weights.draw(rows, report.weights),
+        drawings += [
+            ("results", lambda: panels.draw(rows, report.against)),
+            ("seconds", lambda: panels.draw(rows, report.against, SECONDS) if has_seconds else None),
+            ("sources of randomness", lambda: sources.draw(rows, report.sources)),
+            ("profiles", lambda: profiles.draw(report.overall)),
+            ("probability of improvement", lambda: improvement.draw(report.overall)),
+            ("series", lambda: along_axis.draw(rows, report.references)),
+            ("survival", lambda: survival.draw(rows)),
+            # candidates fill no grid
+            ("heat map", lambda: None if search is not None else heat_map.draw(rows)),
+            ("learning curves", lambda: learning_curves.draw(rows, report.learning, report.metrics)),
+            ("gates", lambda: gates.draw(rows, report.gates)),
+            ("weights", lambda: weights.draw(rows, report.weights)),
         ]
+    figures = [make() if parts is None else parts.attempt(f"figure of {title}", make, None) for title, make in drawings]
     return [figure for figure in figures if figure is not None]

@@ -10,12 +10,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import Enum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from study.analysis.metrics import single
+from study.analysis.reasons import reason_of
 from study.console import Console
 from study.driver.heartbeat import beat, in_job
 from study.driver.monitor import Monitor, stopping
@@ -31,7 +33,16 @@ from study.results.dashboard import cell_runs, charts
 from study.results.load import StudyResults, load_results
 from study.results.stored_packs import StoredPacks
 from study.results.stored_plan import keep_code
-from study.results.study import are_current, report_folder, show, show_failed_parts, write_and_keep
+from study.results.study import (
+    are_current,
+    failures_note,
+    finding_of,
+    report_folder,
+    show,
+    show_failed_parts,
+    show_failures,
+    write_and_keep,
+)
 from study.results.submitted_files import keep_submitted
 from study.store import Store, StudyLock, StudyStore
 from study.store.retry import Patience
@@ -83,8 +94,8 @@ def run(plan: Plan, options: Options, console: Console, extend: Extend = until_s
         extend: called at the start, and whenever all trials of the plan are done.
 
     Returns:
-        Whether every trial has a result, some trials failed, a part of the report failed, or Ctrl-C or SIGTERM ended
-        the run early.
+        Whether every trial has a result, some trials failed (also if the run ended early because of that), a part of
+        the report failed, or Ctrl-C or SIGTERM ended the run.
     """
     study = Run(plan, options, console, extend)
     study.refuse()
@@ -98,9 +109,10 @@ def run(plan: Plan, options: Options, console: Console, extend: Extend = until_s
             finished = study.train(pending)
             results = study.report(finished)
         ending = _ending(results) if finished else Ending.INTERRUPTED
+        study.explain_early_stop(results)
         page = study.folder.page or ""
         news.ending, news.report = ending.value, page if "://" in page or not page else str(Path(page).absolute())
-        news.finding = results.headline if results.counts["done"] else "no trial is done yet"
+        news.finding = finding_of(results)
     return ending
 
 
@@ -135,6 +147,7 @@ class Run:
         self._notify = partial(console.print, style="yellow")
         self._patience = Patience(self._notify, options.patience_s)
         self._attempted: set[str] = set()
+        self._earlier_failures: dict[str, str] = {}
 
     def refuse(self) -> None:
         """Refuse a study that no engine here can train, before anything is started or written.
@@ -183,6 +196,9 @@ class Run:
             keep_code(self.plan.spec, self.folder)
             if in_job():
                 keep_submitted(self.plan.spec, self.folder)
+            failed = self._patience(self.folder.failed_rows)
+            errors = zip(failed["trial_id"].to_pylist(), failed["error"].to_pylist(), strict=True)
+            self._earlier_failures = {trial_id: reason_of(error or "").key for trial_id, error in errors}
             yield
 
     def extend(self) -> list[Trial]:
@@ -200,7 +216,7 @@ class Run:
     def conclude(self) -> Ending:
         """Report and publish a study that has nothing left to train, unless its report and MLflow are current."""
         results = self._results(self.options.patience_s)
-        beat(self.plan.spec.study, results.counts, self.console)
+        beat(self.plan.spec.study, results.counts, self.console, failures=results.failures)
         if are_current(results, self.options.tracking_uri):
             _show(results, self.console)
             return _ending(results)
@@ -250,7 +266,10 @@ class Run:
         formed = self.resources.form(pending, self.folder, self.console)
         # Our signal handlers are set after Ray has started, since Ray sets its own when it starts.
         with stopping(self.console) as self._stop:
-            self._monitor = Monitor(self.folder, self.publisher, self.console, self._stop, self.options.patience_s)
+            options = self.options
+            self._monitor = Monitor(
+                self.folder, self.publisher, self.console, self._stop, options.patience_s, keep_going=options.keep_going
+            )
             self._monitor.begin(self.plan, formed.packs, pending)
             more = self._more if self.plan.may_extend else None
             scheduler = self.resources.scheduler(self.plan, self._attempt, self._stop, more)
@@ -258,10 +277,16 @@ class Run:
             with self._monitor.showing():
                 used = scheduler.run(formed.bundles, formed.shares, self._on_event)
             took_s = time.monotonic() - began
-        finished = not self._stop.is_set()
+        finished = not self._stop.is_set() or self._monitor.gave_up is not None
         if len(used) < min(self.resources.count, len(formed.bundles)) and took_s > _TIME_TO_START_S and finished:
             self._notify(f"only {len(used)} of {self.resources.count} workers were used")
         return finished
+
+    def explain_early_stop(self, results: StudyResults) -> None:
+        """Print why the run ended early, if trials that failed for one reason have ended it."""
+        if (why := self._monitor.gave_up) is not None and results.counts["pending"]:
+            rest = "Results so far are stored; --keep-going (in Python keep_going=True) trains the rest all the same"
+            self.console.print(f"stopped early: {why}. {rest}", style="red")
 
     def _on_event(self, event: Event) -> None:
         # Packs also fail because another driver has taken the study over; this driver must not store such failures.
@@ -295,7 +320,7 @@ class Run:
         if (reason := self._taken_over(patience_s)) is not None:
             raise BusyError(f"{reason}: this run of it stops")
         results = self._results(patience_s)
-        beat(self.plan.spec.study, results.counts, self.console)
+        beat(self.plan.spec.study, results.counts, self.console, failures=results.failures)
         self._keep_judgements(results, patience_s)
         if self.publisher is not None and self.plan.judges_at_the_end:  # until now its trials are finished there
             self._packs.judge(self._patience(self.folder.read_results, patience_s))
@@ -320,7 +345,8 @@ class Run:
             attempt = results.parts.attempt
             publisher.cells(attempt("cells in MLflow", lambda: cell_runs(results), []))
             publisher.charts(lambda: attempt("charts in MLflow", lambda: charts(results), []))
-            publisher.describe(results.headline, results.counts)
+            note = attempt("reasons of failed trials in MLflow", lambda: failures_note(results), "")
+            publisher.describe(results.headline, results.counts, note)
             for file in report.files:
                 publisher.artifact(file)
             if not results.parts.failures:
@@ -328,7 +354,8 @@ class Run:
         _show(results, self.console)
 
     def _results(self, patience_s: float) -> StudyResults:
-        return self._patience(partial(_checked_results, self.folder, self.options), patience_s)
+        results = self._patience(partial(_checked_results, self.folder, self.options), patience_s)
+        return replace(results, earlier_failures=self._earlier_failures)
 
     def _taken_over(self, patience_s: float) -> str | None:
         """Return a sentence that says so if another driver has taken the study over, otherwise None.
@@ -389,8 +416,9 @@ def _checked_results(folder: StudyStore, options: Options) -> StudyResults:
 
 
 def _show(results: StudyResults, console: Console) -> None:
-    """Print the results; a notebook shows them as the study that `Study.run` returns."""
+    """Print the results; a notebook shows them as the study that `Study.run` returns, after the failures."""
     if console.is_jupyter:
+        show_failures(results, console)
         show_failed_parts(results, console)
     else:
         show(results, console)

@@ -116,6 +116,8 @@ def with_earlier(results: pa.Table, earlier: Mapping[str, str]) -> list[Failure]
         results: a table of results.
         earlier: the key of each trial's reason in an earlier run, as `reason_keys` returned it.
     """
+    if not earlier:
+        return failures_of(results)
     again = Counter(key for trial_id, key in reason_keys(results).items() if earlier.get(trial_id) == key)
     return [replace(one, again=again[one.key]) for one in failures_of(results)]
 

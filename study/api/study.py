@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from torch import Tensor
 
+    from study.analysis.failures import Failure
     from study.api.deletion import Deletion
     from study.console import Console
     from study.driver.repeat import Repetition
@@ -201,8 +202,6 @@ class Study:
         ending = self.train(console, **options)
         if ending is Ending.INTERRUPTED:
             raise KeyboardInterrupt(f"{self.name} was stopped; run it again to go on")
-        if ending is Ending.FAILURES:
-            console.print("some trials failed: run it again to try them again", style="red")
         if ending is Ending.REPORT_FAILED:
             console.print(
                 "all results are stored, but parts of the report failed: report() writes it again", style="red"
@@ -274,6 +273,10 @@ class Study:
         if self._spec is not None:
             return check_claims(self.planned, self.where.store)
         return check_claims(stored_plan(Store(self.where.store, read_only=True).open(self.name)), self.where.store)
+
+    def failures(self) -> Sequence[Failure]:
+        """Return the reasons for which trials failed, the most frequent first; empty if none failed."""
+        return self.results().failures
 
     def trials(self) -> pd.DataFrame:
         """Return one row a trial that has a result: `study.api.frames.TRIAL_COLUMNS`, what it is, and its metrics."""
@@ -569,6 +572,7 @@ class Study:
 
     def _repr_html_(self) -> str:
         from study.errors import StudyError
+        from study.reports import failure_lines
         from study.reports.table import summaries_table
 
         try:
@@ -578,4 +582,6 @@ class Study:
         question, finding = (html.escape(text) for text in (results.plan.spec.question, results.headline))
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in results.notes)
         table = html_table(summaries_table(results.rows))
-        return f"<p><b>{question}</b></p>{table}<p>{finding}</p>" + (f"<ul>{notes}</ul>" if notes else "")
+        failures = html.escape("\n".join(failure_lines(results.failures, results.rows, self.name)))
+        parts = [f"<ul>{notes}</ul>" if notes else "", f"<pre>{failures}</pre>" if failures else ""]
+        return f"<p><b>{question}</b></p>{table}<p>{finding}</p>{''.join(parts)}"

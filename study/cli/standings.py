@@ -74,6 +74,8 @@ def detail(status: JobStatus) -> ConsoleTable:
         counts = f"{beat.done:,} of {beat.trials:,}"
         rows += [("done", counts)]
         rows += [("outcomes", f"{beat.outcomes}, {beat.pending} pending")]
+        reasons = [f"{count_of(one.trials, 'trial')}: {one.reason}" for one in beat.failures]
+        rows += [("failed", "\n".join(reasons))] if reasons else []
         if not status.ended:
             left = "not known yet" if beat.left_s is None else duration(beat.left_s)
             rows += [("time left", left), ("training", count_of(beat.workers, "pack"))]

@@ -153,7 +153,6 @@ def _run(
         console.print(f"interrupted: `{command}` goes on where it stopped", style="yellow")
         sys.exit(INTERRUPTED)
     if ending == Ending.FAILURES:
-        console.print(f"some trials failed: `{command}` tries them again", style="red")
         sys.exit(1)
     if ending == Ending.REPORT_FAILED:
         console.print(

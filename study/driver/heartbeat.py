@@ -8,14 +8,16 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
 
+from study.analysis.failures import Failure
 from study.console import Console
 from study.driver.progress import Board
+from study.visible import uncoloured
 from study.words import count_of, duration
 
 IN_JOB = "STUDY_JOB"
@@ -23,7 +25,23 @@ IN_JOB = "STUDY_JOB"
 
 _MARK = "@study "
 _EVERY_S = 10.0
+_MOST_REASONS, _MOST_CHARACTERS = 3, 600
 _COUNTS = ("done", "trials", "solved", "unsolved", "finished", "diverged", "failed", "workers")
+
+
+@dataclass(frozen=True, slots=True)
+class FailureNews:
+    """A reason for which trials failed, in a heartbeat.
+
+    Args:
+        trials: their number.
+        reason: the error of one of them, in one line.
+        is_repeated: whether the same code with the same seed fails the same way again.
+    """
+
+    trials: int
+    reason: str
+    is_repeated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +60,7 @@ class Heartbeat:
         left_s: seconds until all are done, at the present rate; None if that isn't known.
         workers: number of packs that train now.
         at: when this was printed, in UTC.
+        failures: the most frequent reasons for which trials failed; empty in a log of an earlier version.
     """
 
     study: str
@@ -55,6 +74,7 @@ class Heartbeat:
     workers: int
     at: datetime
     finished: int = 0
+    failures: tuple[FailureNews, ...] = ()
 
     @property
     def outcomes(self) -> str:
@@ -84,8 +104,9 @@ def line(heartbeat: Heartbeat) -> str:
         True
     """
     content = asdict(heartbeat) | {"at": heartbeat.at.isoformat(timespec="seconds")}
-    if not heartbeat.finished:  # versions before this count read the line, too
-        del content["finished"]
+    for name in ("finished", "failures"):  # earlier versions, which may read the log, don't know these keys
+        if not content[name]:
+            del content[name]
     return _MARK + json.dumps(content, separators=(",", ":"))
 
 
@@ -140,7 +161,13 @@ def in_job() -> bool:
 
 
 def beat(
-    study: str, counts: Mapping[str, int], console: Console, *, left_s: float | None = None, workers: int = 0
+    study: str,
+    counts: Mapping[str, int],
+    console: Console,
+    *,
+    left_s: float | None = None,
+    workers: int = 0,
+    failures: Sequence[Failure] = (),
 ) -> None:
     """Print one heartbeat if this process is a job, and do nothing otherwise.
 
@@ -150,6 +177,7 @@ def beat(
         console: where to print it.
         left_s: seconds until all are done; None if that isn't known.
         workers: number of packs that train now.
+        failures: the reasons for which trials failed, the most frequent first.
     """
     if not in_job():
         return
@@ -159,6 +187,7 @@ def beat(
         left_s=None if left_s is None else round(left_s, 1),
         workers=workers,
         at=datetime.now(UTC),
+        failures=tuple(FailureNews(one.trials, one.reason, one.is_repeated) for one in failures[:_MOST_REASONS]),
     )
     console.print(line(heartbeat), soft_wrap=True)
 
@@ -176,7 +205,7 @@ def beating(board: Board, study: str, console: Console) -> Iterator[Callable[[],
         nonlocal last
         if time.monotonic() - last >= _EVERY_S:
             last = time.monotonic()
-            beat(study, board.counts, console, left_s=board.left_s, workers=board.running)
+            beat(study, board.counts, console, left_s=board.left_s, workers=board.running, failures=board.failures)
 
     yield show
 
@@ -187,15 +216,37 @@ def _parse(log_line: str) -> Heartbeat | None:
         return None
     try:
         content: Any = json.loads(log_line.removeprefix(_MARK))
-        if not isinstance(content, dict) or set(content) | {"finished"} != {field.name for field in fields(Heartbeat)}:
+        if not isinstance(content, dict):
             return None
-        content = {"finished": 0} | content
+        content = {"finished": 0, "failures": []} | content
+        if set(content) != {field.name for field in fields(Heartbeat)}:
+            return None
+        failures = _failures(content["failures"])
         at, left_s = datetime.fromisoformat(content["at"]), content["left_s"]
     except (ValueError, TypeError, RecursionError):
+        return None
+    if failures is None:
         return None
     counts = [content[name] for name in _COUNTS]
     has_counts = isinstance(content["study"], str) and all(type(n) is int and n >= 0 for n in counts)
     has_time = left_s is None or (type(left_s) in (int, float) and 0 <= left_s < 1e12)
     if not has_counts or not has_time or at.utcoffset() is None:
         return None
-    return Heartbeat(**content | {"at": at.astimezone(UTC)})
+    return Heartbeat(**content | {"at": at.astimezone(UTC), "failures": failures})
+
+
+def _failures(content: object) -> tuple[FailureNews, ...] | None:
+    """Parse the reasons of a heartbeat; None if they can't be such reasons."""
+    if not isinstance(content, list) or len(content) > _MOST_REASONS:
+        return None
+    names = {field.name for field in fields(FailureNews)}
+    for one in content:
+        if not isinstance(one, dict) or set(one) != names:
+            return None
+        is_count = type(one["trials"]) is int and one["trials"] >= 0
+        is_reason = isinstance(one["reason"], str) and len(one["reason"]) <= _MOST_CHARACTERS
+        if not is_count or not is_reason or not isinstance(one["is_repeated"], bool):
+            return None
+    return tuple(
+        FailureNews(one["trials"], uncoloured(one["reason"])[:_MOST_CHARACTERS], one["is_repeated"]) for one in content
+    )

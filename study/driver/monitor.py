@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from study.arrow import table_results
 from study.console import Console
+from study.driver.early_stop import EarlyStop
 from study.driver.heartbeat import beating, in_job
 from study.driver.progress import Board, ClockJumps, live_board, preparation_text
 from study.driver.repository import repository_of
@@ -50,6 +51,18 @@ class Monitor:
 
     While the store is away, workers go on, and the driver's own work on the store waits until it is back or until
     patience is over.
+
+    Args:
+        folder: the study's part of the store.
+        publisher: publishes results; None where nothing is published.
+        console: where progress is shown.
+        stop: set to end the run; the monitor sets it when trials fail for one reason.
+        patience_s: seconds that the store may be away.
+        keep_going: whether the run goes on whatever fails.
+
+    Attributes:
+        board: the running count.
+        gave_up: why the monitor has ended the run; None if it hasn't.
     """
 
     def __init__(
@@ -59,9 +72,13 @@ class Monitor:
         console: Console,
         stop: threading.Event,
         patience_s: float,
+        *,
+        keep_going: bool = False,
     ) -> None:
         self._folder, self._publisher, self._console, self._stop = folder, publisher, console, stop
         self.board = Board()
+        self.gave_up: str | None = None
+        self._early_stop = None if keep_going else EarlyStop()
         self._open = OpenPacks(())
         self._printed: set[str] = set()
         self._repository: Mapping[str, Any] = {}
@@ -81,6 +98,8 @@ class Monitor:
         self._repository = self._repository or repository_of(plan.spec)
         already = _done_before(self._folder, plan, pending)
         self.board.begin(packs, already, has_success=plan.spec.has_success and not plan.judges_at_the_end)
+        if self._early_stop is not None:
+            self._early_stop.begin(plan, pending)
         self._show()
 
     @contextmanager
@@ -155,7 +174,9 @@ class Monitor:
             if self._publisher is not None:  # trials that were published with a part are left out
                 self._publisher.publish(pack_id, len(ids), without=results.keys() - ids)
             for part in ending:
-                self.board.done(part.id, [results[t.id] for t in part.trials if t.id in results])
+                ended = [results[t.id] for t in part.trials if t.id in results]
+                self.board.done(part.id, ended)
+                self._stop_early(ended)
         self._open.end(pack_id)
         self._publish_counts()
 
@@ -165,11 +186,22 @@ class Monitor:
             self._folder.write_pack(name, failed, [], [], provenance("cpu", self._repository))
             if self._publisher is not None:
                 self._publisher.publish(name, len(failed))
-            self.board.failed(PackFailed(part.id, error), len(failed))
+            self.board.failed(part.id, failed)
             self._open.end(part.id)
             self._console.print(f"pack {part.id} failed: {last_line(error)}", style="red")
+            self._stop_early(failed, has_crashed=True)
         self._open.end(pack_id)
         self._publish_counts()
+
+    def _stop_early(self, results: Sequence[Result], *, has_crashed: bool = False) -> None:
+        """End the run if its trials fail for one reason and others are left; what is on its way is still stored."""
+        if self._early_stop is None:
+            return
+        why = self._early_stop.add(results, has_crashed=has_crashed)
+        if why is not None and self.board.counts["pending"] and not self._stop.is_set():
+            self.gave_up = why
+            self._console.print(f"stopping: {why}", style="red")
+            self._stop.set()
 
     def _read(self, pack_id: str) -> pa.Table:
         try:

@@ -49,6 +49,7 @@ class Options:
     silent_after_s: float = _option(
         300.0, "A worker not heard of for so long is ended, and its packs go on elsewhere.", least=1
     )
+    keep_going: bool = _option(False, "Go on where the first ten trials, or those of a cell, fail for one reason.")
     cpus: int | None = _option(None, "Cores of this machine to use. Default: all.", least=1, is_local=True)
     local: bool = _option(False, "Run packs one after another in this process, for debuggers.", is_local=True)
     address: str | None = _option(None, "A running Ray cluster. Default: start Ray on this machine.", is_local=True)

@@ -14,8 +14,9 @@ from typing import Any
 from rich.live import Live
 from rich.text import Text
 
+from study.analysis.failures import Failure, FailureTally
 from study.console import Console
-from study.records import Outcome, Pack, PackFailed, Preparing, Progress, Result
+from study.records import Outcome, Pack, Preparing, Progress, Result
 from study.visible import visible
 from study.words import count_of, duration
 
@@ -46,6 +47,7 @@ class Board:
         self._totals: deque[tuple[float, int]] = deque([(self._began, 0)])
         self._made = 0
         self._has_success = self._has_iterations = True
+        self._failures = FailureTally()
 
     def begin(self, packs: Sequence[Pack], already: Mapping[Outcome, int], *, has_success: bool = True) -> None:
         """Expect packs, at the start or when the earlier ones are done.
@@ -118,8 +120,18 @@ class Board:
         self._preparing.pop(pack_id, None)
         last = self._running.pop(pack_id, None)
         self._count(self._work.pop(pack_id) - (last.iteration * last.trials if last else 0))
+        self._add(results)
+
+    def _add(self, results: Sequence[Result]) -> None:
         for result in results:
             self._ended[result.outcome] += 1
+            if result.outcome is Outcome.FAILED:
+                self._failures.add(result.trial.id, result.trial.cell.id, result.trial.seed, result.error)
+
+    @property
+    def failures(self) -> Sequence[Failure]:
+        """The reasons for which trials failed in this run, the most frequent first."""
+        return self._failures.failures()
 
     def split(self, pack_id: str, parts: Sequence[Pack]) -> None:
         """Record that a pack was split into several."""
@@ -129,12 +141,12 @@ class Board:
         del self._work[pack_id]
         self._work |= {part.id: _trial_iterations(part) for part in parts}
 
-    def failed(self, failure: PackFailed, trials: int) -> None:
-        """Record that a pack crashed for good."""
-        self._preparing.pop(failure.pack_id, None)
-        last = self._running.pop(failure.pack_id, None)
-        self._left -= self._work.pop(failure.pack_id) - (last.iteration * last.trials if last else 0)
-        self._ended[Outcome.FAILED] += trials
+    def failed(self, pack_id: str, results: Sequence[Result]) -> None:
+        """Record that a pack crashed for good, with the failed results of its trials."""
+        self._preparing.pop(pack_id, None)
+        last = self._running.pop(pack_id, None)
+        self._left -= self._work.pop(pack_id) - (last.iteration * last.trials if last else 0)
+        self._add(results)
 
     def line(self) -> str:
         """Format the counts, the rate and the time left as one line."""

@@ -268,7 +268,7 @@ def readable_line(log_line: str) -> str:
 
 
 def _standing(job: Job, log: str, node: str | None, share: Share | None) -> JobStatus:
-    state, study = _state(job), job.metadata.get("study", "")
+    state, study, heartbeat = _state(job), job.metadata.get("study", ""), read(log)
     return JobStatus(
         study=study,
         state=state,
@@ -281,10 +281,10 @@ def _standing(job: Job, log: str, node: str | None, share: Share | None) -> JobS
         ended_at=None if job.ended_s is None else datetime.fromtimestamp(job.ended_s, UTC),
         exit_code=_exit_code(state, job),
         node=node,
-        heartbeat=read(log),
+        heartbeat=heartbeat,
         share=share,
         last_lines=_last_lines(job, log) if state in ("waiting", "stopped", "failed") else (),
-        next=_next(state, study, job),
+        next=_next(state, study, job, heartbeat),
     )
 
 
@@ -302,9 +302,15 @@ def _exit_code(state: str, job: Job) -> int | None:
     return {"finished": 0, "stopped": _INTERRUPTED}.get(state)
 
 
-def _next(state: str, study: str, job: Job) -> str:
+def _next(state: str, study: str, job: Job, heartbeat: Heartbeat | None) -> str:
     if state == "failed" and job.exit_code == _BAD_INPUT:
         return f"fix what it says, and `study submit` the file of {study} again"
+    failures = heartbeat.failures if heartbeat is not None else ()
+    if state == "failed" and failures and all(one.is_repeated for one in failures):
+        return (
+            f"`study logs {study}` has a traceback; another run fails the same way: fix the code or the study file, "
+            "and `study submit` it again"
+        )
     return {
         "waiting": "it starts when a node has room for it",
         "running": f"`study logs {study} --follow` shows more, `study stop {study}` ends it",

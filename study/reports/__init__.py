@@ -10,6 +10,7 @@ with_published, with_study, with_groups   compare rows with others
 times_notes, metric_notes            notes on rows with trials that ended early, or without a number
 reference_notes                      notes on the bounds that references set
 contrasts, headline                  trends and tests between rows, and the finding in a sentence
+failure_lines, markdown_failures     the reasons of failed trials
 varying                              the hyperparameters that tell the cells apart
 chart_series                         points for a chart that is drawn elsewhere
 check_columns                        whether statistics can be chosen for tables
@@ -27,6 +28,7 @@ from study.analysis.trial_details import Gates, TrialWeights
 from study.records import Labels
 from study.reports.claims import claims_rows, claims_sentence
 from study.reports.content import DataRows, PageLinks, Report
+from study.reports.failures import failure_lines, markdown_failures
 from study.reports.files import cells_rows, groups_rows
 from study.reports.notes import metric_notes, times_notes
 from study.reports.references import reference_notes
@@ -69,9 +71,11 @@ __all__ = [
     "comparisons_table",
     "contrasts",
     "draws",
+    "failure_lines",
     "groups",
     "groups_rows",
     "headline",
+    "markdown_failures",
     "metric_notes",
     "reference_notes",
     "search_headline",

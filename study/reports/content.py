@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from study.analysis.comparison import Comparisons
 from study.analysis.contrasts import Contrasts
+from study.analysis.failures import Failure
 from study.analysis.learning import LearningCurve
 from study.analysis.overall import Overall
 from study.analysis.references import ReferenceFindings
@@ -73,6 +74,7 @@ class Report:
         sources: what sources of randomness make of the variance, where their seeds are combined.
         search: for a search: its candidates.
         references: where references say what success is: what they say.
+        failures: the reasons for which trials failed, the most frequent first.
         notes: sentences that the reader must know.
         protocol: what all trials share, by hyperparameter; empty if it isn't known.
         spec: the study's file; empty if there is none.
@@ -101,6 +103,7 @@ class Report:
     sources: Sequence[SourceShares] = ()
     search: SearchFindings | None = None
     references: ReferenceFindings | None = None
+    failures: Sequence[Failure] = ()
     notes: Sequence[str] = ()
     protocol: Mapping[str, str] | None = None
     spec: str = ""

@@ -25,6 +25,7 @@ from study.reports.column_notes import ColumnNote
 from study.reports.columns import TESTS
 from study.reports.content import DataRows, Report
 from study.reports.csv_text import csv_text
+from study.reports.failures import markdown_failures
 from study.reports.metric_series import series_table, series_with_values
 from study.reports.overall import overall_note, overall_table
 from study.reports.references import bounds_note, bounds_table
@@ -165,6 +166,8 @@ def tests_csv(contrasts: Contrasts) -> str:
 def markdown(report: Report, figures: Sequence[Drawn]) -> str:
     """Write the tables as Markdown, with the notes, to paste into an issue or a notebook."""
     parts = [f"# {_cell(report.name)}", _cell(report.question), _cell(report.headline)]
+    if report.failures:
+        parts += ["## Failed trials", markdown_failures(report.failures, report.rows, report.name), "## Results"]
     parts += [f"![{_cell(figure.title)}]({figure.name}.png)" for figure in figures[:1]]
     if report.claims:
         parts.append("## Claims")

@@ -24,6 +24,8 @@ from study.records import sources_of
 from study.reports import metric_columns, table
 from study.reports.claims import claims_note, claims_table, verdict_line
 from study.reports.content import Report
+from study.reports.failures import MOST_REASONS, example, more_reasons
+from study.reports.failures import advice as failures_advice
 from study.reports.figures.inline import inline
 from study.reports.figures.names import OVERALL
 from study.reports.figures.style import Drawn
@@ -72,6 +74,10 @@ def page(report: Report, figures: Sequence[Drawn], parts: Parts | None = None) -
         trends_note=_trends_note(report),
         notes=[*notes, *_stop_note(rows)],
         trials=None if trials is None else _trials(trials, report),
+        failed=sum(one.trials for one in report.failures) or sum(s.failed for s in rows.summaries),
+        failures=[(one, example(one, rows)) for one in report.failures[:MOST_REASONS]],
+        failures_advice=failures_advice(report.failures),
+        more_reasons=more_reasons(report.failures, report.name),
         row_names=[rows.name(row) for row in range(len(rows.summaries))],
     )
 

@@ -32,6 +32,7 @@ class StudyRow:
         study: its name.
         question: the question that it answers; empty if it can't be read.
         done: how many trials have a result.
+        failed: how many trials have failed, and have no result.
         trials: how many it asks for.
         cells: how many cells these have.
         error: why it can't be read; empty if it can.
@@ -40,6 +41,7 @@ class StudyRow:
     study: str
     question: str = ""
     done: int = 0
+    failed: int = 0
     trials: int = 0
     cells: int = 0
     error: str = ""
@@ -87,13 +89,16 @@ def studies_table(root: str | Path) -> ConsoleTable:
     """Return `studies` as a table."""
     rows = studies(root)
     table = ConsoleTable(title=f"Studies in {Store(root, read_only=True).where}", elsewhere="`study list --json`")
-    for column, rank in {"study": 0, "done": 1, "trials": 1, "cells": 3, "question": 2}.items():
-        table.add_column(column, justify="right" if column in ("done", "trials", "cells") else "left", rank=rank)
+    for column, rank in {"study": 0, "done": 1, "failed": 1, "trials": 1, "cells": 3, "question": 2}.items():
+        is_number = column not in ("study", "question")
+        table.add_column(column, justify="right" if is_number else "left", rank=rank)
     for row in rows:
         if row.error:
-            table.add_row(row.study, "?", "?", "?", f"can't be read: {row.error}", style="yellow")
+            table.add_row(row.study, "?", "?", "?", "?", f"can't be read: {row.error}", style="yellow")
         else:
-            table.add_row(row.study, f"{row.done:,}", f"{row.trials:,}", f"{row.cells:,}", row.question)
+            table.add_row(
+                row.study, f"{row.done:,}", f"{row.failed:,}", f"{row.trials:,}", f"{row.cells:,}", row.question
+            )
     return table
 
 
@@ -160,4 +165,5 @@ def _study_row(folder: StudyStore) -> StudyRow:
         folder = folder.judged_by(plan.criterion)
         plan = extended_plan(plan, folder, folder.read_results())
     done = len(rows_of_plan(folder.done_rows(), plan))
-    return StudyRow(folder.name, plan.spec.question, done, plan.trials_count, len(plan.cells))
+    failed = len(rows_of_plan(folder.failed_rows(), plan))
+    return StudyRow(folder.name, plan.spec.question, done, failed, plan.trials_count, len(plan.cells))

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from study import tracking
 from study.analysis.aggregate import CellSummary, aggregate
 from study.analysis.contrasts import contrasts
+from study.analysis.failures import Failure, with_earlier
 from study.analysis.headline import headline
 from study.analysis.overall import Overall, overall_of_cells
 from study.analysis.parts import Parts
@@ -79,10 +80,12 @@ class CandidateCells:
     Args:
         plan: the cells of its candidates, and their seeds.
         summaries: the summaries of these cells.
+        table: the results of their trials.
     """
 
     plan: Plan
     summaries: Sequence[CellSummary]
+    table: pa.Table
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,7 @@ class StudyResults:
         search: the search's candidates and findings; None if the study is no search.
         planned_cells: all cells that a search has planned, if those are more than are shown.
         parts: the parts of its report that failed so far.
+        earlier_failures: the key of the reason of each trial that had failed before a run, by trial id.
     """
 
     plan: Plan
@@ -110,6 +114,7 @@ class StudyResults:
     search: SearchFindings | None = None
     planned_cells: CandidateCells | None = None
     parts: Parts = field(default_factory=Parts, compare=False)
+    earlier_failures: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -201,9 +206,15 @@ class StudyResults:
         )
 
     @cached_property
+    def failures(self) -> Sequence[Failure]:
+        """The reasons for which trials failed, the most frequent first."""
+        table = self.table if self.planned_cells is None else self.planned_cells.table
+        return with_earlier(table, self.earlier_failures)
+
+    @cached_property
     def notes(self) -> Sequence[str]:
         """Sentences that the reader must know: on files that couldn't be trusted, and on trials that ended early."""
-        of_rows = self.parts.attempt("notes", self._notes_of_rows, [])
+        of_rows: list[str] = self.parts.attempt("notes", self._notes_of_rows, [])
         return [*self.notices, *self.plan.spec.family.remarks, *of_rows]
 
     def _notes_of_rows(self) -> list[str]:
@@ -264,7 +275,7 @@ def load_results(
     results = _results_of(folder, report_plan, rows_of_plan(table, report_plan), root, tracking_uri, compare)
     search = search_findings(plan.spec, record, results.summaries, results.parts)
     more = [] if search.is_over else [results_of_search.NOT_CONFIRMED]
-    candidates = CandidateCells(results_of_search.with_numbers(plan, record), summaries_of(plan, table))
+    candidates = CandidateCells(results_of_search.with_numbers(plan, record), summaries_of(plan, table), table)
     return replace(results, search=search, planned_cells=candidates, notices=[*results.notices, *more])
 
 

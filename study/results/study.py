@@ -29,6 +29,8 @@ from study.reports import (
     claims_rows,
     comparisons_table,
     draws,
+    failure_lines,
+    markdown_failures,
     show_claims,
     show_search,
     show_sources,
@@ -43,6 +45,7 @@ from study.results.mark import has_mark, mark, write_mark
 from study.results.stored_packs import StoredPacks
 from study.results.trials import Exhibits, exhibits
 from study.store import StudyStore
+from study.words import count_of
 
 MOST_TRIALS = 25_000
 """The most trials that a page lists; they take 3 MB, which a browser opens at once."""
@@ -71,6 +74,7 @@ def show(results: StudyResults, console: Console) -> None:
         attempt("table of the comparison", lambda: console.print(comparisons_table(rows, against)), None)
     for notice in [*results.notes, *against.notes]:
         console.print(notice, style="yellow")
+    attempt("reasons of failed trials", lambda: show_failures(results, console), None)
     show_failed_parts(results, console)
 
 
@@ -78,6 +82,25 @@ def show_failed_parts(results: StudyResults, console: Console) -> None:
     """Print which parts of a study's report failed so far, and why."""
     for failure in results.parts.failures:
         console.print(str(failure), style="red")
+
+
+def show_failures(results: StudyResults, console: Console, retry: str = "study run") -> None:
+    """Print the reasons of failed trials, with one traceback and what to do."""
+    for line in failure_lines(results.failures, results.rows, results.name, retry):
+        console.print(line, style="red", soft_wrap=line.startswith(" "))
+
+
+def failures_note(results: StudyResults) -> str:
+    """Return the reasons of failed trials as Markdown, for MLflow; empty if none failed."""
+    return markdown_failures(results.failures, results.rows, results.name)
+
+
+def finding_of(results: StudyResults) -> str:
+    """Return the finding and the most frequent reason of failed trials, for a notification."""
+    if not results.counts["done"]:
+        return "no trial is done yet"
+    failed = [f"{count_of(one.trials, 'trial')} failed: {one.reason}" for one in results.failures[:1]]
+    return " ".join([results.headline, *failed])
 
 
 def results_as_json(results: StudyResults) -> dict[str, Any]:
@@ -89,6 +112,7 @@ def results_as_json(results: StudyResults) -> dict[str, Any]:
         "finding": results.headline,
         "counts": dict(results.counts),
         "notes": [*results.notes, *map(str, results.parts.failures)],
+        "failures": [failure.as_json() for failure in results.failures],
         "adopted": [entry.provenance() for entry in adoptions_of_study(results.folder, results.plan.spec)],
         "claims": claims_rows(results.claims),
         "cells": data.records,
@@ -248,8 +272,9 @@ def report(
         sources=results.sources,
         search=results.search,
         references=results.references,
+        failures=results.failures,
         notes=results.notes,
-        protocol=attempt("protocol", lambda: _protocol(results.summaries), {}),
+        protocol=attempt("protocol", lambda: _protocol(results.summaries), dict[str, str]()),
         spec=spec.text,
         provenance=attempt("provenance", provenance, []),
         trials=attempt("list of trials", lambda: _trial_list(results), None),
@@ -329,6 +354,7 @@ def sync(results: StudyResults, tracking_uri: str) -> int:
             question=spec.question,
             spec=spec.text,
             finding=results.headline,
+            failures=failures_note(results),
             counts=results.counts,
             cells=cell_runs(results),
             charts=lambda: charts(results),

@@ -30,8 +30,9 @@ them all. *Charts* (statistics against what is swept, which is called *Step* the
 quartiles of cells) are lists of lines: the second button above a list draws them.
 
 Tags to filter by: `study.kind` (cell, trial, ...), `study.model`, `study.hidden_size`, `study.label.AXIS` (the label
-on an axis of the study's file), `study.seed`, `study.outcome` (solved, unsolved, diverged, failed), `study.cell_id`,
-`study.trial_id`. For example: ``tags.`study.outcome` = 'solved' and tags.`study.model` = 'NMU'``
+on an axis of the study's file), `study.seed`, `study.outcome` (solved, unsolved, diverged, failed), `study.failure`
+(why a trial failed), `study.cell_id`, `study.trial_id`. For example:
+``tags.`study.outcome` = 'solved' and tags.`study.model` = 'NMU'``
 """
 _STUDY = """
 **How to read it.** Under *Artifacts*, `report/report.html` is the whole report, with intervals and tests, and
@@ -40,12 +41,15 @@ charts. Learning curves are thinned in MLflow; the store has them whole.
 """
 
 
-def experiment_tags(question: str, finding: str = "", counts: Mapping[str, float] | None = None) -> dict[str, str]:
+def experiment_tags(
+    question: str, finding: str = "", counts: Mapping[str, float] | None = None, failures: str = ""
+) -> dict[str, str]:
     """Return the tags of an experiment: its description, its views, and the counts in the list of experiments.
 
     Args:
         question: the question that the study asks.
         finding: the findings so far.
+        failures: the reasons for which trials failed, as Markdown.
         counts: number of trials in each state.
     """
     count_tags = {}
@@ -54,7 +58,7 @@ def experiment_tags(question: str, finding: str = "", counts: Mapping[str, float
     trials = "tags.`study.kind` = 'trial'"
     not_solved = f"{trials} and {_OUTCOME} != 'solved'"
     return {
-        "mlflow.note.content": _note(question, finding, _HOW_TO_READ),
+        "mlflow.note.content": _note(question, finding, failures, _HOW_TO_READ),
         **count_tags,
         **_view(CELLS, "Cells", f"tags.`{PLACE}` != ''", _BY_PLACE, _OF_CELLS),
         **_view(TRIALS, "Trials", trials, _BY_NAME, _OF_TRIALS, _OUTCOME),
@@ -64,14 +68,15 @@ def experiment_tags(question: str, finding: str = "", counts: Mapping[str, float
     }
 
 
-def study_note(question: str, finding: str = "") -> str:
+def study_note(question: str, finding: str = "", failures: str = "") -> str:
     """Return the description of the study's own run; the arguments are those of `experiment_tags`."""
-    return _note(question, finding, _STUDY)
+    return _note(question, finding, failures, _STUDY)
 
 
-def _note(question: str, finding: str, how_to_read: str) -> str:
+def _note(question: str, finding: str, failures: str, how_to_read: str) -> str:
     findings = f"**Found so far.** {finding}" if finding else ""
-    return "\n\n".join(part for part in (question.strip(), findings, how_to_read.strip()) if part)
+    of_failures = f"**Failed trials.**\n\n{failures}" if failures else ""
+    return "\n\n".join(part for part in (question.strip(), findings, of_failures, how_to_read.strip()) if part)
 
 
 def _view(key: str, name: str, which: str, order: str, metrics: Sequence[str] = (), *others: str) -> Mapping[str, str]:

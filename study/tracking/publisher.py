@@ -128,9 +128,9 @@ class Publisher:
         """Queue the charts; their lines are read when their turn comes. Call it when they are final."""
         self._put(_Job(lambda experiment: experiment.charts(lines()), kind="charts"))
 
-    def describe(self, finding: str, counts: Mapping[str, float] | None = None) -> None:
-        """Queue the findings so far."""
-        self._put(_Job(lambda experiment: experiment.study.describe(finding, counts), kind="finding"))
+    def describe(self, finding: str, counts: Mapping[str, float] | None = None, failures: str = "") -> None:
+        """Queue the findings so far, and the reasons for which trials failed, as Markdown."""
+        self._put(_Job(lambda experiment: experiment.study.describe(finding, counts, failures), kind="finding"))
 
     def artifact(self, path: Path) -> None:
         """Queue a file or folder of the report."""

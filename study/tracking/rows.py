@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from study.analysis.reasons import reason_of
 from study.arrow import (
     EMPTY_RESULTS,
     METRIC_COLUMNS,
@@ -39,6 +40,8 @@ CELL_ID = "study.cell_id"
 KIND = "study.kind"
 PACK = "study.pack"
 SEED = "study.seed"
+FAILURE = "study.failure"
+"""Tag of a failed trial's run: the reason in one line, for filters; the tag `error` has the whole text."""
 PLACE = "study.place"
 """Tag of the runs of the study and its planned cells: in this order they are listed first."""
 LABEL = "study.label."
@@ -169,6 +172,7 @@ def trial_run(result: Result, curve: Curve | None) -> TrialRun:
     tags = {tag: _text(fixed[column]) for column, tag in _TAGS.items() if fixed[column] is not None}
     tags |= cell_tags(cell) | {SEED: str(trial.seed)}
     tags |= _pages("error", result.error or "") | names.tag()
+    tags |= {FAILURE: reason_of(result.error).text} if result.error else {}
     for key, text in texts.items():
         tags |= _pages(f"{_VALUE}{key}", text) if len(text) > _PARAMETER_CHARACTERS else {}
     metrics = {name: float(fixed[name]) for name in _NUMBERS if fixed[name] is not None}

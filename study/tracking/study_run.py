@@ -88,10 +88,10 @@ class StudyRun:
             self.tag({_BEFORE: ""})
             self.before = None
 
-    def describe(self, finding: str, counts: Mapping[str, float] | None = None) -> None:
-        """Write the findings into the descriptions of the run and the experiment, and the counts into its tags."""
-        self.tag({_NOTE: study_note(self._question, finding)})
-        self._tag_experiment(experiment_tags(self._question, finding, counts))
+    def describe(self, finding: str, counts: Mapping[str, float] | None = None, failures: str = "") -> None:
+        """Write findings and failures into the descriptions of the run and the experiment, the counts into its tags."""
+        self.tag({_NOTE: study_note(self._question, finding, failures)})
+        self._tag_experiment(experiment_tags(self._question, finding, counts, failures))
 
     def counts(self, counts: Mapping[str, float]) -> None:
         """Write how many trials are in each state, against seconds since the study was first published."""

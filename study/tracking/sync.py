@@ -21,6 +21,7 @@ def sync(
     question: str = "",
     spec: str = "",
     finding: str = "",
+    failures: str = "",
     counts: Mapping[str, float] | None = None,
     cells: Sequence[CellRun] = (),
     charts: Callable[[], Sequence[ChartLine]] = tuple,
@@ -35,6 +36,7 @@ def sync(
         question: the question that the study asks; shown above its runs.
         spec: text of the study's file.
         finding: the findings so far; shown below the question.
+        failures: the reasons for which trials failed, as Markdown; shown below the findings.
         counts: number of trials in each state.
         cells: the study's cells, in the plan's order, and what their trials have come to.
         charts: reads the lines of the charts.
@@ -59,7 +61,7 @@ def sync(
         experiment.cells(cells)
         experiment.charts(charts())
         if finding:
-            experiment.study.describe(finding, counts)
+            experiment.study.describe(finding, counts, failures)
         for file in files():
             experiment.study.artifact(file)
         experiment.finish()

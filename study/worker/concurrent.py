@@ -21,6 +21,8 @@ Work = Callable[[Pack], Iterator[Event]]
 
 # Concurrent packs' events are yielded together, at most this often: each report costs the driver some milliseconds.
 _EVERY_S = 1.0
+# Frames of a crash, the innermost ones: enough to reach the user's code below those of torch.
+_MOST_FRAMES = 16
 
 
 def concurrently(work: Work, packs: Sequence[Pack]) -> Generator[list[Event], None, None]:
@@ -81,7 +83,7 @@ def _next_event(steps: Iterator[Event], pack: Pack) -> Event | None:
 
 def crash_text(error: BaseException) -> str:
     """Return the last entries of an error's traceback, and its message."""
-    return error_traceback(error, entries_of(error), limit=-4)
+    return error_traceback(error, entries_of(error), limit=-_MOST_FRAMES)
 
 
 class _Threads:

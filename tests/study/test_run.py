@@ -54,9 +54,11 @@ def planned(text: str = SPEC) -> Plan:
     return make_plan(parse_spec(text, source="test"))
 
 
-def run_here(plan: Plan, root: Path, tracking_uri: str | None = None, grow: Extend = until_sure) -> tuple[Ending, str]:
+def run_here(
+    plan: Plan, root: Path, tracking_uri: str | None = None, grow: Extend = until_sure, **options_: Any
+) -> tuple[Ending, str]:
     told = io.StringIO()
-    options = Options(root=root, tracking_uri=tracking_uri, local=True)
+    options = Options(root=root, tracking_uri=tracking_uri, local=True, **options_)
     ending = run(plan, options, Console(file=told, width=150), grow)
     return ending, told.getvalue()
 
@@ -110,7 +112,7 @@ def test_crashed_packs_are_failed_trials_and_are_tried_again(tmp_path, uri, monk
     """A pack that crashes gives failed trials, shown and counted; run again, they get their results."""
     plan = planned()
     monkeypatch.setattr("study.engine.registry.ENGINES", {"crashing": Crashing()})
-    ending, told = run_here(plan, tmp_path, uri)
+    ending, told = run_here(plan, tmp_path, uri, keep_going=True)
     assert ending == Ending.FAILURES
     assert "no NMU today" in told
     found = load_results("whole", tmp_path)

@@ -197,7 +197,7 @@ def test_defaults_are_the_same_wherever_a_study_runs():
     order = Order("demo", "study: demo", "/shared", parsed("submit", words["submit"]))
     words["job"] = shlex.split(order.entrypoint.partition(" run ")[2])
     here, job = Options(root="/shared", tracking_uri=None), parsed("run", words["job"])
-    assert len(TRAINING_OPTIONS) == 7
+    assert len(TRAINING_OPTIONS) == 8
     for params in (parsed("run", words["run"]), order.options, job):
         assert {name: params[name] for name in TRAINING_OPTIONS} == {
             name: getattr(here, name) for name in TRAINING_OPTIONS
@@ -209,7 +209,8 @@ def test_a_job_is_given_all_that_was_submitted():
     """Options of a submission reach the job's command unchanged, whatever their type."""
     given = {
         "tracking_uri": "http://127.0.0.1:5000", "engine": "torch", "device": "cuda", "pack_size": 8, "workers": 3,
-        "packs_per_gpu": 2, "checkpoint_every_s": 0.5, "silent_after_s": 10.0, "optuna_storage": "off", "yes": True,
+        "packs_per_gpu": 2, "checkpoint_every_s": 0.5, "silent_after_s": 10.0, "keep_going": True,
+            "optuna_storage": "off", "yes": True,
     }  # fmt: skip
     assert list(given) == list(JOB_OPTIONS)
     order = make_order("demo", "study: demo", "/shared/my studies", **given)

@@ -106,7 +106,9 @@ def test_lists_are_of_studies_or_presets(place: tuple[str, str]) -> None:
     """Each with its numbers."""
     _, store = place
     (row,) = said("list", "--store", store)["studies"]
-    assert row == {"study": "little", "question": "Does it learn?", "done": 4, "trials": 4, "cells": 2, "error": ""}
+    assert row == {
+        "study": "little", "question": "Does it learn?", "done": 4, "failed": 0, "trials": 4, "cells": 2, "error": ""
+    }  # fmt: skip
     demo = next(row for row in said("list", "--presets")["presets"] if row["preset"] == "demo")
     assert (demo["trials"], demo["iterations"]) == (400, [100_000, 100_000])
     assert demo["core_s"] > 0

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from study.console import Console
-from study.driver.heartbeat import Heartbeat, beating, is_heartbeat, line, read, readable
+from study.driver.heartbeat import FailureNews, Heartbeat, beating, is_heartbeat, line, read, readable
 from study.driver.progress import Board
 from study.records import Progress
 from tests.study.builders import small_pack
@@ -24,6 +24,9 @@ BEATS = st.builds(
     workers=COUNT,
     finished=COUNT,
     at=st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1)).map(lambda at: at.replace(microsecond=0, tzinfo=UTC)),
+    failures=st.lists(
+        st.builds(FailureNews, COUNT, st.text("abc (1.py:2)", max_size=20), st.booleans()), max_size=3
+    ).map(tuple),
 )
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),

@@ -20,7 +20,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from study.cli import main
-from study.driver.heartbeat import Heartbeat, line
+from study.driver.heartbeat import FailureNews, Heartbeat, line
 from study.errors import ClusterError
 from study.jobs import Client, Order, client, parse_address, usage
 from study.settings import user_file
@@ -207,6 +207,21 @@ def test_a_study_is_watched_to_its_end(server: Start, job: Any, state: str, code
     assert re.search(rf"state +{state}\b", done.stdout)
     content = json.loads(invoke("status", "demo", "--json", "--cluster", server(Dashboard(job))).stdout)
     assert content["studies"][0]["exit_code"] == code
+
+
+@pytest.mark.parametrize(("is_repeated", "advice"), [(True, "fix the code"), (False, "`study resume demo` goes on")])
+def test_the_status_of_a_failed_study_says_why(server: Start, is_repeated: bool, advice: str):
+    """The reasons of its failed trials; a retry is advised only for what it may help against."""
+    news = FailureNews(20, "ValueError: no such layer (bad.py:7)", is_repeated)
+    at = datetime(2026, 5, 1, 12, 30, tzinfo=UTC)
+    last = line(Heartbeat("demo", 20, 20, 0, 0, 0, 20, left_s=None, workers=0, at=at, failures=(news,)))
+    url = server(Dashboard(a_job("FAILED"), logs=[(200, f"{last}\n")]))
+    output = " ".join(invoke("status", "demo", "--cluster", url).output.split())
+    assert "20 trials: ValueError: no such layer (bad.py:7)" in output
+    assert advice in output
+    assert ("study resume" in output) != is_repeated
+    content = json.loads(invoke("status", "demo", "--json", "--cluster", url).stdout)
+    assert content["studies"][0]["heartbeat"]["failures"][0]["reason"] == news.reason
 
 
 class CtrlC(Dashboard):

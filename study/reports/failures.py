@@ -1,0 +1,89 @@
+"""The reasons of failed trials, in words: for a terminal, for Markdown and for a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from study.analysis.failures import Failure
+from study.analysis.rows import ResultRows
+from study.words import count_of
+
+MOST_REASONS = 5
+"""The most reasons that are listed where people read; JSON has all."""
+
+_MOST_CELLS = 3
+_REPEATED = (
+    "Another run fails the same way, because code, values and seed are the same: fix the code or the study file first."
+)
+_AGAIN = "They failed the same way in the run before: find the cause before you run the study again."
+
+
+def failure_lines(failures: Sequence[Failure], rows: ResultRows, study: str, retry: str = "study run") -> list[str]:
+    """List the reasons, the most frequent first, with one traceback and what to do.
+
+    Args:
+        failures: the reasons, the most frequent first.
+        rows: the study's cells.
+        study: the study's name.
+        retry: the command that trains failed trials again.
+    """
+    if not failures:
+        return []
+    first = failures[0]
+    if len(failures) == 1:
+        lines = [f"{count_of(first.trials, 'trial')} failed: {first.reason}", f"  {example(first, rows)}"]
+    else:
+        trials = count_of(sum(one.trials for one in failures), "trial")
+        lines = [f"{trials} failed, for {count_of(len(failures), 'reason')}:"]
+        for one in failures[:MOST_REASONS]:
+            lines += [f"  {count_of(one.trials, 'trial')}: {one.reason}", f"    {example(one, rows)}"]
+    if (more := more_reasons(failures, study)) is not None:
+        lines.append(f"  {more}")
+    if first.traceback:
+        lines += [f"Trial {first.trial_id}, seed {first.seed}:", *(f"  {line}" for line in first.traceback.split("\n"))]
+    return [*lines, advice(failures, retry)]
+
+
+def example(failure: Failure, rows: ResultRows) -> str:
+    """Name the cells of the failed trials, and one of these trials."""
+    names = {s.cell_id: (rows.name(row), s.seeds) for row, s in enumerate(rows.summaries) if hasattr(s, "cell_id")}
+    cells = [(*names[cell_id], count) for cell_id, count in failure.cells.items() if cell_id in names]
+    parts = [
+        f"{'all' if count == seeds else f'{count:,} of {seeds:,}'} of {name}"
+        for name, seeds, count in cells[:_MOST_CELLS]
+        if name
+    ]
+    if parts and len(failure.cells) > len(parts):
+        parts.append(f"and of {count_of(len(failure.cells) - len(parts), 'more cell')}")
+    return "; ".join([*parts, f"for example trial {failure.trial_id}, seed {failure.seed}"])
+
+
+def more_reasons(failures: Sequence[Failure], study: str) -> str | None:
+    """Say how many reasons aren't listed, and what lists them; None if all are."""
+    count = len(failures) - MOST_REASONS
+    return None if count <= 0 else f"and {count_of(count, 'more reason')}: `study show {study} --json` has all"
+
+
+def advice(failures: Sequence[Failure], retry: str = "study run") -> str:
+    """Say whether to fix the code or to train the failed trials again.
+
+    Args:
+        failures: the reasons.
+        retry: the command that trains failed trials again.
+    """
+    passing = [one for one in failures if not one.is_repeated]
+    sentences = [_REPEATED] if len(passing) < len(failures) else []
+    if passing:
+        trials = sum(one.trials for one in passing)
+        which = count_of(trials, "trial") if sentences else "They" if trials > 1 else "It"
+        sentences.append(
+            f"{which} may succeed in another run: `{retry}` trains {'it' if trials == 1 else 'them'} again."
+        )
+        sentences += [_AGAIN] if any(one.again for one in passing) else []
+    return " ".join(sentences)
+
+
+def markdown_failures(failures: Sequence[Failure], rows: ResultRows, study: str) -> str:
+    """Write what `failure_lines` returns as a block of Markdown, in which nothing is markup; empty without failures."""
+    lines = failure_lines(failures, rows, study)
+    return "\n".join(["```text", *(line.replace("```", "'''") for line in lines), "```"]) if lines else ""

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from study.analysis.reasons import reason_of
 from study.console import ConsoleTable
 from study.driver.design import DesignNote, design_note
+from study.driver.first_call import try_first_trial
 from study.driver.options import Options
 from study.driver.outline import Outline, outline, outline_search
 from study.driver.own_engine import own_engine, prove_packs, trained_one_by_one
 from study.driver.resources import at_once_on, device_of, fitted, key_on, passed_over_by
 from study.engine import Engine, engine_for
 from study.engine.function import FunctionEngine
+from study.engine.packed.engine import PackedEngine
+from study.errors import InputError, StudyError
 from study.plan.costs import count_draws, pack_cost
 from study.plan.packs import make_bundles, make_packs, shape_key
 from study.plan.plan import Plan
@@ -25,7 +31,6 @@ from study.records import Cell, Pack, Trial
 from study.words import count_of, duration, show_value, title
 
 _CALIBRATION_S = 1.0
-_UNKNOWN = "how long a call takes isn't known before the first has ended"
 
 
 @dataclass(frozen=True)
@@ -135,12 +140,16 @@ def _some(values: Sequence[str]) -> str:
 def preview(plan: Plan, options: Options, difference: float | None = None) -> Estimate:
     """Estimate what running a study would take, without writing anything.
 
-    The time is measured: the largest of the packs that hold the same kinds of trials trains here for about a second.
+    A training function is called once, for a moment. For anything else the time is measured: the largest of the packs
+    that hold the same kinds of trials trains here for about a second.
 
     Args:
         plan: what the study asks for.
         options: where and how it would run.
         difference: of success rates, to say how many seeds it takes.
+
+    Raises:
+        InputError: if the training function fails in the first trial.
     """
     design = design_note(plan, options.root, difference)
     summary = outline(plan, options.root)
@@ -148,8 +157,9 @@ def preview(plan: Plan, options: Options, difference: float | None = None) -> Es
     if not pending:
         return Estimate(summary, design)
     options = fitted(plan, options)
-    if isinstance(own_engine(plan.spec), FunctionEngine):
-        return Estimate(summary, design, notes=[_UNKNOWN])
+    engine = own_engine(plan.spec)
+    if isinstance(engine, FunctionEngine):
+        return Estimate(summary, design, notes=try_first_trial(engine, pending[0]))
     prove_packs(plan, options.root)
     device, own = device_of(options), own_engine(plan.spec)
     at_once = at_once_on(plan, replace(options, local=True)) if device == "cuda" else None
@@ -180,7 +190,8 @@ def _estimate(packs: Sequence[Pack], costs: Mapping[str, float], plan: Plan, opt
     largest = max(packs, key=lambda pack: costs[pack.id])
     cell = largest.trials[0].cell
     engine = engine_for(options.engine, cell, device, own_engine(plan.spec))
-    pack_s = calibrate(largest, engine, device) * len(largest.trials) * (cell.iterations + 1)
+    with _explained(cell, engine):
+        pack_s = calibrate(largest, engine, device) * len(largest.trials) * (cell.iterations + 1)
     trials = [trial for pack in packs for trial in pack.trials]
     core_s = pack_s * sum(costs.values()) / costs[largest.id]
     cells = {trial.cell for trial in trials}
@@ -195,6 +206,20 @@ def _estimate(packs: Sequence[Pack], costs: Mapping[str, float], plan: Plan, opt
         trial_iteration_s=core_s / len(trials) / (cell.iterations + 1),
         core_s=core_s,
     )
+
+
+@contextmanager
+def _explained(cell: Cell, engine: Engine) -> Iterator[None]:
+    """Turn an error of the user's own task or model into bad input, with the place in their code."""
+    try:
+        yield
+    except StudyError:
+        raise
+    except Exception as error:
+        if not isinstance(engine, PackedEngine):
+            raise
+        reason = reason_of("".join(traceback.format_exception(error)))
+        raise InputError(f"{cell.model} can't be trained on {cell.task}: {reason.text}\n{reason.traceback}") from error
 
 
 def calibrate(pack: Pack, engine: Engine, device: str) -> float:
@@ -232,8 +257,10 @@ def preview_search(plan: Plan, options: Options) -> RenderableType:
     assert search is not None
     head = outline_search(plan, options.root)
     options = fitted(plan, options)
-    if isinstance(own_engine(plan.spec), FunctionEngine):
-        return Group(head, Text(_UNKNOWN))
+    engine = own_engine(plan.spec)
+    if isinstance(engine, FunctionEngine):
+        first = Trial(plan.cells[0], plan.spec.first_seeds[0])
+        return Group(head, *map(Text, try_first_trial(engine, first)))
     prove_packs(plan, options.root)
     return Group(head, *_times(plan, options, search.trials + search.confirm_seeds))
 
@@ -252,7 +279,8 @@ def _times(plan: Plan, options: Options, trials: int) -> tuple[ConsoleTable, Tex
     for cell in sample:
         pack = Pack(tuple(Trial(cell, seed) for seed in plan.spec.first_seeds[:16]))
         engine = engine_for(options.engine, cell, device, own)
-        trial_iteration_s = calibrate(pack, engine, device)
+        with _explained(cell, engine):
+            trial_iteration_s = calibrate(pack, engine, device)
         seconds.append(trial_iteration_s * (cell.iterations + 1))
         values = (show_value(name, cell.value(name)) for name in plan.spec.family.sizes)
         took = (f"{trial_iteration_s * 1e6:.1f}", f"{seconds[-1]:.3g} s")

@@ -12,7 +12,7 @@ source_data    the data files that a study file names, known by their digest
 """
 
 from study.source.archive import code_cache, data_cache, digest_of, pack_archive, read_archive, unpacked
-from study.source.code_folder import CodeFolder, load_copied
+from study.source.code_folder import CodeFolder, load_announced, load_copied
 from study.source.import_string import ImportString, is_import_string, parse_import_string
 from study.source.parsed import parsed_digest, parsed_files
 from study.source.plugins import GROUPS, check_distributions, find_plugin, is_offered
@@ -32,6 +32,7 @@ __all__ = [
     "find_plugin",
     "is_import_string",
     "is_offered",
+    "load_announced",
     "load_copied",
     "pack_archive",
     "parse_import_string",

@@ -216,6 +216,19 @@ def load_copied(folder: str, name: str) -> Any:
     return CodeFolder(Path(folder) if folder else None).load(parse_import_string(name))
 
 
+def load_announced(folder: str, name: str, sign: str) -> Any:
+    """Import an object as `load_copied` does, then make an empty file, as a sign for the process that waits for it.
+
+    Args:
+        folder: as for `load_copied`.
+        name: as for `load_copied`.
+        sign: the file's path.
+    """
+    loaded = load_copied(folder, name)
+    Path(sign).touch()
+    return loaded
+
+
 def _is_from_search_path(name: str, path: Path) -> bool:
     place = place_elsewhere(name)
     return place is not None and place.path == path

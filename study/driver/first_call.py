@@ -1,0 +1,82 @@
+"""A call of a training function before its study runs, to find errors while nothing has been started."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from study.analysis.reasons import reason_of
+from study.engine.function import FunctionEngine, FunctionTrial, IsolatedTraining
+from study.errors import InputError
+from study.records import Trial
+from study.source import load_announced
+from study.words import show_value, title
+
+_CALL_S = 2.0
+_IMPORT_S = 60.0
+_SLICE_S = 0.05
+_UNKNOWN = "how long a trial takes isn't known before the first has ended"
+
+
+def try_first_trial(engine: FunctionEngine, trial: Trial) -> list[str]:
+    """Call a training function for a trial, in a process of its own, until its first step or for two seconds.
+
+    Args:
+        engine: the study's engine.
+        trial: the trial.
+
+    Returns:
+        Sentences on what happened.
+
+    Raises:
+        InputError: if the function fails, with its traceback.
+    """
+    folder = engine.code.folder()
+    call = FunctionTrial(
+        seed=trial.seed,
+        values=engine.values_of(trial.cell),
+        metrics=engine.metrics,
+        iterations=trial.cell.iterations or None,
+    )
+    began_s, call_s = time.monotonic(), None
+    with tempfile.TemporaryDirectory(prefix="study-plan-") as scratch:
+        sign = Path(scratch, "imported")
+        load = partial(load_announced, str(folder.path or ""), engine.function, str(sign))
+        training = IsolatedTraining(load, call, limits=replace(engine.limits, time_limit_s=None))
+        try:
+            while True:
+                progress = training.advance(_SLICE_S)
+                now_s = time.monotonic()
+                if call_s is None and sign.exists():
+                    call_s = now_s
+                limit_s = began_s + _IMPORT_S if call_s is None else call_s + _CALL_S
+                if progress.is_done or progress.step is not None or now_s > limit_s:
+                    break
+        finally:
+            training.close()
+    if progress.is_done and (error := training.finish()).error is not None:
+        raise InputError(_failure(engine, trial, f"{error.details}\n{error.error}"))
+    return _sentences(training, has_step=progress.step is not None, was_called=call_s is not None)
+
+
+def _failure(engine: FunctionEngine, trial: Trial, error: str) -> str:
+    folder = engine.code.folder().path
+    reason = reason_of(error if folder is None else error.replace(f"{folder}/", ""))
+    values = [f"{title(name)} {show_value(name, value)}" for name, value in engine.values_of(trial.cell).items()]
+    where = ", ".join([*values, f"seed {trial.seed}"])
+    head = f"{engine.function} fails in the first trial ({where}): {reason.text}"
+    end = "nothing was started; fix the function or the study file, or leave this call out with --quick"
+    return "\n".join(filter(None, (head, reason.traceback, end)))
+
+
+def _sentences(training: IsolatedTraining, *, has_step: bool, was_called: bool) -> list[str]:
+    if has_step and not training.reports_steps:
+        return ["the first trial was tried: it ended without an error"]
+    if has_step:
+        return ["the first trial was tried up to its first step: no error", _UNKNOWN]
+    if was_called:
+        return [f"the first trial was tried for {_CALL_S:g} s: no error, and no step so far", _UNKNOWN]
+    return [f"the first trial wasn't tried: importing its code takes more than {_IMPORT_S:g} s", _UNKNOWN]

@@ -59,9 +59,9 @@ def names_complaint(schema: pa.Schema) -> str | None:
         >>> names_complaint(pa.schema([("loss\x1b[2J", pa.float64())]))
         "one called 'loss\\x1b[2J', whose name must have at most 1,000 characters and no control characters"
     """
-    held = (column for field in schema if (column := column_of(field)) is not None)
-    for name in (*schema.names, *(column.name for column in held)):
-        if not _is_shown_as_it_is(name, _MOST_NAME_CHARACTERS):
+    roles = (column for field in schema if (column := column_of(field)) is not None)
+    for name in (*schema.names, *(column.name for column in roles)):
+        if not _is_printable(name, _MOST_NAME_CHARACTERS):
             most = f"{_MOST_NAME_CHARACTERS:,} characters"
             return f"one called {_quoted(name)}, whose name must have at most {most} and no control characters"
     return None
@@ -75,9 +75,9 @@ def with_short_errors(results: pa.Table) -> pa.Table:
     if (pc.max(pc.utf8_length(errors)).as_py() or 0) <= MOST_ERROR_CHARACTERS:
         return results
     is_long = pc.greater(pc.utf8_length(errors), MOST_ERROR_CHARACTERS)
-    kept = pc.utf8_slice_codeunits(errors, 0, MOST_ERROR_CHARACTERS - len(_CUT))
-    cut = pc.if_else(is_long, pc.binary_join_element_wise(kept, _CUT, ""), errors)
-    return results.set_column(results.column_names.index("error"), results.field("error"), cut)
+    beginnings = pc.utf8_slice_codeunits(errors, 0, MOST_ERROR_CHARACTERS - len(_CUT))
+    short = pc.if_else(is_long, pc.binary_join_element_wise(beginnings, _CUT, ""), errors)
+    return results.set_column(results.column_names.index("error"), results.field("error"), short)
 
 
 def _complaints(results: pa.Table) -> Iterator[str]:
@@ -101,7 +101,7 @@ def _text_complaints(results: pa.Table) -> Iterator[str]:
                 yield f"{name} must be {what}, in one line and without quotes, but is {_quoted(text)}"
     for name, most in _LINES.items():
         for text in pc.unique(results[name]).drop_null().to_pylist():
-            if not _is_shown_as_it_is(text, most):
+            if not _is_printable(text, most):
                 yield f"{name} must have at most {most:,} characters and no control characters, but is {_quoted(text)}"
 
 
@@ -162,10 +162,10 @@ def _role(field: pa.Field) -> str:
     return "" if column is None else column.role
 
 
-def _is_shown_as_it_is(text: str, most_characters: int) -> bool:
+def _is_printable(text: str, most_characters: int) -> bool:
     return len(text) <= most_characters and visible(text) == text
 
 
 def _quoted(text: str) -> str:
-    shown = text if len(text) <= 100 else f"{text[:100]}..."
-    return ascii(shown) if visible(shown) != shown else repr(shown)
+    excerpt = text if len(text) <= 100 else f"{text[:100]}..."
+    return ascii(excerpt) if visible(excerpt) != excerpt else repr(excerpt)

@@ -237,10 +237,10 @@ def _included(patterns: Sequence[str], roots: Sequence[Path]) -> dict[str, bytes
         path = PurePosixPath(pattern)
         if path.is_absolute() or ".." in path.parts or not path.parts:
             raise InputError(f"{pattern!r} must name files in the folder of the study file, relative to that folder")
-        found = next(((root, matches) for root in roots if (matches := _matches(root, pattern))), None)
-        if found is None:
+        first = next(((root, matches) for root in roots if (matches := _matches(root, pattern))), None)
+        if first is None:
             raise InputError(f"{pattern!r} matches no file in {' or '.join(map(str, roots))}")
-        root, matches = found
+        root, matches = first
         files |= _read(matches, files, root)
     return files
 

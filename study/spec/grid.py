@@ -218,9 +218,9 @@ def check_limits(spec: Spec) -> None:
     if not is_too_large(spec):
         return
     cells, trials = _most_cells(spec), largest_size(spec)
-    asked, most = (f"{trials:,} trials", MOST_TRIALS) if trials > MOST_TRIALS else (f"{cells:,} cells", _MOST_CELLS)
+    size, most = (f"{trials:,} trials", MOST_TRIALS) if trials > MOST_TRIALS else (f"{cells:,} cells", _MOST_CELLS)
     raise InputError(
-        f"study {spec.study!r} asks for up to {asked}, but {most:,} is the most that can be planned: each list under "
+        f"study {spec.study!r} asks for up to {size}, but {most:,} is the most that can be planned: each list under "
         "grid and zip multiplies them; split it or shorten a list"
     )
 

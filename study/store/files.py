@@ -130,19 +130,19 @@ def _parsed_provenance(text: bytes) -> bytes:
     content = json.loads(text)
     if not isinstance(content, dict):
         raise UnbelievableError("its provenance isn't a table of names and values")
-    if (wrong := _first_unshown(content)) is not None:
+    if (wrong := _first_unprintable(content)) is not None:
         raise UnbelievableError(f"its provenance has control characters: {wrong[:100]!a}")
     return text
 
 
-def _first_unshown(content: Any) -> str | None:
+def _first_unprintable(content: Any) -> str | None:
     """Return the first text of JSON content that can't be shown as it is; None if all can."""
     if isinstance(content, str):
         return None if visible(content) == content else content
     if isinstance(content, dict):
         content = [*content, *content.values()]
-    found = map(_first_unshown, content if isinstance(content, list) else [])
-    return next((text for text in found if text is not None), None)
+    texts = map(_first_unprintable, content if isinstance(content, list) else [])
+    return next((text for text in texts if text is not None), None)
 
 
 def npz(checkpoint: Checkpoint) -> bytes:

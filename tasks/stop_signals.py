@@ -50,7 +50,7 @@ def noting_stops() -> Iterator[None]:
         stopped
     """
     global _stop, _depth
-    if threading.current_thread() is not threading.main_thread():
+    if _depth or threading.current_thread() is not threading.main_thread():
         yield
         return
     handlers = {number: handler for number in _SIGNALS if callable(handler := signal.getsignal(number))}

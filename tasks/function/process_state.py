@@ -9,8 +9,8 @@ from __future__ import annotations
 import signal  # which imports `_signal`, whose `getsignal` takes a twentieth of the time
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -71,8 +71,10 @@ class ProcessState:
         for part, before in self.values.items():
             if before is _UNKNOWN or (keeps_settings and part.is_setting):
                 continue
-            if attempt(partial(_has_changed, part, before), True):
-                attempt(partial(part.write, sys.modules[part.module], before), None)
+            module = sys.modules.get(part.module)
+            with suppress(BaseException):  # an object of the user's may stand there, and raise anything
+                if _read(part) != before:
+                    part.write(module, before)
 
     def _users_modules_were_imported(self) -> bool:
         count = len(sys.modules) - self.modules
@@ -91,10 +93,6 @@ def _read(part: _Part) -> Any:
         return _UNKNOWN if module is None else part.read(module)
     except Exception:  # such as a working directory that was removed
         return _UNKNOWN
-
-
-def _has_changed(part: _Part, before: Any) -> bool:
-    return bool(_read(part) != before)
 
 
 def _attribute(module: str, path: str, *, is_setting: bool = True) -> _Part:

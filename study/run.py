@@ -189,9 +189,7 @@ class Run:
         with folder.lock(self._notify) as self._lock:
             self._attempt = folder.begin_attempt()
             self.folder = folder.of_attempt(self._attempt)
-            if not {trial.id for trial in self.plan.trials} <= self.folder.done():
-                for sentence in change_sentences(self.plan.spec, self.folder):
-                    self._notify(sentence)
+            self._warn_of_changed_code()
             self.folder.write_spec(self.plan.spec.text)
             keep_code(self.plan.spec, self.folder)
             if in_job():
@@ -200,6 +198,13 @@ class Run:
             errors = zip(failed["trial_id"].to_pylist(), failed["error"].to_pylist(), strict=True)
             self._earlier_failures = {trial_id: reason_of(error or "").key for trial_id, error in errors}
             yield
+
+    def _warn_of_changed_code(self) -> None:
+        """Name what changed in own code since results were made, if trials are trained again for it."""
+        spec = self.plan.spec
+        if spec.source_code is not None and not {trial.id for trial in self.plan.trials} <= self.folder.done():
+            for sentence in change_sentences(spec, self.folder):
+                self._notify(sentence)
 
     def extend(self) -> list[Trial]:
         """Extend the plan by what is stored, and return its trials that are neither done nor tried in this run."""

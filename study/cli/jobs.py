@@ -73,7 +73,8 @@ def submit(
     from study.jobs import make_order
 
     url = _cluster(cluster)
-    study = load(file, overrides, store=store, yes=yes)
+    # Not from this store, which may be out of reach here: the job reads it.
+    study = load(file, overrides, yes=yes)
     spec = study.planned.spec
     order = make_order(
         spec.study,

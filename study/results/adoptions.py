@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from study.errors import StoreError
 from study.spec import Spec
@@ -71,9 +72,17 @@ def read_adoptions(folder: StudyStore) -> list[Adoption]:
     if content is None:
         return []
     try:
-        return [Adoption(**entry) for entry in json.loads(content)]
+        return [_parse(entry) for entry in json.loads(content)]
     except (ValueError, TypeError) as error:
         raise StoreError(f"{folder.file_address(LOG)} can't be read: {error}; put it back as it was") from None
+
+
+def _parse(entry: dict[str, Any]) -> Adoption:
+    adoption = Adoption(**entry)
+    texts = [adoption.at, adoption.by, adoption.code, adoption.earlier or "", adoption.digest, *adoption.changed]
+    if not all(isinstance(text, str) for text in texts) or not isinstance(adoption.trials, int):
+        raise ValueError("an entry has a value of the wrong type")
+    return adoption
 
 
 def add_adoption(entry: Adoption, folder: StudyStore) -> None:

@@ -185,6 +185,18 @@ def test_code_after_an_adoption_is_compared_with_the_adopted_one(lab: Path, stor
     assert warning.startswith("mylab/__init__.py changed since 6 trials")
 
 
+def test_an_imported_adoption_changes_nothing_of_a_study_that_is_there(lab: Path, store: Path, tmp_path: Path) -> None:
+    """A ZIP file may bring code and results, but doesn't say what the code of a study in the store stands for."""
+    run(study(lab, store))
+    there = shutil.copytree(store, tmp_path / "there")
+    edit(lab, *CHANGE)
+    one = study(lab, store)
+    one.adopt()
+    one.export(tmp_path / "mine.zip")
+    api.import_study(tmp_path / "mine.zip", store=there)
+    assert study(lab, there).plan(quick=True).data["left"] == 6
+
+
 def test_there_must_be_something_to_adopt(lab: Path, store: Path) -> None:
     """One error says what is missing: own code, a change, or a code that isn't named by its version."""
     run(study(lab, store))

@@ -255,6 +255,7 @@ def report(
         adopted = [entry.provenance() for entry in adoptions_of_study(results.folder, spec)]
         return [*_merge(results.folder.provenances()), *adopted]
 
+    protocol: dict[str, str] = attempt("protocol", lambda: _protocol(results.summaries), {})
     parts = attempt("curves, gates and weights of trials", chosen, none) if with_trials else none
     return Report(
         name=spec.study,
@@ -274,7 +275,7 @@ def report(
         references=results.references,
         failures=results.failures,
         notes=results.notes,
-        protocol=attempt("protocol", lambda: _protocol(results.summaries), dict[str, str]()),
+        protocol=protocol,
         spec=spec.text,
         provenance=attempt("provenance", provenance, []),
         trials=attempt("list of trials", lambda: _trial_list(results), None),

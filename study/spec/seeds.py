@@ -56,9 +56,7 @@ def _seeds(value: object) -> Sequence[int]:
 
 def _seed(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < MOST_SEEDS:
-        raise ValueError(
-            f"each seed must be a whole number, 0 <= seed < 2**63, or a range such as 100-149, but got {quoted(value)}"
-        )
+        raise ValueError(f"each seed must be a whole number, 0 <= seed < 2**63, but got {quoted(value)}")
     return value
 
 

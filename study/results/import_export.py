@@ -9,8 +9,8 @@ from pathlib import Path
 
 from study.errors import InputError, reason_of
 from study.plan.plan import Plan
-from study.results.adoptions import LOG
 from study.results.load import extended_plan, rows_of_plan
+from study.results.stored_code import keep_records
 from study.results.stored_plan import stored_plan
 from study.store import Store, StudyStore, merge, unpack_export
 from study.words import count_of
@@ -77,10 +77,10 @@ def import_export(file: Path, root: str | Path) -> Import:
 def _copy_files(study: StudyStore, source: StudyStore, keys: Collection[str], *, is_new: bool) -> None:
     """Copy what isn't of packs: to a study that is there only copies of code, each of which is named by its digest."""
     for key in keys:
-        is_code = key.startswith("code/") and key != LOG
-        is_wanted = is_code or (is_new and not key.startswith((*_MERGED, *_CLAIMS)))
+        is_wanted = key.startswith("code/") or (is_new and not key.startswith((*_MERGED, *_CLAIMS)))
         if is_wanted and study.read_file(key) is None:
             study.write_file(key, source.read_file(key) or b"")
+    keep_records(study)
     if is_new:  # last: from here on it is a study
         study.write_spec(source.read_spec())
 

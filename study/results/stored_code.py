@@ -120,6 +120,18 @@ def keep_copy(code: SourceCode, identity: str, folder: StudyStore) -> None:
     folder.write_file(f"{_KIND}/{code.digest}{_ARCHIVE}", code.archive)
 
 
+def keep_records(folder: StudyStore) -> None:
+    """Store a record of each copy that came without one, as from an export: the identity that its results have."""
+    stored = copies(folder)
+    used = {identity.partition(";")[0] for identity in folder.trials_by_code()}
+    for copy in stored:
+        if not copy.has_record:
+            equal = [f"sha256:{other.digest}" for other in stored if other.parsed == copy.parsed]
+            identities = [f"parsed:{copy.parsed}", *equal]
+            identity = next((one for one in identities if one in used), identities[0])
+            _write_record(folder, copy.digest, copy.parsed, identity)
+
+
 def proof_key(recipe: str, spec: PackedSpec, folder: StudyStore) -> str:
     """Return the key of the proof of how a recipe trains, in a study's folder.
 

@@ -8,9 +8,7 @@ import threading
 import webbrowser
 from collections.abc import Callable
 from contextlib import contextmanager
-from getpass import getuser
 from pathlib import Path
-from socket import gethostname
 from typing import TYPE_CHECKING
 
 from study.api.where import STORE, Where
@@ -102,7 +100,7 @@ def _index(
     with served(followed.file_of, port + 1 if port else 0) as own_port:
         address = f"http://127.0.0.1:{own_port}/"
         notify(f"studies:   {address}")
-        notify(f"elsewhere: {ssh_command([own_port, *([port] if dashboard else [])], getuser(), gethostname())}")
+        notify(f"elsewhere: {ssh_command([own_port, *([port] if dashboard else [])])}")
         if opens and _has_screen():
             webbrowser.open(address)
         over = threading.Event()

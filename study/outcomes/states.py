@@ -113,7 +113,8 @@ class States:
 
     def are(self, *states: State) -> Rows:
         """Return which rows are in one of these states."""
-        return np.isin(self.values.astype(str), [str(state) for state in states])
+        found: Rows = np.logical_or.reduce([self.values == state for state in states]).astype(bool)
+        return found
 
     @property
     def running(self) -> Rows:
@@ -200,9 +201,10 @@ def find_states(
 def _worst(table: pa.Table, columns: Mapping[str, Mapping[str, State]]) -> States:
     values = np.full(len(table), State.FINISHED, dtype=object)
     words = [""] * len(table)
+    ranks = {state: rank for rank, state in enumerate(_WORST)}
     for name, meaning in columns.items():
         for row, text in enumerate(_texts(table[name])):
-            if not words[row] or _WORST.index(meaning[text]) > _WORST.index(values[row]):
+            if not words[row] or ranks[meaning[text]] > ranks[values[row]]:
                 values[row], words[row] = meaning[text], text
     return States(tuple(columns), values, words)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import signal
+import socket
 import socketserver
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -125,11 +127,15 @@ class _Pages(BaseHTTPRequestHandler):
             return None
 
 
-def ssh_command(ports: list[int], user: str, host: str) -> str:
-    """Return the command that brings ports of a machine to another one.
+def ssh_command(ports: Sequence[int]) -> str:
+    """Return the command that brings ports of this machine to another one, with this user's and machine's names.
 
     Example:
-        >>> ssh_command([5001, 5000], "me", "gpu-node")
-        'ssh -N -L 5001:127.0.0.1:5001 -L 5000:127.0.0.1:5000 me@gpu-node'
+        >>> ssh_command([5001, 5000])
+        'ssh -N -L 5001:127.0.0.1:5001 -L 5000:127.0.0.1:5000 ...'
     """
-    return " ".join(["ssh -N", *(f"-L {port}:{_HOST}:{port}" for port in ports), f"{user}@{host}"])
+    try:
+        user = f"{getpass.getuser()}@"
+    except (OSError, KeyError):  # a container without a name for its user
+        user = ""
+    return " ".join(["ssh -N", *(f"-L {port}:{_HOST}:{port}" for port in ports), f"{user}{socket.gethostname()}"])

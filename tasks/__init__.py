@@ -2,6 +2,7 @@
 
 - declarations: what tasks, models and training functions declare of themselves
 - seeded: the mark of objects that a study file may name
+- error_text: text of errors that a user's code raised; stop_signals: stops by a signal, told apart from these
 - stream: the counter-based random stream; trial_stream: what tasks and models draw from it
 - task: what a task of one's own is
 - values: types of the values that a study file gives

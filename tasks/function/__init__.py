@@ -3,7 +3,8 @@
 - generators: the global generators of random numbers, seeded from a trial's seed
 - state: what a function goes on from, as arrays without pickle
 - call: the call, step by step, with its metrics checked
-- child: the call in a process of its own
+- process_state: state of the process, put back after a trial; left_threads: threads that a trial has left
+- child: the call in a process of its own; messages: what that reports
 
 They stand here and not beside the engines because a process that runs one trial must start quickly: the engines
 import torch, which takes seconds.

@@ -155,6 +155,15 @@ def test_what_cannot_train_is_said_before_a_study_starts(packed_lab: Path, tmp_p
     assert "cache" not in str(caught.value)
 
 
+def test_a_panic_is_said_before_a_study_starts(packed_lab: Path, tmp_path: Path) -> None:
+    """What a model raises need not be an Exception, such as a panic in Rust."""
+    models = packed_lab / "mylab" / "models.py"
+    panicking = "class Panic(BaseException):\n    pass\n\n\ndef net(hidden, *middle):\n    raise Panic('unwrap')\n"
+    models.write_text(models.read_text().replace("def net(hidden, *middle):\n", panicking))
+    with pytest.raises(InputError, match=r"(?s)can't be trained on .*models.py, line .*\nPanic: unwrap$"):
+        planned(packed_lab, tmp_path)
+
+
 def test_an_engine_is_data(packed_lab: Path, tmp_path: Path) -> None:
     """What workers are sent trains the same, and says which cells it refuses; a recipe without a proof is proven."""
     engine, plan = planned(packed_lab, tmp_path)

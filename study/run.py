@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from study.analysis.failures import reason_keys
 from study.analysis.metrics import single
-from study.analysis.reasons import reason_of
 from study.console import Console
 from study.driver.heartbeat import beat, in_job
 from study.driver.monitor import Monitor, stopping
@@ -194,9 +194,7 @@ class Run:
             keep_code(self.plan.spec, self.folder)
             if in_job():
                 keep_submitted(self.plan.spec, self.folder)
-            failed = self._patience(self.folder.failed_rows)
-            errors = zip(failed["trial_id"].to_pylist(), failed["error"].to_pylist(), strict=True)
-            self._earlier_failures = {trial_id: reason_of(error or "").key for trial_id, error in errors}
+            self._earlier_failures = reason_keys(self._patience(self.folder.failed_rows))
             yield
 
     def _warn_of_changed_code(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from study.analysis.reasons import Reason, reason_of
+from study.analysis.reasons import Reason, failure_reason
 from study.records import Outcome
 
 
@@ -71,7 +71,7 @@ class FailureTally:
 
     def add(self, trial_id: str, cell_id: str, seed: int, error: str | None) -> None:
         """Count a failed trial."""
-        reason = reason_of(error or "")
+        reason = failure_reason(error or "")
         self._reasons.setdefault(reason.key, (reason, (trial_id, cell_id, seed)))
         self._cells.setdefault(reason.key, Counter())[cell_id] += 1
 
@@ -124,4 +124,4 @@ def with_earlier(results: pa.Table, earlier: Mapping[str, str]) -> list[Failure]
 
 def reason_keys(results: pa.Table) -> dict[str, str]:
     """Return the key of each failed trial's reason, by trial id."""
-    return {row["trial_id"]: reason_of(row["error"] or "").key for row in failed_rows(results)}
+    return {row["trial_id"]: failure_reason(row["error"] or "").key for row in failed_rows(results)}

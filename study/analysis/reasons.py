@@ -61,7 +61,7 @@ class Reason:
 
 
 @lru_cache(maxsize=1024)
-def reason_of(error: str) -> Reason:
+def failure_reason(error: str) -> Reason:
     r"""Return the reason that a stored error text gives.
 
     Args:
@@ -69,10 +69,10 @@ def reason_of(error: str) -> Reason:
 
     Example:
         >>> error = 'Traceback (most recent call last):\n  File "a.py", line 3, in train\n    f()\nValueError: bad 17'
-        >>> reason = reason_of(error)
+        >>> reason = failure_reason(error)
         >>> reason.text, reason.key, reason.is_repeated
         ('ValueError: bad 17 (a.py:3)', 'ValueError: bad # (a.py:3)', True)
-        >>> reason_of("MemoryError").is_repeated
+        >>> failure_reason("MemoryError").is_repeated
         False
     """
     error = _COPY.sub("", uncoloured(error))

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from study.analysis.reasons import reason_of
+from study.analysis.reasons import failure_reason
 from study.plan.plan import Plan
 from study.records import Outcome, Result, Trial
 from study.words import count_of
@@ -37,7 +37,7 @@ class _Ended:
         self.trials += 1
         self.cells.add(result.trial.cell.id)
         if result.outcome is Outcome.FAILED:
-            self.reasons.add(reason_of(result.error or "").key)
+            self.reasons.add(failure_reason(result.error or "").key)
         else:
             self.has_result = True
 
@@ -81,12 +81,12 @@ class EarlyStop:
             results: one for each of its trials.
             has_crashed: whether the pack as a whole has failed.
         """
-        if has_crashed and not reason_of(results[0].error or "").is_repeated:
+        if has_crashed and not failure_reason(results[0].error or "").is_repeated:
             results = results[:1]
         for result in results:
             self._run.add(result)
             self._cells.setdefault(result.trial.cell.id, _Ended()).add(result)
-        reason = next((reason_of(result.error or "").text for result in results if result.error is not None), "")
+        reason = next((failure_reason(result.error or "").text for result in results if result.error is not None), "")
         if self._run.has_one_reason(FIRST) and (len(self._run.cells) > 1 or not self._is_search):
             return f"the first {count_of(self._run.trials, 'trial')} that ended failed for one reason: {reason}"
         for cell_id in {} if self._is_search else dict.fromkeys(result.trial.cell.id for result in results):

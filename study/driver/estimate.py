@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from study.analysis.reasons import reason_of
+from study.analysis.reasons import failure_reason
 from study.console import ConsoleTable
 from study.driver.design import DesignNote, design_note
 from study.driver.first_call import try_first_trial
@@ -218,7 +218,7 @@ def _explained(cell: Cell, engine: Engine) -> Iterator[None]:
     except Exception as error:
         if not isinstance(engine, PackedEngine):
             raise
-        reason = reason_of("".join(traceback.format_exception(error)))
+        reason = failure_reason("".join(traceback.format_exception(error)))
         raise InputError(f"{cell.model} can't be trained on {cell.task}: {reason.text}\n{reason.traceback}") from error
 
 

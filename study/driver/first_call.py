@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from study.analysis.reasons import reason_of
+from study.analysis.reasons import failure_reason
 from study.engine.function import FunctionEngine, FunctionTrial, IsolatedTraining
 from study.errors import InputError
 from study.records import Trial
@@ -64,7 +64,7 @@ def try_first_trial(engine: FunctionEngine, trial: Trial) -> list[str]:
 
 def _failure(engine: FunctionEngine, trial: Trial, error: str) -> str:
     folder = engine.code.folder().path
-    reason = reason_of(error if folder is None else error.replace(f"{folder}/", ""))
+    reason = failure_reason(error if folder is None else error.replace(f"{folder}/", ""))
     values = [f"{title(name)} {show_value(name, value)}" for name, value in engine.values_of(trial.cell).items()]
     where = ", ".join([*values, f"seed {trial.seed}"])
     head = f"{engine.function} fails in the first trial ({where}): {reason.text}"

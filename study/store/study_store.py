@@ -261,15 +261,15 @@ class StudyStore:
         return self._outcomes("cell_id", "seed")
 
     def failed_rows(self) -> pa.Table:
-        """Return ``trial_id``, ``cell_id``, ``seed`` and ``error`` of the trials that have only failed, once each."""
-        columns = EMPTY_RESULTS.select(["trial_id", "cell_id", "seed", "outcome", "error"])
-        read = self._files.tables(self._files.keys("results"), columns.column_names)
-        rows = pa.concat_tables([columns, *(table for _, table in read if table is not None)])
+        """Return trial_id, cell_id, seed, outcome and error of the trials that have failed and have no result."""
+        empty = EMPTY_RESULTS.select(["trial_id", "cell_id", "seed", "outcome", "error"])
+        read = self._files.tables(self._files.keys("results"), empty.column_names)
+        rows = pa.concat_tables([empty, *(table for _, table in read if table is not None)])
         has_failed = pc.equal(rows["outcome"], str(Outcome.FAILED))
-        done = rows.filter(pc.invert(has_failed))["trial_id"]
-        failed = rows.filter(pc.and_(has_failed, pc.invert(pc.is_in(rows["trial_id"], value_set=done))))
-        last = {trial_id: row for row, trial_id in enumerate(failed["trial_id"].to_pylist())}
-        return failed.take(pa.array(last.values(), pa.int64())).drop_columns(["outcome"])
+        done = rows.filter(pc.invert(has_failed))["trial_id"].combine_chunks()
+        rows = rows.filter(pc.and_(has_failed, pc.invert(pc.is_in(rows["trial_id"], value_set=done))))
+        ids = np.asarray(rows["trial_id"].to_pylist(), dtype=str)
+        return rows.take(np.unique(ids, return_index=True)[1])
 
     def outcomes(self) -> pa.Table:
         """Return each trial's outcome, if it has one other than failed, as columns ``trial_id`` and ``outcome``."""

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from study.analysis.reasons import reason_of
+from study.analysis.reasons import failure_reason
 from study.arrow import (
     EMPTY_RESULTS,
     METRIC_COLUMNS,
@@ -172,7 +172,7 @@ def trial_run(result: Result, curve: Curve | None) -> TrialRun:
     tags = {tag: _text(fixed[column]) for column, tag in _TAGS.items() if fixed[column] is not None}
     tags |= cell_tags(cell) | {SEED: str(trial.seed)}
     tags |= _pages("error", result.error or "") | names.tag()
-    tags |= {FAILURE: reason_of(result.error).text} if result.error else {}
+    tags |= {FAILURE: failure_reason(result.error).text} if result.error else {}
     for key, text in texts.items():
         tags |= _pages(f"{_VALUE}{key}", text) if len(text) > _PARAMETER_CHARACTERS else {}
     metrics = {name: float(fixed[name]) for name in _NUMBERS if fixed[name] is not None}

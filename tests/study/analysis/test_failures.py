@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from study.analysis.failures import FailureTally, failures_of
-from study.analysis.reasons import reason_of
+from study.analysis.reasons import failure_reason
 from study.arrow import results_table
 from study.records import Cell, Outcome, Result, Trial
 
@@ -55,7 +55,7 @@ def test_the_most_frequent_reason_comes_first() -> None:
 
 def test_a_traceback_has_the_frames_of_the_user() -> None:
     """Frames of libraries are left out, and the place in the user's code is in the reason."""
-    reason = reason_of(IN_LIBRARY)
+    reason = failure_reason(IN_LIBRARY)
     assert reason.text == "RuntimeError: mat1 and mat2 shapes cannot be multiplied (nets.py:12)"
     assert "site-packages" not in reason.traceback
     assert 'File "nets.py", line 12, in forward\n    return x @ self.weight' in reason.traceback
@@ -65,7 +65,7 @@ def test_a_traceback_has_the_frames_of_the_user() -> None:
 def test_a_message_of_several_lines_is_known_by_its_first() -> None:
     """Its last line may say nothing of what happened."""
     error = IN_LIBRARY.replace("multiplied\n", "multiplied\nCompile with `DEBUG` to see more.\n")
-    assert reason_of(error).text.startswith("RuntimeError: mat1 and mat2")
+    assert failure_reason(error).text.startswith("RuntimeError: mat1 and mat2")
 
 
 @pytest.mark.parametrize(
@@ -83,18 +83,18 @@ def test_a_message_of_several_lines_is_known_by_its_first() -> None:
 )
 def test_what_surroundings_cause_may_pass(error: str) -> None:
     """Memory, a worker, the store and a time limit may be different in the next run."""
-    assert not reason_of(error).is_repeated
+    assert not failure_reason(error).is_repeated
 
 
 @pytest.mark.parametrize("error", ["ValueError: no such layer (bad.py:7)", "FileNotFoundError: data.csv", ""])
 def test_what_the_code_does_is_repeated(error: str) -> None:
     """The same code with the same seed raises the same error again."""
-    assert reason_of(error).is_repeated
+    assert failure_reason(error).is_repeated
 
 
 def test_any_text_has_a_reason() -> None:
     """Control characters, surrogates, endless lines and odd tracebacks raise nothing."""
     for error in ("\x1b[2J\ud800", "x" * 10**6, 'Traceback (most recent call last)\n  File "a.py", line 3', "\n \n"):
-        reason = reason_of(error)
+        reason = failure_reason(error)
         assert 0 < len(reason.text) <= 600
         assert reason.text.isprintable()

@@ -178,7 +178,7 @@ def test_the_page_says_what_there_is_and_what_is_missing(write):
     for sentence in (
         "How often?",
         "7 trials not yet done",
-        "1 trial crashed",
+        "1 trial failed and left no result",
         "in 1 cell of 9",
         "a note",
         "2.13.0",

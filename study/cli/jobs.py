@@ -27,7 +27,6 @@ from study.cli.standings import busy_line, checks_table, detail, listing, live_s
 from study.console import Console
 from study.driver.progress import waiting
 from study.errors import ClusterError, InputError
-from study.results.submitted_files import submitted_files
 from study.settings import find_setting
 from study.visible import visible
 
@@ -71,6 +70,7 @@ def submit(
     """
     from study.driver.repository import repository_of
     from study.jobs import make_order
+    from study.results.submitted_files import submitted_files
 
     url = _cluster(cluster)
     # Not from this store, which may be out of reach here: the job reads it.

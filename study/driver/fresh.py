@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -35,7 +34,7 @@ class FreshProcess:
     Example:
         >>> with FreshProcess() as fresh:
         ...     fresh.call(divmod, 7, 2)
-        (3, 1)
+        [3, 1]
     """
 
     def __init__(self, *, environment: Mapping[str, str] | None = None, is_quiet: bool = False) -> None:
@@ -84,7 +83,7 @@ class FreshProcess:
 
         Args:
             function: it is sent by its name, so a module must have it.
-            arguments: its arguments, which can be pickled.
+            arguments: its arguments, which are JSON, as its value is.
             timeout_s: seconds that it may take; None for any.
 
         Raises:
@@ -94,18 +93,18 @@ class FreshProcess:
         return self._receive(timeout_s)
 
     def _send(self, is_forked: bool, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-        call = pickle.dumps((function, arguments))
+        name = {"module": function.__module__, "name": function.__qualname__}
+        call = json.dumps({"is_forked": is_forked, "arguments": arguments} | name)
         with suppress(OSError):  # the process has ended, and there will be no answer
-            self._connection.send((is_forked, call))
+            self._connection.send_bytes(call.encode())
 
     def _receive(self, timeout_s: float | None) -> Any:
         try:
             if not self._connection.poll(timeout_s):
                 raise FreshCallError(f"it took longer than {timeout_s:g} s")
-            answer = self._connection.recv_bytes()
-            has_returned, value = pickle.loads(answer)  # noqa: S301 (of a process that runs the user's own code)
-        except (EOFError, OSError):
+            answer = json.loads(self._connection.recv_bytes())
+        except (EOFError, OSError, ValueError):
             raise FreshCallError("its process ended") from None
-        if not has_returned:
-            raise FreshCallError(value)
-        return value
+        if "error" in answer:
+            raise FreshCallError(answer["error"])
+        return answer["value"]

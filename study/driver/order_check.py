@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -29,8 +29,11 @@ from study.spec.function_tables import FunctionSpec
 from study.store import StudyStore
 from study.store.retry import Patience
 from study.words import join_and
-from tasks.function.order import Called, call_in_order, load
+from tasks.function.order import call_in_order, load
 from tasks.function_family import OWN_NAMES
+
+Report = Mapping[str, Any]
+"""What a trial reported, as `call_in_order` returns it."""
 
 _TRIAL_S = 2.0  # that a trial may take
 _STEPS_S = 0.5  # after which a trial that reports steps is ended
@@ -57,7 +60,7 @@ def checking_order(
     if not isinstance(spec, FunctionSpec) or len(trials) < 2:
         yield lambda: None
         return
-    key, note = _key(spec, trials), patience(partial(_kept, folder))
+    key, note = _key(spec, trials), patience(partial(_earlier, folder))
     if note is not None and note.key == key:
         yield partial(_show, note, console)
         return
@@ -95,16 +98,15 @@ def order_check(spec: FunctionSpec) -> Iterator[Callable[[Sequence[Trial]], tupl
     environment = Limits(cpus=cpus, gpus=spec.resources.gpus).environment()
     with FreshProcess(environment=environment, is_quiet=True) as fresh:
         path = str(unpacked(code.archive, code.digest, code_cache())) if code.files else ""
-        loader = partial(load_copied, path, spec.train)
         has_torch = any(b"torch" in content for content in code.files.values())
-        fresh.prepare(load, loader, cpus, has_torch)
+        fresh.prepare(load, load_copied.__module__, load_copied.__name__, [path, spec.train], cpus, has_torch)
 
         def conclude(trials: Sequence[Trial]) -> tuple[str, str]:
             what = f"importing {spec.train}"
             try:
                 fresh.ready(_IMPORT_S)
                 what = "training the first two trials"
-                return _verdict(partial(_called, fresh, loader, spec), trials, _modules(code, spec.train))
+                return _verdict(partial(_reports, fresh, spec), trials, _modules(code, spec.train))
             except FreshCallError as error:
                 reason = str(error).replace(f"{path}{os.sep}", "") if path else str(error)
                 return "unknown", (
@@ -115,7 +117,7 @@ def order_check(spec: FunctionSpec) -> Iterator[Callable[[Sequence[Trial]], tupl
         yield conclude
 
 
-def _verdict(call: Callable[..., list[Called]], trials: Sequence[Trial], modules: Sequence[str]) -> tuple[str, str]:
+def _verdict(call: Callable[..., list[Report]], trials: Sequence[Trial], modules: Sequence[str]) -> tuple[str, str]:
     first, second = trials
     first_alone, second_after = call((first, second))
     second_alone, first_after = call((second, first))
@@ -129,21 +131,17 @@ def _verdict(call: Callable[..., list[Called]], trials: Sequence[Trial], modules
         again = call((trial,))[0]
         if (other_numbers := _difference(alone, again)) is not None:
             return "unrepeatable", _unrepeatable(trial, *other_numbers)
-        changed = call((other, trial), modules)[0].changed
+        changed = call((other, trial), modules)[0]["changed"]
         return "differs", _depends(trial, other, *difference, changed)
-    failed = [called.error for called in (first_alone, second_alone) if called.error and not called.steps]
+    failed = [one["error"] for one in (first_alone, second_alone) if one["error"] and not one["steps"]]
     if failed:
         raise FreshCallError(failed[0])
     return "same", ""
 
 
-def _called(
-    fresh: FreshProcess,
-    loader: partial[Callable[..., Any]],
-    spec: FunctionSpec,
-    trials: Sequence[Trial],
-    modules: Sequence[str] = (),
-) -> list[Called]:
+def _reports(
+    fresh: FreshProcess, spec: FunctionSpec, trials: Sequence[Trial], modules: Sequence[str] = ()
+) -> list[Report]:
     calls = [
         {
             "seed": trial.seed,
@@ -152,31 +150,27 @@ def _called(
         }
         for trial in trials
     ]
-    called: list[Called] = fresh.call(
-        partial(call_in_order, for_s=_STEPS_S, modules=modules),
-        loader,
-        calls,
-        dict(spec.declared_metrics),
-        timeout_s=_TRIAL_S * len(trials),
-    )
-    return called
+    limits = {name: (metric.low, metric.high) for name, metric in spec.declared_metrics.items()}
+    timeout_s = _TRIAL_S * len(trials)
+    reports: list[Report] = fresh.call(call_in_order, calls, limits, _STEPS_S, list(modules), timeout_s=timeout_s)
+    return reports
 
 
-def _difference(alone: Called, other: Called) -> tuple[str, str] | None:
+def _difference(alone: Report, other: Report) -> tuple[str, str] | None:
     """Return what a trial reported first that isn't the same: what it was alone, and otherwise; None if all is."""
-    for one, two in zip(alone.steps, other.steps, strict=False):
-        at = f" at step {one.step}" if one.step else ""
-        if one.step != two.step:
-            return f"step {one.step}", f"step {two.step}"
-        for name, value in one.metrics.items():
-            if repr(value) != repr(two.metrics[name]):  # NaN is NaN, and 0 isn't -0
-                return f"{name} {value!r}{at}", f"{name} {two.metrics[name]!r}"
-    if not (alone.is_done and other.is_done):
+    for (step, metrics), (other_step, other_metrics) in zip(alone["steps"], other["steps"], strict=False):
+        at = f" at step {step}" if step else ""
+        if step != other_step:
+            return f"step {step}", f"step {other_step}"
+        for name, value in metrics.items():
+            if repr(value) != repr(other_metrics[name]):  # NaN is NaN, and 0 isn't -0
+                return f"{name} {value!r}{at}", f"{name} {other_metrics[name]!r}"
+    if not (alone["is_done"] and other["is_done"]):
         return None
-    if bool(alone.error) != bool(other.error):
-        return (f"the error {alone.error}" if alone.error else "no error"), other.error or "no error"
-    if len(alone.steps) != len(other.steps):
-        return f"{len(alone.steps)} steps", f"{len(other.steps)} steps"
+    if bool(alone["error"]) != bool(other["error"]):
+        return (f"the error {alone['error']}" if alone["error"] else "no error"), other["error"] or "no error"
+    if len(alone["steps"]) != len(other["steps"]):
+        return f"{len(alone['steps'])} steps", f"{len(other['steps'])} steps"
     return None
 
 
@@ -224,7 +218,7 @@ def _modules(code: SourceCode, function: str) -> list[str]:
     return sorted({*files, function.partition(":")[0].partition(".")[0]})
 
 
-def _kept(folder: StudyStore) -> OrderNote | None:
+def _earlier(folder: StudyStore) -> OrderNote | None:
     try:
         return read_order_note(folder)
     except StoreAwayError:

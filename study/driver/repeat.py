@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import random
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +15,6 @@ import pyarrow.compute as pc
 
 from study import environment
 from study.arrow import curves_table, table_curves, table_results, table_weights
-from study.driver.fresh import FreshCallError, FreshProcess
 from study.driver.order_check import explain
 from study.driver.own_engine import OwnEngine, own_engine, prove_packs
 from study.engine import Engine, engine_for
@@ -96,28 +92,27 @@ def repeat(
     results = folder.read_results()
     planned = {trial.id: trial for trial in plan.trials}
     prove_packs(plan, root)
-    own = own_engine(plan.spec)
-    with _trainer(own) as train:
-        for trial_id in trial_ids:
-            stored = _stored(folder, results, trial_id)
-            if trial_id not in planned:
-                raise InputError(
-                    f"trial {trial_id} is stored, but the study has no such trial any more: its file or its code has "
-                    "changed"
-                )
-            kind = device or ("cpu" if stored.result.device == "cpu" else "cuda")
-            chosen = engine_for(engine or stored.result.engine, planned[trial_id].cell, kind, own)
-            again = train(planned[trial_id], chosen, kind)
-            yield Repetition(
-                planned[trial_id],
-                str(stored.result.outcome),
-                chosen.name,
-                kind,
-                tuple(_differences(stored, again)),
-                tuple(_circumstances(stored, again, folder)),
-                again.result.training_s,
-                _compared(stored, again),
+    own = _alone(own_engine(plan.spec))
+    for trial_id in trial_ids:
+        stored = _stored(folder, results, trial_id)
+        if trial_id not in planned:
+            raise InputError(
+                f"trial {trial_id} is stored, but the study has no such trial any more: its file or its code has "
+                "changed"
             )
+        kind = device or ("cpu" if stored.result.device == "cpu" else "cuda")
+        chosen = engine_for(engine or stored.result.engine, planned[trial_id].cell, kind, own)
+        again = _train(planned[trial_id], chosen, kind)
+        yield Repetition(
+            planned[trial_id],
+            str(stored.result.outcome),
+            chosen.name,
+            kind,
+            tuple(_differences(stored, again)),
+            tuple(_circumstances(stored, again, folder)),
+            again.result.training_s,
+            _compared(stored, again),
+        )
 
 
 def script(study: str, folder: StudyStore, results: pa.Table, trial_id: str) -> TrialScript:
@@ -147,33 +142,11 @@ def _train(trial: Trial, engine: Engine, device: str) -> _Trained:
     return _Trained(result, _as_stored(curves[0]) if curves else None, weights[0] if weights else None)
 
 
-@contextmanager
-def _trainer(own: OwnEngine | None) -> Iterator[Callable[[Trial, Engine, str], _Trained]]:
-    """Yield what trains a trial: a training function's in a new process, which no other trial has changed."""
+def _alone(own: OwnEngine | None) -> OwnEngine | None:
+    """Return a study's engine, which calls a training function in a new process that no other trial has changed."""
     if not isinstance(own, FunctionEngine) or own.is_isolated:
-        yield _train
-        return
-    with FreshProcess() as fresh:
-        fresh.prepare(importlib.import_module, __name__)  # the engines, which take seconds; none of the user's code
-        fresh.ready()
-        yield partial(_train_fresh, fresh)
-
-
-def _train_fresh(fresh: FreshProcess, trial: Trial, engine: Engine, device: str) -> _Trained:
-    try:
-        trained: _Trained = fresh.call(_train, trial, engine, device)
-    except FreshCallError as error:
-        failed = Result(
-            trial=trial,
-            outcome=Outcome.FAILED,
-            iterations=0,
-            training_s=0.0,
-            engine=engine.name,
-            device=device,
-            error=str(error),
-        )
-        return _Trained(failed, None, None)
-    return trained
+        return own
+    return replace(own, is_isolated=True, limits=replace(own.limits, memory_gb=None, time_limit_s=None))
 
 
 def verify(

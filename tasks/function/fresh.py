@@ -6,8 +6,9 @@ in the next one.
 
 from __future__ import annotations
 
+import importlib
+import json
 import os
-import pickle
 import sys
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
@@ -21,37 +22,36 @@ _ANSWERED = 113  # the exit code of a fork that has sent its answer; user code t
 def run(parent: Connection, request: Mapping[str, Any]) -> None:
     """Answer the parent's calls until it closes the connection.
 
-    A call is a pair: whether it runs in a fork, and the pickled function and arguments. An answer is a pair: whether
-    the function returned, and its value or the reason why there is none. Both come from the user's own processes, never
-    from a store.
+    A call is a frame of JSON: `is_forked`, whether it runs in a fork; `module` and `name` of a function; and its
+    `arguments`. An answer is a frame of JSON: the `value` of the function, or the `error` that kept it from returning.
     """
     while True:
         try:
-            is_forked, call = parent.recv()
+            call = json.loads(parent.recv_bytes())
         except EOFError:
             return
-        if not is_forked:
-            parent.send_bytes(_answer(call, has_value=False))
+        if not call["is_forked"]:
+            parent.send_bytes(_answer(call))
             continue
         sys.stdout.flush()
         sys.stderr.flush()
         process = os.fork()
         if process == 0:
-            parent.send_bytes(_answer(call, has_value=True))
+            parent.send_bytes(_answer(call))
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(_ANSWERED)
         code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
         if code != _ANSWERED:
             how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
-            parent.send_bytes(pickle.dumps((False, f"its process ended {how}")))
+            parent.send_bytes(json.dumps({"error": f"its process ended {how}"}).encode())
 
 
-def _answer(call: bytes, *, has_value: bool) -> bytes:
-    """Return the pickled answer to a call."""
+def _answer(call: Mapping[str, Any]) -> bytes:
     try:
-        function, arguments = pickle.loads(call)  # noqa: S301 (of the parent)
-        value = function(*arguments)
-        return pickle.dumps((True, value if has_value else None))
+        function: Any = importlib.import_module(call["module"])
+        for part in call["name"].split("."):
+            function = getattr(function, part)
+        return json.dumps({"value": function(*call["arguments"])}).encode()
     except BaseException as error:  # user code may raise anything
-        return pickle.dumps((False, str(failure_of(error))))
+        return json.dumps({"error": str(failure_of(error))}).encode()

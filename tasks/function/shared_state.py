@@ -5,37 +5,39 @@ Settings of the process, such as its working directory, are put back after each 
 
 from __future__ import annotations
 
-import pickle
+import random
 import sys
 import types
-import warnings
+from collections import deque
 from collections.abc import Collection, Mapping
 from typing import Any
+
+import numpy as np
+
+from tasks.error_text import attempt
 
 _DEPTH = 3
 
 
-def module_state(modules: Collection[str]) -> dict[str, tuple[str, Any]]:
+def shared_state(modules: Collection[str]) -> dict[str, tuple[str, Any]]:
     """Return what later trials can read: by name, its type and a copy that can be compared.
 
     Args:
         modules: names of the user's top-level modules.
 
     Example:
-        >>> import tasks.function.module_state as module
+        >>> import tasks.function.shared_state as module
         >>> module.COUNTS = [1]
-        >>> before = module_state(["tasks"])
+        >>> before = shared_state(["tasks"])
         >>> module.COUNTS.append(2)
-        >>> changed_state(before, module_state(["tasks"]))
-        ('tasks.function.module_state.COUNTS (list)',)
+        >>> changed_state(before, shared_state(["tasks"]))
+        ('tasks.function.shared_state.COUNTS (list)',)
         >>> del module.COUNTS
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # some types warn that they won't be picklable in later versions of Python
-        state: dict[str, tuple[str, Any]] = {}
-        for name, module in list(sys.modules.items()):
-            if name.partition(".")[0] in modules and isinstance(module, types.ModuleType):
-                state |= _values(name, vars(module), module.__name__)
+    state: dict[str, tuple[str, Any]] = {}
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] in modules and isinstance(module, types.ModuleType):
+            state |= _values(name, vars(module), module.__name__)
     return state
 
 
@@ -79,19 +81,26 @@ def _contents(cell: types.CellType) -> Any:
 
 
 def _copied(value: Any, depth: int) -> Any:
-    """Return bytes that stand for a value; None if it has no state that can be copied."""
-    try:
-        return pickle.dumps(value)
-    except Exception:  # whatever a type raises that can't be pickled
-        pass
-    if hasattr(value, "get_state"):  # a generator of torch
-        try:
-            return _copied(value.get_state(), 0)
-        except Exception:  # it is something else that has such a method
-            return None
-    content = value if isinstance(value, dict) else getattr(value, "__dict__", None)
-    if isinstance(value, list | tuple | set | frozenset):
+    """Return what stands for a value and can be compared; None if it has no state that is known."""
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+        return repr(value)
+    if isinstance(value, np.ndarray | np.generic):
+        return value.dtype.str, value.shape, repr(value.tolist()) if value.dtype.hasobject else value.tobytes()
+    if isinstance(value, np.random.Generator | np.random.RandomState):
+        return repr(value.bit_generator.state if isinstance(value, np.random.Generator) else value.get_state())
+    if isinstance(value, random.Random):
+        return value.getstate()
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor | torch.Generator):
+        tensor = value if isinstance(value, torch.Tensor) else value.get_state()
+        return str(tensor.dtype), repr(tensor.detach().cpu().tolist())
+    content: Any
+    if isinstance(value, Mapping):
+        content = dict(value)
+    elif isinstance(value, list | tuple | set | frozenset | deque):
         content = dict(enumerate(value))
-    if content is None or depth == 0:
-        return None
+    else:
+        content = getattr(value, "__dict__", None) or attempt(lambda: repr(value), "")
+    if depth == 0 or not isinstance(content, dict):
+        return content if isinstance(content, str) else len(content)
     return {str(name): _copied(item, depth - 1) for name, item in list(content.items())}

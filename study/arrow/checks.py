@@ -106,7 +106,7 @@ def _text_complaints(results: pa.Table) -> Iterator[str]:
 
 
 def _cell_complaints(results: pa.Table) -> Iterator[str]:
-    """Yield what is wrong with the ids of cells, each of which must be the hash of the cell's content."""
+    """Yield a complaint for each cell id that isn't the hash of the cell's content."""
     rows = results.take(_rows_of_cells(results))
     for cell, stored in zip(table_cells(rows), rows["cell_id"].to_pylist(), strict=True):
         ids = [cell.id_of_version(version) for version in range(ID_VERSION, 0, -1)]
@@ -131,7 +131,7 @@ def _rows_of_cells(results: pa.Table) -> pa.Array:
 
 
 def _trial_complaints(results: pa.Table) -> Iterator[str]:
-    """Yield what is wrong with the ids of trials, each of which must be the hash of the cell's id and the seed."""
+    """Yield a complaint for each trial id that isn't the hash of the cell's id and the seed."""
     stored, seeds = results["trial_id"].to_pylist(), results["seed"].to_pylist()
     begun: dict[str, Any] = {}
     for trial_id, cell_id, seed in zip(stored, results["cell_id"].to_pylist(), seeds, strict=True):

@@ -33,7 +33,7 @@ from tasks.function.order import call_in_order, load
 from tasks.function_family import OWN_NAMES
 
 Report = Mapping[str, Any]
-"""What a trial reported, as `call_in_order` returns it."""
+"""The report of a trial, as `call_in_order` returns it."""
 
 _TRIAL_S = 2.0  # that a trial may take
 _STEPS_S = 0.5  # after which a trial that reports steps is ended

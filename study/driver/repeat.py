@@ -57,7 +57,7 @@ class Repetition:
 
     @property
     def is_same(self) -> bool:
-        """Whether everything that was compared has the bits that are stored."""
+        """True if everything that was compared has the stored bits."""
         return not self.differences
 
     def __str__(self) -> str:

@@ -22,7 +22,7 @@ _TIMEOUT_S = 10
 def repository_of(spec: Spec) -> dict[str, Any]:
     """Return the commit, state and remote of the repository that a study's file lies in, as fields of a provenance.
 
-    The values are None where there is no repository, no git, or git refuses to read it. A preset has no fields.
+    The values are None without a repository, without git, and if git refuses to read it. A preset has no fields.
 
     Args:
         spec: the study, as it was read from the user's file.

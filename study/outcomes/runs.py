@@ -33,7 +33,7 @@ _WANDB = ("Name", "State")
 
 @dataclass(frozen=True)
 class _Layout:
-    """How a tool lays out its table of runs.
+    """Layout of a tool's table of runs.
 
     Args:
         prefixes: what its columns of hyperparameters begin with.

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from study.words import count_of
 
 MISSING = ("", "nan", "na", "n/a", "none", "null", "<na>", "nat")
-"""What stands for no value, in small letters."""
+"""Texts of missing values, in lower case."""
 
 _SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
 _SAMPLED_ROWS = 20

@@ -21,7 +21,7 @@ Rows = npt.NDArray[np.bool_]
 
 
 class State(StrEnum):
-    """What a run has come to."""
+    """State of a run."""
 
     FINISHED = "finished"
     FAILED = "failed"
@@ -134,7 +134,7 @@ class States:
 
 
 def all_finished(rows: int) -> States:
-    """Return the states of runs of which none says its state."""
+    """Return the states of runs in a table without a state column."""
     return States((), np.full(rows, State.FINISHED, dtype=object), [""] * rows)
 
 

@@ -53,7 +53,7 @@ class Wanted:
         metrics: the columns that are averaged over trials.
         success: what a solved trial is; None if a file's own columns say it, or nothing does.
         known: metrics that are taken for such wherever a file or a study has a column of their name.
-        undirected: metrics of which nothing says whether higher or lower values are better.
+        undirected: metrics whose direction isn't known.
     """
 
     metrics: Mapping[str, Metric] = field(default_factory=dict)

@@ -195,6 +195,8 @@ class Run:
             if in_job():
                 keep_submitted(self.plan.spec, self.folder)
             self._earlier_failures = reason_keys(self._patience(self.folder.failed_rows))
+            for notice in self.folder.notices:  # of files that were found to be damaged
+                self._notify(notice)
             yield
 
     def _warn_of_changed_code(self) -> None:

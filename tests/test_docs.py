@@ -16,7 +16,6 @@ from study.spec import parse_spec, schema
 from tasks.arithmetic_hyperparameters import HYPERPARAMETERS
 from tasks.packed_family import TRAINING
 from tests.pages import lay_out
-from tests.words import RETIRED
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = sorted(
@@ -71,12 +70,6 @@ def yaml_blocks() -> dict[str, tuple[Path, str, str | None]]:
     return blocks
 
 
-def prose(text: str) -> list[str]:
-    """List the lines that people wrote as text: no code, no table, nothing that a program puts between two marks."""
-    written = re.sub(r"^<!-- (?!end).*?^<!-- end -->$", "", text, flags=re.MULTILINE | re.DOTALL)
-    return [line for line in _FENCE.sub("", written).splitlines() if not line.startswith(("|", "    "))]
-
-
 YAML_BLOCKS = yaml_blocks()
 
 
@@ -105,25 +98,6 @@ def test_commands_exist(path: Path) -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z][a-z-]*):", makefile, re.MULTILINE))
     assert {target for target, _ in matching(r"^(?:\$ )?(?:\w+=\S+ )*make ([a-z][a-z-]*)\b(.*)$", text)} <= targets
-
-
-@every_document
-def test_lines_of_prose_are_short(path: Path) -> None:
-    """A line of prose has at most 120 characters; tables and code have what they need."""
-    assert [line for line in prose(path.read_text(encoding="utf-8")) if len(line) > 120] == []
-
-
-def test_prose_is_what_people_wrote() -> None:
-    """Lines of code, of tables and of programs have no limit; those of paragraphs and lists do."""
-    text = "# A\n\ntext\n- item\n\n    code\n\n```text\ncode\n```\n| a |\n<!-- map -->\nrow\n<!-- end -->\nend"
-    assert [line for line in prose(text) if line] == ["# A", "text", "- item", "end"]
-
-
-@every_document
-def test_one_word_for_one_thing(path: Path) -> None:
-    """Documents use the glossary's words, and none that once stood for the same."""
-    words = re.sub(r"`[^`\n]+`|vector lanes", "", path.read_text(encoding="utf-8"))
-    assert [word for word in re.findall(r"\b[a-z]+\b", words) if re.fullmatch(RETIRED, word)] == []
 
 
 def test_the_glossary_has_each_word_once() -> None:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import ast
-import re
 from pathlib import Path
 
 import pytest
-
-from tests.words import PARTICIPLES, RETIRED
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted(path for folder in ("study", "units", "tasks") for path in (ROOT / folder).rglob("*.py"))
@@ -21,21 +18,6 @@ CALLS = {
 
 def _name(path: Path) -> str:
     return str(path.relative_to(ROOT))
-
-
-def names_in(path: Path) -> set[str]:
-    """List the names that a source defines: functions, classes, parameters, variables and attributes."""
-    names = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            names.add(node.name)
-        elif isinstance(node, ast.arg):
-            names.add(node.arg)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names.add(node.id)
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            names.add(node.attr)
-    return names
 
 
 def unsafe(tree: ast.AST) -> list[str]:
@@ -60,25 +42,6 @@ def unsafe(tree: ast.AST) -> list[str]:
 def test_nothing_is_unpickled(path: Path) -> None:
     """Content of storage, of MLflow or of a pipe is data: no source reads it by anything that could run code."""
     assert unsafe(ast.parse(path.read_text(encoding="utf-8"))) == []
-
-
-def test_no_two_classes_have_one_name() -> None:
-    """The name of a class identifies it anywhere in study/."""
-    names: dict[str, list[str]] = {}
-    for path in SOURCES:
-        if path.is_relative_to(ROOT / "study"):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.ClassDef):
-                    names.setdefault(node.name, []).append(_name(path))
-    assert {name: paths for name, paths in names.items() if len(paths) > 1} == {}
-
-
-@pytest.mark.parametrize("path", [path for path in SOURCES if path.is_relative_to(ROOT / "study")], ids=_name)
-def test_names_are_nouns_and_words_of_the_glossary(path: Path) -> None:
-    """No name has a participle or a retired word in it; the lanes of a vector are the field's."""
-    never = rf"{RETIRED}|{PARTICIPLES}" if path.name != "simd.py" else PARTICIPLES
-    parts = {name: re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().split("_") for name in names_in(path)}
-    assert [name for name, words in parts.items() if any(re.fullmatch(never, word) for word in words)] == []
 
 
 @pytest.mark.parametrize(

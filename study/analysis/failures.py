@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING, Any
 
 from study.analysis.reasons import Reason, failure_reason
 from study.records import Outcome
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +104,8 @@ def failures_of(results: pa.Table) -> list[Failure]:
 
 def failed_rows(results: pa.Table) -> Iterable[dict[str, Any]]:
     """Return trial_id, cell_id, seed and error of the failed trials of a table of results."""
+    import pyarrow.compute as pc  # only here: the command line imports this module for every command
+
     failed = results.filter(pc.equal(results["outcome"], str(Outcome.FAILED)))
     rows: list[dict[str, Any]] = failed.select(["trial_id", "cell_id", "seed", "error"]).to_pylist()
     return rows

@@ -12,13 +12,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from study.analysis.failures import Failure
 from study.console import Console
 from study.driver.progress import Board
 from study.visible import uncoloured
 from study.words import count_of, duration
+
+if TYPE_CHECKING:  # it imports pyarrow
+    from study.analysis.failures import Failure
 
 IN_JOB = "STUDY_JOB"
 """Environment variable that is 1 for a study's driver on a cluster."""

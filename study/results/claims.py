@@ -12,7 +12,8 @@ from study.errors import InputError
 from study.plan.claims import ClaimVerdict, claim_verdicts
 from study.plan.plan import Plan
 from study.reports import ResultRows, cells, claims_rows, claims_sentence, show_claims
-from study.results.load import extended_plan, rows_of_plan, summaries_of
+from study.results.load import extended_plan, summaries_of
+from study.results.stored_plan import rows_of_plan
 from study.store import Store
 
 

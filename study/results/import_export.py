@@ -9,9 +9,9 @@ from pathlib import Path
 
 from study.errors import InputError, reason_of
 from study.plan.plan import Plan
-from study.results.load import extended_plan, rows_of_plan
+from study.results.load import extended_plan
 from study.results.stored_code import keep_records
-from study.results.stored_plan import stored_plan
+from study.results.stored_plan import rows_of_plan, stored_plan
 from study.store import Store, StudyStore, merge, unpack_export
 from study.words import count_of
 

@@ -13,7 +13,7 @@ from study.plan.costs import pack_cost
 from study.plan.plan import make_plan
 from study.presets import preset_names, preset_text
 from study.records import Trial
-from study.results.stored_plan import stored_plan
+from study.results.stored_plan import rows_of_plan, stored_plan
 from study.spec import load_spec
 from study.spec.document import read
 from study.store import Store, StudyStore
@@ -32,18 +32,18 @@ class StudyRow:
         study: its name.
         question: the question that it answers; empty if it can't be read.
         done: how many trials have a result.
-        failed: how many trials have failed, and have no result.
         trials: how many it asks for.
         cells: how many cells these have.
+        failed: how many trials have failed, and have no result.
         error: why it can't be read; empty if it can.
     """
 
     study: str
     question: str = ""
     done: int = 0
-    failed: int = 0
     trials: int = 0
     cells: int = 0
+    failed: int = 0
     error: str = ""
 
 
@@ -157,13 +157,13 @@ def presets_table() -> ConsoleTable:
 
 
 def _study_row(folder: StudyStore) -> StudyRow:
-    # imported late: statistics and reports take longer to import than everything else here
-    from study.results.load import extended_plan, rows_of_plan
-
     plan = stored_plan(folder)
     if plan.may_extend:
+        # imported late: statistics and reports take longer to import than everything else here
+        from study.results.load import extended_plan
+
         folder = folder.judged_by(plan.criterion)
         plan = extended_plan(plan, folder, folder.read_results())
     done = len(rows_of_plan(folder.done_rows(), plan))
     failed = len(rows_of_plan(folder.failed_rows(), plan))
-    return StudyRow(folder.name, plan.spec.question, done, failed, plan.trials_count, len(plan.cells))
+    return StudyRow(folder.name, plan.spec.question, done, plan.trials_count, len(plan.cells), failed=failed)

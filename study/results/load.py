@@ -48,7 +48,7 @@ from study.reports import (
 from study.results.adoptions import adoptions_of_study
 from study.results.certificate import read_certificate
 from study.results.order_note import read_order_note
-from study.results.stored_plan import stored_plan
+from study.results.stored_plan import rows_of_plan, stored_plan
 from study.store import Store, StudyStore
 from tasks.criterion import Bound
 from tasks.declarations import Metric
@@ -394,29 +394,6 @@ def extended_plan(plan: Plan, folder: StudyStore, table: pa.Table) -> Plan:
     from study.results import search as results_of_search
 
     return results_of_search.plan_so_far(plan, folder, table)
-
-
-def rows_of_plan(table: pa.Table, plan: Plan) -> pa.Table:
-    """Return the rows of planned trials only, since an earlier version of the study's file may have planned others.
-
-    Args:
-        table: has columns cell_id and seed.
-        plan: the plan. Its trials aren't made, since it may have many more than the table.
-    """
-    if plan.own_seeds:
-        seeds_of = {cell.id: set(plan.seeds(cell)) for cell in plan.cells}
-        rows = zip(table["cell_id"].to_pylist(), table["seed"].to_pylist(), strict=True)
-        return table.filter(pa.array([seed in seeds_of.get(cell, ()) for cell, seed in rows], pa.bool_()))
-    cells = pa.array([cell.id for cell in plan.cells], pa.string())
-    # Every cell has every seed here; comparing the ids of a million trials would take a minute.
-    planned = pc.and_(pc.is_in(table["cell_id"], value_set=cells), _are_in(table["seed"], plan.spec.first_seeds))
-    return table if pc.all(planned).as_py() else table.filter(planned)
-
-
-def _are_in(column: pa.ChunkedArray, seeds: Sequence[int]) -> pa.ChunkedArray:
-    if isinstance(seeds, range):
-        return pc.and_(pc.greater_equal(column, seeds.start), pc.less(column, seeds.stop))
-    return pc.is_in(column, value_set=pa.array(list(seeds), pa.int64()))
 
 
 def require_results(results: StudyResults) -> None:

@@ -1,4 +1,4 @@
-"""The verdict whether the results of a training function depend on the order of trials, kept in the study's folder."""
+"""The verdict of the check for order dependence of a training function, kept in the study's folder."""
 
 from __future__ import annotations
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from study.errors import StoreError
 from study.plan.plan import Plan, make_plan
@@ -49,3 +53,26 @@ def keep_code(spec: Spec, folder: StudyStore) -> None:
         proven = {proof_key(recipe, spec, folder): layout for recipe, layout in spec.layouts.items()}
         layouts = ({} if earlier is None else json.loads(earlier)) | proven
         folder.write_file(LAYOUTS, json.dumps(layouts, indent=1).encode())
+
+
+def rows_of_plan(table: pa.Table, plan: Plan) -> pa.Table:
+    """Return the rows of planned trials only, since an earlier version of the study's file may have planned others.
+
+    Args:
+        table: has columns cell_id and seed.
+        plan: the plan. Its trials aren't made, since it may have many more than the table.
+    """
+    if plan.own_seeds:
+        seeds_of = {cell.id: set(plan.seeds(cell)) for cell in plan.cells}
+        rows = zip(table["cell_id"].to_pylist(), table["seed"].to_pylist(), strict=True)
+        return table.filter(pa.array([seed in seeds_of.get(cell, ()) for cell, seed in rows], pa.bool_()))
+    cells = pa.array([cell.id for cell in plan.cells], pa.string())
+    # Every cell has every seed here; comparing the ids of a million trials would take a minute.
+    planned = pc.and_(pc.is_in(table["cell_id"], value_set=cells), _are_in(table["seed"], plan.spec.first_seeds))
+    return table if pc.all(planned).as_py() else table.filter(planned)
+
+
+def _are_in(column: pa.ChunkedArray, seeds: Sequence[int]) -> pa.ChunkedArray:
+    if isinstance(seeds, range):
+        return pc.and_(pc.greater_equal(column, seeds.start), pc.less(column, seeds.stop))
+    return pc.is_in(column, value_set=pa.array(list(seeds), pa.int64()))

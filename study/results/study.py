@@ -40,9 +40,10 @@ from study.reports import (
 )
 from study.results.adoptions import adoptions_of_study
 from study.results.dashboard import cell_runs, charts
-from study.results.load import StudyResults, require_results, rows_of_plan
+from study.results.load import StudyResults, require_results
 from study.results.mark import has_mark, mark, write_mark
 from study.results.stored_packs import StoredPacks
+from study.results.stored_plan import rows_of_plan
 from study.results.trials import Exhibits, exhibits
 from study.store import StudyStore
 from study.words import count_of

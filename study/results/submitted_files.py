@@ -1,4 +1,4 @@
-"""The files that a study was submitted with, kept in the store, so that a job can go on without the user's folder."""
+"""Files of a submitted study, kept in the store so that a job can go on without the user's folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of results whose rows are checked: ids are the hashes of what the rows hold, texts are what engines write.
+"""Files of results with checked rows: ids are the hashes of their content, texts are what engines write.
 
 Reading many small files takes longer than checking their rows, unless each is checked by itself: so the rows of many
 are checked together. A process doesn't check the same bytes twice.

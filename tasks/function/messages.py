@@ -1,4 +1,4 @@
-"""Messages of an isolated trial to its parent: JSON and arrays in frames, which the parent reads without blocking.
+"""Messages of an isolated trial to its parent: frames of JSON and arrays, read without blocking.
 
 A frame begins with a mark, so that what the trial's code writes to the pipe by mistake isn't taken for a message.
 """

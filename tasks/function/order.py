@@ -1,4 +1,4 @@
-"""Trials of a training function called one after another in this process, and the state that one leaves behind."""
+"""Trials of a training function called in order in this process, and the state that one leaves behind."""
 
 from __future__ import annotations
 

@@ -93,7 +93,8 @@ def _copied(value: Any, depth: int) -> Any:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor | torch.Generator):
         tensor = value if isinstance(value, torch.Tensor) else value.get_state()
-        return str(tensor.dtype), repr(tensor.detach().cpu().tolist())
+        values = attempt(lambda: tensor.detach().cpu().tolist(), None)  # a tensor may have no data
+        return str(tensor.dtype), repr(values)
     content: Any
     if isinstance(value, Mapping):
         content = dict(value)

@@ -211,7 +211,7 @@ def test_tests_beside_others_are_a_hint(tmp_path):
 def test_packs_that_crash_end_the_run(tmp_path, undisturbed, monkeypatch):
     """A cell that always crashes gets its `max` of failed trials and no more; run again, all is as undisturbed."""
     monkeypatch.setattr("study.engine.registry.ENGINES", {"crashing": Crashing()})
-    ending, told = run_here(tmp_path)
+    ending, told = run_here(tmp_path, keep_going=True)
     assert ending == Ending.FAILURES
     assert "no NMU today" in told
     found = load_results("sure", tmp_path)

@@ -206,7 +206,7 @@ def test_trials_that_results_called_for_are_repeated(
         assert repeated.is_same, str(repeated)
     assert not study.load(file, store=store).verify(0.2).differing
     models = packed_lab / "mylab" / "models.py"
-    models.write_text(models.read_text() + "# another version")
+    models.write_text(models.read_text() + "\nVERSION = 2\n")
     with pytest.raises(InputError, match=r"its file or its code has changed|other code"):
         study.load(file, store=store).repeat(last["trial_id"])
 

@@ -17,7 +17,7 @@ _CLAIMS = "claims: [{NMU: success_rate, exceeds: NAU}]\n"
 
 BAD: Mapping[str, tuple[str, bytes | None, str]] = {
     "seeds": (f"{_HEAD}seeds: 1000000000", None, "10,000,000 is the most that can be planned"),
-    "sources": (f"{_HEAD}seeds: {{init: 1000000, data: 1000000}}", None, "is the most that can be planned"),
+    "sources": (f"{_HEAD}seeds: {{init: 1000000, data: 1000000}}", None, "must combine to at most 10,000,000 seeds"),
     "cells": (f"{_HEAD}{_GRID}seeds: 1", None, "100,000 is the most that can be planned"),
     "claims": (f"{_HEAD}{_GRID}{_CLAIMS}seeds: 100", None, "is the most that can be planned"),
     "until": (

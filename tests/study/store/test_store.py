@@ -42,7 +42,7 @@ from tests.study.builders import exact_result, published_cell
 
 Read = Callable[..., pa.Table]
 PACK, OTHER_PACK = "00aa", "00bb"
-SOURCE = {"git_commit": "abc", "packages": {"torch": "2.13.0"}}
+SOURCE = {"service_git_commit": "abc", "packages": {"torch": "2.13.0"}}
 CELL = published_cell(extrapolation_range=((-6.0, -2.0), (2.0, 6.0)), iterations=2000)
 
 

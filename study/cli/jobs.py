@@ -70,11 +70,12 @@ def submit(
     """
     from study.driver.repository import repository_of
     from study.jobs import make_order
-    from study.results.submitted_files import submitted_files
 
     url = _cluster(cluster)
     # Not from this store, which may be out of reach here: the job reads it.
     study = load(file, overrides, yes=yes)
+    from study.results.submitted_files import submitted_files  # a file with a mistake is refused without its imports
+
     spec = study.planned.spec
     order = make_order(
         spec.study,

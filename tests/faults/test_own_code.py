@@ -52,9 +52,9 @@ FAULTS = {
     "elsewhere": Fault(fails=False),
     "untidy": Fault(fails=False),
     "threaded": Fault(fails=False),
-    "half_a_message": Fault("time limit", keys=LIMITED),
-    "junk": Fault("message", keys=LIMITED),
-    "empty_message": Fault("message", keys=LIMITED),
+    "half_a_message": Fault("pipe of its reports", keys=LIMITED),
+    "junk": Fault("pipe of its reports", keys=LIMITED),
+    "empty_message": Fault("pipe of its reports", keys=LIMITED),
     "orphaning": Fault(fails=False, keys=ISOLATED),
     "leaking": Fault("isolation: process", fails=False),
 }

@@ -109,7 +109,8 @@ def hostile_values() -> list[Any]:
 
 def shape(script: str) -> list[str]:
     """Return the kinds of a script's nodes, which values in literals don't change."""
-    return [type(node).__name__ for node in ast.walk(ast.parse(script)) if not isinstance(node, ast.Constant)]
+    finite = script.replace("math.nan", "0.5").replace("math.inf", "0.5")  # how numbers that aren't finite are written
+    return [type(node).__name__ for node in ast.walk(ast.parse(finite)) if not isinstance(node, ast.Constant)]
 
 
 @pytest.fixture(scope="module")

@@ -262,9 +262,7 @@ class StudyStore:
 
     def failed_rows(self) -> pa.Table:
         """Return trial_id, cell_id, seed, outcome and error of the trials that have failed and have no result."""
-        empty = EMPTY_RESULTS.select(["trial_id", "cell_id", "seed", "outcome", "error"])
-        read = self._files.tables(self._files.keys("results"), empty.column_names)
-        rows = pa.concat_tables([empty, *(table for _, table in read if table is not None)])
+        rows = self._stored_rows("trial_id", "cell_id", "seed", "outcome", "error")
         has_failed = pc.equal(rows["outcome"], str(Outcome.FAILED))
         done = rows.filter(pc.invert(has_failed))["trial_id"].combine_chunks()
         rows = rows.filter(pc.and_(has_failed, pc.invert(pc.is_in(rows["trial_id"], value_set=done))))
@@ -279,15 +277,19 @@ class StudyStore:
         return rows.filter(pc.not_equal(rows["outcome"], str(Outcome.FAILED)))
 
     def _outcomes(self, *more: str) -> pa.Table:
-        empty = EMPTY_RESULTS.select(["trial_id", "outcome", *more])
-        read = self._files.tables(self._files.keys("results"), empty.column_names)
-        rows = pa.concat_tables([empty, *(table for _, table in read if table is not None)])
+        rows = self._stored_rows("trial_id", "outcome", *more)
         rows = rows.filter(pc.not_equal(rows["outcome"], str(Outcome.FAILED)))
         if pc.count_distinct(rows["trial_id"]).as_py() == len(rows):
             return rows
         # The outcomes of a trial done twice, on two devices, may differ; they are used only for counting.
         ids = rows["trial_id"].combine_chunks().dictionary_encode().indices.to_numpy()
         return rows.take(np.unique(ids, return_index=True)[1])
+
+    def _stored_rows(self, *columns: str) -> pa.Table:
+        """Return columns of all result files; a trial may have several rows."""
+        empty = EMPTY_RESULTS.select(columns)
+        read = self._files.tables(self._files.keys("results"), empty.column_names)
+        return pa.concat_tables([empty, *(table for _, table in read if table is not None)])
 
     def trials_by_code(self) -> dict[str, int]:
         """Count the trials with a result other than failed by the identity of the code that they ran."""

@@ -12,7 +12,8 @@
     restricted_mean   mean time to success up to a given time, with unsolved trials counted as censored
     bootstrap         mean and interquartile mean of any number, whatever its distribution
     welch             means of any numbers, compared
-    paired            rates, means and times of the same seeds, compared seed by seed
+    paired            rates and times of the same seeds, compared seed by seed
+    sign_flips        means of the same seeds, compared seed by seed
     power             how often differences of rates are found, and how many seeds that takes
     components        how much of the variance of trials each source of randomness makes
     seed_values       the values of a method by cell and seed, of which the next three are, each cell counting alike
@@ -40,15 +41,16 @@ from study.statistics.interquartile_mean import interquartile_mean_over_cells
 from study.statistics.mean_precision import MeanPrecision
 from study.statistics.paired import (
     LEAST_DISCORDANT,
+    comparable_trials,
     difference_p_values,
+    least_p_value,
     log_rank_scores,
     mcnemar,
     mcnemar_interval,
     more_seeds,
     paired_log_rank,
     paired_trend,
-    sign_flip,
-    sign_flips,
+    seeds_needed,
 )
 from study.statistics.power import discordant_rates, least_difference, mcnemar_power, seeds_for
 from study.statistics.profiles import PerformanceProfile, performance_profile
@@ -57,6 +59,7 @@ from study.statistics.rates import fisher_exact, holm, newcombe, wilson, wilsons
 from study.statistics.restricted_mean import RestrictedMeans, restricted_means
 from study.statistics.seed_values import MeanOverCells, SeedValues, seed_values
 from study.statistics.sequential import anytime, anytime_sign_test
+from study.statistics.sign_flips import paired_differences, sign_flip, sign_flips
 from study.statistics.solved_at import gamma_mean_intervals, means, median_intervals, medians
 from study.statistics.sparsity_error import beta_mean_intervals
 from study.statistics.survival import LogRank, SurvivalCurve, kaplan_meier, log_rank
@@ -91,6 +94,7 @@ __all__ = [
     "as_published",
     "beta_mean_intervals",
     "cochran_armitage",
+    "comparable_trials",
     "contrast",
     "deviations",
     "difference_p_values",
@@ -104,6 +108,7 @@ __all__ = [
     "interquartile_means",
     "kaplan_meier",
     "least_difference",
+    "least_p_value",
     "log_evidence",
     "log_rank",
     "log_rank_scores",
@@ -118,6 +123,7 @@ __all__ = [
     "medians",
     "more_seeds",
     "newcombe",
+    "paired_differences",
     "paired_log_rank",
     "paired_trend",
     "performance_profile",
@@ -125,6 +131,7 @@ __all__ = [
     "restricted_means",
     "seed_values",
     "seeds_for",
+    "seeds_needed",
     "shared_rate_interval",
     "sign_flip",
     "sign_flips",

@@ -16,20 +16,13 @@ from scipy import special
 
 from study.records import Interval
 from study.statistics.checks import Flags, Floats, Values, check_confidence, finite
-from study.statistics.survival import LogRank, checked_trials
+from study.statistics.sign_flips import ROUNDING, sign_flip
+from study.statistics.survival import Bools, LogRank, checked_trials
 from study.statistics.trends import Trend
-from study.statistics.welch import Contrast
 
 LEAST_DISCORDANT = 6
-"""The fewest seeds on which methods differ that any exact test can call a difference: two times 2⁻⁵ is above 5%."""
+"""The fewest seeds on which methods differ that an exact test can call a difference at 5%: `seeds_needed(0.05)`."""
 
-_SUBSETS = 2**15 - 1
-"""Subsets of seeds that are looked at: all of up to 15 seeds, and so many of more."""
-
-_NUMBERS = 2**23
-"""The most numbers that subsets are laid out in; of very many seeds, fewer subsets are looked at."""
-
-_LEAST_SUBSETS = 2**12 - 1
 _BISECTIONS = 45
 
 _DEVIATIONS = 10
@@ -159,99 +152,67 @@ def _beta_below(first: int, second: int, end: float) -> float:
     return float(special.betainc(first, second, min(max(end, 0.0), 1.0))) if first else 1.0
 
 
-def more_seeds(first_only: int, second_only: int, n: int) -> int | None:
+def least_p_value(seeds: int) -> float:
+    """Return the least p-value that sign flips or McNemar's test can reach, which is min(1, 2^(1 - n)).
+
+    Args:
+        seeds: n, the informative seeds, those on which the two methods differ, >= 0.
+
+    Raises:
+        ValueError: if the number of seeds is negative.
+
+    Example:
+        >>> least_p_value(6), least_p_value(5), least_p_value(0)
+        (0.03125, 0.0625, 1.0)
+    """
+    if seeds < 0:
+        raise ValueError(f"the number of seeds must be >= 0, but is {seeds}")
+    return min(1.0, 2.0 ** (1 - seeds))
+
+
+def seeds_needed(level: float) -> int:
+    """Return the fewest informative seeds whose exact two-sided p-value can be at most a level: 2^(1 - n) <= level.
+
+    Args:
+        level: in (0, 1); for the least p-value of a Holm family of m tests, the level over m.
+
+    Raises:
+        ValueError: if the level is out of range.
+
+    Example:
+        >>> seeds_needed(0.05), seeds_needed(0.05 / 100)
+        (6, 12)
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"0 < level < 1 must hold, but got {level}")
+    return 2 - math.frexp(level)[1]  # level = m 2^e with 1/2 <= m < 1, so that 2^(e - 1) is the greatest power in it
+
+
+def more_seeds(first_only: int, second_only: int, n: int, level: float = 0.05) -> int | None:
     """Return how many more seeds are expected to bring the discordant ones to the least that a test needs.
 
     Args:
         first_only: seeds that only the first method solves.
         second_only: those that only the second solves.
         n: all seeds.
+        level: of the test, in (0, 1).
 
     Returns:
-        0 if there are enough; None without any, for then nothing says how many it would take.
+        0 if there are enough; None without any, since nothing says how many it would take.
+
+    Raises:
+        ValueError: if the level is out of range.
 
     Example:
         >>> more_seeds(2, 1, 10), more_seeds(6, 0, 10), more_seeds(0, 0, 10)
         (10, 0, None)
+        >>> more_seeds(6, 0, 10, level=0.05 / 100)
+        10
     """
-    discordant = first_only + second_only
-    if discordant >= LEAST_DISCORDANT:
+    discordant, needed = first_only + second_only, seeds_needed(level)
+    if discordant >= needed:
         return 0
-    return math.ceil(n * LEAST_DISCORDANT / discordant) - n if discordant else None
-
-
-def sign_flip(differences: Values, confidence: float = 0.95) -> Contrast | None:
-    """Estimate the mean of differences that are symmetric about it, by flipping their signs.
-
-    Under the hypothesis that the mean is m, each d - m is as likely as m - d. So p = 2 (1 + k)/(1 + s), where k is the
-    number of subsets whose differences have a mean on the other side of m, or at it, of the s that are looked at: all
-    of up to 15 seeds, and 32,767 that are drawn of more, always the same. The interval holds the m that are not
-    rejected: its ends are quantiles of the subsets' means, and it excludes 0 exactly where p <= 1 - confidence. Fisher,
-    The Design of Experiments (1935), 21; the interval: Hartigan, JASA 64 (1969) 1303-1317.
-
-    Args:
-        differences: one a seed, first method minus second; those that are 0 count for the estimate and the interval.
-        confidence: in (0, 1).
-
-    Returns:
-        The estimate; None without differences. Its interval is infinite where no p-value can be small enough: with
-        fewer than six seeds, at 95%.
-
-    Raises:
-        ValueError: if a difference is NaN or infinite.
-
-    Example:
-        >>> both = sign_flip([0.5, 1.0, 0.5, 2.0, -0.1, 0.7, 0.9, 1.1])
-        >>> round(both.estimate, 3), [round(end, 3) for end in both.interval], both.p_value
-        (0.825, [0.367, 1.35], 0.015625)
-    """
-    d = finite(differences)
-    if not d.size:
-        return None
-    estimates, bounds, p_values = sign_flips(d[None], confidence)
-    return Contrast(float(estimates[0]), (float(bounds[0, 0]), float(bounds[0, 1])), float(p_values[0]))
-
-
-def sign_flips(differences: Floats, confidence: float = 0.95) -> tuple[Floats, Floats, Floats]:
-    """Estimate the means of many samples of differences, all of one number of seeds, as `sign_flip` does of one.
-
-    Args:
-        differences: shape [samples, seeds], finite, with at least one seed.
-        confidence: in (0, 1).
-
-    Returns:
-        The estimates, shape [samples]; the intervals, shape [samples, 2]; and the p-values, shape [samples].
-
-    Example:
-        >>> estimates, bounds, p_values = sign_flips(np.array([[1.0, 1, 1, 1, 1, 1], [1, -1, 1, -1, 1, -1]]))
-        >>> estimates.tolist(), bounds.tolist(), p_values.tolist()
-        ([1.0, 0.0], [[1.0, 1.0], [-1.0, 1.0]], [0.03125, 1.0])
-    """
-    check_confidence(confidence)
-    subsets = _subsets(differences.shape[1])
-    totals = subsets @ differences.T
-    # the sums of a subset's differences in another order differ by rounding
-    slack = 1e-12 * np.abs(differences).sum(axis=1)
-    estimates = differences.mean(axis=1)
-    beyond = np.count_nonzero(np.where(estimates > 0, totals, -totals) <= slack, axis=0)
-    p_values = np.minimum(1.0, 2 * (1 + beyond) / (1 + len(subsets)))
-    reach = math.floor((1 - confidence) / 2 * (len(subsets) + 1) * (1 + 1e-12))
-    if not reach:
-        return estimates, np.tile([-math.inf, math.inf], (len(differences), 1)), p_values
-    totals /= subsets.sum(axis=1)[:, None]
-    ends = [reach - 1, len(subsets) - reach]
-    return estimates, np.partition(totals, ends, axis=0)[ends].T, p_values
-
-
-@lru_cache(maxsize=1)
-def _subsets(n: int) -> Floats:
-    """Return subsets of n seeds that aren't empty, a row each: all, or some that are drawn with n as the seed."""
-    if 2**n - 1 <= _SUBSETS:
-        return (np.arange(1, 2**n)[:, None] >> np.arange(n) & 1).astype(np.float64)
-    count = max(_LEAST_SUBSETS, min(_SUBSETS, _NUMBERS // n))
-    drawn = np.random.default_rng(n).integers(0, 2, size=(count, n), dtype=np.int8)
-    drawn[~drawn.any(axis=1)] = 1  # as good as never
-    return drawn.astype(np.float64)
+    return math.ceil(n * needed / discordant) - n if discordant else None
 
 
 def log_rank_scores(times: Values, solved: Flags) -> Floats:
@@ -285,15 +246,17 @@ def paired_log_rank(samples: Sequence[tuple[Values, Flags]]) -> LogRank | None:
     With a_ij the log-rank score of seed i and method j among all trials, and of each seed its mean taken off, the
     statistic is (k - 1) Σ_j (Σ_i a_ij)² / Σ_ij a_ij². If the trials of a seed can be exchanged, it has the
     expectation k - 1, and for many seeds is χ². For two methods p is exact, that of `sign_flip` of the differences of
-    scores. The scores in place of ranks: Friedman, JASA 32 (1937) 675-701; pairs: Jung, Lifetime Data Analysis 5 (1999)
-    67-79.
+    scores. Trials count as censored where the observation of a method's trials ends (`comparable_trials`).
+
+    The scores in place of ranks: Friedman, JASA 32 (1937) 675-701; pairs: Jung, Lifetime Data Analysis 5 (1999) 67-79.
 
     Args:
         samples: of each of two or more methods, the times, >= 0, and whether the trial was solved or censored; the
             trials of one seed are at the same place in all of them.
 
     Returns:
-        None if nothing can be compared: no seed's trials differ.
+        None if nothing can be compared: no seed's trials differ, or nothing was solved while trials of all methods were
+        observed.
 
     Raises:
         ValueError: if a time is negative or not finite, lengths differ, or there are fewer than two methods.
@@ -304,14 +267,14 @@ def paired_log_rank(samples: Sequence[tuple[Values, Flags]]) -> LogRank | None:
         >>> test.degrees_of_freedom, round(test.p_value, 5)
         (1, 0.03125)
     """
-    times = np.stack([finite(of) for of, _ in samples], axis=1)
-    solved = np.stack([np.asarray(of) for _, of in samples], axis=1)
     if len(samples) < 2:
         raise ValueError(f"two or more methods must be given, but got {len(samples)}")
+    times, solved = (np.stack(parts, axis=1) for parts in zip(*comparable_trials(samples), strict=True))
     scores = log_rank_scores(times.ravel(), solved.ravel()).reshape(times.shape)
     scores -= scores.mean(axis=1, keepdims=True)
+    scores[np.abs(scores) <= ROUNDING * times.size] = 0.0
     spread = float(np.sum(scores**2))
-    if not spread > 1e-12 * scores.size:
+    if not spread:
         return None
     degrees = len(samples) - 1
     statistic = degrees * float(np.sum(scores.sum(axis=0) ** 2)) / spread
@@ -319,6 +282,28 @@ def paired_log_rank(samples: Sequence[tuple[Values, Flags]]) -> LogRank | None:
     if degrees == 1 and (exact := sign_flip(scores[:, 0] - scores[:, 1])) is not None:
         p_value = exact.p_value
     return LogRank(statistic=statistic, degrees_of_freedom=degrees, p_value=p_value)
+
+
+def comparable_trials(samples: Sequence[tuple[Values, Flags]]) -> list[tuple[Floats, Bools]]:
+    """Censor all trials at the time up to which trials of every method were observed.
+
+    A method whose trials were all solved was observed for any time. Of the others, the least of the longest
+    observations is that time.
+
+    Args:
+        samples: of each method, the times, >= 0, and whether the trial was solved or censored.
+
+    Raises:
+        ValueError: if a time is negative or not finite, or lengths differ.
+
+    Example:
+        >>> short, long = ([300, 500], [True, False]), ([400, 900], [True, True])
+        >>> [(times.tolist(), solved.tolist()) for times, solved in comparable_trials([short, long])]
+        [([300.0, 500.0], [True, False]), ([400.0, 500.0], [True, False])]
+    """
+    trials = [checked_trials(*sample) for sample in samples]
+    end = min((float(times.max()) for times, solved in trials if not solved.all()), default=math.inf)
+    return [(np.minimum(times, end), solved & (times <= end)) for times, solved in trials]
 
 
 def paired_trend(outcomes: Floats) -> Trend | None:
@@ -342,9 +327,16 @@ def paired_trend(outcomes: Floats) -> Trend | None:
         >>> round(trend.z, 2), round(trend.p_value, 4)
         (-2.83, 0.0078)
     """
-    slopes = np.asarray(outcomes, np.float64) @ (np.arange(outcomes.shape[1]) - (outcomes.shape[1] - 1) / 2)
+    y = finite(outcomes)
+    steps = np.arange(y.shape[1]) - (y.shape[1] - 1) / 2
+    y = y * 0.5 ** max(0, int(np.frexp(np.abs(y).max(initial=0.0))[1]))  # so that no sum or square overflows
+    slopes, magnitudes = y @ steps, np.abs(y) @ np.abs(steps)
+    slopes[np.abs(slopes) <= ROUNDING * magnitudes] = 0.0
     test = sign_flip(slopes) if slopes.any() else None
-    return None if test is None else Trend(z=float(slopes.sum() / np.sqrt(np.sum(slopes**2))), p_value=test.p_value)
+    if test is None:
+        return None
+    shares = slopes / np.abs(slopes).max()
+    return Trend(z=float(shares.sum() / np.sqrt(np.sum(shares**2))), p_value=test.p_value)
 
 
 def _check_discordant(first_only: int, second_only: int) -> None:

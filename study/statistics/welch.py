@@ -46,8 +46,12 @@ def deviations(values: Values, sizes: Sizes | None = None) -> Floats:
     """
     x = finite(values)
     n = samples.checked_sizes(x, sizes)
+    # scaled by a power of two, which changes no digit, so that no square overflows or vanishes
+    exponents = np.frexp(samples.greatest(np.abs(x), n))[1]
+    x = np.ldexp(x, -np.repeat(exponents, n))
     squares = samples.sums((x - np.repeat(samples.means(x, n), n)) ** 2, n)
-    return np.asarray(np.sqrt(np.divide(squares, n - 1, out=np.full(n.size, math.nan), where=n > 1)))
+    variances = np.divide(squares, n - 1, out=np.full(n.size, math.nan), where=n > 1)
+    return np.asarray(np.ldexp(np.sqrt(variances), exponents))
 
 
 def contrast(
@@ -83,13 +87,18 @@ def contrast(
     w, s, n = (np.asarray(some, dtype=np.float64) for some in (weights, deviations, sizes))
     if n.size == 0 or n.min() < 2:
         return None
-    variances = (w * s) ** 2 / n
-    # as shares of the sum, so that their squares don't vanish where variances are tiny
+    # scaled by powers of two, which change no digit, so that no square vanishes and no sum overflows
+    exponent = int(np.frexp(np.abs(w * s).max())[1])
+    variances = np.ldexp(w * s, -exponent) ** 2 / n
     total = variances.sum()
     if not total > 0:
         return None
     freedom = 1 / np.sum((variances / total) ** 2 / (n - 1))
-    error, estimate = math.sqrt(total), float(w @ np.asarray(means, dtype=np.float64))
+    terms = w * np.asarray(means, dtype=np.float64)
+    scale = 0.5 ** (n.size.bit_length() if np.abs(terms).max() > np.finfo(np.float64).max / n.size else 0)
+    error, estimate = scale * math.ldexp(math.sqrt(total), exponent), float((scale * terms).sum())
     reach = special.stdtrit(freedom, (1 + confidence) / 2) * error
     p_value = 2 * special.stdtr(freedom, -abs(estimate) / error)
-    return Contrast(estimate, (float(estimate - reach), float(estimate + reach)), float(p_value))
+    with np.errstate(over="ignore"):
+        low, middle, high = (np.array([estimate - reach, estimate, estimate + reach]) / scale).tolist()
+    return Contrast(middle, (low, high), float(p_value))

@@ -7,6 +7,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from study import statistics
@@ -85,6 +87,24 @@ def test_more_seeds_are_told_by_the_share_that_differ():
     assert statistics.more_seeds(1, 1, 10) == 20
     assert statistics.more_seeds(3, 3, 10) == 0
     assert statistics.more_seeds(0, 0, 10) is None
+    assert statistics.more_seeds(3, 3, 10, level=0.05 / 100) == 10
+
+
+@pytest.mark.parametrize("level", [0.5, 0.05, 1 / 32, 0.05 / 819, 0.05 / 820, 1e-9])
+def test_seeds_needed_reach_the_level_and_fewer_do_not(level):
+    """The least p-value of so many informative seeds is at most the level, and both tests attain it."""
+    n = statistics.seeds_needed(level)
+    assert statistics.least_p_value(n) <= level < statistics.least_p_value(n - 1)
+    assert statistics.mcnemar(n, 0) == pytest.approx(statistics.least_p_value(n))
+    assert statistics.sign_flip(range(1, n + 1)).p_value == pytest.approx(statistics.least_p_value(n))
+
+
+def test_impossible_levels_and_numbers_of_seeds_are_refused():
+    """A level is a probability, and a number of seeds isn't negative."""
+    with pytest.raises(ValueError, match="0 < level < 1 must hold, but got 0"):
+        statistics.seeds_needed(0)
+    with pytest.raises(ValueError, match="must be >= 0, but is -1"):
+        statistics.least_p_value(-1)
 
 
 @pytest.mark.parametrize("n", [3, 6, 9, 13])
@@ -123,6 +143,56 @@ def test_sign_flips_of_many_seeds_repeat_and_ignore_nothing():
     assert both == statistics.sign_flip(differences)
     assert both.p_value == pytest.approx(stats.ttest_1samp(differences, 0).pvalue, abs=0.005)
     assert both.interval == pytest.approx(tuple(stats.ttest_1samp(differences, 0).confidence_interval()), abs=0.02)
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-9, 1.0, 1e150, 1e307])
+def test_the_unit_of_differences_makes_no_difference(unit):
+    """p-values are equal in all units, and estimates and intervals are multiples of each other."""
+    differences = np.array([0.5, 1.0, 0.5, 2.0, -0.1, 0.7, 0.9, 1.1])
+    both, other = statistics.sign_flip(differences), statistics.sign_flip(unit * differences)
+    assert other.p_value == both.p_value
+    assert other.estimate / unit == pytest.approx(both.estimate)
+    assert [end / unit for end in other.interval] == pytest.approx(both.interval)
+
+
+@pytest.mark.parametrize("seeds", [10, 40])
+@pytest.mark.parametrize(("small", "great"), [(1e-9, 1e5), (5e-324, 1.7e308)])
+def test_a_method_worse_on_all_seeds_is_worse_at_any_scale(seeds, small, great):
+    """One great difference beside small ones of the same sign takes nothing away from the exact p-value."""
+    both = statistics.sign_flip([small] * (seeds - 1) + [great])
+    assert both.p_value == statistics.least_p_value(seeds)
+    assert 0 < both.interval[0] <= both.estimate <= great
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=10))
+def test_the_interval_of_any_numbers_excludes_zero_exactly_where_the_test_rejects(differences):
+    """At every level that p-values can be near, p-value and interval say the same."""
+    for confidence in (0.5, 0.75, 0.9, 0.95):
+        both = statistics.sign_flip(differences, confidence)
+        assert (both.interval[0] > 0 or both.interval[1] < 0) == (both.p_value <= 1 - confidence)
+
+
+def test_differences_that_cancel_are_ties():
+    """A subset's sum that is 0 but for rounding counts against a difference, at any scale of the other differences."""
+    ties = [0.1, 0.2, -0.3]
+    for others in ([], [1.0] * 7, [1e9] * 7, [1e-9] * 7):
+        exact = statistics.sign_flip([1.0, 2.0, -3.0, *(10 * other for other in others)])
+        assert statistics.sign_flip([*ties, *others]).p_value == exact.p_value
+
+
+def test_the_p_value_of_many_seeds_is_small_where_the_difference_is_clear():
+    """Below what drawn subsets can show, p is an upper bound of the exact p-value, and within a factor of 30 of it."""
+    differences = np.array([1.0] * 30 + [-1.0] * 2)
+    exact = statistics.mcnemar(30, 2)
+    assert exact < statistics.sign_flip(differences).p_value < 30 * exact
+    assert statistics.sign_flip(-differences).p_value == statistics.sign_flip(differences).p_value
+
+
+def test_equal_values_that_differ_by_rounding_are_ties_of_their_seed():
+    """Differences are taken for 0 by the values' rounding error, not by that of other seeds."""
+    assert statistics.paired_differences([0.1 + 0.2, 1e9, 2e-9], [0.3, 0.0, 1e-9]).tolist() == [0.0, 1e9, 1e-9]
+    with pytest.raises(ValueError, match="a value of each seed, but have 2 and 1"):
+        statistics.paired_differences([1.0, 2.0], [1.0])
 
 
 def test_few_seeds_have_no_interval_and_none_no_estimate():
@@ -207,6 +277,37 @@ def test_times_that_never_differ_are_no_test():
     assert statistics.paired_log_rank([(same, [False] * 3), ([5.0, 6.0, 7.0], [False] * 3)]) is None
     with pytest.raises(ValueError, match="two or more methods"):
         statistics.paired_log_rank([(same, [True] * 3)])
+
+
+def test_events_beyond_the_observation_of_a_method_do_not_count():
+    """Where one method was observed until 500 and the other until 1000, later events can't be compared."""
+    short = (np.full(12, 500.0), np.zeros(12, bool))
+    later = (np.linspace(600, 1000, 12), np.ones(12, bool))
+    assert statistics.paired_log_rank([short, later]) is None
+    assert statistics.log_rank([short, later]) is None
+    earlier = (np.linspace(100, 1000, 12), np.ones(12, bool))
+    cut = (np.minimum(earlier[0], 500.0), earlier[0] <= 500.0)
+    assert statistics.paired_log_rank([short, earlier]) == statistics.paired_log_rank([short, cut])
+
+
+def test_events_after_the_last_of_a_method_that_was_always_solved_count():
+    """A method whose trials were all solved was observed for any time, so that others are still compared after it."""
+    quick, slow = ([10.0, 20.0], [True, True]), ([400.0, 900.0], [True, False])
+    assert [times.tolist() for times, _ in statistics.comparable_trials([quick, slow])] == [quick[0], slow[0]]
+    unsolved = ([10.0, 20.0], [True, False])
+    assert [times.tolist() for times, _ in statistics.comparable_trials([unsolved, slow])] == [[10, 20], [20, 20]]
+
+
+def test_trends_and_scores_have_no_unit():
+    """A trend is that of the outcomes in any unit, without overflow; times can be of any size."""
+    outcomes = np.array([[1.0, 0.0]] * 7 + [[0.0, 1.0]])
+    for unit in (1e-300, 1e308):
+        assert statistics.paired_trend(unit * outcomes) == statistics.paired_trend(outcomes)
+    quick, slow = np.arange(1.0, 9.0), np.arange(2.0, 10.0)
+    tests = [
+        statistics.paired_log_rank([(unit * t, [True] * 8) for t in (quick, slow)]) for unit in (1e-300, 1.0, 1e307)
+    ]
+    assert tests[0] == tests[1] == tests[2]
 
 
 def test_trends_of_pairs_are_differences():

@@ -19,6 +19,13 @@ def contrast(*samples, weights=(1, -1), **more):
     return statistics.contrast(weights, *zip(*numbers, strict=True), **more)
 
 
+def contrast_of(*values):
+    """Compare two samples by the package's own deviations."""
+    sizes = [len(some) for some in values]
+    means, deviations = [np.mean(some) for some in values], statistics.deviations(np.concatenate(values), sizes)
+    return statistics.contrast([1, -1], means, deviations, sizes)
+
+
 @given(first=SAMPLES, second=SAMPLES)
 def test_the_difference_of_two_means_is_welchs(first, second):
     """Difference, interval and p-value are those of scipy's t-test without equal variances."""
@@ -45,10 +52,20 @@ def test_what_does_not_vary_is_not_tested(samples):
 
 
 def test_the_unit_makes_no_difference():
-    """Values of any size give the same p-value: squares of tiny variances don't vanish."""
+    """Values of any size give the same p-value: no square vanishes or overflows."""
     first, second = np.array([1.0, 2.0, 4.0]), np.array([2.0, 5.0, 5.0])
-    p_values = [contrast(unit * first, unit * second).p_value for unit in (1.0, 1e-90, 1e90)]
-    assert p_values == pytest.approx([p_values[0]] * 3)
+    units = np.array([1.0, 1e-307, 1e-90, 1e90, 1e307])
+    tests = [contrast_of(unit * first, unit * second) for unit in units]
+    assert [test.p_value for test in tests] == pytest.approx([tests[0].p_value] * 5)
+    assert [test.estimate for test in tests] / units == pytest.approx([tests[0].estimate] * 5)
+
+
+def test_a_difference_beyond_the_range_of_numbers_is_infinite():
+    """The p-value is still that of the difference in standard errors."""
+    means, deviations = np.array([1.0, -1.0]), np.array([1.0, 0.1])
+    test, other = (statistics.contrast([1, -1], unit * means, unit * deviations, [10, 10]) for unit in (1.5e308, 1.0))
+    assert test.estimate == np.inf
+    assert test.p_value == pytest.approx(other.p_value)
 
 
 def test_deviations_are_numpys():

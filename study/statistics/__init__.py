@@ -14,6 +14,8 @@
     welch             means of any numbers, compared
     paired            rates and times of the same seeds, compared seed by seed
     sign_flips        means of the same seeds, compared seed by seed
+    partly_paired     rates, means, ranks and times of methods that share only some of their seeds, by all trials
+    exchanges         the test behind ranks and times there: scores, tested by exchanging trials
     power             how often differences of rates are found, and how many seeds that takes
     components        how much of the variance of trials each source of randomness makes
     seed_values       the values of a method by cell and seed, of which the next three are, each cell counting alike
@@ -52,6 +54,13 @@ from study.statistics.paired import (
     paired_trend,
     seeds_needed,
 )
+from study.statistics.partly_paired import (
+    PartlyPaired,
+    partly_paired_means,
+    partly_paired_ranks,
+    partly_paired_rates,
+    partly_paired_times,
+)
 from study.statistics.power import discordant_rates, least_difference, mcnemar_power, seeds_for
 from study.statistics.profiles import PerformanceProfile, performance_profile
 from study.statistics.published import AsPublished, as_published
@@ -82,6 +91,7 @@ __all__ = [
     "LogisticFit",
     "MeanOverCells",
     "MeanPrecision",
+    "PartlyPaired",
     "PerformanceProfile",
     "RestrictedMeans",
     "SeedValues",
@@ -126,6 +136,10 @@ __all__ = [
     "paired_differences",
     "paired_log_rank",
     "paired_trend",
+    "partly_paired_means",
+    "partly_paired_ranks",
+    "partly_paired_rates",
+    "partly_paired_times",
     "performance_profile",
     "probability_of_improvement",
     "restricted_means",

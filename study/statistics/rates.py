@@ -14,7 +14,7 @@ from study.statistics.checks import Floats, check_count, normal_quantile
 
 Counts = Sequence[int] | Sequence[float] | npt.NDArray[np.integer]
 
-_TIE = 1e-7
+TIE = 1e-7
 """Probabilities whose logarithms differ by less count as equal: with a million trials they are known to 1e-8."""
 
 
@@ -132,7 +132,7 @@ def fisher_exact(successes_1: int, n_1: int, successes_2: int, n_2: int) -> floa
     i = np.arange(max(0, k - n_2), min(k, n_1) + 1)
     log_weight = -sum(special.gammaln(count + 1.0) for count in (i, n_1 - i, k - i, n_2 - k + i))
     weight = np.exp(log_weight - log_weight.max())
-    counted = log_weight <= log_weight[successes_1 - i[0]] + _TIE
+    counted = log_weight <= log_weight[successes_1 - i[0]] + TIE
     return min(1.0, float(weight[counted].sum() / weight.sum()))
 
 

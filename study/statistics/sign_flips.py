@@ -103,7 +103,7 @@ def sign_flips(differences: Floats, confidence: float = 0.95) -> tuple[Floats, F
     seeds = differences.shape[1]
     subsets = _subsets(seeds)
     means = _subset_means(subsets, differences)
-    estimates = np.array([_mean(row) for row in differences.tolist()])
+    estimates = np.array([exact_mean(row) for row in differences.tolist()])
     beyond = np.count_nonzero(np.where(estimates > 0, means, -means) <= 0, axis=0)
     possible = np.minimum(1.0, 2 * np.arange(1, len(subsets) + 2) / (1 + len(subsets)))
     p_values = possible[beyond]
@@ -130,8 +130,13 @@ def _subset_means(subsets: Floats, differences: Floats) -> Floats:
     return np.asarray(np.where(overflows, _subset_means(subsets, differences * scale) / scale, totals / sizes))
 
 
-def _mean(values: list[float]) -> float:
-    """Compute the mean with a single rounding, also where the sum is beyond the range of numbers."""
+def exact_mean(values: list[float]) -> float:
+    """Compute the mean without rounding errors of the sum, also where it is beyond the range of numbers.
+
+    Example:
+        >>> exact_mean([1e308, 1e308, 1.0, -1e308, -1e308])
+        0.2
+    """
     try:
         return math.fsum(values) / len(values)
     except OverflowError:

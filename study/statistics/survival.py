@@ -129,16 +129,9 @@ def log_rank(samples: Sequence[tuple[Values, Flags]]) -> LogRank | None:
         (1, 0.0021)
     """
     observed = [checked_trials(*sample) for sample in samples]
-    if not observed or not any(t.size for t, _ in observed):
+    if not any(t.size for t, _ in observed):
         return None
-    moments, total, events = _counts(*(np.concatenate(part) for part in zip(*observed, strict=True)))
-    moments, total, events = moments[events > 0], total[events > 0], events[events > 0]
-    at_risk = np.stack([t.size - np.searchsorted(np.sort(t), moments) for t, _ in observed])
-    solved = np.stack([np.bincount(np.searchsorted(moments, t[s]), minlength=moments.size) for t, s in observed])
-    share = at_risk / total
-    excess = (solved - events * share).sum(axis=1)
-    spread = events * (total - events) / np.maximum(total - 1, 1)
-    covariance = np.diag(share @ spread) - (share * spread) @ share.T
+    excess, covariance = excesses(observed)
     variances, directions = np.linalg.eigh(covariance)
     varies = variances > 1e-10 * variances.max()  # one variance is zero, since the excesses sum to zero
     if not varies.any():
@@ -146,6 +139,31 @@ def log_rank(samples: Sequence[tuple[Values, Flags]]) -> LogRank | None:
     statistic = float(np.sum((directions.T @ excess)[varies] ** 2 / variances[varies]))
     degrees = int(varies.sum())
     return LogRank(statistic=statistic, degrees_of_freedom=degrees, p_value=float(special.chdtrc(degrees, statistic)))
+
+
+def excesses(samples: Sequence[tuple[Floats, Bools]]) -> tuple[Floats, Floats]:
+    """Compute observed minus expected solved trials of each sample, and their covariances, as the log-rank test does.
+
+    Args:
+        samples: the times of each and whether each trial was solved, with at least one trial in all.
+
+    Returns:
+        Shape [samples], and shape [samples, samples].
+
+    Example:
+        >>> first, second = (np.array([1.0, 2.0]), np.array([True, True])), (np.array([3.0]), np.array([True]))
+        >>> excess, covariance = excesses([first, second])
+        >>> excess.round(3).tolist(), covariance.round(3).tolist()
+        ([0.833, -0.833], [[0.472, -0.472], [-0.472, 0.472]])
+    """
+    moments, total, events = _counts(*(np.concatenate(part) for part in zip(*samples, strict=True)))
+    moments, total, events = moments[events > 0], total[events > 0], events[events > 0]
+    at_risk = np.stack([t.size - np.searchsorted(np.sort(t), moments) for t, _ in samples])
+    solved = np.stack([np.bincount(np.searchsorted(moments, t[s]), minlength=moments.size) for t, s in samples])
+    share = at_risk / total
+    excess = (solved - events * share).sum(axis=1)
+    spread = events * (total - events) / np.maximum(total - 1, 1)
+    return excess, np.asarray(np.diag(share @ spread) - (share * spread) @ share.T)
 
 
 def checked_trials(times: Values, solved: Flags) -> tuple[Floats, Bools]:

@@ -107,6 +107,8 @@ def _sentence(study: Study, fault: Fault) -> str:
     for driver in study.drivers:
         for line in driver.log.read_text(errors="replace").splitlines():
             if fault.told and fault.told[0] in line:
-                told = line.strip().replace(study.root, "STORE").replace(study.name, "NAME")
+                told = line.strip().replace(study.name, "NAME")
+                for root in (study.root, "/".join(study.root.split("/")[-2:])):  # some paths are relative
+                    told = told.replace(root, "STORE")
                 return re.sub(r"(//[\d.]+):\d+", r"\1:PORT", told.replace(gethostname(), "HOST"))
     return ""

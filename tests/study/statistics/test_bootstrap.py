@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -206,3 +207,26 @@ def test_resamples_of_equal_values_leave_an_end():
     """A third of these resamples have equal values and no variance; the interval still has ends."""
     [(low, high)] = statistics.mean_intervals([1.0] * 9 + [0.5])
     assert 0 < low < 0.95 < high < 1.1
+
+
+@pytest.mark.parametrize("law", ["normal", "exponential", "ties"])
+def test_expansions_for_many_values_agree_with_resamples(law, monkeypatch):
+    """From a size on, intervals are computed without resamples, and hardly differ: by less than 3% of their width."""
+    rng = np.random.default_rng(0)
+    draws = {"normal": rng.normal, "exponential": rng.exponential, "ties": partial(rng.integers, 0, 3)}
+    values = np.asarray(draws[law](size=bootstrap.LARGE), float)
+    for intervals in (bootstrap.mean_intervals, bootstrap.interquartile_mean_intervals):
+        (expanded,) = intervals(values)
+        with monkeypatch.context() as patch:
+            patch.setattr(bootstrap, "LARGE", values.size + 1)
+            (resampled,) = intervals(values)
+        assert expanded == pytest.approx(resampled, abs=0.03 * np.ptp(resampled))
+        assert (expanded != resampled).all()
+
+
+def test_many_skewed_values_are_resampled(monkeypatch):
+    """Where one value decides, an expansion would be wrong, and the interval is that of resamples."""
+    values = np.append(np.arange(float(bootstrap.LARGE)), 1e9)
+    (expanded,) = bootstrap.mean_intervals(values)
+    monkeypatch.setattr(bootstrap, "LARGE", values.size + 1)
+    assert (expanded == bootstrap.mean_intervals(values)[0]).all()

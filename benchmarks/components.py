@@ -22,8 +22,7 @@ import numpy.typing as npt
 from scipy import special
 
 from benchmarks.measure import cores, finish, studies_parser, tell
-from study.records import Interval
-from study.statistics.components import _jackknife, _variances, shared_rate_interval, variance_shares
+from study.statistics.components import _jackknife, _variances, variance_shares
 
 SIZES = (5, 10, 20)
 SHARES = ((0.0, 0.0, 1.0), (0.5, 0.0, 0.5), (0.3, 0.3, 0.4), (0.1, 0.1, 0.8), (0.8, 0.1, 0.1))
@@ -113,9 +112,7 @@ def of_law(name: str, shares: tuple[float, float, float], studies: int, seed: in
         ways: dict[str, Callable[[Floats], Floats | None]] = {
             "variance_shares": lambda y: own(y, is_success=law.rate is not None)
         }
-        if law.rate is not None:
-            rows.append(_row_of_rate(name, shares, n, law.rate, [shared_rate_interval(y) for y in arrays]))
-        else:
+        if law.rate is None:
             ways |= {"jackknife": jackknife, "generalized pivotal quantities": pivotal}
         for way, bounds in ways.items():
             some = arrays if way == "variance_shares" else arrays[: max(1, studies // OTHERS_SHARE)]
@@ -136,24 +133,6 @@ def _row(
         "with_interval": f"{len(known) / len(bounds):.4f}",
         **{f"coverage_{part}": f"{of:.4f}" for part, of in zip(PARTS, holds.mean(axis=0), strict=True)},
         "width_first": f"{np.mean(known[:, 0, 1] - known[:, 0, 0]):.4f}",
-    }
-
-
-def _row_of_rate(
-    name: str, shares: tuple[float, float, float], n: int, rate: float, bounds: Sequence[Interval | None]
-) -> dict[str, Any]:
-    known = np.array([of for of in bounds if of is not None])
-    holds = (known[:, 0] <= rate) & (rate <= known[:, 1])
-    return {
-        "distribution": name,
-        "shares": " ".join(f"{share:g}" for share in shares),
-        "n": n,
-        "interval": "shared_rate_interval",
-        "with_interval": f"{len(known) / len(bounds):.4f}",
-        "coverage_first": f"{holds.mean():.4f}",
-        "coverage_second": "",
-        "coverage_rest": "",
-        "width_first": f"{np.mean(known[:, 1] - known[:, 0]):.4f}",
     }
 
 

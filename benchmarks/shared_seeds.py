@@ -17,42 +17,50 @@ from statistics import mean, median
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from benchmarks.measure import finish, plain_parser, tell
-from study.analysis.contrasts import Contrasts, contrasts
-from study.analysis.method_tests import LEVEL, Pair, Speed
+from study.comparisons.contrasts import Contrasts, TimesTest, contrasts
+from study.comparisons.finding import LEVEL, Finding
 from study.results.load import StudyResults, load_results
+from study.trials.table import TrialTable
 
 
-def correlation(pair: Pair, rates: tuple[float, float]) -> float | None:
+def correlation(pair: Finding) -> float | None:
     """Return φ of a pair's successes; None where either method solves all seeds or none."""
-    spread = math.prod(math.sqrt(rate * (1 - rate)) for rate in rates)
+    first, second = _rates(pair)
+    spread = math.prod(math.sqrt(rate * (1 - rate)) for rate in (first, second))
     if not spread or not pair.seeds:
         return None
     # P(first alone) = p1 - P(both)
-    both = rates[0] - pair.first_only / pair.seeds
-    return (both - rates[0] * rates[1]) / spread
+    both = first - pair.sample.first_better / pair.seeds
+    return (both - first * second) / spread
 
 
-def variance_ratio(pair: Pair, rates: tuple[float, float]) -> float | None:
+def variance_ratio(pair: Finding) -> float | None:
     """Return the variance of the difference of rates, paired over independent; None where nothing varies."""
-    independent = sum(rate * (1 - rate) for rate in rates)
+    independent = sum(rate * (1 - rate) for rate in _rates(pair))
     if not independent or not pair.seeds:
         return None
-    discordant = (pair.first_only + pair.second_only) / pair.seeds
-    return (discordant - pair.difference**2) / independent
+    return (pair.discordant / pair.seeds - (pair.estimate or 0.0) ** 2) / independent
 
 
-def _rates(results: StudyResults) -> dict[tuple[str, str], float]:
-    """Return each method's rate by its question, as pairs name them."""
-    rows = results.compared
-    question = [key for key in rows.varying() if key not in rows.methods]
-    methods = [key for key in rows.varying() if key in rows.methods]
-    return {
-        (rows.name(row, question), rows.name(row, methods)): s.solved / s.judged
-        for row, s in enumerate(rows.summaries)
-        if s.judged
-    }
+def _rates(pair: Finding) -> tuple[float, float]:
+    first, second = pair.values
+    return first or 0.0, second or 0.0
+
+
+def _of_rows(results: Contrasts) -> list[Finding]:
+    """List the findings between single cells, without those of averages over what is swept."""
+    questions = () if results.plan is None else results.plan.by_row
+    return [finding for question in questions for finding in results.findings.get(question, ())]
+
+
+def _with_own_seeds(trials: TrialTable) -> TrialTable:
+    """Return the trials as if no two had a seed in common."""
+    seeds = pa.array(np.arange(trials.results.num_rows))
+    place = trials.results.column_names.index("seed")
+    return TrialTable(trials.results.set_column(place, "seed", seeds), trials.metrics, trials.by)
 
 
 def _model(method: str) -> str:
@@ -60,21 +68,20 @@ def _model(method: str) -> str:
     return method.partition(",")[0]
 
 
-def _differing(tests: Sequence[Pair] | Sequence[Speed]) -> int:
-    return sum(test.p_adjusted < LEVEL for test in tests)
+def _differing(tests: Sequence[Finding] | Sequence[TimesTest]) -> int:
+    return sum(test.p_adjusted is not None and test.p_adjusted < LEVEL for test in tests)
 
 
 def row(name: str, results: StudyResults) -> dict[str, Any]:
     """Compare a study's pairs seed by seed and as independent samples."""
-    paired, independent = results.contrasts, contrasts(results.compared)
-    rates = _rates(results)
-    by_seed = [pair for pair in paired.pairs if pair.seeds]
-    known = [(pair, (rates[pair.question, pair.first], rates[pair.question, pair.second])) for pair in by_seed]
-    of_pairs = [(pair, phi) for pair, two in known if (phi := correlation(pair, two)) is not None]
+    paired = results.contrasts
+    independent = contrasts(results.compared, _with_own_seeds(results.trials))
+    by_seed = [pair for pair in _of_rows(paired) if pair.seeds]
+    of_pairs = [(pair, phi) for pair in by_seed if (phi := correlation(pair)) is not None]
     phis = [phi for _, phi in of_pairs]
     of_one_model = [phi for pair, phi in of_pairs if _model(pair.first) == _model(pair.second)]
     of_two_models = [phi for pair, phi in of_pairs if _model(pair.first) != _model(pair.second)]
-    ratios = [ratio for pair, two in known if (ratio := variance_ratio(pair, two)) is not None]
+    ratios = [ratio for pair in by_seed if (ratio := variance_ratio(pair)) is not None]
     quartiles = np.quantile(phis, [0.25, 0.75]) if phis else [math.nan] * 2
     return {
         "study": name,
@@ -85,9 +92,9 @@ def row(name: str, results: StudyResults) -> dict[str, Any]:
         "phi_of_two_models": f"{mean(of_two_models):.3f}" if of_two_models else "",
         "phi_quartiles": f"{quartiles[0]:.2f} to {quartiles[1]:.2f}" if phis else "",
         "variance_ratio_median": f"{median(ratios):.3f}" if ratios else "",
-        "differ_paired": _differing(paired.pairs),
-        "differ_independent": _differing(independent.pairs),
-        "without_verdict": sum(not pair.has_verdict for pair in by_seed),
+        "differ_paired": _differing(_of_rows(paired)),
+        "differ_independent": _differing(_of_rows(independent)),
+        "without_verdict": sum(not pair.has_enough_seeds for pair in by_seed),
         **_times(paired, independent),
     }
 

@@ -16,8 +16,11 @@
     sign_flips        means of the same seeds, compared seed by seed
     partly_paired     rates, means, ranks and times of methods that share only some of their seeds, by all trials
     exchanges         the test behind ranks and times there: scores, tested by exchanging trials
+    tuned             means of two methods, each at the best value of a hyperparameter
     power             how often differences of rates are found, and how many seeds that takes
+    crossed           means of trials that share the seeds of several sources of randomness
     components        how much of the variance of trials each source of randomness makes
+    shared_rate       success rates of trials that share the seeds of two sources: an interval
     seed_values       the values of a method by cell and seed, of which the next three are, each cell counting alike
     interquartile_mean  interquartile means over several cells
     profiles          how often trials are better than a threshold, for all thresholds at once
@@ -36,7 +39,8 @@ a negative count) raises an error.
 from study.statistics.bets import BetGains, anytime_mean, evidence, log_evidence
 from study.statistics.bootstrap import interquartile_mean_intervals, interquartile_means, mean_intervals
 from study.statistics.claims import ClaimSample, ClaimTest, Course
-from study.statistics.components import VarianceShares, shared_rate_interval, variance_shares
+from study.statistics.components import VarianceShares, variance_shares
+from study.statistics.crossed import LEAST_LEVELS, crossed_mean
 from study.statistics.fixed_width import FixedWidth, looks
 from study.statistics.improvement import probability_of_improvement
 from study.statistics.interquartile_mean import interquartile_mean_over_cells
@@ -68,17 +72,20 @@ from study.statistics.rates import fisher_exact, holm, newcombe, wilson, wilsons
 from study.statistics.restricted_mean import RestrictedMeans, restricted_means
 from study.statistics.seed_values import MeanOverCells, SeedValues, seed_values
 from study.statistics.sequential import anytime, anytime_sign_test
+from study.statistics.shared_rate import shared_rate_interval
 from study.statistics.sign_flips import paired_differences, sign_flip, sign_flips
 from study.statistics.solved_at import gamma_mean_intervals, means, median_intervals, medians
 from study.statistics.sparsity_error import beta_mean_intervals
 from study.statistics.survival import LogRank, SurvivalCurve, kaplan_meier, log_rank
 from study.statistics.trends import Coefficient, LogisticFit, Trend, cochran_armitage, logistic_regression
+from study.statistics.tuned import TunedDifference, TunedMethod, tuned_difference
 from study.statistics.upper_mean import upper_mean
 from study.statistics.upper_median import upper_median
 from study.statistics.welch import Contrast, contrast, deviations
 
 __all__ = [
     "LEAST_DISCORDANT",
+    "LEAST_LEVELS",
     "AsPublished",
     "BetGains",
     "ClaimSample",
@@ -97,6 +104,8 @@ __all__ = [
     "SeedValues",
     "SurvivalCurve",
     "Trend",
+    "TunedDifference",
+    "TunedMethod",
     "VarianceShares",
     "anytime",
     "anytime_mean",
@@ -106,6 +115,7 @@ __all__ = [
     "cochran_armitage",
     "comparable_trials",
     "contrast",
+    "crossed_mean",
     "deviations",
     "difference_p_values",
     "discordant_rates",
@@ -149,6 +159,7 @@ __all__ = [
     "shared_rate_interval",
     "sign_flip",
     "sign_flips",
+    "tuned_difference",
     "upper_mean",
     "upper_median",
     "variance_shares",

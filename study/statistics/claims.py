@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 from scipy import special
 
 from study.records import Interval
@@ -43,12 +44,14 @@ class ClaimSample:
     """Numbers of a cell's, or a pair's, seeds, in order, and the bound that their mean is claimed to be above.
 
     Args:
-        values: one a seed, in [low, high]; NaN for a seed that counts for nothing, and for one that is pending.
+        values: one a seed, in [low, high]; NaN for a seed that counts for nothing, that is pending, or that failed.
         bound: m, low < m < high.
         low: the least that a number can be.
         high: the greatest.
         kind: ``rate`` for numbers that are 0 or 1, ``difference`` for -1, 0 or 1, ``mean`` for any others.
         complete: how many of the first seeds have ended; None for all.
+        failed: whether a trial of each seed failed, so that its number is unknown: as evidence for the claim it counts
+            as the least that it can be, and as evidence against it as the greatest. None if none failed.
 
     Raises:
         ValueError: if low < bound < high doesn't hold.
@@ -60,6 +63,7 @@ class ClaimSample:
     high: float = 1.0
     kind: Kind = "mean"
     complete: int | None = None
+    failed: npt.NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         if not self.low < self.bound < self.high:
@@ -67,7 +71,7 @@ class ClaimSample:
 
     def first(self, n: int) -> ClaimSample:
         """Return that of the first n seeds."""
-        return replace(self, values=self.values[:n])
+        return replace(self, values=self.values[:n], failed=None if self.failed is None else self.failed[:n])
 
     @property
     def known(self) -> Floats:
@@ -76,21 +80,41 @@ class ClaimSample:
         return numbers
 
     @property
+    def failures(self) -> int:
+        """The number of seeds of which a trial failed."""
+        return 0 if self.failed is None else int(np.count_nonzero(self.failed))
+
+    def _known_with(self, failed: float) -> Floats:
+        """Return the numbers that there are, and one for each failed seed, in the order of seeds."""
+        if self.failed is None:
+            return self.known
+        numbers: Floats = np.where(self.failed, failed, self.values)
+        return numbers[~np.isnan(numbers)]
+
+    @property
     def evidence(self) -> BetGains:
         """What bets against the bound have won."""
-        return evidence(self._scaled(self.known), float(self._scaled(np.asarray(self.bound))))
+        bound = float(self._scaled(np.asarray(self.bound)))
+        gains = evidence(self._scaled(self._known_with(self.low)), bound)
+        if not self.failures:
+            return gains
+        return BetGains(gains.above, evidence(self._scaled(self._known_with(self.high)), bound).below)
 
     @property
     def p_values(self) -> tuple[float, float] | None:
         """Those of the exact test that the mean is above the bound, and that it is below; None without such a test."""
-        known = self.known
+        least, greatest = self._known_with(self.low), self._known_with(self.high)
         if self.kind == "rate":
-            k, n = int(known.sum()), known.size
+            k, n = int(least.sum()), least.size
             above = float(special.bdtrc(k - 1, n, self.bound)) if k else 1.0
-            return above, float(special.bdtr(k, n, self.bound))
+            return above, float(special.bdtr(int(greatest.sum()), n, self.bound))
         if self.kind == "difference":
-            return difference_p_values(int(np.sum(known > 0)), int(np.sum(known < 0)), known.size, self.bound)
+            above, _ = self._difference_p_values(least)
+            return above, self._difference_p_values(greatest)[1]
         return None
+
+    def _difference_p_values(self, numbers: Floats) -> tuple[float, float]:
+        return difference_p_values(int(np.sum(numbers > 0)), int(np.sum(numbers < 0)), numbers.size, self.bound)
 
     @property
     def mean(self) -> float | None:

@@ -29,7 +29,6 @@ from scipy import special
 
 from study.records import Interval
 from study.statistics.checks import Floats, check_confidence
-from study.statistics.rates import wilsons
 
 _MOST_DRAWS, _FEWEST_DRAWS, _NUMBERS = 60_000, 9_000, 24_000_000
 """Arrays that are drawn: as many as have so many numbers together, within limits."""
@@ -38,7 +37,6 @@ _ALIKE = 150
 _AT_ONCE = 800_000
 _WITHOUT = 0.25
 _CONCENTRATION = 0.6
-_WIDER = 1.5
 _OFFSET = 0.1
 _NEAR = (0.35, 0.8)
 """How far apart rates, as normal quantiles, and covariances, times the levels of a source, count as equally unlike."""
@@ -126,15 +124,14 @@ def variance_shares(
     mask = ~np.isnan(y)
     if np.isinf(y).any() or (is_success and not np.isin(y[mask], (0, 1)).all()):
         raise ValueError("numbers must be finite, and for success 0 or 1")
-    y, mask = (of[mask.any(axis=1)][:, mask.any(axis=0)] for of in (np.where(mask, y, 0.0), mask))
+    y, mask = known_trials(y)
     levels = mask.shape
-    if levels[0] < 3 or levels[1] < (2 if is_nested else 3) or np.ptp(y[mask]) == 0:
+    if not has_pairs(y, mask, is_nested=is_nested) or np.ptp(y[mask]) == 0:
         return None
     own = np.maximum(_variances(y, mask, is_nested), 0.0)
-    if np.isnan(own).any() or not own.any():
+    if not own.any():
         return None
-    drawn, summaries = _table(y.shape, mask.tobytes(), is_success, is_nested)
-    alike = _alike(drawn, summaries, _summary(y, mask, is_success, is_nested), levels)
+    alike = likely_shares(y, mask, is_success=is_success, is_nested=is_nested)
     shares = alike.mean(axis=0) if is_success else own / own.sum()
     tail = (1 - confidence) / 2
     if is_success:
@@ -151,43 +148,35 @@ def variance_shares(
     )
 
 
-def shared_rate_interval(values: Floats, *, is_nested: bool = False, confidence: float = 0.95) -> Interval | None:
-    """Bound a success rate of trials that share the seeds of two sources, and so say less than independent ones.
-
-    Wilson's interval for m trials that have the rate p: p (1 - p)/(1.5 SE²) with the standard error of
-    `VarianceShares`, between the lesser number of seeds of a source, which it is if all trials came to the same, and
-    the number of trials; and divided by the square of what Student's quantile for that lesser number exceeds the normal
-    one by. The half is for variances of few seeds, which mostly look less than they are; it was chosen by coverage.
+def likely_shares(y: Floats, mask: Mask, *, is_success: bool, is_nested: bool) -> Floats:
+    """Return the shares of the arrays that look most like an array, among those that are drawn from the model.
 
     Args:
-        values: as for `variance_shares`, of success; with at least one number.
+        y: shape [seeds of the first source, seeds of the second], 0 where a trial is missing.
+        mask: where there is a trial; each row and column has one.
+        is_success: whether shares are those of latent numbers.
         is_nested: whether rows have seeds of their own.
-        confidence: in (0, 1).
 
     Returns:
-        None without numbers.
-
-    Example:
-        >>> solved = np.repeat([[1.0], [1.0], [1.0], [0.0], [1.0]], 20, axis=1)  # init seeds decide alone
-        >>> [round(end, 2) for end in shared_rate_interval(solved)]
-        [0.26, 0.98]
+        Shape [draws, 3].
     """
-    mask = ~np.isnan(values)
-    trials = int(np.count_nonzero(mask))
-    if not trials:
-        return None
-    rate = float(values[mask].mean())
-    fewest = int(mask.any(axis=1).sum())
-    if not is_nested:
-        fewest = min(fewest, int(mask.any(axis=0).sum()))
-    of = variance_shares(values, is_success=True, is_nested=is_nested)
-    count = float(fewest)
-    if of is not None and of.standard_error > 0:
-        count = min(max(rate * (1 - rate) / (_WIDER * of.standard_error**2), count), float(trials))
-    upper = (1 + confidence) / 2
-    count *= (special.ndtri(upper) / special.stdtrit(max(1, fewest - 1), upper)) ** 2
-    low, high = wilsons([rate * count], [count], confidence)[0].tolist()
-    return (low, high)
+    drawn, summaries = _table(y.shape, mask.tobytes(), is_success, is_nested)
+    return _alike(drawn, summaries, _summary(y, mask, is_success, is_nested), mask.shape)
+
+
+def known_trials(values: Floats) -> tuple[Floats, Mask]:
+    """Return an array without empty rows and columns, missing trials as 0, and where there are trials."""
+    y = np.asarray(values, np.float64)
+    mask = ~np.isnan(y)
+    filled, mask = (part[mask.any(axis=1)][:, mask.any(axis=0)] for part in (np.where(mask, y, 0.0), mask))
+    return filled, mask
+
+
+def has_pairs(y: Floats, mask: Mask, *, is_nested: bool) -> bool:
+    """Return whether there are enough seeds of both sources, and pairs of trials that share each, or none."""
+    rows, columns = mask.shape
+    is_large = rows >= 3 and columns >= (2 if is_nested else 3)
+    return is_large and not np.isnan(_variances(y, mask, is_nested)).any()
 
 
 def _three(numbers: Floats) -> tuple[float, float, float]:

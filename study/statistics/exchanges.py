@@ -1,4 +1,4 @@
-"""Scores of two methods on partly shared seeds, tested by exchanging trials: within pairs, and among the other trials.
+"""Scores of two methods on partly shared seeds, tested by exchanging trials.
 
 If both methods have the same distribution, the trials of a seed can be exchanged, and so can the trials of seeds that
 only one method has. The test is exact given the scores, however alike the trials of a seed are. It is the sign-flip

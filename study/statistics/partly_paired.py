@@ -1,4 +1,4 @@
-"""Two methods on partly shared seeds, compared by all trials: success rates, means, ranks and times to success.
+"""Two methods on partly shared seeds, compared by all trials: rates, means, ranks and times to success.
 
 Some seeds have a trial of both methods, a pair; others have a trial of only one. With p pairs, u₁ and u₂ other trials
 and h = 2 u₁ u₂/(u₁ + u₂), estimates are (p D + h M)/(p + h) of the pairs' difference D and that of the others, M. Each

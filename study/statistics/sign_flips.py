@@ -17,9 +17,10 @@ _SUBSETS = 2**15 - 1
 """Subsets of seeds that are looked at: all of up to 15 seeds, and so many of more."""
 
 _NUMBERS = 2**23
-"""The most numbers that subsets are laid out in; of very many seeds, fewer subsets are looked at."""
+"""The most numbers that subsets are laid out in; of many seeds, fewer subsets are looked at."""
 
-_LEAST_SUBSETS = 2**12 - 1
+_BLOCKS = 2**11
+"""The most signs that are flipped; of more seeds, neighbours are flipped together."""
 
 _TILT_STEP = 1.25
 _LEAST_TILT, _GREATEST_TILT = 0.02, 40.0
@@ -53,9 +54,10 @@ def sign_flip(differences: Values, confidence: float = 0.95) -> Contrast | None:
 
     Under the hypothesis that the mean is m, each d - m is as likely as m - d. So p = 2 (1 + k)/(1 + s), where k is the
     number of subsets whose differences have a mean on the other side of m, or at it, of the s that are looked at: all
-    of up to 15 seeds, and 32,767 that are drawn of more, always the same. Sums within rounding error of 0 are ties,
-    whatever the magnitudes of the differences. If k is 0 among drawn subsets, p is at most Chernoff's bound,
-    2 min over t >= 0 of Π (1 + exp(-2 t d))/2, which is 2^(1 - n) if all n differences have one sign.
+    of up to 15 seeds, and up to 32,767 that are drawn of more, always the same. Sums within rounding error of 0 are
+    ties, whatever the magnitudes of the differences. If k is 0 among drawn subsets, p is at most Chernoff's bound,
+    2 min over t >= 0 of Π (1 + exp(-2 t d))/2, which is 2^(1 - n) if all n differences have one sign. With more than
+    2,048 seeds, neighbours are flipped together.
 
     The interval holds the m that are not rejected: its ends are quantiles of the subsets' means, and it excludes 0
     exactly where p <= 1 - confidence. Fisher, The Design of Experiments (1935), 21; the interval: Hartigan, JASA 64
@@ -100,16 +102,16 @@ def sign_flips(differences: Floats, confidence: float = 0.95) -> tuple[Floats, F
         ([1.0, 0.0], [[1.0, 1.0], [-1.0, 1.0]], [0.03125, 1.0])
     """
     check_confidence(confidence)
-    seeds = differences.shape[1]
-    subsets = _subsets(seeds)
-    means = _subset_means(subsets, differences)
+    sums, sizes = _blocks(differences)
+    subsets = _subsets(sizes.size)
+    means = _subset_means(subsets, sums, sizes)
     estimates = np.array([exact_mean(row) for row in differences.tolist()])
     beyond = np.count_nonzero(np.where(estimates > 0, means, -means) <= 0, axis=0)
     possible = np.minimum(1.0, 2 * np.arange(1, len(subsets) + 2) / (1 + len(subsets)))
     p_values = possible[beyond]
-    if 2**seeds - 1 > len(subsets):
+    if 2**sizes.size - 1 > len(subsets):
         for place in np.flatnonzero(beyond == 0):
-            p_values[place] = min(p_values[place], 2 * _tail_bound(differences[place] * np.sign(estimates[place])))
+            p_values[place] = min(p_values[place], 2 * _tail_bound(sums[place] * np.sign(estimates[place])))
     reach = int(np.searchsorted(possible, 1 - confidence, side="right"))
     if not reach:
         return estimates, np.tile([-math.inf, math.inf], (len(differences), 1)), p_values
@@ -117,17 +119,30 @@ def sign_flips(differences: Floats, confidence: float = 0.95) -> tuple[Floats, F
     return estimates, np.partition(means, ends, axis=0)[ends].T, p_values
 
 
-def _subset_means(subsets: Floats, differences: Floats) -> Floats:
+def _blocks(differences: Floats) -> tuple[Floats, Floats]:
+    """Add up differences whose signs are flipped together, shape [samples, blocks]; and count them, shape [blocks]."""
+    seeds = differences.shape[1]
+    if seeds <= _BLOCKS:
+        return differences, np.ones(seeds)
+    starts = np.linspace(0, seeds, _BLOCKS, endpoint=False).astype(np.int64)
+    overflows = np.abs(differences).max() > np.finfo(np.float64).max / seeds
+    scale = 0.5 ** seeds.bit_length() if overflows else 1.0  # of sums and counts alike
+    sums, magnitudes = (np.add.reduceat(d * scale, starts, axis=1) for d in (differences, np.abs(differences)))
+    sums[np.abs(sums) <= ROUNDING * magnitudes] = 0.0
+    return sums, np.diff(starts, append=seeds) * scale
+
+
+def _subset_means(subsets: Floats, sums: Floats, sizes: Floats) -> Floats:
     """Compute the mean of each subset of each sample, shape [subsets, samples]; 0 for a sum within rounding error."""
     with np.errstate(over="ignore", invalid="ignore"):
-        totals, magnitudes = subsets @ differences.T, subsets @ np.abs(differences.T)
+        totals, magnitudes = subsets @ sums.T, subsets @ np.abs(sums.T)
         totals[np.abs(totals) <= ROUNDING * magnitudes] = 0.0
-    sizes = subsets.sum(axis=1)[:, None]
+    counts = (subsets @ sizes)[:, None]
     overflows = ~np.isfinite(magnitudes)
     if not overflows.any():
-        return np.asarray(np.divide(totals, sizes, out=totals))
-    scale = 0.5 ** differences.shape[1].bit_length()
-    return np.asarray(np.where(overflows, _subset_means(subsets, differences * scale) / scale, totals / sizes))
+        return np.asarray(np.divide(totals, counts, out=totals))
+    scale = 0.5 ** sizes.size.bit_length()
+    return np.asarray(np.where(overflows, _subset_means(subsets, sums * scale, sizes) / scale, totals / counts))
 
 
 def exact_mean(values: list[float]) -> float:
@@ -162,7 +177,7 @@ def _subsets(n: int) -> Floats:
     """Return subsets of n seeds that aren't empty, a row each: all, or some that are drawn with n as the seed."""
     if 2**n - 1 <= _SUBSETS:
         return (np.arange(1, 2**n)[:, None] >> np.arange(n) & 1).astype(np.float64)
-    count = max(_LEAST_SUBSETS, min(_SUBSETS, _NUMBERS // n))
+    count = min(_SUBSETS, _NUMBERS // n)
     drawn = np.random.default_rng(n).integers(0, 2, size=(count, n), dtype=np.int8)
     drawn[~drawn.any(axis=1)] = 1  # as good as never
     return drawn.astype(np.float64)

@@ -1,0 +1,96 @@
+"""Success rates of trials that share the seeds of two sources of randomness."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy import special
+
+from study.records import Interval
+from study.statistics.checks import Floats, check_confidence
+from study.statistics.components import Mask, has_pairs, known_trials, likely_shares
+
+_BISECTIONS = 20
+_QUANTILES = (np.arange(20) + 0.5) / 20
+"""Quantiles of the variance whose shares stand for all that are likely."""
+
+_NEAR_ZERO = 1e-9
+
+
+def shared_rate_interval(values: Floats, *, is_nested: bool = False, confidence: float = 0.95) -> Interval | None:
+    """Bound a success rate of trials that share the seeds of two sources, and so say less than independent ones.
+
+    The interval is Clopper and Pearson's for m(p) trials of which the rate succeeded: the upper end is the p at which
+    P(X <= m(p) rate) = (1 - confidence)/2, X binomial with m(p) and p, and the lower end mirrors it. The probability is
+    the mean over shares of the latent numbers' variance that are likely, as `variance_shares` finds them. The effective
+    number of trials is m(p) with 1/m(p) = 1/n + r_a(p) (Σ n_i²/n² - 1/n) + r_b(p) (Σ n_j²/n² - 1/n), n_i of the n
+    trials having a seed of a source. Two trials that share a seed alone, whose source has the share s, have the
+    correlation r(p) = (Φ₂(h, h; s) - p²)/(p (1 - p)), with h = Φ⁻¹(p) and the bivariate normal distribution Φ₂. With
+    fewer seeds than `variance_shares` needs, m is the lesser number of seeds of a source.
+
+    Effective trials in Clopper and Pearson's interval: Korn & Graubard, Survey Methodology 24 (1998) 193-201.
+
+    Args:
+        values: as for `variance_shares`, of success; with at least one number.
+        is_nested: whether rows have seeds of their own.
+        confidence: in (0, 1).
+
+    Returns:
+        None without numbers.
+
+    Raises:
+        ValueError: if a number is neither 0 nor 1, or the confidence is out of range.
+
+    Example:
+        >>> solved = np.repeat([[1.0], [1.0], [1.0], [0.0], [1.0]], 20, axis=1)  # init seeds decide alone
+        >>> [round(end, 2) for end in shared_rate_interval(solved)]
+        [0.34, 0.99]
+    """
+    check_confidence(confidence)
+    y, mask = known_trials(values)
+    if not mask.any():
+        return None
+    if not np.isin(y[mask], (0, 1)).all():
+        raise ValueError("numbers must be 0 or 1 for success")
+    rate, tail = float(y[mask].mean()), (1 - confidence) / 2
+    effective = _effective_trials(y, mask, is_nested)
+    ends = [1.0 if share == 1 else _upper_end(share, tail, effective) for share in (1 - rate, rate)]
+    return (1 - ends[0], ends[1])
+
+
+def _upper_end(rate: float, tail: float, effective: Callable[[float], Floats]) -> float:
+    low, high = max(rate, _NEAR_ZERO), 1 - _NEAR_ZERO
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        trials = effective(middle)
+        is_likely = np.mean(special.betaincc(rate * trials + 1, (1 - rate) * trials, middle)) > tail
+        low, high = (middle, high) if is_likely else (low, middle)
+    return high
+
+
+def _effective_trials(y: Floats, mask: Mask, is_nested: bool) -> Callable[[float], Floats]:
+    """Return the function that gives the effective number of trials at a rate."""
+    n = int(mask.sum())
+    rows, columns = (mask.sum(axis=axis) for axis in (1, 0))
+    if not has_pairs(y, mask, is_nested=is_nested):
+        fewest = rows.size if is_nested else min(rows.size, columns.size)
+        return lambda rate: np.array([float(fewest)])
+    shares = likely_shares(y, mask, is_success=True, is_nested=is_nested)
+    counts = [rows] if is_nested else [rows, columns]
+    excesses = [float(np.sum((count / n) ** 2)) - 1 / n for count in counts]
+
+    def variances(rate: float, shares: Floats) -> Floats:
+        parts = [excess * _correlation(rate, shares[:, source]) for source, excess in enumerate(excesses)]
+        return np.asarray(1 / n + sum(parts))
+
+    order = np.argsort(variances((float(y.sum()) + 0.5) / (n + 1), shares))
+    typical = shares[order[(_QUANTILES * len(shares)).astype(int)]]
+    return lambda rate: 1 / variances(rate, typical)
+
+
+def _correlation(rate: float, shares: Floats) -> Floats:
+    """Compute the correlation of two successes whose latent normal numbers have these correlations."""
+    bound = special.ndtri(rate)
+    both = rate - 2 * special.owens_t(bound, np.sqrt((1 - shares) / (1 + shares)))
+    return np.asarray(np.clip((both - rate**2) / (rate * (1 - rate)), 0.0, 1.0))

@@ -275,6 +275,37 @@ def tests_table(rows: Sequence[Row]) -> str:
     return markdown(head, [[*key, *shares] for key, shares in lines.items()], 3)
 
 
+def tuned_table(rows: Sequence[Row]) -> str:
+    """Write a line for each law and truth: how many winners are named, and how many intervals hold the difference."""
+    sizes = list(dict.fromkeys(row["n"] for row in rows))
+    ways = list(dict.fromkeys(row["way"] for row in rows))[:2]
+    lines: dict[tuple[str, str], dict[tuple[str, str], Row]] = {}
+    for row in rows:
+        lines.setdefault((row["distribution"], row["truth"]), {})[row["way"], row["n"]] = row
+    texts = [
+        [
+            *key,
+            *(f"{100 * float(line[way, n]['found'] or line[way, n]['false']):.1f}" for way in ways for n in sizes),
+            *(f"{100 * float(line[ways[0], n]['coverage']):.1f}" for n in sizes),
+        ]
+        for key, line in lines.items()
+    ]
+    named = [f"{'winner, ' if place == 0 else 'same seeds, '}{n} seeds" for place in range(2) for n in sizes]
+    return markdown(["distribution", "methods", *named, *(f"interval holds, {n}" for n in sizes)], texts, 2)
+
+
+def tuned_ways_table(rows: Sequence[Row]) -> str:
+    """Write a line for each way to compare tuned methods, with its extremes over all laws."""
+    sizes = list(dict.fromkeys(row["n"] for row in rows))
+    measures = {"most_false": "most false", "least_coverage": "least coverage", "mean_found": "found, mean"}
+    lines = []
+    for way in dict.fromkeys(row["way"] for row in rows):
+        own = {row["n"]: row for row in rows if row["way"] == way}
+        values = [own[n][measure] for measure in measures for n in sizes]
+        lines.append([_as_code(way), *(f"{100 * float(value):.1f}" if value else "–" for value in values)])
+    return markdown(["way", *(f"{text}, {n} seeds" for text in measures.values() for n in sizes)], lines, 1)
+
+
 def looks_table(rows: Sequence[Row]) -> str:
     """Give a line a rate, then one two rates, with a share and the seeds used by each way."""
     return "\n\n".join(
@@ -337,18 +368,42 @@ def peers_table(rows: Sequence[Row]) -> str:
 def components_table(rows: Sequence[Row]) -> str:
     """Write a line for each law and share, with the least coverage of its parts by size; of others, the least."""
     sizes = list(dict.fromkeys(row["n"] for row in rows))
-    own, rate = rows[0]["interval"], "shared_rate_interval"
+    own = rows[0]["interval"]
     lines: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         key = (row["interval"], row["distribution"], row["shares"])
-        depth = {own: 3, rate: 2}.get(row["interval"], 1)
-        lines.setdefault(key[:depth], []).append(row)
+        lines.setdefault(key if row["interval"] == own else key[:1], []).append(row)
     texts = []
     for (interval, *key), some in sorted(lines.items(), key=lambda line: -len(line[0])):
         least = [min(_least_part(row) for row in some if row["n"] == n) for n in sizes]
         name = f"{_as_code(interval)}{'' if len(key) == 2 else ', the least'}"
         texts.append([name, *key, *[""] * (2 - len(key)), *(f"{100 * share:.1f}" for share in least)])
     return markdown(["interval", "distribution", "shares", *(f"{n} seeds of each" for n in sizes)], texts, 3)
+
+
+def shared_rates_table(rows: Sequence[Row]) -> str:
+    """Write a line for each design and kind of shares: the coverage by rate, and the mean width at two rates."""
+    rates = list(dict.fromkeys(row["rate"] for row in rows))
+    lines: dict[tuple[str, str], dict[str, Row]] = {}
+    for row in rows:
+        lines.setdefault((row["seeds"], row["shares"]), {})[row["rate"]] = row
+    texts = [
+        [*key, *(_percent(by_rate[rate]["coverage"], 1) for rate in rates)]
+        + [number(by_rate[rate]["width"]) for rate in ("0.05", "0.5")]
+        for key, by_rate in lines.items()
+    ]
+    head = ["seeds", "shares", *(f"rate {rate}" for rate in rates), "width, 0.05", "width, 0.5"]
+    return markdown(head, texts, 2)
+
+
+def designs_table(rows: Sequence[Row]) -> str:
+    """Write a line for each distribution and test: how often it rejects, by design."""
+    designs = list(dict.fromkeys(row["design"] for row in rows))
+    lines: dict[tuple[str, str, str], list[str]] = {}
+    for row in rows:
+        key = row["distribution"], row["truth"], _as_code(row["test"])
+        lines.setdefault(key, []).append(_percent(row["rejected"], 1))
+    return markdown(["distribution", "methods", "test", *designs], [[*key, *line] for key, line in lines.items()], 3)
 
 
 def _least_part(row: Row) -> float:
@@ -410,9 +465,12 @@ TABLES = {
     "coverage": coverage_table, "restricted": restricted_table, "centres": restricted_table, "looks": looks_table,
     "precision": precision_table,
     "robust/interquartile-mean": robust_table, "robust/profile": robust_table, "robust/improvement": robust_table,
-    "components": components_table,
+    "components": components_table, "shared_rates": shared_rates_table,
+    "winners": whole_table,
+    "overlap/partial": designs_table, "overlap/crossed": designs_table,
     "claims/errors": errors_table, "claims/power": power_table, "claims/peers": peers_table,
     "pairing/intervals": restricted_table, "pairing/tests": tests_table, "pairing/studies": whole_table,
+    "tuned/laws": tuned_table, "tuned/ways": tuned_ways_table,
     "aggregate": aggregate_table,
     "commands": commands_table,
     "function": function_table,

@@ -27,6 +27,7 @@ from study.spec import parse_spec
 from study.spec.seeds import SeedsTable
 from study.spec.tables import Spec
 from study.store import Store
+from study.trials.table import TrialTable
 
 NARROW, APART = "half-width", "different-from"
 
@@ -42,7 +43,7 @@ def replayed(plan: Plan, results: pa.Table) -> tuple[Plan, pa.Table, int]:
         What it asks for in the end, the results of that, and how many times it asked.
     """
     known, asked = results.slice(0, 0), 0
-    while (after := extended(plan, known)) != plan:
+    while (after := extended(plan, TrialTable(known, plan.metrics))) != plan:
         plan, asked = after, asked + 1
         known = revealed(plan, results)
     return plan, known, asked
@@ -137,13 +138,14 @@ def compared(name: str, results: pa.Table, plan: Plan, fixed: Plan) -> tuple[lis
     Each row has the seeds that `study plan` expects once the first batch is done, too.
     """
     end, known, asked = replayed(plan, results)
-    awaited = expected(plan, revealed(extended(plan, results.slice(0, 0)), results))
-    summaries = aggregate(results, planned={cell: len(fixed.seeds(cell)) for cell in fixed.cells})
+    first = revealed(extended(plan, TrialTable(results.slice(0, 0), plan.metrics)), results)
+    awaited = expected(plan, TrialTable(first, plan.metrics))
+    summaries = aggregate(TrialTable(results), planned={cell: len(fixed.seeds(cell)) for cell in fixed.cells})
     rows = cells(summaries, fixed.labels)
     row_of = {cell.id: row for row, cell in enumerate(fixed.cells)}
-    solved = {s.cell_id: s.solved for s in aggregate(known)}
+    solved = {s.cell_id: s.solved for s in aggregate(TrialTable(known))}
     found = []
-    for verdict in verdicts(end, known):
+    for verdict in verdicts(end, TrialTable(known, plan.metrics)):
         row = row_of[verdict.cell.id]
         if verdict.versus is None:
             made = narrow_row(rows.name(row), summaries[row], verdict, solved[verdict.cell.id])

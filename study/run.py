@@ -47,6 +47,7 @@ from study.results.submitted_files import keep_submitted
 from study.store import Store, StudyLock, StudyStore
 from study.store.retry import Patience
 from study.tracking import Publisher
+from study.trials.table import TrialTable
 from study.words import count_of
 
 if TYPE_CHECKING:
@@ -73,12 +74,12 @@ def until_sure(plan: Plan, folder: StudyStore, notify: Callable[[str], None]) ->
     """Extend each cell by the seeds that its stored results call for; a plan with fixed seeds stays as it is."""
     if plan.spec.until is None:
         return plan
-    results = folder.read_results()
-    extended = until.extended(plan, results)
+    table = TrialTable(folder.read_results(), plan.metrics)
+    extended = until.extended(plan, table)
     if extended == plan:
         return plan
-    if results.num_rows:
-        notify(until.progress(extended, results))
+    if table.results.num_rows:
+        notify(until.progress(extended, table))
     return extended
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
+from decimal import Decimal
 from functools import cache
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from study.records import Cell, Interval, Labels, format_range, value
+from study.rounding import half_width, interval_place, largest_size, last_place, place_apart, unit_size, write_numbers
 
 if TYPE_CHECKING:
     from tasks.declarations import Metric
@@ -89,72 +92,109 @@ def show_value(key: str, content: Any) -> str:
     return f"{content:,}" if isinstance(content, int) else str(content)
 
 
-def iterations(number: float | None) -> str:
-    """Write a number of iterations to three digits.
+class Notation(Protocol):
+    """A way to write a quantity: the estimate alone, or with its interval behind it, to the same decimal place."""
+
+    def __call__(self, number: float | None, interval: Interval | None = None, /) -> str:
+        """Write an estimate; an en dash for None."""
+
+
+def iterations(number: float | None, interval: Interval | None = None, *, is_signed: bool = False) -> str:
+    """Write a number of iterations: to three digits, or with an interval as `measure` does.
+
+    Args:
+        number: the estimate.
+        interval: its interval.
+        is_signed: whether positive numbers have a sign, as differences do.
 
     Example:
-        >>> iterations(1420856), iterations(14000), iterations(850), iterations(None)
-        ('1.42M', '14.0k', '850', '–')
+        >>> iterations(1420856), iterations(14000), iterations(850), iterations(0.571), iterations(None)
+        ('1.42M', '14.0k', '850', '0.57', '–')
+        >>> iterations(13700, (13412, 14031)), iterations(0.571, (0.143, 1.0))
+        ('13.7k [13.4k, 14.0k]', '0.57 [0.14, 1.00]')
+        >>> iterations(1200, (-300, 2700), is_signed=True)
+        '+1.2k [−0.3k, +2.7k]'
     """
     if number is None:
         return NONE
-    for size, unit in ((1e6, "M"), (1e3, "k")):
-        if number >= size * 0.9995:
-            return f"{_three_digits(number / size)}{unit}"
-    return f"{number:.0f}"
+    numbers = (number, *(interval or ()))
+    size, place = unit_size(numbers), interval_place(numbers, 3)
+    power, unit = next(((p, unit) for p, unit in ((6, "M"), (3, "k")) if size >= 0.9995 * 10**p), (0, ""))
+    is_short = place is None and not unit
+    if place is None:
+        place = last_place(size, 3 if size >= 1 else 2)
+    return write_numbers(numbers, place, power=power, unit=unit, is_signed=is_signed, is_short=is_short)
 
 
-def error(number: float | None) -> str:
-    """Write a small number to two digits.
+def error(number: float | None, interval: Interval | None = None) -> str:
+    """Write a small number as `measure` does, but to two digits instead of three.
 
     Example:
-        >>> error(4.2056e-07), error(0.45365), error(0.0)
-        ('4.2e-7', '0.45', '0')
+        >>> error(4.2056e-07), error(0.45365), error(0.0), error(1234.0)
+        ('4.2e-7', '0.45', '0', '1,234')
+        >>> error(4.2056e-07, (3.9e-07, 4.58e-07)), error(0.5, (0.4938, 0.5062))
+        ('4.2e-7 [3.9e-7, 4.6e-7]', '0.500 [0.494, 0.506]')
+    """
+    return _any(number, interval, digits=2, least=1e-2)
+
+
+def seconds(number: float | None, interval: Interval | None = None) -> str:
+    """Write seconds to three digits and at most milliseconds, or with an interval as `measure` does.
+
+    Example:
+        >>> seconds(0.20415), seconds(12.5), seconds(12.5, (12.41, 12.58))
+        ('0.204', '12.5', '12.50 [12.41, 12.58]')
     """
     if number is None:
         return NONE
-    if number == 0 or number >= 0.01:
-        return f"{number:.2g}"
-    return f"{number:.1e}".replace("e-0", "e-")
+    numbers = (number, *(interval or ()))
+    place = interval_place(numbers, 3)
+    return write_numbers(numbers, max(-3, last_place(largest_size(numbers), 3)) if place is None else place)
 
 
-def seconds(number: float | None) -> str:
-    """Write seconds to three digits.
-
-    Example:
-        >>> seconds(0.20415), seconds(12.5)
-        ('0.204', '12.5')
-    """
-    return NONE if number is None else _three_digits(number)
-
-
-def percent(rate: float) -> str:
-    """Write a rate as per cent, with as many decimals as keep it from 0% or 100% when it is neither.
+def percent(number: float) -> str:
+    """Write a rate as per cent, with the digits of `rate`.
 
     Example:
         >>> percent(0.825), percent(1.0), percent(2999 / 3000), percent(1 / 3000)
         ('82%', '100%', '99.97%', '0.03%')
     """
-    decimals = 0
-    while decimals < 12 and 0 < rate < 1 and float(f"{100 * rate:.{decimals}f}") in (0, 100):
-        decimals += 1
-    return f"{100 * rate:.{decimals}f}%"
+    return f"{Decimal(rate(number)).scaleb(2):f}%"
 
 
-def rate(number: float | None) -> str:
-    """Write a rate to two decimals."""
-    return NONE if number is None else f"{number:.2f}"
+def rate(number: float | None, interval: Interval | None = None) -> str:
+    """Write a rate to two decimals, or more if its half-width is below 0.01, and to keep it from 0 and 1.
+
+    Example:
+        >>> rate(0.9, (0.826, 0.945)), rate(0.942, (0.9352, 0.9481)), rate(1.0), rate(2999 / 3000), rate(None)
+        ('0.90 [0.83, 0.94]', '0.942 [0.935, 0.948]', '1.00', '0.9997', '–')
+    """
+    if number is None:
+        return NONE
+    numbers = (number, *(interval or ()))
+    half = half_width(numbers)
+    place = -2 if half is None else min(-2, last_place(half, 1))
+    return write_numbers(numbers, place_apart(number, place, (0, 1)))
 
 
-def factor(number: float | None) -> str:
+def factor(number: float | None, interval: Interval | None = None) -> str:
     """Write a factor to two digits, with a power of ten if it is far from one.
+
+    An end of its interval is written to two digits of its own, since the interval may span orders of magnitude.
 
     Example:
         >>> factor(0.394), factor(1.0), factor(37.2), factor(3.1e-9), factor(2.4e12)
         ('×0.39', '×1', '×37', '×3.1e-9', '×2.4e12')
+        >>> factor(37.2, (0.42, float("inf")))
+        '×37 [×0.42, ×∞]'
     """
     if number is None:
         return NONE
+    if interval is not None:
+        low, high = map(factor, interval)
+        return f"{factor(number)} [{low}, {high}]"
+    if math.isinf(number):
+        return "×∞"
     text = f"{number:.2g}"
     if "e" in text:
         mantissa, power = text.split("e")
@@ -162,17 +202,19 @@ def factor(number: float | None) -> str:
     return f"×{text}"
 
 
-def change(number: float | None) -> str:
-    """Write a difference of rates, with its sign.
+def change(number: float | None, interval: Interval | None = None) -> str:
+    """Write a difference of rates, with its sign, to two decimals or to a third of its half-width.
 
     Example:
-        >>> change(0.04), change(-0.3), change(0.001)
-        ('+0.04', '−0.30', '0.00')
+        >>> change(0.04), change(-0.3), change(0.001), change(-0.0124, (-0.0151, 0.0042))
+        ('+0.04', '−0.30', '0.00', '−0.012 [−0.015, +0.004]')
     """
     if number is None:
         return NONE
-    text = f"{abs(number):.2f}"
-    return text if float(text) == 0 else ("+" if number > 0 else "−") + text
+    numbers = (number, *(interval or ()))
+    half = half_width(numbers)
+    place = -2 if half is None else min(-2, last_place(half / 3, 1))
+    return write_numbers(numbers, place, is_signed=True)
 
 
 def p_value(number: float) -> str:
@@ -185,35 +227,60 @@ def p_value(number: float) -> str:
     return "< 0.001" if number < 0.001 else f"{number:.2g}"
 
 
-def measure(number: float | None) -> str:
-    """Write any number to three digits, or as many as keep it from 1 when it isn't.
+def measure(number: float | None, interval: Interval | None = None) -> str:
+    """Write any number to three digits, or to the decimal place that its interval calls for.
+
+    An estimate and both ends have the same last place and the same power of ten. It is the greatest place that fits ten
+    times into the half-width; if three digits of the largest number are fewer and fit three times, these are enough.
+    A number below 1 has as many digits as keep it from 1. Without an interval, trailing zeros are left out.
 
     Example:
         >>> measure(0.9423), measure(0.99964), measure(-1234.5), measure(4.2056e-7), measure(2.5e7), measure(None)
         ('0.942', '0.9996', '−1,234', '4.21e-7', '2.5e7', '–')
+        >>> measure(0.57, (0.43, 0.7099)), measure(2.5e7, (2.4e7, 2.61e7)), measure(-3.0, (-8.2, 2.1))
+        ('0.57 [0.43, 0.71]', '2.50e7 [2.40e7, 2.61e7]', '−3.0 [−8.2, 2.1]')
+        >>> measure(0.5, (0.5, 0.5)), measure(1.5, (1.25, float("inf"))), measure(4e-9, (0.0, 0.25))
+        ('0.5 [0.5, 0.5]', '1.50 [1.25, ∞]', '0.00 [0.00, 0.25]')
     """
-    if number is None:
-        return NONE
-    size, sign = abs(number), "−" if number < 0 else ""
-    if 999.5 <= size < 1e6:
-        return f"{sign}{size:,.0f}"
-    if size != 0 and not 1e-3 <= size < 1e6:
-        mantissa, power = f"{size:.2e}".split("e")
-        return f"{sign}{float(mantissa):g}e{int(power)}"
-    digits = 3
-    while digits < 12 and size < 1 <= float(f"{size:.{digits}g}"):
-        digits += 1
-    return f"{sign}{size:.{digits}g}"
+    return _any(number, interval)
 
 
-def signed(number: float | None) -> str:
+def signed(number: float | None, interval: Interval | None = None) -> str:
     """Write a difference of any numbers, with its sign.
 
     Example:
-        >>> signed(0.0423), signed(-12.0), signed(0.0)
-        ('+0.0423', '−12', '0')
+        >>> signed(0.0423), signed(-12.0), signed(0.0), signed(0.0423, (-0.011, 0.0956))
+        ('+0.0423', '−12', '0', '+0.042 [−0.011, +0.096]')
     """
-    return f"{'+' if number is not None and number > 0 else ''}{measure(number)}"
+    return _any(number, interval, is_signed=True)
+
+
+def _any(
+    number: float | None, interval: Interval | None, *, digits: int = 3, least: float = 1e-3, is_signed: bool = False
+) -> str:
+    """Write any number, with a power of ten from a million on and below `least`.
+
+    Args:
+        number: the estimate.
+        interval: its interval.
+        digits: how many digits a number alone has; as for `interval_place`.
+        least: the least size that is written without a power of ten.
+        is_signed: whether positive numbers have a sign.
+    """
+    if number is None:
+        return NONE
+    numbers = (number, *(interval or ()))
+    size, place = unit_size(numbers), interval_place(numbers, digits)
+    alone = last_place(size, digits)
+    power = 0 if size == 0 or least <= size < 1e6 else alone + digits - 1
+    return write_numbers(
+        numbers,
+        place_apart(number, min(alone if place is None else place, power), (1,)),
+        power=power,
+        unit=f"e{power}" if power else "",
+        is_signed=is_signed,
+        is_short=place is None,
+    )
 
 
 def metric_title(name: str, metric: Metric) -> str:
@@ -248,29 +315,14 @@ def join_and(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def spaced_interval(pair: Interval | None, write: Any = rate) -> str:
-    """Write an interval behind a number; empty without one.
+def without_interval(text: str) -> str:
+    """Return the estimate of a text that has an interval behind it.
 
     Example:
-        >>> spaced_interval((0.875, 0.9722)), spaced_interval(None)
-        (' [0.88, 0.97]', '')
+        >>> without_interval("0.90 [0.83, 0.94]"), without_interval("0.90")
+        ('0.90', '0.90')
     """
-    return f" {interval(pair, write)}".rstrip()
-
-
-def interval(pair: Interval | None, write: Any = rate) -> str:
-    """Write an interval, with `write` for each end.
-
-    Example:
-        >>> interval((0.875, 0.9722))
-        '[0.88, 0.97]'
-    """
-    return "" if pair is None else f"[{write(pair[0])}, {write(pair[1])}]"
-
-
-def _three_digits(number: float) -> str:
-    decimals = 2 if number < 9.995 else 1 if number < 99.95 else 0
-    return f"{number:.{3 if number < 0.9995 else decimals}f}"
+    return text.partition(" [")[0]
 
 
 def duration(seconds: float) -> str:

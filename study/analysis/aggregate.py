@@ -7,38 +7,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from study.analysis import questions
+from study.analysis.dependence import with_dependence
 from study.analysis.metrics import MetricSummary, averaged
-from study.analysis.summary import (
-    COLUMNS,
-    WILSON,
-    Columns,
-    RateIntervals,
-    Summary,
-    can_be_judged,
-    meant_to_run,
-    solved_values,
-    summarise,
-)
-from study.analysis.summary import columns as columns_of
-from study.arrow import table_cells, with_metrics
+from study.analysis.summary import WILSON, RateIntervals, Summary, can_be_judged, meant_to_run, summarise
+from study.arrow import table_cells
 from study.errors import InputError
 from study.records import Cell, Labels, Outcome
 from study.statistics import AsPublished
 from study.statistics import as_published as as_published_of
+from study.trials.table import COLUMNS, ENDED, Trials, TrialTable
 from tasks.declarations import Metric
 
-_MOST_CODES = 2**62
-"""The most combinations of columns' values; beyond them, which may not fit 64 bits, the rows are renumbered first."""
-
 _NEEDED = ("trial_id", "cell_id", "task", "model", *COLUMNS)
-
-
-_NO_METRICS: Mapping[str, Metric] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +40,11 @@ class CellSummary(Summary):
         """The cell's id."""
         return self.cell.id
 
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What its trials are found by in a table that is grouped by cells."""
+        return (self.cell_id,)
+
 
 @dataclass(frozen=True, kw_only=True)
 class GroupSummary(Summary):
@@ -69,10 +58,14 @@ class GroupSummary(Summary):
     values: tuple[Any, ...]
     as_published: AsPublished | None = None
 
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What its trials are found by in a table that is grouped by these columns."""
+        return self.values
+
 
 def aggregate(
-    results: pa.Table,
-    metrics: Mapping[str, Metric] = _NO_METRICS,
+    trials: TrialTable,
     *,
     planned: Mapping[Cell, int] | None = None,
     rates: RateIntervals = WILSON,
@@ -83,8 +76,7 @@ def aggregate(
     """Summarise each cell's trials.
 
     Args:
-        results: as `study.arrow.results_table` makes them, one row a trial, in any order.
-        metrics: the metrics that the trials report; those that are declared to be averaged are summarised.
+        trials: one row a trial, by cells, with the columns of `study.arrow.EMPTY_RESULTS`.
         planned: the number of seeds of each planned cell, to count what is pending; None: nothing is pending.
         rates: how success rates are bounded.
         labels: the names of points on axes of the grid, which separate a question from the methods that it compares.
@@ -100,25 +92,24 @@ def aggregate(
 
     Example:
         >>> from study.arrow import results_table
-        >>> aggregate(results_table([]))
+        >>> aggregate(TrialTable(results_table([])))
         []
     """
-    results = with_metrics(results, averaged(metrics))
-    _check(results)
-    ids = results["cell_id"].combine_chunks().dictionary_encode()
-    codes = np.asarray(ids.indices)
-    cells = _cells(results, codes, ids.dictionary.to_pylist())
+    _check(trials.results)
+    cells = _cells(trials)
     seeds = {cell.id: count for cell, count in (planned or {}).items()}
     order = {cell.id: cell for cell in [*(planned or {}), *cells]} | {cell.id: cell for cell in planned or ()}
     until = _untils(list(order.values()), labels or {}, question_fields)
     untils = np.array([until[cell.id] for cell in cells])
-    columns = columns_of(results, averaged(metrics))
-    is_judged = can_be_judged(columns["outcome"]) if is_judged is None else is_judged
-    fields = summarise(columns, rows_by(codes, len(cells)), untils, metrics, rates, is_judged=is_judged)
-    summaries = {cell.id: CellSummary(cell=order[cell.id], **of) for cell, of in zip(cells, fields, strict=True)}
+    is_judged = can_be_judged(trials) if is_judged is None else is_judged
+    fields = summarise(trials, list(trials.rows_of.values()), untils, rates, is_judged=is_judged)
+    summaries = {
+        cell.id: with_dependence(CellSummary(cell=order[cell.id], **of), trials.cell(cell.id))
+        for cell, of in zip(cells, fields, strict=True)
+    }
     none: dict[str, Any] = {
         "is_judged": is_judged,
-        "metrics": {name: MetricSummary(metric=metric) for name, metric in averaged(metrics).items()},
+        "metrics": {name: MetricSummary(metric=metric) for name, metric in averaged(trials.metrics).items()},
     }
     empty = {cell_id: CellSummary(cell=cell, seeds=0, **none) for cell_id, cell in order.items()}
     return [_count_pending(summaries.get(i, empty[i]), seeds.get(i, 0)) for i in order]
@@ -135,16 +126,11 @@ def _untils(cells: Sequence[Cell], labels: Labels, question_fields: Collection[s
     return {cell.id: least[question] for cell, question in zip(cells, of_cells, strict=True)}
 
 
-def aggregate_by(
-    outcomes: pa.Table, by: Sequence[str], metrics: Mapping[str, Metric] = _NO_METRICS, *, as_published: bool = False
-) -> list[GroupSummary]:
-    """Summarise the trials of each group: those with equal values in the columns `by`.
+def aggregate_by(trials: TrialTable, *, as_published: bool = False) -> list[GroupSummary]:
+    """Summarise the trials of each group: those with equal values in the columns that the table is grouped by.
 
     Args:
-        outcomes: columns of `study.outcomes.OUTCOME_SCHEMA`, of metrics and of `by`, one row a trial, in any order;
-            an outcome of null is a pending trial.
-        by: columns; without any, all trials are one group.
-        metrics: the metrics that the trials report; those that are declared to be averaged are summarised.
+        trials: one row a trial.
         as_published: whether to apply the published estimators, too.
 
     Returns:
@@ -156,34 +142,30 @@ def aggregate_by(
     Example:
         >>> table = pa.table({"model": ["NMU", "NMU", "NAU"], "outcome": ["solved", "unsolved", "solved"],
         ...     "solved_at_iteration": [7000, None, 9000], "training_s": [None] * 3, "trained_iterations": [None] * 3,
-        ...     "stopped_early": [None] * 3})
-        >>> [(group.values, group.solved, group.seeds) for group in aggregate_by(table, ["model"])]
+        ...     "stopped_early": [None] * 3, "seed": [0, 1, 0]})
+        >>> [(group.values, group.solved, group.seeds) for group in aggregate_by(TrialTable(table, by=("model",)))]
         [(('NMU',), 1, 2), (('NAU',), 1, 1)]
     """
-    codes = group_codes(outcomes, by)
-    count = int(codes.max()) + 1 if codes.size else 0
-    first = np.unique(codes, return_index=True)[1]
-    values = [outcomes[name].take(pa.array(first)).to_pylist() for name in by]
-    columns = columns_of(outcomes, averaged(metrics))
-    rows = rows_by(codes, count)
-    of_groups = questions.questions(by, list(zip(*values, strict=True)) or [()] * count, questions.methods(by))
-    fields = summarise(
-        columns, rows, meant_to_run(columns, rows, of_groups), metrics, is_judged=can_be_judged(columns["outcome"])
-    )
+    keys, rows = list(trials.rows_of), list(trials.rows_of.values())
+    of_groups = questions.questions(trials.by, keys, questions.methods(trials.by))
+    fields = summarise(trials, rows, meant_to_run(trials, rows, of_groups), is_judged=can_be_judged(trials))
     return [
-        GroupSummary(
-            values=tuple(column[code] for column in values),
-            as_published=_published(columns, rows[code], metrics) if as_published else None,
-            **fields[code],
+        with_dependence(
+            GroupSummary(
+                values=keys[group],
+                as_published=_published(trials.select(rows[group])) if as_published else None,
+                **fields[group],
+            ),
+            trials.select(rows[group]),
         )
-        for code in _order(values, count)
+        for group in _order(keys)
     ]
 
 
-def _order(values: Sequence[Sequence[Any]], count: int) -> Sequence[int]:
-    ranks = [_ranks(column) for column in values]
+def _order(keys: Sequence[tuple[Any, ...]]) -> Sequence[int]:
+    ranks = [_ranks(column) for column in zip(*keys, strict=True)]
     return sorted(
-        range(count), key=lambda code: [rank[column[code]] for rank, column in zip(ranks, values, strict=True)]
+        range(len(keys)), key=lambda group: [rank[value] for rank, value in zip(ranks, keys[group], strict=True)]
     )
 
 
@@ -195,61 +177,20 @@ def _ranks(column: Sequence[Any]) -> dict[Any, int]:
     return {value: rank for rank, value in enumerate(different)}
 
 
-def group_codes(table: pa.Table, by: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Number the rows so that rows have equal numbers exactly where they are equal in the columns `by`.
-
-    Returns:
-        The number of each row: 0, 1, ... in the order of first occurrence.
-
-    Example:
-        >>> group_codes(pa.table({"a": [5, 5, None, 5], "b": ["x", "y", "x", "x"]}), ["a", "b"]).tolist()
-        [0, 1, 2, 0]
-    """
-    return _renumber(_combine(table, by))
-
-
-def all_differ(table: pa.Table, by: Sequence[str]) -> bool:
-    """Return whether no two rows are equal in the columns `by`.
-
-    Example:
-        >>> all_differ(pa.table({"a": [5, 5, None], "b": ["x", "y", "x"]}), ["a", "b"])
-        True
-    """
-    codes = np.sort(_combine(table, by))  # ten times as fast as numbering a million rows that differ
-    return bool(np.all(codes[1:] != codes[:-1]))
-
-
-def _combine(table: pa.Table, by: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Combine each row's values into one number."""
-    codes, most = np.zeros(table.num_rows, np.int64), 1
-    for name in by:
-        column = table[name].combine_chunks().dictionary_encode(null_encoding="encode")
-        different = max(1, len(column.dictionary))
-        if most * different > _MOST_CODES:
-            codes, most = _renumber(codes), table.num_rows
-        codes, most = codes * different + np.asarray(column.indices), most * different
-    return codes
-
-
-def _renumber(codes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    return np.asarray(pa.array(codes).dictionary_encode().indices).astype(np.int64)
-
-
 def published_error(metrics: Mapping[str, Metric]) -> str | None:
     """Return the metric of solved trials that the published estimators are applied to; None if there is none."""
     return next((name for name, metric in metrics.items() if (metric.of, metric.interval) == ("solved", "beta")), None)
 
 
-def _published(columns: Columns, rows: npt.NDArray[np.int64], metrics: Mapping[str, Metric]) -> AsPublished:
-    outcome, error = columns["outcome"][rows], published_error(metrics)
-    solved_at, errors = solved_values(columns, rows, "solved_at_iteration", error) if error else (np.empty(0),) * 2
-    if error is None or not len(solved_at) == len(errors) == np.count_nonzero(outcome == str(Outcome.SOLVED)):
+def _published(trials: Trials) -> AsPublished:
+    error, solved = published_error(trials.table.metrics), trials.select(trials.is_solved)
+    solved_at, errors = solved.solved_at, solved.values(error) if error else np.empty(0)
+    if error is None or not (np.isfinite(solved_at).all() and np.isfinite(errors).all()):
         raise InputError(
             f"the published estimators need the solved_at and the {error or 'error'} of every solved trial, but some "
             "have none: leave out --as-published"
         )
-    ended = np.count_nonzero((outcome != str(Outcome.FAILED)) & (outcome != ""))
-    return as_published_of(solved_at, errors, int(ended))
+    return as_published_of(solved_at, errors, trials.count(*ENDED))
 
 
 def _check(results: pa.Table) -> None:
@@ -274,23 +215,17 @@ def _check(results: pa.Table) -> None:
         )
 
 
-def _cells(results: pa.Table, codes: npt.NDArray[np.int32], ids: list[str]) -> list[Cell]:
+def _cells(trials: TrialTable) -> list[Cell]:
     """Read each cell from its first row."""
-    first = np.unique(codes, return_index=True)[1]
-    cells = table_cells(results.take(pa.array(first)))
-    for cell_id, cell in zip(ids, cells, strict=True):
+    first = pa.array([int(rows[0]) for rows in trials.rows_of.values()], pa.int64())
+    cells = table_cells(trials.results.take(first))
+    for (cell_id,), cell in zip(trials.rows_of, cells, strict=True):
         if cell_id != cell.id:
             raise InputError(
                 f"results name a cell {cell_id!r}, but its columns make it {cell.id!r}: they were written by "
                 f"another version, or changed by hand; run the study again or use the version that wrote them"
             )
     return cells
-
-
-def rows_by(codes: npt.NDArray[np.integer], count: int) -> list[npt.NDArray[np.int64]]:
-    """List the rows of each code, in their order."""
-    order = np.argsort(codes, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(codes, minlength=count))[:-1]) if count else []
 
 
 def _count_pending(summary: CellSummary, planned: int) -> CellSummary:

@@ -54,14 +54,24 @@ def axes(some: Sequence[str], labels: Labels) -> list[str]:
 
 
 def methods(some: Sequence[str], axes: Sequence[str] = ()) -> frozenset[str]:
-    """Select the keys that are compared; the others are the question. If none is a method, the last key is compared.
+    """Select the keys that are compared; the others are the question. If none is a method, all keys are compared.
 
     Example:
         >>> sorted(methods(["model", "operation", "learning_rate"])), sorted(methods(["source", "colour"]))
-        (['learning_rate', 'model'], ['colour'])
+        (['learning_rate', 'model'], ['colour', 'source'])
     """
     compared = [key for key in some if key in METHODS or key in axes]
-    return frozenset(compared or some[-1:])
+    return frozenset(compared or some)
+
+
+def has_methods(some: Sequence[str]) -> bool:
+    """Return whether any of some columns is known to say how a question is answered."""
+    return any(key in METHODS for key in some)
+
+
+def are_declared(cells: Sequence[Cell]) -> bool:
+    """Return whether the family of some cells says which hyperparameters are methods."""
+    return all(cell.task in TASKS for cell in cells)
 
 
 def methods_of_cells(
@@ -83,7 +93,7 @@ def methods_of_cells(
         >>> sorted(methods_of_cells(cells, ["turns", "width"], {}, question_fields=["turns"]))
         ['width']
     """
-    if all(cell.task in TASKS for cell in cells):
+    if are_declared(cells):
         compared_axes = [one for one in axes(some, labels) if not _names_question(cells, one, labels, question_fields)]
         return methods(some, compared_axes)
     compared = [

@@ -7,55 +7,34 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from study import statistics
 from study.analysis.metrics import series_of
-from study.records import Interval, Outcome
+from study.records import Interval
+from study.trials.table import ENDED, TrialTable
 from tasks.criterion import Bound
-from tasks.declarations import Metric
 from tasks.references import KINDS, Kind, ReferenceCriterion, References
 
 Floats = npt.NDArray[np.float64]
 
-_NO_METRICS: Mapping[str, Metric] = {}
 
-_WITH_RESULT = [str(one) for one in (Outcome.SOLVED, Outcome.UNSOLVED, Outcome.FINISHED)]
-_ENDED = [*_WITH_RESULT, str(Outcome.DIVERGED)]
-
-
-def references_of(results: pa.Table, criterion: ReferenceCriterion) -> dict[str, References]:
+def references_of(table: TrialTable, criterion: ReferenceCriterion) -> dict[str, References]:
     """Select the references of a study.
 
     Args:
-        results: rows of trials, whatever they were judged by.
+        table: trials by cells, whatever they were judged by.
         criterion: what success is.
 
     Returns:
         The references of each question, by the id of their cell.
     """
-    cells = pa.array(list(criterion.seeds), pa.string())
-    rows = results.filter(pc.is_in(results["cell_id"], value_set=cells))
-    pairs = zip(rows["cell_id"].to_pylist(), rows["seed"].to_pylist(), strict=True)
-    rows = rows.filter(pa.array([seed in criterion.seeds[cell] for cell, seed in pairs], pa.bool_()))
-    has_ended = np.asarray(pc.is_in(rows["outcome"], value_set=pa.array(_ENDED)), bool)
-    diverged = np.asarray(pc.equal(rows["outcome"], str(Outcome.DIVERGED)), bool)
     names = dict.fromkeys([*criterion.higher_is_better, *criterion.keep])
-    metrics = {name: np.where(diverged, np.nan, column_of(rows, name)) for name in names}
-    of = np.array(rows["cell_id"].to_pylist(), dtype=object)
-    return {
-        cell: criterion.select(has_ended[here], {name: values[here] for name, values in metrics.items()})
-        for cell in criterion.seeds
-        for here in [np.flatnonzero(of == cell)]
-    }
-
-
-def column_of(results: pa.Table, metric: str) -> Floats:
-    """Return a metric of each row; NaN where there is no number."""
-    if metric not in results.column_names:
-        return np.full(len(results), np.nan)
-    return np.asarray(pc.fill_null(pc.cast(results[metric], pa.float64()), np.nan))
+    references = {}
+    for cell, seeds in criterion.seeds.items():
+        trials = table.cell(cell)
+        trials = trials.select(np.isin(trials.seeds, list(seeds)))
+        references[cell] = criterion.select(trials.are(*ENDED), {name: trials.values(name) for name in names})
+    return references
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +81,7 @@ class BoundRate:
 
 
 def rates_by_bound(
-    results: pa.Table, criterion: ReferenceCriterion, cells: Sequence[str], kinds: Sequence[Kind] = KINDS
+    table: TrialTable, criterion: ReferenceCriterion, cells: Sequence[str], kinds: Sequence[Kind] = KINDS
 ) -> list[BoundRate]:
     """Count for each cell and each metric how many trials pass the bound that references set, of each kind.
 
@@ -110,7 +89,7 @@ def rates_by_bound(
     metrics of success are.
 
     Args:
-        results: rows of trials, those of the references among them.
+        table: trials by cells, those of the references among them.
         criterion: what success is; its own kind is one of those that are counted.
         cells: the ids of the cells.
         kinds: the kinds of bounds.
@@ -118,19 +97,16 @@ def rates_by_bound(
     Returns:
         In the order of the cells, then of the metrics of success, then of the kinds.
     """
-    references = references_of(results, criterion)
-    of = np.array(results["cell_id"].to_pylist(), dtype=object)
-    has_ended = np.asarray(pc.is_in(results["outcome"], value_set=pa.array(_ENDED)), bool)
-    diverged = np.asarray(pc.equal(results["outcome"], str(Outcome.DIVERGED)), bool)
-    metrics = {name: np.where(diverged, np.nan, column_of(results, name)) for name in criterion.higher_is_better}
+    references = references_of(table, criterion)
     rates: list[BoundRate] = []
     for cell in cells:
-        here = has_ended & (of == cell)
+        trials = table.cell(cell)
+        ended = trials.select(trials.are(*ENDED))
         known = references.get(criterion.reference_of.get(cell, ""), References(values=_none(criterion)))
-        for name, values in metrics.items():
+        for name in criterion.higher_is_better:
             ends = {kind: criterion.end(known, name, kind) for kind in kinds}
             bounds = {kind: None if end is None else criterion.bound(name, end) for kind, end in ends.items()}
-            rates += [_rate(cell, name, kind, bounds[kind], values[here]) for kind in kinds]
+            rates += [_rate(cell, name, kind, bounds[kind], ended.values(name)) for kind in kinds]
     return rates
 
 
@@ -157,25 +133,22 @@ def _rate(cell: str, metric: str, kind: Kind, bound: Bound | None, values: Float
     )
 
 
-def reference_findings(
-    results: pa.Table, criterion: ReferenceCriterion, cells: Sequence[str], metrics: Mapping[str, Metric] = _NO_METRICS
-) -> ReferenceFindings:
+def reference_findings(table: TrialTable, criterion: ReferenceCriterion, cells: Sequence[str]) -> ReferenceFindings:
     """Find out what references say.
 
     Args:
-        results: as for `rates_by_bound`, like the other arguments.
+        table: as for `rates_by_bound`, like the other arguments, with the declarations of the trials' metrics.
         criterion: what success is.
         cells: the ids of the cells.
-        metrics: the declarations of the trials' metrics.
     """
-    along = [one for one in series_of(metrics) if not criterion.higher_is_better.keys().isdisjoint(one.metrics)]
+    along = [one for one in series_of(table.metrics) if not criterion.higher_is_better.keys().isdisjoint(one.metrics)]
     everywhere = {name: metric.higher_is_better for one in along for name, metric in one.metrics.items()}
-    findings = _findings(results, criterion, cells)
+    findings = _findings(table, criterion, cells)
     if not along:
         return findings
-    return replace(findings, along=_findings(results, replace(criterion, higher_is_better=everywhere), cells))
+    return replace(findings, along=_findings(table, replace(criterion, higher_is_better=everywhere), cells))
 
 
-def _findings(results: pa.Table, criterion: ReferenceCriterion, cells: Sequence[str]) -> ReferenceFindings:
-    rates = rates_by_bound(results, criterion, cells)
-    return ReferenceFindings(criterion=criterion, references=references_of(results, criterion), rates=rates)
+def _findings(table: TrialTable, criterion: ReferenceCriterion, cells: Sequence[str]) -> ReferenceFindings:
+    rates = rates_by_bound(table, criterion, cells)
+    return ReferenceFindings(criterion=criterion, references=references_of(table, criterion), rates=rates)

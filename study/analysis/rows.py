@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -29,9 +28,11 @@ class ResultRows:
         summaries: one a row.
         is_number: whether each key is numeric.
         methods: the keys that are compared; the others are the question.
+        is_declared: whether it is known which keys are methods; if not, one is varied at a time.
         as_published: the numbers of the published estimators for each summary, if requested.
         is_plain: whether the keys are columns of a file, whose texts mean little without the column's name.
         named_metrics: the metrics that are shown one by one even if they belong to a series.
+        winners: the rows that are better than every other one of their question, as tests say.
     """
 
     keys: tuple[str, ...]
@@ -39,9 +40,11 @@ class ResultRows:
     summaries: Sequence[Summary]
     is_number: tuple[bool, ...]
     methods: frozenset[str]
+    is_declared: bool = True
     as_published: Sequence[AsPublished] | None = None
     is_plain: bool = False
     named_metrics: Collection[str] = ()
+    winners: frozenset[int] = frozenset()
 
     @property
     def noun(self) -> str:
@@ -170,6 +173,7 @@ def cells(
         summaries=summaries,
         is_number=tuple(key not in axes and _are_numbers(column) for key, column in zip(keys, values, strict=True)),
         methods=questions.methods_of_cells(all_cells, keys, labels, question_fields),
+        is_declared=questions.are_declared(all_cells),
         named_metrics=named_metrics,
     )
 
@@ -183,6 +187,7 @@ def groups(summaries: Sequence[GroupSummary], by: Sequence[str], named_metrics: 
         summaries=summaries,
         is_number=tuple(_are_numbers([s.values[i] for s in summaries]) for i in range(len(by))),
         methods=questions.methods(by),
+        is_declared=questions.has_methods(by),
         as_published=published if len(published) == len(summaries) > 0 else None,
         is_plain=True,
         named_metrics=named_metrics,
@@ -203,55 +208,6 @@ def _has_times(summary: Summary) -> bool:
     if summary.solved:
         return summary.solved_at_mean is not None
     return summary.times is None or bool((summary.times.iterations > 0).any())
-
-
-def best(rows: ResultRows, name: str, show: Callable[[Any], str]) -> list[int]:
-    """List the best rows of each question by a statistic.
-
-    The best success rate is the greatest, if it isn't zero; of every other statistic, the least is the best.
-
-    Args:
-        rows: the summaries.
-        name: the statistic.
-        show: writes its values.
-    """
-    is_rate = name == "success_rate"
-    values = [getattr(s, name) for s in rows.summaries]
-    return best_of(rows, values, show, is_higher_better=is_rate, above=0.0 if is_rate else -math.inf)
-
-
-def best_of(
-    rows: ResultRows,
-    value: Sequence[float | None],
-    show: Callable[[Any], str],
-    *,
-    is_higher_better: bool,
-    above: float = -math.inf,
-) -> list[int]:
-    """List the best rows of each question: those whose text is that of the best value.
-
-    A question with only one row has no best.
-
-    Args:
-        rows: the summaries.
-        value: the value of each row; None where there is none.
-        show: writes a value.
-        is_higher_better: whether the greatest value is the best.
-        above: what a best value must exceed.
-    """
-    rows_of: dict[tuple[Any, ...], list[int]] = {}
-    for row, question in enumerate(rows.questions()):
-        rows_of.setdefault(question, []).append(row)
-    choose = max if is_higher_better else min
-    best_rows: list[int] = []
-    for members in rows_of.values():
-        measured = [row for row in members if value[row] is not None]
-        if len(members) < 2 or not measured:
-            continue
-        chosen = choose(v for row in measured if (v := value[row]) is not None)
-        if chosen > above:
-            best_rows += [row for row in measured if show(value[row]) == show(chosen)]
-    return best_rows
 
 
 def _are_numbers(values: Sequence[Any]) -> bool:

@@ -1,41 +1,26 @@
-"""What a set of trials came to: the counts and statistics of one row of a table.
+"""Counts and statistics of the trials of one row of a table.
 
-Which trials are included: the success rate is of those that were judged (solved, unsolved, diverged). Medians and
-means of solved-at are of the solved ones; those of a metric are of all that ended with a number, or of the solved ones,
-as it is declared. Times to success are of all that were judged: a trial that was not solved was observed until its last
-iteration, and one that diverged, which will never be solved, until the last iteration that its cell's trials run to;
-where a file doesn't state that, until that of the file's longest trial.
+Which trials enter which number is said in `study.trials.table`. Where nothing says what success is, trials end as
+finished, and nothing is judged: there is no rate and no time to success.
 
-Where nothing says what success is, trials end as finished, and nothing is judged: there is no rate and no time to
-success, and one that diverged has ended, too.
-
-The mean is restricted to the iterations that the rows of a question were planned to run, so that it can be compared
-between them. A trial that ended earlier is censored at its end, and doesn't affect the others.
+The mean time to success is restricted to the iterations that the rows of a question were planned to run, so that it
+can be compared between them. A trial that ended earlier is censored at its end, and doesn't affect the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from study import statistics
 from study.analysis.metrics import MetricSummary, Samples, averaged, summaries_of
 from study.records import Interval, Outcome
 from study.statistics.samples import intervals, numbers, sums
-from tasks.declarations import Metric
-
-Floats = npt.NDArray[np.float64]
-Columns = Mapping[str, npt.NDArray[Any]]
-"""The data of summaries, an array a column, as `columns` returns it."""
-
-COLUMNS = ("outcome", "solved_at_iteration", "training_s", "trained_iterations", "stopped_early")
-_NUMBERS = ("solved_at_iteration", "training_s", "trained_iterations")
+from study.trials.table import ENDED, OUTCOME_CODES, Flags, Floats, Ints, TrialTable
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -137,6 +122,11 @@ class Summary:
     times: Times | None = field(default=None, compare=False, repr=False)
 
     @property
+    def key(self) -> tuple[Any, ...] | None:
+        """What its trials are found by in their table; None if they aren't known."""
+        return None
+
+    @property
     def ended(self) -> int:
         """The number of trials that ran to a result, whatever it is."""
         return self.solved + self.unsolved + self.finished + self.diverged
@@ -152,68 +142,14 @@ class Summary:
         return self.failed == 0 and self.pending == 0
 
 
-def columns(results: pa.Table, metrics: Iterable[str] = ()) -> Columns:
-    """Return `COLUMNS` and those of metrics as arrays: numbers with NaN for null, an outcome that is null as ''.
-
-    Three are added. `planned_iterations` is how many the cell's trials run, NaN where the table doesn't state it.
-    `last_iteration` is the one until which an unsolved trial was observed: its own last, or if it diverged or was
-    stopped early and so can't be solved any more, the planned last or that of the table's longest trial. `until_s` is
-    the seconds until the trial was solved, or until that iteration.
-    """
-    outcome = results["outcome"].combine_chunks().dictionary_encode()
-    names = np.asarray([*outcome.dictionary.to_pylist(), ""], dtype=object)
-    arrays = {
-        "outcome": names[np.asarray(pc.fill_null(outcome.indices, len(names) - 1))],
-        "stopped_early": np.asarray(pc.fill_null(pc.cast(results["stopped_early"], pa.bool_()), False)),
-        **{n: np.asarray(pc.fill_null(pc.cast(results[n], pa.float64()), np.nan)) for n in (*_NUMBERS, *metrics)},
-    }
-    return arrays | _observed(arrays, results)
+def can_be_judged(table: TrialTable) -> bool:
+    """Return whether anything says what success is: without that, trials end as finished, and none is solved or not."""
+    there = np.unique(table.outcomes)
+    codes = [OUTCOME_CODES[outcome] for outcome in (Outcome.SOLVED, Outcome.UNSOLVED)]
+    return bool(np.isin(codes, there).any() or OUTCOME_CODES[Outcome.FINISHED] not in there)
 
 
-def _observed(columns: Columns, results: pa.Table) -> dict[str, Floats]:
-    outcome, trained = columns["outcome"], columns["trained_iterations"]
-    planned = np.full(len(outcome), np.nan)
-    if "iterations" in results.column_names and _is_number(results.schema.field("iterations").type):
-        planned = np.asarray(pc.fill_null(pc.cast(results["iterations"], pa.float64()), np.nan))
-    longest = np.max(trained, initial=-np.inf, where=np.isfinite(trained))
-    whole = np.where(np.isfinite(planned), planned, longest)
-    own = np.where(np.isfinite(trained), trained, planned)
-    last = np.where(is_lost(columns) & np.isfinite(whole), whole, own)
-    # All trials of a pack take part in every iteration, so seconds are proportional to iterations.
-    until = np.where(outcome == str(Outcome.SOLVED), columns["solved_at_iteration"], last)
-    share = np.divide(until, trained, out=np.full(len(until), np.nan), where=trained > 0)
-    return {"planned_iterations": planned, "last_iteration": last, "until_s": columns["training_s"] * share}
-
-
-def is_lost(columns: Columns) -> npt.NDArray[np.bool_]:
-    """Flag the trials that can't be solved any more: those that diverged, or were stopped early without success."""
-    outcome = columns["outcome"]
-    stopped = columns["stopped_early"] & (outcome == str(Outcome.UNSOLVED))
-    return np.asarray(stopped | (outcome == str(Outcome.DIVERGED)), bool)
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
-
-
-def solved_values(columns: Columns, rows: npt.NDArray[np.int64], *names: str) -> tuple[Floats, ...]:
-    """Return some columns of the solved trials, each without missing values."""
-    solved = rows[columns["outcome"][rows] == str(Outcome.SOLVED)]
-    return tuple(_present(columns[name][solved]) for name in names)
-
-
-def can_be_judged(outcome: npt.NDArray[Any]) -> bool:
-    """Return whether anything says what success is: without that, trials end as finished, and none is solved or not.
-
-    Example:
-        >>> can_be_judged(np.array(["finished", "diverged"])), can_be_judged(np.array(["unsolved", "finished"]))
-        (False, True)
-    """
-    of_success = np.isin(outcome, [str(Outcome.SOLVED), str(Outcome.UNSOLVED)])
-    return bool(of_success.any() or not np.any(outcome == str(Outcome.FINISHED)))
-
-
-def meant_to_run(columns: Columns, groups: Sequence[npt.NDArray[np.int64]], questions: Sequence[Hashable]) -> Floats:
+def meant_to_run(table: TrialTable, groups: Sequence[Ints], questions: Sequence[Hashable]) -> Floats:
     """Find the iterations that the rows of a question were planned to run: their times to success are restricted to it.
 
     This is the least number planned for any of them. Where the table doesn't state the plan, each row is represented by
@@ -221,96 +157,70 @@ def meant_to_run(columns: Columns, groups: Sequence[npt.NDArray[np.int64]], ques
     that ended early or ran longer decides for the others. Solved trials say nothing, for training may end with success.
 
     Args:
-        columns: the data, as `columns` returns it.
-        groups: the trials of each row, as indices into the columns.
+        table: the trials.
+        groups: the trials of each row of the report, as rows of the table.
         questions: the question that each row answers.
 
     Returns:
         The iterations of each row's question; NaN where they aren't known.
     """
-    is_whole = (columns["outcome"] == str(Outcome.UNSOLVED)) & ~is_lost(columns)
+    is_whole = (table.outcomes == OUTCOME_CODES[Outcome.UNSOLVED]) & ~table.is_lost
     rows_of: dict[Hashable, list[int]] = {}
     for row, question in enumerate(questions):
         rows_of.setdefault(question, []).append(row)
     iterations = np.full(len(groups), np.nan)
     for rows in rows_of.values():
         trials = np.concatenate([groups[row] for row in rows])
-        planned = _present(columns["planned_iterations"][trials])
+        planned = _present(table.planned_iterations[trials])
         if planned.size:
             iterations[rows] = planned.min()
             continue
-        unsolved = [_present(columns["trained_iterations"][groups[r][is_whole[groups[r]]]]) for r in rows]
+        unsolved = [_present(table.trained_iterations[groups[r][is_whole[groups[r]]]]) for r in rows]
         longest = sorted(values.max() for values in unsolved if values.size)
         if longest:
             iterations[rows] = longest[(len(longest) - 1) // 2]
         else:
-            iterations[rows] = np.max(_present(columns["last_iteration"][trials]), initial=-np.inf)
+            iterations[rows] = np.max(_present(table.last_iteration[trials]), initial=-np.inf)
     return np.where(iterations > 0, iterations, np.nan)
 
 
-@dataclass(frozen=True, eq=False)
-class _Trials:
-    """The trials of many groups, one group after another.
-
-    Args:
-        columns: the data, as `columns` returns it.
-        rows: their rows, as indices into the columns.
-        group: the number of each one's group.
-        groups: the number of groups.
-    """
-
-    columns: Columns
-    rows: npt.NDArray[np.int64]
-    group: npt.NDArray[np.int64]
-    groups: int
-
-    def count(self, which: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-        """Count the trials of each group for which something holds."""
-        return np.bincount(self.group[which], minlength=self.groups)
-
-    def present(self, name: str, which: npt.NDArray[np.bool_]) -> Samples:
-        """Return the finite values of some of the trials."""
-        values = self.columns[name][self.rows]
-        which = which & np.isfinite(values)
-        return values[which], self.count(which)
-
-
 def summarise(
-    columns: Columns,
-    groups: Sequence[npt.NDArray[np.int64]],
-    untils: Floats,
-    metrics: Mapping[str, Metric],
-    rates: RateIntervals = WILSON,
-    *,
-    is_judged: bool,
+    table: TrialTable, groups: Sequence[Ints], untils: Floats, rates: RateIntervals = WILSON, *, is_judged: bool
 ) -> list[dict[str, Any]]:
-    """Compute the fields of a `Summary` for each of many groups of rows, all groups at once.
+    """Compute the fields of a `Summary` for each of many groups of trials, all groups at once.
 
     Args:
-        columns: the data, as `columns` returns it.
-        groups: the rows of each group, as indices into the columns; an outcome of '' is a pending trial.
+        table: the trials.
+        groups: the trials of each group, as rows of the table.
         untils: the iterations that each group's times to success are restricted to; NaN where they aren't known.
-        metrics: the metrics that are averaged.
         rates: how success rates are bounded.
         is_judged: whether anything says what success is; a group without it has a rate only if a trial was judged.
     """
     if not groups:
         return []
     sizes = np.array([len(rows) for rows in groups], dtype=np.int64)
-    trials = _Trials(columns, np.concatenate(groups), np.repeat(np.arange(len(groups)), sizes), len(groups))
-    rows, count, present = trials.rows, trials.count, trials.present
-    outcome = columns["outcome"][rows]
-    is_of = {name: np.asarray(outcome == str(name), bool) for name in Outcome}
+    rows, group = np.concatenate(groups), np.repeat(np.arange(len(groups)), sizes)
+    outcomes = table.outcomes[rows]
+
+    def count(which: Flags) -> Ints:
+        return np.bincount(group[which], minlength=len(groups))
+
+    def present(column: Floats, which: Flags) -> Samples:
+        values = column[rows]
+        which = which & np.isfinite(values)
+        return values[which], count(which)
+
+    is_of = {outcome: np.asarray(outcomes == code, bool) for outcome, code in OUTCOME_CODES.items()}
     is_solved, is_finished = is_of[Outcome.SOLVED], is_of[Outcome.FINISHED]
     of_success = count(is_solved | is_of[Outcome.UNSOLVED])
     has_rate = (of_success > 0) | (is_judged & (count(is_finished) == 0))
-    is_ended = is_solved | is_of[Outcome.UNSOLVED] | is_of[Outcome.DIVERGED] | is_finished
-    in_rate = is_ended & ~is_finished & has_rate[trials.group]
+    is_ended = np.isin(outcomes, [OUTCOME_CODES[outcome] for outcome in ENDED])
+    in_rate = is_ended & ~is_finished & has_rate[group]
     solved, judged, ended, failed = count(is_solved), count(in_rate), count(is_ended), count(is_of[Outcome.FAILED])
     bounds = np.where(judged[:, None] > 0, rates.of(solved, judged), np.nan)
-    solved_at = present("solved_at_iteration", is_solved)
-    solved_at_s = present("until_s", is_solved)
-    times = _observed_times(columns, rows[in_rate], judged)
+    solved_at = present(table.solved_at, is_solved)
+    solved_at_s = present(table.success_s, is_solved)
+    times = _observed_times(table, rows[in_rate], judged)
     fields: dict[str, Sequence[Any]] = {
         "seeds": sizes.tolist(),
         "solved": solved.tolist(),
@@ -328,29 +238,24 @@ def summarise(
         "solved_at_mean": numbers(statistics.means(*solved_at)),
         "solved_at_interval": intervals(statistics.gamma_mean_intervals(*solved_at)),
         "metrics": summaries_of(
-            {
-                name: (metric, present(name, is_solved if metric.of == "solved" else is_ended))
-                for name, metric in averaged(metrics).items()
-            },
+            {name: (metric, present(table.values(name), is_ended)) for name, metric in averaged(table.metrics).items()},
             len(groups),
         ),
         **_time_to_success(times, untils),
-        "training_s_mean": numbers(statistics.means(*present("training_s", is_ended))),
+        "training_s_mean": numbers(statistics.means(*present(table.training_s, is_ended))),
         "solved_at_s_median": numbers(statistics.medians(*solved_at_s)),
         "solved_at_s_mean": numbers(statistics.means(*solved_at_s)),
         "solved_at_s_interval": intervals(statistics.gamma_mean_intervals(*solved_at_s)),
-        "stopped_early": count(columns["stopped_early"][rows]).tolist(),
+        "stopped_early": count(table.stopped_early[rows]).tolist(),
         "times": times,
     }
     return [dict(zip(fields, row, strict=True)) for row in zip(*fields.values(), strict=True)]
 
 
-def _observed_times(columns: Columns, judged: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> list[Times]:
+def _observed_times(table: TrialTable, judged: Ints, sizes: Ints) -> list[Times]:
     """Return each group's times to success; those of trials that were not solved are censored."""
-    solved = np.asarray(columns["outcome"][judged] == str(Outcome.SOLVED), bool)
-    at = np.where(solved, columns["solved_at_iteration"][judged], columns["last_iteration"][judged])
-    ends = np.cumsum(sizes)[:-1]
-    parts = (np.split(values, ends) for values in (at, columns["until_s"][judged], solved))
+    columns = table.success_iteration, table.success_s, table.outcomes == OUTCOME_CODES[Outcome.SOLVED]
+    parts = (np.split(column[judged], np.cumsum(sizes)[:-1]) for column in columns)
     return [Times(iterations=i, seconds=s, solved=f) for i, s, f in zip(*parts, strict=True)]
 
 

@@ -99,6 +99,14 @@ def show(name: str, store: str, as_file: bool, as_json: bool) -> None:
     help="What to compare the rows with. Default: the published numbers, where a study's cells repeat them.",
 )
 @click.option(
+    "--compare-by", metavar="COLUMN,...", help="Columns of FILE in which the methods differ that are compared."
+)
+@click.option(
+    "--tune",
+    metavar="COLUMN,...",
+    help="Columns of FILE of which each method takes its own best values, chosen by other seeds than those compared.",
+)
+@click.option(
     "--success", metavar="'COLUMN < NUMBER'", help="What a solved trial is, of FILE: a column, < <= > or >=, a number."
 )
 @click.option(
@@ -138,6 +146,8 @@ def report(
     source: str,
     by: str | None,
     compare: str | None,
+    compare_by: str | None,
+    tune: str | None,
     success: str | None,
     metrics: tuple[str, ...],
     state_words: tuple[str, ...],
@@ -168,6 +178,8 @@ def report(
             tracking_uri=None if source == "store" else where.needed_tracking("--from mlflow"),
             as_published=as_published,
             compare=compare,
+            compare_by=_names_in(compare_by),
+            tune=_names_in(tune),
             metrics=metrics,
             success=success,
             state_words=state_words,
@@ -182,9 +194,10 @@ def report(
         results_of_groups.write(tabulated)
         console.print(f"report:    {tabulated.folder}", soft_wrap=True, highlight=False)
         return
-    if metrics or success is not None or state_words:
+    if metrics or success is not None or state_words or compare_by or tune:
         raise InputError(
-            "--metric, --success and --state-words describe the columns of a FILE; a study's file says it of a study"
+            "--metric, --success, --state-words, --compare-by and --tune are of the columns of a FILE; a study's file "
+            "says it of a study (success, compare)"
         )
     study = Study(names[0], where)
     results = study.results(compare or "published", from_mlflow=source == "mlflow")

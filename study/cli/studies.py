@@ -133,7 +133,7 @@ def _run(
     **options: Any,
 ) -> None:
     study = load(file, overrides, store=store, tracking_uri=tracking_uri, yes=yes)
-    if only_searches and study.planned.spec.search is None:
+    if only_searches and not study.planned.spec.seed_design.is_search:
         raise InputError(
             f"{file} has nothing to search for: give it ranges and search: {{objective: success_rate, trials: 600}}, "
             "or use `study run`"

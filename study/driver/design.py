@@ -12,12 +12,12 @@ from rich.text import Text
 
 from study import words
 from study.analysis.aggregate import aggregate
-from study.analysis.design import POWER, Design, PlannedPair, design
 from study.analysis.rows import cells
-from study.analysis.seed_pairs import SeedTrials
+from study.comparisons.design import POWER, Design, PlannedPair, design
 from study.console import ConsoleTable
 from study.driver.outline import results_anywhere
 from study.plan.plan import Plan
+from study.trials.table import TrialTable
 
 _MOST_PAIRS = 10
 """The most pairs of a table."""
@@ -49,13 +49,13 @@ def design_note(plan: Plan, root: str | Path, wanted: float | None) -> DesignNot
         wanted: a difference of success rates to find the seeds for.
     """
     spec = plan.spec
-    if spec.until is not None or spec.seeds.sources or not spec.has_success:
+    if not spec.seed_design.is_plain or not spec.has_success:
         return None
-    results = results_anywhere(plan, root)
-    summaries = aggregate(results, plan.metrics, planned=dict.fromkeys(plan.cells, 0))[: len(plan.cells)]
+    table = TrialTable(results_anywhere(plan, root), plan.metrics)
+    summaries = aggregate(table, planned=dict.fromkeys(plan.cells, 0))[: len(plan.cells)]
     rows = cells(summaries, plan.labels, spec.named_metrics, spec.family.question_fields)
     seeds = len(spec.first_seeds)
-    computed = design(rows, SeedTrials(results), seeds, most_pairs=_MOST_PAIRS, wanted=wanted)
+    computed = design(rows, table, seeds, most_pairs=_MOST_PAIRS, wanted=wanted)
     return None if computed is None else DesignNote(computed)
 
 

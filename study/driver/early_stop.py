@@ -67,7 +67,7 @@ class EarlyStop:
             plan: what the study asks for so far.
             pending: the trials of the plan that have no result.
         """
-        self._is_search = plan.spec.search is not None
+        self._is_search = plan.spec.seed_design.is_search
         left = Counter(trial.cell.id for trial in pending)
         for cell in plan.cells:
             self._planned[cell.id] = len(plan.seeds(cell))

@@ -231,10 +231,11 @@ def _until_sure(plan: Plan, root: str | Path) -> tuple[Plan, ConsoleTable]:
     from study.analysis.aggregate import aggregate
     from study.plan import until
     from study.reports import MOST_ROWS, cells
+    from study.trials.table import TrialTable
 
-    results = results_anywhere(plan, root)
-    counts = until.expected(plan, results)
-    summaries = aggregate(results, plan.metrics, planned=dict.fromkeys(plan.cells, 0))
+    trials = TrialTable(results_anywhere(plan, root), plan.metrics)
+    counts = until.expected(plan, trials)
+    summaries = aggregate(trials, planned=dict.fromkeys(plan.cells, 0))
     rows = cells(summaries[: len(plan.cells)], plan.labels)
     table = ConsoleTable(title="Seeds that each cell can be expected to need", title_justify="left")
     metric = plan.spec.until.metric if plan.spec.until is not None else None
@@ -245,8 +246,7 @@ def _until_sure(plan: Plan, root: str | Path) -> tuple[Plan, ConsoleTable]:
         solved = f"{summary.solved:,}" if summary.judged else ""
         if metric is not None:
             of = summary.metrics.get(metric)
-            solved = "" if of is None or of.mean is None else words.measure(of.mean)
-            solved += "" if of is None else words.spaced_interval(of.mean_interval, words.measure)
+            solved = "" if of is None or of.mean is None else words.measure(of.mean, of.mean_interval)
         name = rows.name(row) or plan.cells[row].model
         table.add_row(name, f"{summary.ended:,}", solved, f"{counts[plan.cells[row].id]:,}")
     own = {cell.id: range(counts[cell.id]) for cell in plan.cells}

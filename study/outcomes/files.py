@@ -22,6 +22,7 @@ from study.outcomes.states import NO_RESULT, State, find_states
 from study.outcomes.text_cells import MARKED, from_text
 from study.store import formats
 from study.store.files import UNREADABLE, UnbelievableError, is_ours, version_of
+from study.trials.seed_design import Sizes
 from study.words import count_of
 from tasks.declarations import Metric
 
@@ -42,6 +43,7 @@ class Source:
         metrics: the declarations of its metrics, by name; empty for a file, which declares none.
         failed: the rows of trials that failed or were stopped, by a column of their states; None without such a column.
         notices: sentences that the reader must know of how it was read.
+        sizes: how the number of its seeds came about.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Source:
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     failed: npt.NDArray[np.bool_] | None = None
     notices: Sequence[str] = ()
+    sizes: Sizes = "fixed"
 
 
 def read_source(

@@ -12,7 +12,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from study.analysis.aggregate import all_differ, group_codes
 from study.arrow import CELL_COLUMNS, hyperparameters_of, metrics_of
 from study.errors import InputError
 from study.outcomes.checks import checked
@@ -21,6 +20,9 @@ from study.outcomes.files import Source
 from study.outcomes.run_names import is_label, is_secondary
 from study.outcomes.separated import MISSING
 from study.outcomes.wanted import Wanted
+from study.trials.grouping import all_differ, group_codes
+from study.trials.seed_design import Sizes
+from study.trials.table import TrialTable
 from tasks.declarations import Metric
 
 SOURCE = "source"
@@ -38,12 +40,19 @@ class Outcomes:
         by: the columns that distinguish groups.
         notices: sentences that the reader must know.
         metrics: the declarations of the metrics that are averaged, by name.
+        sizes: how the numbers of seeds came about: adaptive if those of any source did.
     """
 
     table: pa.Table
     by: tuple[str, ...]
     notices: tuple[str, ...]
     metrics: Mapping[str, Metric] = field(default_factory=dict)
+    sizes: Sizes = "fixed"
+
+    @property
+    def trials(self) -> TrialTable:
+        """The trials, grouped by `by`."""
+        return TrialTable(self.table, self.metrics, self.by)
 
 
 _NOTHING = Wanted()
@@ -97,7 +106,9 @@ def gather(sources: Sequence[Source], by: Sequence[str] | None = None, wanted: W
     fewest = fewest_columns(trials, key)
     chosen = explicit if by is not None else _with_model(fewest, candidates)
     pooled = [name for name in fewest_columns(trials, [*chosen, *key]) if name not in chosen]
-    return Outcomes(trials, tuple(chosen), (*read, *notices, *_grouping_notices(chosen, pooled, ids, named)), metrics)
+    told = (*read, *notices, *_grouping_notices(chosen, pooled, ids, named))
+    sizes: Sizes = "adaptive" if any(source.sizes == "adaptive" for source in sources) else "fixed"
+    return Outcomes(trials, tuple(chosen), told, metrics, sizes)
 
 
 def _check_all(sources: Sequence[Source], wanted: Wanted) -> tuple[list[pa.Table], list[str]]:
@@ -283,8 +294,8 @@ def _grouping_notices(
     notices = []
     if pooled:
         notices.append(
-            f"rows of different {', '.join(pooled)} are counted together: their seeds may be the same, and no "
-            "independent sample"
+            f"rows of different {', '.join(pooled)} are counted together; where they share seeds, intervals of rates "
+            "allow for it, and other intervals are left out"
         )
     reasons = {
         "more different values than half of the rows": ids,

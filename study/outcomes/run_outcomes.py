@@ -14,7 +14,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from study.analysis.aggregate import group_codes
 from study.errors import InputError
 from study.outcomes.columns import ALIASES
 from study.outcomes.gather import fewest_columns, infer_type
@@ -25,6 +24,7 @@ from study.outcomes.runs import HYPERPARAMETER, METRIC, OTHER, Runs
 from study.outcomes.states import NO_RESULT, State, States, all_finished, find_states, read_state_words
 from study.outcomes.wanted import question, wanted
 from study.records import Outcome
+from study.trials.grouping import group_codes
 from study.words import count_of
 
 Rows = npt.NDArray[np.bool_]

@@ -2,102 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from study.arrow import with_metrics
 from study.plan.plan import Plan
-from study.records import Outcome
+from study.records import Cell, Outcome
 from study.spec.claims import SOLVED_AT, SUCCESS_RATE, TIMES, Claim
 from study.statistics import ClaimSample
-from study.statistics.checks import Floats
 from study.statistics.claims import Kind
-
-Flags = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True, eq=False)
-class CellTrials:
-    """The trials of a cell by seed, in order; NaN where there is no number.
-
-    Args:
-        is_pending: whether the trial has no result.
-        is_failed: whether it failed by an error, or isn't planned, so that it counts for nothing.
-        solved_at: iterations; NaN where the trial wasn't solved.
-        training_s: seconds of training; 0 where there is no result.
-        metrics: values by name.
-    """
-
-    is_pending: Flags
-    is_failed: Flags
-    solved_at: Floats
-    training_s: Floats
-    metrics: Mapping[str, Floats] = field(default_factory=dict)
-
-    @property
-    def is_solved(self) -> Flags:
-        """Whether the trial was solved."""
-        return ~np.isnan(self.solved_at)
+from study.trials.table import Flags, Floats, Trials, TrialTable
 
 
-def trials_of(plan: Plan, claims: Sequence[Claim], results: pa.Table, most: int) -> dict[str, CellTrials]:
-    """Sort the results of all cells that claims are about by seed, by the cell's id.
+class ClaimedTrials:
+    """The trials of the cells that a study's claims are about, by seed.
 
     Args:
         plan: of the study.
-        claims: its claims.
-        results: columns of `study.arrow.RESULT_SCHEMA`, one row a trial.
+        table: its trials.
         most: how many seeds each cell has at most. Where the file lists seeds, they are in the file's order.
     """
-    until, cells = (
-        plan.spec.until,
-        list(dict.fromkeys(cell for claim in claims for pair in claim.compared for cell in pair)),
-    )
-    place_of = {seed: place for place, seed in enumerate(plan.spec.first_seeds if until is None else range(most))}
-    names = list(dict.fromkeys(claim.quantity for claim in claims if claim.metric is not None))
-    trials = {cell.id: _blank(most, names) for cell in cells}
-    if until is not None and until.claims is None:
-        for cell in cells:
-            trials[cell.id].is_failed[len(plan.seeds(cell)) :] = True
-            trials[cell.id].is_pending[len(plan.seeds(cell)) :] = False
-    rows = results.filter(pc.is_in(results["cell_id"], value_set=pa.array([cell.id for cell in cells], pa.string())))
-    columns = ("cell_id", "seed", "outcome", "solved_at_iteration", "training_s", *names)
-    table = with_metrics(rows, names)
-    for cell_id, seed, outcome, solved_at, training_s, *values in zip(
-        *(table[name].to_pylist() for name in columns), strict=True
-    ):
-        place = place_of.get(seed)
-        if place is None or not trials[cell_id].is_pending[place]:
-            continue
-        if outcome == Outcome.FINISHED and plan.spec.has_success:
-            continue  # what solves it isn't known before the other trials have ended
-        of = trials[cell_id]
-        of.is_pending[place], of.is_failed[place] = False, outcome == Outcome.FAILED
-        of.training_s[place] = training_s or 0.0
-        if outcome == Outcome.SOLVED:
-            of.solved_at[place] = 0 if solved_at is None else solved_at
-        for name, value in zip(names, values, strict=True):
-            if outcome not in (Outcome.FAILED, Outcome.DIVERGED) and value is not None and np.isfinite(value):
-                of.metrics[name][place] = value
-    return trials
+
+    def __init__(self, plan: Plan, table: TrialTable, most: int) -> None:
+        self._plan, self._table, self._most = plan, table, most
+        self._trials: dict[Cell, Trials] = {}
+
+    def of(self, cell: Cell) -> Trials:
+        """Return a cell's trials, in the order of the seeds."""
+        if cell not in self._trials:
+            spec = self._plan.spec
+            seeds = spec.first_seeds if spec.until is None else range(self._most)
+            self._trials[cell] = self._table.cell(cell.id).of_seeds(seeds)
+        return self._trials[cell]
+
+    def is_pending(self, cell: Cell) -> Flags:
+        """Return which trials are missing; where references decide what success is, also those not judged yet."""
+        trials, spec = self.of(cell), self._plan.spec
+        is_pending = trials.is_pending
+        if spec.has_success:
+            is_pending = is_pending | trials.are(Outcome.FINISHED)
+        return is_pending & ~self.is_unplanned(cell)
+
+    def is_failed(self, cell: Cell) -> Flags:
+        """Return which trials failed by an error, so that their numbers are unknown."""
+        return self.of(cell).is_failed & ~self.is_unplanned(cell)
+
+    def is_unplanned(self, cell: Cell) -> Flags:
+        """Return which seeds another rule than claims didn't ask for."""
+        until = self._plan.spec.until
+        planned = self._most if until is None or until.claims is not None else len(self._plan.seeds(cell))
+        return np.arange(self.of(cell).rows.size) >= planned
+
+    def ended(self, cell: Cell, seeds: int) -> tuple[int, float]:
+        """Return how many of the first seeds' trials have ended, and how long they were trained."""
+        trials = self.of(cell).first(seeds)
+        has_ended = ~self.is_pending(cell)[:seeds] & ~self.is_unplanned(cell)[:seeds] & ~trials.is_failed
+        return int(np.count_nonzero(has_ended)), float(np.nansum(trials.training_s[has_ended]))
 
 
-def _blank(most: int, names: Sequence[str]) -> CellTrials:
-    return CellTrials(
-        np.ones(most, bool),
-        np.zeros(most, bool),
-        np.full(most, np.nan),
-        np.zeros(most),
-        {name: np.full(most, np.nan) for name in names},
-    )
-
-
-def claim_samples(claim: Claim, trials: Mapping[str, CellTrials]) -> list[ClaimSample]:
+def claim_samples(claim: Claim, trials: ClaimedTrials) -> list[ClaimSample]:
     """Return the numbers of each cell or pair of a claim, of which it says that their mean is above the bound.
 
     - success_rate: 1 for a solved trial, 0 for another; of a pair, the difference.
@@ -108,19 +71,24 @@ def claim_samples(claim: Claim, trials: Mapping[str, CellTrials]) -> list[ClaimS
     - any other metric: 1 where the value, or the difference, is beyond the bound, 0 where not; claimed of more than
       half of the seeds, and so of the median. A value that there isn't is worse than any.
 
-    Of a claim that something is below, numbers and bounds are mirrored.
+    Of a claim that something is below, numbers and bounds are mirrored. The number of a trial that failed by an error
+    is unknown: no claim is shown, or refuted, because of it.
     """
-    return [_sample(claim, [trials[cell.id] for cell in pair]) for pair in claim.compared]
+    return [_sample(claim, pair, trials) for pair in claim.compared]
 
 
-def _sample(claim: Claim, pair: Sequence[CellTrials]) -> ClaimSample:
-    is_pending = np.any([of.is_pending for of in pair], axis=0)
-    is_counted = ~is_pending & ~np.any([of.is_failed for of in pair], axis=0)
+def _sample(claim: Claim, pair: Sequence[Cell], claimed: ClaimedTrials) -> ClaimSample:
+    trials = [claimed.of(cell) for cell in pair]
+    is_pending = np.any([claimed.is_pending(cell) for cell in pair], axis=0)
+    is_planned = ~is_pending & ~np.any([claimed.is_unplanned(cell) for cell in pair], axis=0)
+    is_failed = is_planned & np.any([claimed.is_failed(cell) for cell in pair], axis=0)
+    is_counted = is_planned & ~is_failed
+    failed = is_failed if is_failed.any() else None
     complete = int(is_pending.argmax()) if is_pending.any() else None
     if claim.limits is None:
-        return ClaimSample(_beyond(claim, pair, is_counted), 0.5, kind="rate", complete=complete)
+        return ClaimSample(_beyond(claim, trials, is_counted), 0.5, kind="rate", complete=complete, failed=failed)
     low, high = claim.limits
-    values = [_values(claim, of, low, high) for of in pair]
+    values = [_values(claim, of_cell, low, high) for of_cell in trials]
     numbers, bound = values[0], claim.bound
     if len(pair) > 1:
         numbers, low, high = values[0] - values[1], low - high, high - low
@@ -131,32 +99,33 @@ def _sample(claim: Claim, pair: Sequence[CellTrials]) -> ClaimSample:
     kind: Kind = "mean"
     if claim.quantity == SUCCESS_RATE:
         kind = "rate" if len(pair) == 1 else "difference"
-    return ClaimSample(np.where(is_counted, numbers, np.nan), bound, low, high, kind, complete)
+    return ClaimSample(np.where(is_counted, numbers, np.nan), bound, low, high, kind, complete, failed)
 
 
-def _values(claim: Claim, of: CellTrials, low: float, high: float) -> Floats:
+def _values(claim: Claim, trials: Trials, low: float, high: float) -> Floats:
     """Return a cell's numbers within their limits."""
     if claim.quantity == SUCCESS_RATE:
-        return of.is_solved.astype(np.float64)
+        return trials.is_solved.astype(np.float64)
     if claim.quantity in TIMES:
         unsolved = np.nan if claim.quantity == SOLVED_AT else high
-        return np.where(of.is_solved, np.minimum(of.solved_at, high), unsolved)
+        solved_at = np.where(np.isnan(trials.solved_at), 0.0, trials.solved_at)
+        return np.where(trials.is_solved, np.minimum(solved_at, high), unsolved)
     assert claim.metric is not None
-    values = of.metrics[claim.quantity]
+    values = trials.values(claim.quantity)
     if claim.metric.of == "solved":
-        return np.where(of.is_solved, np.clip(values, low, high), np.nan)
+        return np.where(trials.is_solved, np.clip(values, low, high), np.nan)
     worst = low if claim.metric.higher_is_better else high
     return np.where(np.isnan(values), worst, np.clip(values, low, high))
 
 
-def _beyond(claim: Claim, pair: Sequence[CellTrials], is_counted: npt.NDArray[np.bool_]) -> Floats:
+def _beyond(claim: Claim, pair: Sequence[Trials], is_counted: Flags) -> Floats:
     """Return 1 where a metric without limits, or its difference, is beyond the bound, and 0 where it isn't."""
     assert claim.metric is not None
     worst = -np.inf if claim.metric.higher_is_better else np.inf
-    values = [of.metrics[claim.quantity] for of in pair]
+    values = [trials.values(claim.quantity) for trials in pair]
     if claim.metric.of == "solved":
         is_counted = is_counted & pair[0].is_solved & ~np.isnan(values[0])
-    values = [np.where(np.isnan(of), worst, of) for of in values]
+    values = [np.where(np.isnan(numbers), worst, numbers) for numbers in values]
     with np.errstate(invalid="ignore"):  # neither has a value: neither is better
         numbers = values[0] if len(pair) == 1 else values[0] - values[1]
     if len(pair) == 1:

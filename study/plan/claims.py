@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import pyarrow as pa
-
-from study.plan.claim_samples import CellTrials, claim_samples, trials_of
+from study.plan.claim_samples import ClaimedTrials, claim_samples
 from study.plan.plan import Plan
 from study.plan.verdict import CONFIDENCE, Verdict
 from study.records import Cell, Interval
@@ -16,6 +13,7 @@ from study.spec.claims import Claim, claims_of
 from study.spec.seeds import Until
 from study.statistics import ClaimSample, ClaimTest, Course, looks
 from study.statistics.claims import State
+from study.trials.table import TrialTable
 
 
 @dataclass(frozen=True)
@@ -26,6 +24,7 @@ class ClaimedCell:
         cell: the cell.
         versus: that which it is compared with; None for a number.
         seeds: how many count.
+        failed: how many have a trial that failed by an error: they count against what is to be shown or refuted.
         estimate: the mean, or mean difference; of a metric without limits, the share of seeds beyond the bound.
         interval: of it, 95%, valid at any time; None without seeds.
         evidence: for the claim: what bets on it have won.
@@ -38,6 +37,7 @@ class ClaimedCell:
     cell: Cell
     versus: Cell | None
     seeds: int
+    failed: int
     estimate: float | None
     interval: Interval | None
     evidence: float
@@ -64,8 +64,13 @@ class ClaimVerdict:
     trials: int
     training_s: float
 
+    @property
+    def failed(self) -> int:
+        """The number of seeds of which a trial failed by an error, over all cells."""
+        return sum(cell.failed for cell in self.cells)
 
-def claim_verdicts(plan: Plan, results: pa.Table) -> list[ClaimVerdict]:
+
+def claim_verdicts(plan: Plan, table: TrialTable) -> list[ClaimVerdict]:
     """Judge a study's claims.
 
     Where seeds are added until claims are decided, they are judged after each batch, and at the last one by an exact
@@ -74,9 +79,9 @@ def claim_verdicts(plan: Plan, results: pa.Table) -> list[ClaimVerdict]:
 
     Args:
         plan: of the study, as `study.plan.until.extended` returns it.
-        results: columns of `study.arrow.RESULT_SCHEMA`, one row a trial.
+        table: trials by cells; those of other cells are ignored.
     """
-    return _Judgement(plan, results).verdicts
+    return _Judgement(plan, table).verdicts
 
 
 class DecidedClaims:
@@ -85,13 +90,13 @@ class DecidedClaims:
     Args:
         plan: of the study.
         until: its rule.
-        results: its results so far.
+        table: its trials so far.
     """
 
     phrase = "claims are decided"
 
-    def __init__(self, plan: Plan, until: Until, results: pa.Table) -> None:
-        self._plan, self._until, self._judgement = plan, until, _Judgement(plan, results)
+    def __init__(self, plan: Plan, until: Until, table: TrialTable) -> None:
+        self._plan, self._until, self._judgement = plan, until, _Judgement(plan, table)
 
     def counts(self) -> Mapping[str, int]:
         """Return how many seeds each cell gets, by its id: of several claims, the most."""
@@ -127,10 +132,10 @@ class DecidedClaims:
 class _Judgement:
     """The claims of a study, each followed as far as its results go."""
 
-    def __init__(self, plan: Plan, results: pa.Table) -> None:
+    def __init__(self, plan: Plan, table: TrialTable) -> None:
         claims = claims_of(plan.spec, plan.cells, plan.labels)
         self.test = _test(plan, len(claims))
-        self._trials = trials_of(plan, claims, results, self.test.looks[-1])
+        self._trials = ClaimedTrials(plan, table, self.test.looks[-1])
         self.courses: list[tuple[Claim, Course]] = [(claim, self.test.follow(self.samples(claim))) for claim in claims]
 
     def samples(self, claim: Claim) -> list[ClaimSample]:
@@ -143,11 +148,11 @@ class _Judgement:
     def _verdict(self, claim: Claim, course: Course) -> ClaimVerdict:
         samples = self.samples(claim)
         cells = tuple(_claimed(claim, place, samples[place], course) for place in range(len(samples)))
-        used: dict[str, int] = {}
+        used: dict[Cell, int] = {}
         for pair, seeds in zip(claim.compared, course.seeds, strict=True):
             for cell in pair:
-                used[cell.id] = max(used.get(cell.id, 0), seeds)
-        ended = [_ended(self._trials[cell_id], seeds) for cell_id, seeds in used.items()]
+                used[cell] = max(used.get(cell, 0), seeds)
+        ended = [self._trials.ended(cell, seeds) for cell, seeds in used.items()]
         return ClaimVerdict(claim, course.state, cells, sum(n for n, _ in ended), sum(s for _, s in ended))
 
 
@@ -173,6 +178,7 @@ def _claimed(claim: Claim, place: int, sample: ClaimSample, course: Course) -> C
         cell,
         others[0] if others else None,
         seeds=used.known.size,
+        failed=used.failures,
         estimate=mean,
         interval=None if mean is None else interval,
         evidence=evidence.above,
@@ -180,9 +186,3 @@ def _claimed(claim: Claim, place: int, sample: ClaimSample, course: Course) -> C
         p_values=course.p_values[place],
         holds=course.hold[place],
     )
-
-
-def _ended(trials: CellTrials, seeds: int) -> tuple[int, float]:
-    """Return how many of the first seeds' trials have ended, and how long they were trained."""
-    has_ended = ~trials.is_pending[:seeds] & ~trials.is_failed[:seeds]
-    return int(np.count_nonzero(has_ended)), float(trials.training_s[:seeds][has_ended].sum())

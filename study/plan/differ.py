@@ -7,15 +7,14 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import pyarrow as pa
 
 from study import statistics
 from study.plan.pairs import Pair, pairs
 from study.plan.plan import Plan
-from study.plan.seed_results import PENDING, numbers_of, outcomes_of
 from study.plan.verdict import CONFIDENCE, Verdict
 from study.spec.seeds import Until
 from study.statistics.checks import Floats
+from study.trials.table import ENDED, Trials, TrialTable
 
 _PATHS = 200
 Scores = tuple[int, int, int]
@@ -28,21 +27,31 @@ class PairsRule:
     Args:
         plan: of the study.
         until: its rule.
+        table: its trials so far.
     """
 
     phrase = "pairs of cells are sure"
     _metric = ""
 
-    def __init__(self, plan: Plan, until: Until) -> None:
+    def __init__(self, plan: Plan, until: Until, table: TrialTable) -> None:
         self._until, self._pairs = until, pairs(plan.cells, str(until.different_from))
+        self._trials = {cell.id: table.cell(cell.id).of_seeds(range(until.max)) for cell in plan.cells}
 
     @abstractmethod
+    def _losses(self, trials: Trials) -> Floats:
+        """Return what is less where a trial is better, of trials that have ended."""
+
     def _is_complete(self, pair: Pair, n: int) -> bool:
         """Return whether no trial of the first n seeds is pending."""
+        return not any(self._trials[cell.id].first(n).is_pending.any() for cell in pair)
 
-    @abstractmethod
     def _scores(self, pair: Pair, n: int | None) -> Scores:
         """Score the first n seeds, or all, of those that have ended in both cells."""
+        one, other = (self._trials[cell.id].first(n) for cell in pair)
+        both = one.are(*ENDED) & other.are(*ENDED)
+        first, second = self._losses(one.select(both)), self._losses(other.select(both))
+        wins, losses = int(np.count_nonzero(first < second)), int(np.count_nonzero(first > second))
+        return wins, losses, int(both.sum()) - wins - losses
 
     def counts(self) -> Mapping[str, int]:
         """Return how many seeds each cell gets, by its id: of several pairs, the most."""
@@ -108,49 +117,18 @@ class PairsRule:
 
 
 class DifferentRates(PairsRule):
-    """A seed is won by the cell that alone solves it.
+    """A seed is won by the cell that alone solves it."""
 
-    Args:
-        plan: of the study.
-        until: its rule.
-        results: its results so far.
-    """
-
-    def __init__(self, plan: Plan, until: Until, results: pa.Table) -> None:
-        super().__init__(plan, until)
-        self._outcomes = outcomes_of(plan.cells, until.max, results)
-
-    def _is_complete(self, pair: Pair, n: int) -> bool:
-        return not any(PENDING in self._outcomes[cell.id][:n] for cell in pair)
-
-    def _scores(self, pair: Pair, n: int | None) -> Scores:
-        one, other = (self._outcomes[cell.id][:n] for cell in pair)
-        both = int(np.count_nonzero((one >= 0) & (other >= 0)))
-        wins = int(np.count_nonzero((one == 1) & (other == 0)))
-        losses = int(np.count_nonzero((one == 0) & (other == 1)))
-        return wins, losses, both - wins - losses
+    def _losses(self, trials: Trials) -> Floats:
+        return np.where(trials.is_solved, 0.0, 1.0)
 
 
 class DifferentValues(PairsRule):
-    """A seed is won by the cell that has the better value of a metric.
+    """A seed is won by the cell that has the better value of the metric that the rule names."""
 
-    Args:
-        plan: of the study.
-        until: its rule, which names the metric.
-        results: its results so far.
-    """
-
-    def __init__(self, plan: Plan, until: Until, results: pa.Table) -> None:
-        super().__init__(plan, until)
+    def __init__(self, plan: Plan, until: Until, table: TrialTable) -> None:
+        super().__init__(plan, until, table)
         self._metric = str(until.metric)
-        self._numbers = numbers_of(plan.cells, until.max, results, self._metric, plan.metrics[self._metric])
 
-    def _is_complete(self, pair: Pair, n: int) -> bool:
-        return all(self._numbers[cell.id].first(n).is_complete for cell in pair)
-
-    def _scores(self, pair: Pair, n: int | None) -> Scores:
-        one, other = (self._numbers[cell.id] for cell in pair)
-        both = ((one.outcomes >= 0) & (other.outcomes >= 0))[:n]
-        first, second = one.losses()[:n][both], other.losses()[:n][both]
-        wins, losses = int(np.count_nonzero(first < second)), int(np.count_nonzero(first > second))
-        return wins, losses, int(both.sum()) - wins - losses
+    def _losses(self, trials: Trials) -> Floats:
+        return trials.losses(self._metric)

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from study.analysis.cell_names import cell_names
+from study.analysis.questions import varying
+from study.errors import InputError, nearest
 from study.plan.pairs import pairs
 from study.records import Cell, Trial
 from study.spec.cells import canonical_cell, labelled_cells
@@ -70,7 +72,7 @@ class Plan:
     @property
     def may_extend(self) -> bool:
         """Whether the study may ask for more once all of this is done."""
-        return self.spec.until is not None or self.spec.search is not None
+        return self.spec.seed_design.may_extend
 
     @property
     def most_at_once(self) -> int:
@@ -92,8 +94,8 @@ def make_plan(spec: Spec) -> Plan:
         spec: the study as written.
 
     Raises:
-        InputError: if it asks for more than can be planned (`study.spec.check_limits`), or if seeds are to be added
-            until cells differ that have no counterpart.
+        InputError: if it asks for more than can be planned (`study.spec.check_limits`), if seeds are to be added until
+            cells differ that have no counterpart, or if what it compares isn't swept.
 
     Example:
         >>> from study.spec import parse_spec
@@ -109,7 +111,30 @@ def make_plan(spec: Spec) -> Plan:
     named = {cell.id: axes for cell, axes in labels.items() if axes}
     if spec.until is not None and spec.until.different_from is not None:
         pairs(tuple(labels), spec.until.different_from)  # raises where cells can't be compared
+    _check_compared(spec, tuple(labels), named)
     return Plan(spec, tuple(labels), named)
+
+
+def _check_compared(spec: Spec, planned: Sequence[Cell], labels: Mapping[str, Mapping[str, str]]) -> None:
+    """Check that what the file compares is swept.
+
+    Raises:
+        InputError: if a name isn't one by which the study's cells differ, or that all of one method's have.
+    """
+    if not spec.compare:
+        return
+    keys = varying(planned, labels)
+    for table in spec.compare:
+        for name in table.names:
+            if name not in keys:
+                hint = nearest(name, keys) or f"; cells differ in {', '.join(keys) or 'nothing'}"
+                raise InputError(f"compare: {name!r} isn't what tells the study's cells apart{hint}")
+        if table.at and set(table.at) != set(keys) - {*table.factor, *table.tune}:
+            rest = [key for key in keys if key not in (*table.factor, *table.tune)]
+            raise InputError(
+                "compare: methods are compared at each value of all else that is swept "
+                f"({', '.join(rest) or 'nothing'}), but at names {', '.join(table.at)}; leave it out"
+            )
 
 
 def _plan_search(spec: Spec) -> Plan:

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from study import statistics
 from study.analysis.summary import RateIntervals
@@ -19,30 +18,30 @@ from study.plan.claims import DecidedClaims
 from study.plan.differ import DifferentRates, DifferentValues
 from study.plan.narrow import NarrowMeans, NarrowRates, sampling
 from study.plan.plan import Plan
-from study.plan.seed_results import PENDING, outcomes_of
 from study.plan.verdict import CONFIDENCE, Rule, Verdict
 from study.spec.seeds import Until
 from study.statistics.checks import Floats
+from study.trials.table import TrialTable
 
 
-def _rule(plan: Plan, results: pa.Table) -> Rule | None:
+def _rule(plan: Plan, table: TrialTable) -> Rule | None:
     """Return the rule of a study, with its results so far; None if its file says how many seeds there are."""
     until = plan.spec.until
     if until is None:
         return None
     if until.claims is not None:
-        return DecidedClaims(plan, until, results)
+        return DecidedClaims(plan, until, table)
     if until.half_width is not None:
-        return (NarrowRates if until.metric is None else NarrowMeans)(plan, until, results)
-    return (DifferentRates if until.metric is None else DifferentValues)(plan, until, results)
+        return (NarrowRates if until.metric is None else NarrowMeans)(plan, until, table)
+    return (DifferentRates if until.metric is None else DifferentValues)(plan, until, table)
 
 
-def extended(plan: Plan, results: pa.Table) -> Plan:
+def extended(plan: Plan, table: TrialTable) -> Plan:
     """Return the plan in which each cell has the seeds that it needs, judged by the results so far.
 
     Args:
         plan: the plan of a study; if its file says how many seeds there are, it stays as it is.
-        results: columns of `study.arrow.RESULT_SCHEMA`, one row a trial; other trials' rows are ignored.
+        table: trials by cells; those of other cells are ignored.
 
     Returns:
         The same cells. None gets seeds beyond the first batch with a pending result, or beyond those that are enough.
@@ -53,27 +52,27 @@ def extended(plan: Plan, results: pa.Table) -> Plan:
         >>> from study.arrow import results_table
         >>> text = "{study: a, task: {name: simple}, models: [NMU], seeds: {until: {half_width: 0.1, max: 100}}}"
         >>> planned = make_plan(parse_spec(text, source="a.yaml"))
-        >>> extended(planned, results_table([])).trials_count
+        >>> extended(planned, TrialTable(results_table([]))).trials_count
         20
     """
-    rule = _rule(plan, results)
+    rule = _rule(plan, table)
     if rule is None:
         return plan
     return replace(plan, own_seeds={cell_id: range(count) for cell_id, count in rule.counts().items()})
 
 
-def verdicts(plan: Plan, results: pa.Table) -> Sequence[Verdict]:
+def verdicts(plan: Plan, table: TrialTable) -> Sequence[Verdict]:
     """Judge for each cell, or each pair of cells, whether the seeds that have a result are enough.
 
     Args:
         plan: of a study with `until`, as `extended` returns it.
-        results: as for `extended`.
+        table: as for `extended`.
     """
-    rule = _rule(plan, results)
+    rule = _rule(plan, table)
     return [] if rule is None else rule.verdicts(plan)
 
 
-def expected(plan: Plan, results: pa.Table) -> dict[str, int]:
+def expected(plan: Plan, table: TrialTable) -> dict[str, int]:
     """Estimate how many seeds each cell will have needed, by its id.
 
     The estimate for a cell is based on its rate so far, with half a success and half a failure added; without results,
@@ -84,21 +83,20 @@ def expected(plan: Plan, results: pa.Table) -> dict[str, int]:
 
     Args:
         plan: of a study with `until`.
-        results: as for `extended`.
+        table: as for `extended`.
     """
-    rule = _rule(plan, results)
+    rule = _rule(plan, table)
     assert rule is not None
-    current = extended(plan, results)
+    current = extended(plan, table)
     return rule.expected({cell.id: len(current.seeds(cell)) for cell in plan.cells})
 
 
-def progress(plan: Plan, results: pa.Table) -> str:
+def progress(plan: Plan, table: TrialTable) -> str:
     """Describe in a sentence how far a study with `until` is; the arguments are those of `verdicts`."""
-    rule = _rule(plan, results)
+    rule = _rule(plan, table)
     assert rule is not None
     sure, of = rule.sure(plan)
-    outcomes = outcomes_of(plan.cells, plan.spec.most_seeds, results)
-    pending = sum(int(np.count_nonzero(outcomes[c.id][: len(plan.seeds(c))] == PENDING)) for c in plan.cells)
+    pending = sum(int(table.cell(cell.id).of_seeds(plan.seeds(cell)).is_pending.sum()) for cell in plan.cells)
     return f"{sure} of {of} {rule.phrase}" + (f"; next {pending:,} trials" if pending > 0 else "")
 
 

@@ -17,14 +17,14 @@ check_columns                        whether statistics can be chosen for tables
 write_report, FORMATS, USUAL         the files
 """
 
-from study.analysis.comparison import PUBLISHED, Comparison, Comparisons, with_groups, with_published, with_study
-from study.analysis.contrasts import Contrasts, contrasts
-from study.analysis.headline import headline, search_headline
 from study.analysis.learning import LearningCurve
 from study.analysis.questions import varying
 from study.analysis.rows import ResultRows, cells, groups
 from study.analysis.series import chart_series
 from study.analysis.trial_details import Gates, TrialWeights
+from study.comparisons.comparison import PUBLISHED, Comparison, Comparisons, with_groups, with_published, with_study
+from study.comparisons.contrasts import Contrasts, contrasts
+from study.comparisons.headline import headline, search_headline
 from study.records import Labels
 from study.reports.claims import claims_rows, claims_sentence
 from study.reports.content import DataRows, PageLinks, Report

@@ -11,7 +11,7 @@ from study.analysis.rows import ResultRows
 from study.records import Cell
 from study.reports.columns import CLAIMS
 from study.reports.csv_text import csv_text
-from study.reports.text_table import Column, TextTable, estimate, places, text_column
+from study.reports.text_table import Column, TextTable, places, text_column
 
 if TYPE_CHECKING:
     from study.plan.claims import ClaimedCell, ClaimVerdict  # their imports take long, and tables of files need none
@@ -43,7 +43,8 @@ def claims_sentence(verdicts: Sequence[ClaimVerdict]) -> str:
 def verdict_line(verdict: ClaimVerdict) -> str:
     """Write a claim with its verdict and what it cost."""
     cost = f"{words.count_of(verdict.trials, 'trial')}, {words.duration(verdict.training_s)} of training"
-    return f"{_WORDS[verdict.state]}: {verdict.claim.text} ({cost})"
+    failed = f"; {words.count_of(verdict.failed, 'seed')} failed and may be anything" if verdict.failed else ""
+    return f"{_WORDS[verdict.state]}: {verdict.claim.text} ({cost}{failed})"
 
 
 def claims_note(verdicts: Sequence[ClaimVerdict]) -> str:
@@ -57,6 +58,12 @@ def claims_note(verdicts: Sequence[ClaimVerdict]) -> str:
     )
     if any(cell.p_values for v in verdicts for cell in v.cells):
         note += " Where seeds ran out, an exact test decides with what is left of the error."
+    note += " Each direction is a test of its own, one-sided; a report's other tests are two-sided."
+    if any(v.failed for v in verdicts):
+        note += (
+            " The number of a trial that failed is unknown: it counts against what is to be shown, and against what is "
+            "to be refuted. Run the study again to train such trials again."
+        )
     if any(v.claim.is_of_share for v in verdicts):
         note += (
             " Of a metric without limits, or whose values differ by factors, the estimate is the share of seeds beyond "
@@ -83,6 +90,7 @@ def claims_table(rows: ResultRows, verdicts: Sequence[ClaimVerdict]) -> TextTabl
         columns.append(text_column("compared with", versus, is_number=False))
     columns += [
         text_column("seeds", [(f"{cell.seeds:,}", cell.seeds) for _, _, cell in some], name="seeds"),
+        *_failed([cell for _, _, cell in some]),
         text_column("estimate", [(_estimate(claim, cell), cell.estimate) for _, claim, cell in some], name="estimate"),
         text_column("evidence for", [(_times(c.evidence), c.evidence) for _, _, c in some], name="evidence_for"),
         text_column("against", [(_times(c.against), c.against) for _, _, c in some], name="evidence_against"),
@@ -90,6 +98,12 @@ def claims_table(rows: ResultRows, verdicts: Sequence[ClaimVerdict]) -> TextTabl
         text_column("shown?", [("yes" if c.holds else "no", c.holds) for _, _, c in some], is_number=False),
     ]
     return TextTable(tuple(columns), places(not cell.holds for _, _, cell in some))
+
+
+def _failed(cells: Sequence[ClaimedCell]) -> list[Column]:
+    if not any(cell.failed for cell in cells):
+        return []
+    return [text_column("failed", [(f"{cell.failed:,}", cell.failed) for cell in cells], name="failed")]
 
 
 def _of_last_look(cells: Sequence[ClaimedCell]) -> list[Column]:
@@ -108,15 +122,12 @@ def _estimate(claim: Claim, cell: ClaimedCell) -> str:
     is_time = claim.quantity in ("solved_at", "time_to_success")
     is_rate = claim.quantity == "success_rate" or claim.is_of_share
 
-    def write(number: float | None) -> str:
-        if number is None:
-            return words.NONE
-        size = abs(number)
-        text = words.iterations(size) if is_time else f"{size:.2f}" if is_rate else words.measure(size)
-        sign = "-" if number < 0 else "+" if claim.others and not claim.is_of_share else ""
-        return sign + text
-
-    return estimate(cell.estimate, cell.interval, write)
+    is_signed = bool(claim.others) and not claim.is_of_share
+    if is_time:
+        return words.iterations(cell.estimate, cell.interval, is_signed=is_signed)
+    if is_rate:
+        return (words.change if is_signed else words.rate)(cell.estimate, cell.interval)
+    return (words.signed if is_signed else words.measure)(cell.estimate, cell.interval)
 
 
 def _times(evidence: float) -> str:
@@ -143,6 +154,7 @@ def claims_rows(verdicts: Sequence[ClaimVerdict]) -> list[dict[str, Any]]:
             "cell_id": cell.cell.id,
             "other_cell_id": None if cell.versus is None else cell.versus.id,
             "seeds": cell.seeds,
+            "failed": cell.failed,
             "estimate": cell.estimate,
             "estimate_lower": None if cell.interval is None else cell.interval[0],
             "estimate_upper": None if cell.interval is None else cell.interval[1],

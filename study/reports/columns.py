@@ -46,6 +46,12 @@ def _compared(prefix: str, row: str) -> dict[str, ColumnNote]:
     }
 
 
+TEST_NAMES = (
+    "McNemar, Fisher, McNemar and Fisher, sign-flip, Welch, paired and Welch, sign-flip of ranks, "
+    "permutation of ranks, sign-flip and permutation of ranks, sign-flip by the independent seed, "
+    "t over crossed seeds, tuned sign-flip, tuned sign-flip of ranks, sign test at any time"
+)
+
 COMPARISON = {
     **_OF_KEY,
     **_compared("", "this row"),
@@ -60,9 +66,14 @@ COMPARISON = {
         NUMBER,
         "where there is none",
     ),
-    "test": ColumnNote(
-        "what the rows are compared by", values="McNemar, Fisher, sign-flip, Welch", empty="where nothing can be tested"
+    "probability": ColumnNote(
+        "probability that a trial of this row is better than one of the other, where ranks are compared, since a trial "
+        "diverged or failed",
+        "",
+        RATE,
+        "where rates or means are compared",
     ),
+    "test": ColumnNote("what the rows are compared by", values=TEST_NAMES, empty="where nothing can be tested"),
     "seeds": count("seeds that were compared", "where trials aren't compared seed by seed"),
     "p_value": p_value("of the test", "where nothing can be tested"),
     "p_adjusted": p_value("after Holm's correction over the rows", "where nothing can be tested"),
@@ -78,8 +89,8 @@ _NOT_OF_TEST = "in other tests"
 TESTS = {
     "test": ColumnNote(
         "what is tested by what",
-        values="paired trend, Cochran-Armitage, logistic regression, McNemar, Fisher, sign-flip, Welch, "
-        "paired log-rank, log-rank",
+        values=f"paired trend, Cochran-Armitage, logistic regression, {TEST_NAMES}, paired log-rank, log-rank",
+        empty="where nothing can be tested",
     ),
     "metric": ColumnNote("the metric whose means are compared", empty="where success is"),
     "rows": ColumnNote("the rows that the test is of", empty="of pairs, and if the test is of all rows"),
@@ -89,8 +100,23 @@ TESTS = {
     "second": ColumnNote("the second method of a pair", empty=_NOT_OF_TEST),
     "statistic": ColumnNote("z of trends, χ² of times to success", values=NUMBER, empty=_NOT_OF_TEST),
     "degrees_of_freedom": count("of χ²", _NOT_OF_TEST),
+    "first_value": ColumnNote(
+        "success rate or mean of the first method's trials that the test used",
+        "that of the metric, if there is one",
+        NUMBER,
+        _NOT_OF_TEST,
+    ),
+    "second_value": ColumnNote(
+        "the same of the second method", "that of the metric, if there is one", NUMBER, _NOT_OF_TEST
+    ),
+    "estimate_of": ColumnNote(
+        "what the estimate of a pair is: a difference, or where ranks are compared the probability that a trial of the "
+        "first method is better than one of the second, ties half",
+        values="difference or probability",
+        empty=_NOT_OF_TEST,
+    ),
     "estimate": ColumnNote(
-        "difference of rates or means, first minus second, or the odds ratio of a unit of the key",
+        "difference of rates or means, first minus second; a probability; or the odds ratio of a unit of the key",
         "that of the metric, if there is one",
         NUMBER,
         "of trends and of log-rank tests, and where a regression separates",
@@ -104,18 +130,23 @@ TESTS = {
     "p_value": p_value("two-sided", "where nothing can be tested"),
     "p_adjusted": p_value("after Holm's correction over the tests of its kind", "of regressions"),
     "seeds": count("seeds that were compared", "where trials aren't compared seed by seed"),
-    "first_only": count(
-        "of these seeds, those that only the first method solved, or where its value is greater",
-        "where pairs aren't compared seed by seed",
+    "first_better": count(
+        "of these seeds, those at which the first method is better", "where pairs aren't compared seed by seed"
     ),
-    "second_only": count(
-        "of these seeds, those that only the second method solved, or where its value is greater",
-        "where pairs aren't compared seed by seed",
+    "second_better": count(
+        "of these seeds, those at which the second method is better", "where pairs aren't compared seed by seed"
     ),
+    "first_alone": count("trials of the first method with seeds that the second lacks", _NOT_OF_TEST),
+    "second_alone": count("trials of the second method with seeds that the first lacks", _NOT_OF_TEST),
+    "family": count("tests over which the p-value is adjusted", _NOT_OF_TEST),
     "verdict": ColumnNote(
-        "what can be said of a pair at 5%, and without a verdict how many more seeds it may take",
-        values="differ, no difference detected, or no verdict and why",
+        "what can be said of a pair at 5%",
+        values="first better, second better, not distinguished, not tested",
         empty=_NOT_OF_TEST,
+    ),
+    "reason": ColumnNote("why a pair could not be tested", empty="where it could"),
+    "note": ColumnNote(
+        "which values of what is tuned other seeds chose, and how often", empty="where nothing is tuned"
     ),
 }
 
@@ -233,6 +264,7 @@ CLAIMS = {
     "cell_id": ColumnNote("the id of a cell that the claim is about", values=ID),
     "other_cell_id": ColumnNote("the id of that which it is compared with", values=ID, empty="with a number"),
     "seeds": count("seeds that count"),
+    "failed": count("seeds of which a trial failed, so that their number is unknown"),
     "estimate": ColumnNote(
         "the mean, or the mean of differences; of some metrics the share of seeds beyond the bound",
         "that of the quantity",

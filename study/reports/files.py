@@ -10,14 +10,14 @@ import pyarrow.parquet as pq
 
 from study.analysis import rows as result_rows
 from study.analysis.aggregate import CellSummary, GroupSummary, published_error
-from study.analysis.comparison import Comparison, Comparisons, Reference
-from study.analysis.contrasts import Contrasts
 from study.analysis.metrics import metrics_of, single
 from study.analysis.published import SOURCE
 from study.analysis.rows import ResultRows
 from study.analysis.search import SearchFindings
 from study.analysis.summary import Summary
 from study.arrow import column_names, encoded, kinds_of
+from study.comparisons.comparison import Comparison, Comparisons, Reference
+from study.comparisons.contrasts import Contrasts
 from study.records import Cell, Interval, Labels, Outcome, format_range
 from study.reports import column_notes, metric_columns, table
 from study.reports.claims import claims_note, claims_table, verdict_line
@@ -132,7 +132,7 @@ def comparison_csv(rows: ResultRows, against: Comparisons) -> str:
 
 
 def tests_csv(contrasts: Contrasts) -> str:
-    """Write one row per test: the estimates are differences of rates or means, or odds ratios of the regression.
+    """Write one row per test: the estimates are those of findings, or odds ratios of the regression.
 
     Where means are compared, those of every metric are there.
     """
@@ -147,12 +147,16 @@ def tests_csv(contrasts: Contrasts) -> str:
         for s in contrasts.slopes
     ]
     rows += [
-        {"test": p.test, "metric": metric, "at": p.question, "first": p.first, "second": p.second}
-        | {"estimate": p.difference, **_ends("", p.interval), "p_value": p.p_value, "p_adjusted": p.p_adjusted}
-        | ({} if p.seeds is None else {"seeds": p.seeds, "first_only": p.first_only, "second_only": p.second_only})
-        | {"verdict": p.verdict}
-        for metric, pairs in ((contrasts.metric, contrasts.pairs), *contrasts.more_pairs().items())
-        for p in pairs
+        {"test": f.test, "metric": metric, "at": f.question, "first": f.first, "second": f.second}
+        | {"first_value": f.values[0], "second_value": f.values[1]}
+        | {"estimate": f.estimate, "estimate_of": "probability" if f.is_probability else "difference"}
+        | {**_ends("", f.interval), "p_value": f.p_value, "p_adjusted": f.p_adjusted, "family": f.family}
+        | ({} if f.seeds is None else {"seeds": f.seeds, "first_better": f.sample.first_better})
+        | ({} if f.seeds is None else {"second_better": f.sample.second_better})
+        | {"first_alone": f.sample.first_alone, "second_alone": f.sample.second_alone}
+        | {"verdict": str(f.verdict), "reason": f.reason, "note": f.note}
+        for metric, findings in ((contrasts.metric, contrasts.pairs), *contrasts.more_findings().items())
+        for f in findings
     ]
     rows += [
         {"test": "log-rank" if s.seeds is None else "paired log-rank", "at": s.question, "rows": "; ".join(s.names)}
@@ -250,12 +254,13 @@ def _comparison_row(rows: ResultRows, c: Comparison, against: Comparisons) -> di
     numbers = {
         **_compared(s, against.metric, ""),
         **_compared(other, against.metric, "other_"),
-        "difference": c.difference,
-        **_ends("difference_", c.difference_interval),
-        "test": c.test,
-        "seeds": c.seeds,
-        "p_value": c.p_value,
-        "p_adjusted": c.p_adjusted,
+        "difference": None if c.finding.is_probability else c.finding.estimate,
+        **_ends("difference_", None if c.finding.is_probability else c.finding.interval),
+        "probability": c.finding.estimate if c.finding.is_probability else None,
+        "test": c.finding.test,
+        "seeds": c.finding.seeds,
+        "p_value": c.finding.p_value,
+        "p_adjusted": c.finding.p_adjusted,
         "verdict": c.verdict,
         **({} if against.metric else _times_compared(c)),
         "complete": s.complete,

@@ -7,18 +7,15 @@ interval, as far as there are any, or those that are asked for; the best value o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import groupby, pairwise
 from typing import Any
 
 from study import words
-from study.analysis import rows as result_rows
-from study.analysis.aggregate import published_error
-from study.analysis.metrics import MetricSummary
 from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
-from study.records import Interval
 from study.reports import metric_columns, table
 from study.reports.text_table import Column, select
 from tasks.symbols import LATEX_SYMBOLS, LATEX_TITLES
@@ -42,6 +39,10 @@ _SPECIAL = {
 }
 _ESCAPED = str.maketrans(_SPECIAL)
 _DAGGER = r"{}^{\dagger}"
+_NUMBER = re.compile(r"([+−]?(?:\d+(?:,\d{3})*(?:\.\d+)?|∞))(k|M|e-?\d+|)")
+"""A number as `study.words` writes it, and its unit."""
+_POWERS = {"k": "3", "M": "6"}
+_COUNTS = ("seeds", "solved", "finished", "diverged", "failed")
 
 
 def latex(rows: ResultRows, *, command: str, names: Sequence[str] = ()) -> str:
@@ -55,8 +56,9 @@ def latex(rows: ResultRows, *, command: str, names: Sequence[str] = ()) -> str:
     Raises:
         InputError: if there is no such statistic.
     """
-    usual = _usual(rows)
-    columns = select([*usual, *_others(rows, {column.name for column in usual})], names) if names else usual
+    written = {column.name: column for column in table.summaries_table(rows, is_full=True).columns[len(rows.keys) :]}
+    usual = _usual(rows, written)
+    columns = select([*usual, *_others(written, {column.name for column in usual})], names) if names else usual
     statistics = [column.texts for column in columns]
     keys = rows.keys
     head, below, rules = _header(rows, columns)
@@ -110,34 +112,6 @@ def show_value(key: str, value: Any) -> str:
     return escape(text)
 
 
-def number(value: float) -> str:
-    r"""Write a number to two digits, as mathematics.
-
-    Example:
-        >>> print(number(1434500), number(4.2e-07), number(0.4537), number(850), number(0))
-        1.4 \cdot 10^{6} 4.2 \cdot 10^{-7} 0.45 850 0
-    """
-    if value == 0:
-        return "0"
-    mantissa, exponent = f"{value:.1e}".split("e")
-    power = int(exponent)
-    if -2 <= power < 0:
-        return f"{value:.{1 - power}f}"
-    if 0 <= power < 3:
-        return f"{value:.{max(0, 1 - power)}f}"
-    return f"{mantissa} \\cdot 10^{{{power}}}"
-
-
-def percent(value: float) -> str:
-    r"""Write a rate.
-
-    Example:
-        >>> print(percent(0.5))
-        50\%
-    """
-    return words.percent(value).replace("%", r"\%")
-
-
 @dataclass(frozen=True)
 class _Statistic:
     """A column of statistics; neighbours of one title stand under it together.
@@ -155,113 +129,96 @@ class _Statistic:
     texts: tuple[str, ...]
 
 
-def _usual(rows: ResultRows) -> list[_Statistic]:
-    """Write the columns of statistics that published tables have."""
-    some = rows.summaries
+def _usual(rows: ResultRows, written: Mapping[str, Column]) -> list[_Statistic]:
+    """Typeset the columns of statistics that published tables have.
 
-    def estimates(name: str, show: Callable[[float], str], interval: str | None = None) -> tuple[str, ...]:
-        bold = set(result_rows.best(rows, name, show))
-        return tuple(
-            estimate(getattr(s, name), getattr(s, interval) if interval else None, show, row in bold)
-            for row, s in enumerate(some)
-        )
-
+    Args:
+        rows: the rows.
+        written: the columns of the table of the terminal and the page, by name.
+    """
     columns = []
     if rows.has_rates:
-        rates = zip(estimates("success_rate", percent, "success_rate_interval"), some, strict=True)
-        texts = tuple(text + _of(s) for text, s in rates)
-        columns.append(_Statistic("success_rate", "Success rate", "", texts))
+        texts = zip(_texts(written["success_rate"], is_rate=True), rows.summaries, strict=True)
+        columns.append(_Statistic("success_rate", "Success rate", "", tuple(text + _of(s) for text, s in texts)))
+    places = []
     if rows.has_times:
-        title, mean = "Solved at iteration", estimates("solved_at_mean", number, "solved_at_interval")
-        columns.append(_Statistic("solved_at_median", title, "Median", estimates("solved_at_median", number)))
-        columns.append(_Statistic("solved_at_mean", title, "Mean", mean))
-        columns += _as_published(rows, title, "solved_at", "solved_at")
+        places += [
+            ("Solved at iteration", "Median", "solved_at_median"),
+            ("Solved at iteration", "Mean", "solved_at_mean"),
+        ]
+        places.append(("Solved at iteration", "As published", "as_published_solved_at_mean"))
     for name in metric_columns.names_to_show(rows):
-        columns += _metric(rows, name)
-        if name == published_error(rows.metrics):
-            columns += _as_published(rows, columns[-1].title, name, "error")
+        title = escape(_capital(words.metric_title(name, rows.metrics[name])))
+        places += [(title, _capital(below), f"{name}_{field}") for below, field, _ in metric_columns.STATISTICS]
+        places.append((title, "As published", f"as_published_{name}_mean"))
+    columns += [
+        _Statistic(name, title, below, _texts(written[name])) for title, below, name in places if name in written
+    ]
     return columns
 
 
-def _metric(rows: ResultRows, name: str) -> list[_Statistic]:
-    metric = rows.metrics[name]
-    is_mean_alone = metric.interval == "beta"
-    show = number if is_mean_alone else measure
-    columns = metric_columns.columns(rows, name)
-    of_rows = [s.metrics.get(name, MetricSummary(metric=metric)) for s in rows.summaries]
-    fields = metric_columns.STATISTICS[:1] if is_mean_alone else metric_columns.STATISTICS
+def _others(written: Mapping[str, Column], usual: Collection[str]) -> list[_Statistic]:
+    """Typeset the columns that published tables don't have: counts, times to success, seconds."""
     return [
-        _Statistic(
-            column.name,
-            escape(_capital(words.metric_title(name, metric))),
-            _capital(title),
-            tuple(
-                estimate(getattr(of, field), getattr(of, interval), show, row in column.best)
-                for row, of in enumerate(of_rows)
-            ),
-        )
-        for column, (title, field, interval) in zip(columns, fields, strict=True)
+        _Statistic(name, escape(_capital(column.title)), "", _texts(column))
+        for name, column in written.items()
+        if name not in usual
     ]
 
 
-def _as_published(rows: ResultRows, title: str, name: str, field: str) -> list[_Statistic]:
-    """Write the numbers of the published estimator, if there are any."""
-    texts = tuple(
-        estimate(getattr(of, f"{field}_mean"), getattr(of, f"{field}_interval"), number, False)
-        for of in rows.as_published or ()
-    )
-    return [_Statistic(f"as_published_{name}_mean", title, "As published", texts)] if texts else []
-
-
-def _others(rows: ResultRows, usual: Collection[str]) -> list[_Statistic]:
-    """Write what other tables have and published ones don't: counts, times to success, seconds."""
-    columns = table.summaries_table(rows, is_full=True).columns[len(rows.keys) :]
-    return [
-        _Statistic(column.name, escape(_capital(column.title)), "", _texts(rows, column))
-        for column in columns
-        if column.name not in usual
-    ]
-
-
-def _texts(rows: ResultRows, column: Column) -> tuple[str, ...]:
-    """Write a column of another table: means as estimates, with their limits if those differ; counts as they are."""
-    if not column.name.endswith("_mean"):
+def _texts(column: Column, *, is_rate: bool = False) -> tuple[str, ...]:
+    """Typeset a column of another table: means with their limits, if those differ; counts as they are."""
+    if column.name in _COUNTS:
         return tuple(f"${text}$" for text in column.texts)
-    name = column.name.removesuffix("_mean")
-    lines = zip(
-        column.values, (getattr(s, f"{name}_interval", None) for s in rows.summaries), column.texts, strict=True
-    )
+    texts = (text.partition(" up to ") for text in column.texts)
     return tuple(
-        estimate(value, interval, number, row in column.best) + escape("".join(text.partition(" up to ")[1:]))
-        for row, (value, interval, text) in enumerate(lines)
+        estimate(number, is_best=row in column.best, is_rate=is_rate) + up_to + limit
+        for row, (number, up_to, limit) in enumerate(texts)
     )
 
 
-def measure(value: float) -> str:
-    r"""Write any number, as mathematics.
+def estimate(text: str, *, is_best: bool = False, is_rate: bool = False) -> str:
+    r"""Typeset an estimate that `study.words` wrote, with the reach of its printed interval below and above.
+
+    An interval that doesn't hold the estimate, or has an infinite end, is typeset by its ends.
+
+    Args:
+        text: the estimate, and its interval in brackets if it has one.
+        is_best: whether it is bold.
+        is_rate: whether to write per cent.
 
     Example:
-        >>> print(measure(4.2056e-7))
-        4.21 \cdot 10^{-7}
+        >>> print(estimate("0.90 [0.83, 0.94]", is_rate=True), estimate("4.2e-7 [3.9e-7, 4.5e-7]"))
+        $90\%\;{}^{+4\%}_{-7\%}$ $(4.2\;\pm 0.3) \cdot 10^{-7}$
+        >>> print(estimate("1.42M", is_best=True), estimate("1.5 [1.2, ∞]"), estimate("−1,234"), estimate("–"))
+        $\mathbf{1.42 \cdot 10^{6}}$ $1.5\;[1.2, \infty]$ $-1{,}234$ --
     """
-    text = words.measure(value).replace(",", "{,}").replace("−", "-")
-    mantissa, _, power = text.partition("e")
-    return f"{mantissa} \\cdot 10^{{{power}}}" if power else text
-
-
-def estimate(value: float | None, interval: Interval | None, show: Callable[[float], str], is_best: bool) -> str:
-    """Write an estimate with the reach of its interval below and above; with the interval's ends if it lies outside."""
-    if value is None:
+    if text == words.NONE:
         return _NONE
-    text = f"\\mathbf{{{show(value)}}}" if is_best else show(value)
-    if interval is None:
-        return f"${text}$"
-    low, high = interval
-    if not low <= value <= high:
-        return f"${text}\\;[{show(low)}, {show(high)}]$"
-    below, above = show(value - low), show(high - value)
-    reach = f"\\pm {above}" if below == above else f"{{}}^{{+{above}}}_{{-{below}}}"
-    return f"${text}\\;{reach}$"
+    found = _NUMBER.findall(text)
+    unit = r"\%" if is_rate else ""
+    value, *ends = (_decimal(digits).scaleb(2 if is_rate else 0) for digits, _ in found)
+    power = _POWERS.get(found[0][1]) or found[0][1].removeprefix("e")
+    factor = f" \\cdot 10^{{{power}}}" if power else ""
+    printed = f"{_digits(value)}{unit}{'' if ends else factor}"
+    shown = f"\\mathbf{{{printed}}}" if is_best else printed
+    if not ends:
+        return f"${shown}$"
+    low, high = ends
+    if low <= value <= high and low.is_finite() and high.is_finite():
+        below, above = (f"{_digits(reach)}{unit}" for reach in (value - low, high - value))
+        reach = f"\\pm {above}" if below == above else f"{{}}^{{+{above}}}_{{-{below}}}"
+    else:
+        reach = f"[{_digits(low)}{unit}, {_digits(high)}{unit}]"
+    return f"$({shown}\\;{reach}){factor}$" if power else f"${shown}\\;{reach}$"
+
+
+def _decimal(digits: str) -> Decimal:
+    return Decimal(digits.replace(",", "").replace("−", "-").replace("∞", "Infinity"))
+
+
+def _digits(number: Decimal) -> str:
+    return f"{number:,f}".replace(",", "{,}").replace("Infinity", "\\infty")
 
 
 def _of(s: Summary) -> str:

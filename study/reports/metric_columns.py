@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from study import words
-from study.analysis import rows as result_rows
 from study.analysis.metrics import MetricSummary
 from study.analysis.rows import ResultRows
 from study.reports.text_table import Column, estimates_column
+from study.words import Notation
 from tasks.declarations import Metric
 
 _MOST_NARROW = 3
@@ -23,8 +23,8 @@ STATISTICS = (
 """The titles of a metric's statistics, and the fields of `MetricSummary` that hold them and their intervals."""
 
 
-def write_of(metric: Metric) -> Callable[[float | None], str]:
-    """Return what writes a metric's numbers: to two digits where this field publishes it so, else to three."""
+def write_of(metric: Metric) -> Notation:
+    """Return the notation of a metric's numbers: to two digits where this field publishes it so, else to three."""
     return words.error if metric.interval == "beta" else words.measure
 
 
@@ -62,10 +62,9 @@ def columns(rows: ResultRows, name: str, most: int | None = None, *, is_narrow: 
     title, write = words.metric_title(name, metric), write_of(metric)
 
     def column(heading: str, field: str, interval: str | None) -> Column:
-        values = [getattr(of, field) for of in of_rows]
-        best = result_rows.best_of(rows, values, write, is_higher_better=metric.higher_is_better)
-        laid_out = estimates_column(of_rows[:most], heading, field, write, interval, best)
-        return replace(laid_out, name=f"{name}_{field}")
+        is_compared = not rows.has_rates and name == rows.main_metric and field == "mean"
+        laid_out = estimates_column(of_rows[:most], heading, field, write, interval)
+        return replace(laid_out, best=rows.winners if is_compared else frozenset(), name=f"{name}_{field}")
 
     if metric.interval == "beta":
         return [column(title, "mean", None if is_narrow else "mean_interval")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from study import words
-from study.analysis import rows as result_rows
 from study.analysis.aggregate import CellSummary
 from study.analysis.learning import spread
 from study.analysis.metrics import MetricSeries, MetricSummary, series_of
@@ -54,13 +53,11 @@ def number(at: float) -> str:
 
 
 def series_table(rows: ResultRows, series: MetricSeries) -> TextTable:
-    """Lay out means at some places, a row a summary; the best of a question is bold."""
+    """Lay out means at some places, a row a summary."""
     columns, write = key_columns(rows, range(len(rows.summaries))), write_of(series.metric)
-    is_higher = series.metric.higher_is_better
     for name, at in places_to_show(series).items():
         of_rows = _of(rows, name)
-        best = result_rows.best_of(rows, [of.mean for of in of_rows], write, is_higher_better=is_higher)
-        columns.append(estimates_column(of_rows, place_title(series, at), "mean", write, "mean_interval", best))
+        columns.append(estimates_column(of_rows, place_title(series, at), "mean", write, "mean_interval"))
     return TextTable(tuple(columns), places(not s.complete for s in rows.summaries), len(rows.keys))
 
 
@@ -94,17 +91,18 @@ def series_latex(rows: ResultRows, *, command: str) -> str:
     """Write a tabular for each series, to be put into table environments as they are."""
     parts = [f"% {' '.join(command.split())}", "% Needs \\usepackage{booktabs}. Means; intervals are at 95%."]
     for series in series_with_values(rows):
-        content, chosen = series_table(rows, series), places_to_show(series)
-        shape = "".join("r" if is_number else "l" for is_number in rows.is_number) + "r" * len(chosen)
+        content = series_table(rows, series)
+        shape = "".join("r" if is_number else "l" for is_number in rows.is_number) + "r" * (
+            len(content.columns) - len(rows.keys)
+        )
         parts += [f"% {' '.join(series.heading.split())}", f"\\begin{{tabular}}{{{shape}}}", "\\toprule"]
         titles = [latex.escape(title[:1].upper() + title[1:]).replace("−", "$-$") for title in content.header]
         parts += [" & ".join(titles) + " \\\\"]
         parts += ["\\midrule"]
-        for row, summary in enumerate(rows.summaries):
+        for row in range(len(rows.summaries)):
             texts = [latex.show_value(key, rows.value(row, key)) for key in rows.keys]
-            for name, column in zip(chosen, content.columns[len(rows.keys) :], strict=True):
-                of = summary.metrics.get(name, MetricSummary(metric=series.metric))
-                texts.append(latex.estimate(of.mean, of.mean_interval, latex.measure, row in column.best))
+            means = content.columns[len(rows.keys) :]
+            texts += [latex.estimate(column.texts[row], is_best=row in column.best) for column in means]
             parts.append(" & ".join(texts) + " \\\\")
         parts += ["\\bottomrule", "\\end{tabular}"]
     return "\n".join(parts) + "\n"

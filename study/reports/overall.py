@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from study import words
-from study.analysis.overall import Overall, OverallMethod
+from study.comparisons.overall import Overall, OverallMethod
 from study.reports.columns import METHODS, PROFILES
 from study.reports.csv_text import csv_text
 from study.reports.metric_columns import write_of
-from study.reports.text_table import Column, TextTable, estimate, text_column
+from study.reports.text_table import Column, TextTable, text_column
 from study.statistics import MeanOverCells
+from study.words import Notation
 
 _MOST_OTHERS = 5
 """The most methods that each is compared with in the table; of more, it is compared with the best one."""
 
 
 def overall_table(overall: Overall) -> TextTable:
-    """Lay out one row a method; the best interquartile mean is bold."""
+    """Lay out one row a method."""
     some, write = overall.methods, write_of(overall.metric)
     columns = [
         text_column("method", [(one.name, one.name) for one in some], is_number=False),
@@ -26,20 +26,7 @@ def overall_table(overall: Overall) -> TextTable:
     ]
     if any(one.without_number for one in some):
         columns.append(text_column("without a number", [(str(one.without_number), one.without_number) for one in some]))
-    means = _column(f"{overall.title}, interquartile mean", [one.interquartile_mean for one in some], write)
-    best = means.texts[overall.best]
-    columns.append(
-        Column(
-            means.title,
-            means.texts,
-            means.values,
-            best=frozenset(
-                place
-                for place, one in enumerate(some)
-                if (of := one.interquartile_mean) is not None and write(of.value) == best.split(" ")[0]
-            ),
-        )
-    )
+    columns.append(_column(f"{overall.title}, interquartile mean", [one.interquartile_mean for one in some], write))
     against = range(len(some)) if len(some) <= _MOST_OTHERS else [overall.best]
     columns += [
         _column(f"better than {some[j].name}", [one.improvements[j] for one in some], words.rate) for j in against
@@ -52,8 +39,8 @@ def _seeds(method: OverallMethod) -> str:
     return str(fewest) if fewest == most else f"{fewest} to {most}"
 
 
-def _column(title: str, some: list[MeanOverCells | None], write: Callable[[float | None], str]) -> Column:
-    texts = [words.NONE if of is None else estimate(of.value, of.interval, write) for of in some]
+def _column(title: str, some: list[MeanOverCells | None], write: Notation) -> Column:
+    texts = [words.NONE if of is None else write(of.value, of.interval) for of in some]
     return text_column(title, [(text, of and of.value) for text, of in zip(texts, some, strict=True)])
 
 

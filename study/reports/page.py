@@ -15,11 +15,11 @@ from jinja2 import Template
 
 from study import statistics, words
 from study.analysis.aggregate import CellSummary
-from study.analysis.comparison import Comparison, Comparisons, Reference
-from study.analysis.method_tests import LEVEL
 from study.analysis.parts import Parts
 from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
+from study.comparisons.comparison import Comparison, Comparisons, Reference
+from study.comparisons.finding import LEVEL, Finding
 from study.records import sources_of
 from study.reports import metric_columns, table
 from study.reports.claims import claims_note, claims_table, verdict_line
@@ -143,31 +143,41 @@ def _intervals_note(rows: ResultRows) -> str:
     of_all = [words.metric_title(name, rows.metrics[name]) for name in metric_columns.with_values(rows)]
     of_all = [title for title in of_all if title not in of_solved]
     ended = f"; {words.join_and(of_all)} of all trials that ended with a number" if of_all else ""
-    return f"Intervals are at 95%{solved}{ended}. The best value of a question is bold."
+    bold = "Bold is what the corrected tests call better than every other row of its question"
+    return f"Intervals are at 95%{solved}{ended}. {bold}."
 
 
 _TESTS = {
-    "McNemar": "McNemar's exact test, seed by seed",
-    "sign-flip": "sign flips, seed by seed",
-    "Fisher": "Fisher's exact test",
-    "Welch": "Welch's test",
-}
-_PAIRED = {
     "McNemar": "seed by seed, by McNemar's exact test, with the interval of the difference that belongs to it",
-    "sign-flip": "seed by seed, by flipping the signs of differences, with the interval that belongs to it",
     "Fisher": "as independent samples, by Fisher's exact test, with Newcombe's interval of the difference",
+    "McNemar and Fisher": "by one exact test of the seeds that both methods have and of those that only one has",
+    "sign-flip": "seed by seed, by flipping the signs of differences, with the interval that belongs to it",
     "Welch": "as independent samples, by Welch's test, with his interval of the difference of means",
+    "paired and Welch": "by one t test of the seeds that both methods have and of those that only one has",
+    "sign-flip of ranks": "by ranks, in which trials that diverged or failed are worse than all others, seed by seed",
+    "permutation of ranks": "by ranks, in which trials that diverged or failed are worse than all others",
+    "sign-flip and permutation of ranks": "by ranks, in which trials that diverged or failed are worse than all others",
+    "t over crossed seeds": "by a t test whose error allows for the seeds that trials of combined seeds share",
+    "tuned sign-flip": "seed by seed, each method at values that other seeds choose, by flipping signs",
+    "tuned sign-flip of ranks": "the same by ranks, in which trials that diverged or failed are worse than all others",
+    "sign test at any time": "seed by seed, by a sign test that is valid however often one looks",
 }
+
+
+def _test_names(findings: Sequence[Finding]) -> str:
+    """Describe the tests of some findings."""
+    used = dict.fromkeys(finding.test for finding in findings if finding.test)
+    return "; ".join(dict.fromkeys(_TESTS.get(name, name) for name in used))
 
 
 def _pairs_note(report: Report) -> str:
     """Say what the tests of pairs are, and when there is no verdict."""
-    some = report.contrasts.pairs
-    used = [_PAIRED[test] for test in _PAIRED if any(pair.test == test for pair in some)]
+    findings = report.contrasts.pairs
     enough = ""
-    if any(not pair.has_verdict for pair in some):
-        enough = f". There is no verdict where methods differ on fewer than {statistics.LEAST_DISCORDANT} seeds"
-    return "; where they have no seeds in common, ".join(used) + enough
+    if any(not finding.has_enough_seeds for finding in findings):
+        least = statistics.seeds_needed(LEVEL / max(1, *(finding.family for finding in findings)))
+        enough = f". With {words.count_of(len(findings), 'test')}, methods must differ at {least} seeds for any verdict"
+    return _test_names(findings) + enough
 
 
 def _trends_note(report: Report) -> str:
@@ -207,8 +217,7 @@ def _comparison_note(against: Comparisons, rows: ResultRows) -> str:
     what = "Success rates differ"
     if against.metric is not None:
         what = f"Means of {words.metric_title(against.metric, rows.metrics[against.metric])} differ"
-    used = dict.fromkeys(c.test for c in against.comparisons if c.test)
-    test = words.join_and([_TESTS[name] for name in used]) or "not tested"
+    test = _test_names([c.finding for c in against.comparisons]) or "not tested"
     return (
         f"{words.count_of(count, rows.noun)} {repeats if against.is_published else 'set beside'} {against.source}. "
         f"{what} in {words.count_of(differing, rows.noun) if differing else 'none'} "
@@ -229,7 +238,7 @@ def _sentence(c: Comparison, against: Comparisons, rows: ResultRows) -> str:
     source = f"; {c.beside.source}" if against.is_published else ""
     lacking = "" if c.summary.complete and c.beside.complete else f", over an incomplete {rows.noun}"
     here, there = (_compared(of, against.metric) for of in (c.summary, c.beside))
-    test = f"p {_equals(c.p_value)}, after Holm {_equals(c.p_adjusted)}"
+    test = f"p {_equals(c.finding.p_value)}, after Holm {_equals(c.finding.p_adjusted)}"
     return f"{rows.name(c.row)}: {here} {verb} {others} {there} ({test}{source}{lacking})."
 
 

@@ -10,11 +10,10 @@ from study import words
 from study.analysis.references import BoundRate, ReferenceFindings
 from study.analysis.rows import ResultRows
 from study.outcomes.text_cells import as_text
-from study.records import Interval
 from study.reports import latex
 from study.reports.columns import OWN_OF_BOUNDS
 from study.reports.table import key_columns
-from study.reports.text_table import TextTable, estimate, text_column
+from study.reports.text_table import TextTable, text_column
 from study.visible import visible
 from tasks.declarations import Metric
 from tasks.references import FEWEST, KINDS, Kind, References
@@ -117,7 +116,7 @@ def bounds_table(rows: ResultRows, findings: ReferenceFindings) -> TextTable:
     for place, kind in enumerate(KINDS):
         some = [of[place] for _, of in lines]
         columns.append(text_column(_TITLES[kind], [(words.measure(one.bound), one.bound) for one in some]))
-        rates = [(estimate(one.rate, one.interval, words.rate), one.rate) for one in some]
+        rates = [(words.rate(one.rate, one.interval), one.rate) for one in some]
         columns.append(text_column(f"rate within {_TITLES[kind]}", rates))
     return TextTable(tuple(columns), keys=len(rows.keys) + 1)
 
@@ -157,7 +156,8 @@ def bounds_latex(rows: ResultRows, findings: ReferenceFindings, *, command: str)
         texts = [latex.show_value(key, rows.value(row, key)) for key in rows.keys]
         texts.append(latex.escape(_title(rows, of_metric[0].metric)))
         for one in of_metric:
-            texts += [_NONE if one.bound is None else f"${latex.measure(one.bound)}$", _rate(one.rate, one.interval)]
+            rate = words.rate(one.rate, one.interval)
+            texts += [latex.estimate(words.measure(one.bound)), latex.estimate(rate, is_rate=True)]
         body.append(" & ".join(texts) + " \\\\")
     lines = [
         f"% {' '.join(command.split())}",
@@ -171,7 +171,3 @@ def bounds_latex(rows: ResultRows, findings: ReferenceFindings, *, command: str)
         "\\end{tabular}",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _rate(rate: float | None, interval: Interval | None) -> str:
-    return latex.estimate(rate, interval, latex.percent, is_best=False)

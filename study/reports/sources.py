@@ -8,10 +8,10 @@ from typing import Any
 from study import words
 from study.analysis.aggregate import CellSummary
 from study.analysis.rows import ResultRows
-from study.analysis.sources import MORE, SUCCESS, SourceShares
+from study.comparisons.sources import MORE, SUCCESS, SourceShares
 from study.reports.columns import SOURCES
 from study.reports.csv_text import csv_text
-from study.reports.text_table import TextTable, estimate, text_column
+from study.reports.text_table import TextTable, text_column
 
 
 def sources_table(rows: ResultRows, shares: Sequence[SourceShares]) -> TextTable:
@@ -23,7 +23,7 @@ def sources_table(rows: ResultRows, shares: Sequence[SourceShares]) -> TextTable
             text_column("cell", [(name, name) for name in names], is_number=False),
             text_column("of the variance of", [(one.quantity, one.quantity) for one, _ in lines], is_number=False),
             text_column("source", [(name, name) for _, (name, _, _) in lines], is_number=False),
-            text_column("share", [(estimate(share, interval, words.rate), share) for _, (_, share, interval) in lines]),
+            text_column("share", [(words.rate(share, interval), share) for _, (_, share, interval) in lines]),
         )
     )
 

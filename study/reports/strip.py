@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from study import words
@@ -11,7 +11,7 @@ from study.analysis.metrics import MetricSummary
 from study.analysis.rows import ResultRows
 from study.records import Interval
 from study.reports.metric_columns import write_of
-from study.reports.text_table import estimate
+from study.words import Notation
 
 WIDTH, HEIGHT = 240.0, 40.0
 """Of the drawing, in CSS pixels."""
@@ -88,7 +88,7 @@ def _drawn(
     rows: ResultRows,
     title: str,
     values: Sequence[tuple[float | None, Interval | None]],
-    write: Callable[[float | None], str],
+    write: Notation,
     limits: Interval,
 ) -> Strip | None:
     present = {row: v for row, (v, _) in enumerate(values) if v is not None and math.isfinite(v)}
@@ -105,7 +105,7 @@ def _drawn(
     for row, value in present.items():
         interval = values[row][1]
         ends = None if interval is None else (height(interval[0]), height(interval[1]))
-        text = ": ".join(part for part in (rows.name(row), estimate(value, interval, write)) if part)
+        text = ": ".join(part for part in (rows.name(row), write(value, interval)) if part)
         marks.append(Mark(round(_EDGE + (row + 0.5) * step, 2), height(value), ends, text))
     lowest, highest = (choose(present, key=present.__getitem__) for choose in (min, max))
     return Strip(
@@ -118,9 +118,7 @@ def _drawn(
     )
 
 
-def _range(
-    rows: ResultRows, values: dict[int, float], lowest: int, highest: int, write: Callable[[float | None], str]
-) -> str:
+def _range(rows: ResultRows, values: dict[int, float], lowest: int, highest: int, write: Notation) -> str:
     if len(values) == 1:
         return write(values[lowest])
     ends = (f"{write(values[row])} ({rows.name(row)})" for row in (lowest, highest))

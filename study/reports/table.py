@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from study import words
-from study.analysis import rows as result_rows
 from study.analysis.aggregate import CellSummary, published_error
-from study.analysis.comparison import Comparisons, Reference
-from study.analysis.contrasts import Contrasts
 from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
+from study.comparisons.comparison import Comparisons, Reference
+from study.comparisons.contrasts import Contrasts
+from study.comparisons.finding import Finding
 from study.records import Cell, Interval
 from study.reports import metric_columns
-from study.reports.text_table import Column, TextTable, estimate, estimates_column, places, select, text_column
+from study.reports.text_table import Column, TextTable, estimates_column, places, select, text_column
+from study.words import Notation
 from tasks.declarations import Metric
 
 if TYPE_CHECKING:
     from study.plan.verdict import Verdict  # its imports take long, and tables of files don't need them
-
-
-_BEST = ("success_rate", "solved_at_median", "solved_at_mean")
 
 
 def summaries_table(
@@ -44,14 +42,14 @@ def summaries_table(
     published = [] if rows.as_published is None else rows.as_published[:most]
     error = published_error(rows.metrics)
 
-    def estimates(title: str, name: str, show: Callable[[Any], str], interval: str | None = None) -> Column:
-        best = result_rows.best(rows, name, show) if name in _BEST else ()
-        return estimates_column(some, title, name, show, interval, best)
+    def estimates(title: str, name: str, write: Notation, interval: str | None = None) -> Column:
+        column = estimates_column(some, title, name, write, interval)
+        return replace(column, best=rows.winners) if name == "success_rate" else column
 
-    def as_published(name: str, show: Callable[[Any], str], interval: str | None) -> list[Column]:
+    def as_published(name: str, write: Notation, interval: str | None) -> list[Column]:
         if not published:
             return []
-        column = estimates_column(published, "as published", name, show, interval)
+        column = estimates_column(published, "as published", name, write, interval)
         return [replace(column, name=f"as_published_{name.replace('error', error or name)}")]
 
     columns = [*key_columns(rows, range(len(some))), seeds_column("seeds", some)]
@@ -131,7 +129,7 @@ def _times_to_success(some: Sequence[Summary]) -> list[Column]:
     distinct = {until for until in untils if until is not None}
     if not distinct:
         return []
-    up_to = f" up to {words.iterations(*distinct)}" if len(distinct) == 1 else ""
+    up_to = f" up to {words.iterations(max(distinct))}" if len(distinct) == 1 else ""
     title, mean = f"time to success, mean{up_to}", "time_to_success_mean"
     column = estimates_column(some, title, mean, words.iterations, "time_to_success_interval")
     if up_to:
@@ -152,11 +150,9 @@ def comparison_table(rows: ResultRows, against: Comparisons) -> TextTable:
         *key_columns(rows, at, keys),
         *_measured("here", "", [c.summary for c in compared], rows, against.metric),
         *_measured(there, "other_", [c.beside for c in compared], rows, against.metric),
-        text_column(
-            "difference", [_change(c.difference, c.difference_interval, change) for c in compared], name="difference"
-        ),
-        text_column("p", [_p(c.p_value) for c in compared], name="p_value"),
-        text_column("p, Holm", [_p(c.p_adjusted) for c in compared], name="p_adjusted"),
+        text_column("difference", [_estimate(*_difference(c.finding), change) for c in compared], name="difference"),
+        text_column("p", [_p(c.finding.p_value) for c in compared], name="p_value"),
+        text_column("p, Holm", [_p(c.finding.p_adjusted) for c in compared], name="p_adjusted"),
         text_column("verdict", [(c.verdict, c.verdict) for c in compared], is_number=False, name="verdict"),
     ]
     if against.metric is None and any(c.summary.solved_at_mean or c.beside.solved_at_mean for c in compared):
@@ -183,7 +179,7 @@ def _measured(
     means = [of.metrics[metric] for of in some]
     incomplete = ["" if of.complete else ", incomplete" for of in some]
     counts = [(f"{mean.count}{text}", mean.count) for mean, text in zip(means, incomplete, strict=True)]
-    estimates = [(estimate(m.mean, m.mean_interval, write), m.mean) for m in means]
+    estimates = [(write(m.mean, m.mean_interval), m.mean) for m in means]
     return (
         text_column(f"trials {where}", counts, name=f"{prefix}trials"),
         text_column(f"{title} {where}", estimates, name=f"{prefix}{metric}_mean"),
@@ -210,9 +206,7 @@ def slopes_table(contrasts: Contrasts) -> TextTable:
     """Lay out one row for each coefficient of a logistic regression."""
     some = contrasts.slopes
     odds = [
-        ("separated", None)
-        if s.odds_ratio is None
-        else (estimate(s.odds_ratio, s.interval, words.factor), s.odds_ratio)
+        ("separated", None) if s.odds_ratio is None else (words.factor(s.odds_ratio, s.interval), s.odds_ratio)
         for s in some
     ]
     return TextTable(
@@ -227,38 +221,52 @@ def slopes_table(contrasts: Contrasts) -> TextTable:
 
 
 def pairs_table(contrasts: Contrasts) -> TextTable:
-    """Lay out one row for each pair of methods."""
-    some, name = contrasts.pairs, contrasts.metric
-    what, change = ("success rates", words.change) if name is None else (f"mean {words.title(name)}", words.signed)
+    """Lay out one row for each finding; those that tell methods apart are marked."""
+    some = contrasts.pairs
     return TextTable(
         (
             *_named("at", [p.question for p in some]),
             text_column("first", [(p.first, p.first) for p in some], is_number=False),
             text_column("second", [(p.second, p.second) for p in some], is_number=False),
-            text_column(f"difference of {what}", [_change(p.difference, p.interval, change) for p in some]),
+            *_estimates(some, contrasts.metric),
             text_column("p", [_p(p.p_value) for p in some]),
             text_column("p, Holm", [_p(p.p_adjusted) for p in some]),
-            *_seed_by_seed(contrasts),
-            text_column("verdict", [(p.verdict, p.verdict) for p in some], is_number=False),
-        )
+            *_seed_by_seed(some),
+            text_column("verdict", [(p.statement, p.statement) for p in some], is_number=False),
+        ),
+        places(p.winner is not None for p in some),
     )
 
 
-def _seed_by_seed(contrasts: Contrasts) -> list[Column]:
-    """Lay out on how many seeds which method was better; blank where trials aren't of the same seeds."""
-    some = contrasts.pairs
-    if all(pair.seeds is None for pair in some):
+def _estimates(findings: Sequence[Finding], metric: str | None) -> list[Column]:
+    """Lay out differences of rates or means, and probabilities that the first method is better."""
+    what, change = ("success rates", words.change) if metric is None else (f"mean {words.title(metric)}", words.signed)
+    kinds: Sequence[tuple[bool, str, Notation]] = (
+        (False, f"difference of {what}", change),
+        (True, "probability that the first is better", words.rate),
+    )
+    return [
+        text_column(
+            title, [_estimate(f.estimate if f.is_probability is kind else None, f.interval, write) for f in findings]
+        )
+        for kind, title, write in kinds
+        if any(f.is_probability is kind and f.estimate is not None for f in findings)
+    ]
+
+
+def _seed_by_seed(findings: Sequence[Finding]) -> list[Column]:
+    """Lay out at how many seeds which method was better; blank where trials aren't of the same seeds."""
+    if all(finding.seeds is None for finding in findings):
         return []
-    titles = ("first alone", "second alone") if contrasts.metric is None else ("first greater", "second greater")
 
     def count(title: str, counts: Sequence[int | None]) -> Column:
-        texts = [("", None) if p.seeds is None else (str(n), n) for p, n in zip(some, counts, strict=True)]
+        texts = [("", None) if f.seeds is None else (str(n), n) for f, n in zip(findings, counts, strict=True)]
         return text_column(title, texts)
 
     return [
-        count("seeds", [p.seeds for p in some]),
-        count(titles[0], [p.first_only for p in some]),
-        count(titles[1], [p.second_only for p in some]),
+        count("seeds", [f.seeds for f in findings]),
+        count("first better", [f.sample.first_better for f in findings]),
+        count("second better", [f.sample.second_better for f in findings]),
     ]
 
 
@@ -392,13 +400,16 @@ def _end(end: tuple[float, float]) -> tuple[str, float]:
 
 
 def _rate(s: Any) -> tuple[str, float | None]:
-    return estimate(s.success_rate, s.success_rate_interval, words.rate), s.success_rate
+    return words.rate(s.success_rate, s.success_rate_interval), s.success_rate
 
 
-def _change(
-    value: float, interval: Interval | None, write: Callable[[float | None], str] = words.change
-) -> tuple[str, float]:
-    return estimate(value, interval, write), value
+def _difference(finding: Finding) -> tuple[float | None, Interval | None]:
+    """Return a difference of rates or means; of a probability, nothing: the verdict says its direction."""
+    return (None, None) if finding.is_probability else (finding.estimate, finding.interval)
+
+
+def _estimate(value: float | None, interval: Interval | None, write: Notation) -> tuple[str, float | None]:
+    return write(value, None if value is None else interval), value
 
 
 def _of(solved: int, of: Any) -> str:

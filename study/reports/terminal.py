@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from study.analysis.comparison import Comparisons
 from study.analysis.rows import ResultRows
 from study.analysis.search import SearchFindings
-from study.analysis.sources import SourceShares
+from study.comparisons.comparison import Comparisons
+from study.comparisons.sources import SourceShares
 from study.console import Console, ConsoleTable
 from study.reports import table
 from study.reports.claims import claims_table, verdict_line

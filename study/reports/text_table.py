@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
-from study import words
 from study.errors import InputError, nearest
-from study.records import Interval
+from study.words import Notation
 
 
 class Named(Protocol):
@@ -52,6 +51,10 @@ class Column:
             (text, _hidden_number(value, text), self.is_number, row in self.best)
             for row, (text, value) in enumerate(zip(self.texts, self.values, strict=True))
         ]
+
+    def first(self, most: int | None) -> Column:
+        """Return the column of the first rows; None for all."""
+        return replace(self, texts=self.texts[:most], values=self.values[:most])
 
 
 @dataclass(frozen=True)
@@ -114,16 +117,6 @@ def select(columns: Sequence[N], names: Sequence[str]) -> list[N]:
     return list(dict.fromkeys(column for name in names for column in of[name]))
 
 
-def estimate(value: float | None, interval: Interval | None, write: Callable[[float | None], str]) -> str:
-    """Write an estimate with its 95% interval, if it has one.
-
-    Example:
-        >>> estimate(0.9, (0.826, 0.945), words.rate), estimate(0.9, None, words.rate)
-        ('0.90 [0.83, 0.94]', '0.90')
-    """
-    return f"{write(value)} {words.interval(interval, write)}".rstrip()
-
-
 def places(are_marked: Iterable[bool]) -> frozenset[int]:
     """Return the indices of the rows that are marked.
 
@@ -141,12 +134,7 @@ def _hidden_number(value: Any, text: str) -> str:
 
 
 def estimates_column(
-    some: Sequence[Any],
-    title: str,
-    name: str,
-    show: Callable[[Any], str],
-    interval: str | None = None,
-    best: Iterable[int] = (),
+    some: Sequence[Any], title: str, name: str, write: Notation, interval: str | None = None
 ) -> Column:
     """Make a column of estimates, which are fields of rows.
 
@@ -154,11 +142,10 @@ def estimates_column(
         some: the rows.
         title: its title.
         name: the field of the estimates.
-        show: writes a number.
+        write: writes an estimate with its interval.
         interval: the field of their intervals; None to write none.
-        best: the rows that have the best values.
     """
     values = tuple(getattr(s, name) for s in some)
     intervals = [getattr(s, interval) if interval else None for s in some]
-    texts = tuple(estimate(v, i, show) for v, i in zip(values, intervals, strict=True))
-    return Column(title, texts, values, best=frozenset(best), name=name)
+    texts = tuple(map(write, values, intervals))
+    return Column(title, texts, values, name=name)

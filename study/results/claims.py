@@ -15,6 +15,7 @@ from study.reports import ResultRows, cells, claims_rows, claims_sentence, show_
 from study.results.load import extended_plan, summaries_of
 from study.results.stored_plan import rows_of_plan
 from study.store import Store
+from study.trials.table import TrialTable
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,6 @@ def check_claims(plan: Plan, root: str | Path) -> CheckedClaims:
     folder = Store(root, read_only=True).open(plan.spec.study).judged_by(plan.criterion)
     stored = folder.read_results()
     extended = extended_plan(plan, folder, stored)
-    table = rows_of_plan(stored, extended)
+    table = TrialTable(rows_of_plan(stored, extended), extended.metrics)
     rows = cells(summaries_of(extended, table), extended.labels, plan.spec.named_metrics)
     return CheckedClaims(plan.spec.study, rows, claim_verdicts(extended, table))

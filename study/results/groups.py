@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from study.analysis.aggregate import aggregate_by
-from study.analysis.contrasts import contrasts
-from study.analysis.headline import headline
-from study.analysis.overall import overall_of_groups
-from study.analysis.seed_pairs import SeedTrials
+from study.comparisons.contrasts import contrasts
+from study.comparisons.headline import headline
+from study.comparisons.overall import overall
+from study.comparisons.plan import Statement
 from study.console import Console
 from study.errors import InputError, StudyError
 from study.outcomes import SUFFIXES, Outcomes, Source, State, Wanted, gather, read_source, read_state_words, wanted
@@ -70,6 +70,8 @@ def tabulate(
     tracking_uri: str | None = None,
     as_published: bool = False,
     compare: str | None = None,
+    compare_by: Sequence[str] = (),
+    tune: Sequence[str] = (),
     metrics: Sequence[str] = (),
     success: str | None = None,
     state_words: Sequence[str] = (),
@@ -86,6 +88,8 @@ def tabulate(
         tracking_uri: read the results of studies from this MLflow server instead of the store.
         as_published: apply the published estimators, too.
         compare: a file or study to compare the groups with; None for no comparison.
+        compare_by: the columns in which methods differ; empty for the default.
+        tune: columns of which each method takes its own best values, chosen by other seeds than those compared.
         metrics: columns that are averaged, each perhaps with ``:higher`` or ``:lower`` behind it.
         success: what a solved trial is: a column, an operator and a number; None if the columns solved or outcome say.
         state_words: what words for states in files mean, each as ``WORD=finished``, ``failed``, ``stopped`` or
@@ -118,6 +122,8 @@ def tabulate(
     columns_options = [part for name in metrics for part in ("--metric", name)] + (
         ["--success", success] if success else []
     )
+    columns_options += ["--compare-by", ",".join(compare_by)] if compare_by else []
+    columns_options += ["--tune", ",".join(tune)] if tune else []
     columns_options += [part for words in state_words for part in ("--state-words", words)]
     of_tables = ["--columns", ",".join(columns)] if columns else []
     report = group_report(
@@ -127,6 +133,7 @@ def tabulate(
         named=list(metric_columns.columns),
         as_published=as_published,
         other=other,
+        statements=_statements(outcomes.by, compare_by, tune),
         columns=columns,
         command=shlex.join(["study", "report", *short, *by_option, *columns_options, *published, *versus, *of_tables]),
     )
@@ -142,6 +149,7 @@ def group_report(
     named: Sequence[str] = (),
     as_published: bool = False,
     other: tuple[str, Outcomes, Sequence[str]] | None = None,
+    statements: Sequence[Statement] = (),
     columns: Sequence[str] = (),
     command: str = "",
 ) -> Report:
@@ -154,6 +162,7 @@ def group_report(
         named: metrics that the user has named.
         as_published: apply the published estimators, too.
         other: the name, the outcomes and the notices of what the groups are compared with; None for nothing.
+        statements: the comparisons between groups that the user asks for; none for the default.
         columns: the statistics of cells.tex and report.md; empty for the usual ones.
         command: the command that makes the report again; empty if there is none.
 
@@ -161,17 +170,20 @@ def group_report(
         InputError: if there is no such statistic, or the published estimators lack a solved trial's solved-at or error.
     """
     by = outcomes.by
-    summaries = aggregate_by(outcomes.table, by, outcomes.metrics, as_published=as_published)
+    trials = outcomes.trials
+    summaries = aggregate_by(trials, as_published=as_published)
     rows = groups(summaries, by, named)
     check_columns(rows, columns)
-    trials = SeedTrials(outcomes.table, by)
     against, sentences = None, list(notices)
     if other is not None:
         other_name, others, other_notices = other
         sentences += [f"{other_name}: {notice}" for notice in [*other_notices, *others.notices]]
-        other_rows = groups(aggregate_by(others.table, by, others.metrics), by)
-        against = with_groups(rows, other_rows, other_name, (trials, SeedTrials(others.table, by)))
-    between_rows = contrasts(rows, trials)
+        other_trials = others.trials
+        sizes = outcomes.sizes if others.sizes == "fixed" else others.sizes
+        other_rows = groups(aggregate_by(other_trials), by)
+        against = with_groups(rows, other_rows, other_name, (trials, other_trials), sizes)
+    between_rows = contrasts(rows, trials, outcomes.sizes, statements)
+    rows = replace(rows, winners=between_rows.winners)
     return Report(
         name=name + (f" by {', '.join(by)}" if by else ""),
         question="",
@@ -179,12 +191,31 @@ def group_report(
         data=groups_rows(summaries, pa.schema([outcomes.table.schema.field(n) for n in by]), named),
         command=command,
         columns=columns,
-        headline=headline(rows, between_rows, trials),
+        headline=headline(rows, between_rows),
         contrasts=between_rows,
-        overall=overall_of_groups(rows, outcomes.table),
+        overall=overall(rows, trials),
         against=against,
         notes=[*sentences, *outcomes.notices, *times_notes(rows), *metric_notes(rows)],
     )
+
+
+def _statements(by: Sequence[str], factor: Sequence[str], tune: Sequence[str]) -> list[Statement]:
+    """Make the comparison that the user asks for; none if there are no options for it.
+
+    Raises:
+        InputError: if a column isn't one that tells groups apart, or only something to tune is given.
+    """
+    for option, names in (("--compare-by", factor), ("--tune", tune)):
+        for name in names:
+            if name not in by:
+                raise InputError(
+                    f"{option} {name}: groups differ in {', '.join(by) or 'nothing'}; --by takes others, too"
+                )
+    if tune and not factor:
+        raise InputError("--tune needs --compare-by: the columns in which the methods differ that are tuned")
+    if both := [name for name in factor if name in tune]:
+        raise InputError(f"{both[0]} can't be in both --compare-by and --tune")
+    return [Statement(tuple(factor), tuple(tune))] if factor else []
 
 
 @dataclass(frozen=True)

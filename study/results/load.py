@@ -13,17 +13,17 @@ import pyarrow.compute as pc
 
 from study import tracking
 from study.analysis.aggregate import CellSummary, aggregate
-from study.analysis.contrasts import contrasts
 from study.analysis.failures import Failure, with_earlier
-from study.analysis.headline import headline
-from study.analysis.overall import Overall, overall_of_cells
 from study.analysis.parts import Parts
 from study.analysis.references import ReferenceFindings, reference_findings
 from study.analysis.search import SearchFindings
-from study.analysis.seed_pairs import SeedTrials
-from study.analysis.sources import SourceShares, source_shares, with_dependence
 from study.analysis.summary import WILSON
 from study.arrow import trials_table, unified, with_labels
+from study.comparisons.contrasts import contrasts
+from study.comparisons.headline import headline
+from study.comparisons.overall import Overall, overall
+from study.comparisons.plan import Statement
+from study.comparisons.sources import SourceShares, source_shares
 from study.errors import InputError
 from study.outcomes import Source
 from study.plan import until
@@ -50,27 +50,10 @@ from study.results.certificate import read_certificate
 from study.results.order_note import read_order_note
 from study.results.stored_plan import rows_of_plan, stored_plan
 from study.store import Store, StudyStore
+from study.trials.table import TrialTable
 from tasks.criterion import Bound
 from tasks.declarations import Metric
 from tasks.references import ReferenceCriterion
-
-_NOT_TESTED = (
-    "Trends and tests between rows take the number of seeds as fixed in advance. Here it depends on the results, "
-    "so they are left out."
-)
-
-
-_ONLY_A_HINT = (
-    "Seeds were added until there were enough, but tests against other results take the number of seeds as fixed in "
-    "advance: take their p-values as a hint."
-)
-
-
-_DEPENDENT = (
-    "Trials that share initial weights or training rows aren't independent, as tests between rows take them to be. So "
-    "they are left out, as are intervals other than that of the success rate, which allows for it. Compare rows of a "
-    "study with a plain count of seeds."
-)
 
 
 @dataclass(frozen=True)
@@ -95,7 +78,7 @@ class StudyResults:
     Args:
         plan: what the study asks for.
         folder: its part of the store.
-        table: its trials' results.
+        trials: its trials so far.
         summaries: one summary a cell, in the plan's order.
         against: the comparison with the published numbers, where it repeats them, or with another study.
         notices: sentences about files that couldn't be trusted, and about trials that were trained again.
@@ -107,7 +90,7 @@ class StudyResults:
 
     plan: Plan
     folder: StudyStore
-    table: pa.Table
+    trials: TrialTable
     summaries: Sequence[CellSummary]
     against: Comparisons
     notices: Sequence[str]
@@ -122,15 +105,25 @@ class StudyResults:
         return self.plan.spec.study
 
     @property
+    def table(self) -> pa.Table:
+        """The results of its trials."""
+        return self.trials.results
+
+    @property
     def metrics(self) -> Mapping[str, Metric]:
         """The metrics that its trials report."""
         return self.plan.metrics
 
     @cached_property
-    def rows(self) -> ResultRows:
-        """The cells' summaries, with what distinguishes them."""
+    def _plain_rows(self) -> ResultRows:
         spec = self.plan.spec
         return cells(self.summaries, self.plan.labels, spec.named_metrics, spec.family.question_fields)
+
+    @cached_property
+    def rows(self) -> ResultRows:
+        """The cells' summaries, with what distinguishes them, and which are better than all others."""
+        places = self._compared_places
+        return replace(self._plain_rows, winners=frozenset(places[row] for row in self.contrasts.winners))
 
     @cached_property
     def references(self) -> ReferenceFindings | None:
@@ -140,7 +133,7 @@ class StudyResults:
             return None
         cell_ids = [s.cell_id for s in self.summaries]
         return self.parts.attempt(
-            "bounds of references", lambda: reference_findings(self.table, criterion, cell_ids, self.metrics), None
+            "bounds of references", lambda: reference_findings(self.trials, criterion, cell_ids), None
         )
 
     def bounds(self, cell_id: str) -> Mapping[str, Bound]:
@@ -152,56 +145,57 @@ class StudyResults:
         return {} if reference is None else criterion.of(self.references.references[reference])
 
     @cached_property
-    def compared(self) -> ResultRows:
+    def _compared_places(self) -> Sequence[int]:
         """The rows that are compared with each other: all but the references, which know the answer."""
         criterion = self.plan.criterion
         references = criterion.seeds if isinstance(criterion, ReferenceCriterion) else {}
-        rows = [row for row, s in enumerate(self.summaries) if s.cell_id not in references]
-        return self.rows.select(rows) if 0 < len(rows) < len(self.summaries) else self.rows
+        places = [row for row, s in enumerate(self.summaries) if s.cell_id not in references]
+        return places or range(len(self.summaries))
+
+    @cached_property
+    def compared(self) -> ResultRows:
+        """The rows that are compared with each other."""
+        places = self._compared_places
+        return self._plain_rows if len(places) == len(self.summaries) else self._plain_rows.select(places)
 
     @cached_property
     def contrasts(self) -> Contrasts:
-        """The trends and tests between cells; none for a search, or if results decided the number of seeds."""
+        """The comparisons between cells; none for a search, whose candidates were chosen by their trials."""
         if self.search is not None:
             return Contrasts()
-        if self.plan.spec.until is not None:
-            return Contrasts(notes=(_NOT_TESTED,))
-        if self.plan.spec.seeds.sources:
-            return Contrasts(notes=(_DEPENDENT,))
+        spec = self.plan.spec
+        sizes, stated = spec.seed_design.sizes, [Statement(table.factor, table.tune) for table in spec.compare]
         return self.parts.attempt(
-            "tests between rows", lambda: contrasts(self.compared, SeedTrials(self.table)), Contrasts()
+            "comparisons between rows", lambda: contrasts(self.compared, self.trials, sizes, stated), Contrasts()
         )
 
     @cached_property
     def overall(self) -> Overall | None:
-        """The methods over all questions; None for a search, or if results decided the number of seeds."""
-        is_tested = self.search is None and self.plan.spec.until is None and not self.plan.spec.seeds.sources
-        if not is_tested:
+        """The methods over all questions; None for a search, and where trials aren't independent."""
+        if self.search is not None or not self.plan.spec.seed_design.is_plain:
             return None
-        return self.parts.attempt(
-            "comparison over all questions", lambda: overall_of_cells(self.compared, self.table), None
-        )
+        return self.parts.attempt("comparison over all questions", lambda: overall(self.compared, self.trials), None)
 
     @cached_property
     def verdicts(self) -> Sequence[Verdict]:
         """For each cell, whether its seeds are enough, if they were added until they were."""
-        return self.parts.attempt("verdicts on seeds", lambda: until.verdicts(self.plan, self.table), [])
+        return self.parts.attempt("verdicts on seeds", lambda: until.verdicts(self.plan, self.trials), [])
 
     @cached_property
     def claims(self) -> Sequence[ClaimVerdict]:
         """The verdicts of its claims."""
         if not self.plan.spec.claims:
             return []
-        return self.parts.attempt("claims", lambda: claim_verdicts(self.plan, self.table), [])
+        return self.parts.attempt("claims", lambda: claim_verdicts(self.plan, self.trials), [])
 
     @cached_property
     def sources(self) -> Sequence[SourceShares]:
         """What each source of randomness makes of the variance, where their seeds are combined."""
-        if not self.plan.spec.seeds.sources:
+        if not self.plan.spec.seed_design.are_combined:
             return []
         return self.parts.attempt(
             "shares of sources of randomness",
-            lambda: source_shares(self.summaries, SeedTrials(self.table), self.rows.single_metrics),
+            lambda: source_shares(self.summaries, self.trials, self.rows.single_metrics),
             [],
         )
 
@@ -229,8 +223,8 @@ class StudyResults:
     def _headline(self) -> str:
         if self.search is not None:
             return search_headline(self.search, self.summaries)
-        sentence = headline(self.compared, self.contrasts, SeedTrials(self.table))
-        if self.compared is not self.rows:
+        sentence = headline(self.compared, self.contrasts)
+        if len(self.compared.summaries) < len(self.summaries):
             sentence = f"{sentence[:-1]}; references are not counted."
         return " ".join(filter(None, (claims_sentence(self.claims), sources_sentence(self.sources), sentence)))
 
@@ -275,16 +269,17 @@ def load_results(
     results = _results_of(folder, report_plan, rows_of_plan(table, report_plan), root, tracking_uri, compare)
     search = search_findings(plan.spec, record, results.summaries, results.parts)
     more = [] if search.is_over else [results_of_search.NOT_CONFIRMED]
-    candidates = CandidateCells(results_of_search.with_numbers(plan, record), summaries_of(plan, table), table)
+    candidates = CandidateCells(
+        results_of_search.with_numbers(plan, record), summaries_of(plan, TrialTable(table, plan.metrics)), table
+    )
     return replace(results, search=search, planned_cells=candidates, notices=[*results.notices, *more])
 
 
 def _results_of(
     folder: StudyStore, plan: Plan, table: pa.Table, root: str | Path, tracking_uri: str | None, compare: str
 ) -> StudyResults:
-    summaries = summaries_of(plan, table)
-    if plan.spec.seeds.sources:
-        summaries = with_dependence(summaries, SeedTrials(table))
+    trials = TrialTable(table, plan.metrics)
+    summaries = summaries_of(plan, trials)
     certificate = read_certificate(folder)
     order = read_order_note(folder)
     sentences = [certificate.sentence if certificate else "", order.warning if order else ""]
@@ -294,44 +289,30 @@ def _results_of(
         parts = Parts()
         published = parts.attempt(
             "published numbers",
-            lambda: with_published(summaries),
+            lambda: with_published(summaries, plan.spec.seed_design.reason_not_fixed),
             Comparisons(name=PUBLISHED, source="", comparisons=()),
         )
-        against = _without_tests(_with_hint(published, plan), plan)
-        return StudyResults(plan, folder, table, summaries, against, notices, parts=parts)
+        return StudyResults(plan, folder, trials, summaries, published, notices, parts=parts)
     other_folder, other_plan, other_table = _read(compare, root, tracking_uri)
     if not other_table.num_rows:
         raise InputError(f"--compare {compare}: that study has no results yet; `study run` makes them")
-    both = SeedTrials(table), SeedTrials(other_table)
-    compared = with_study(summaries, summaries_of(other_plan, other_table), compare, both)
-    against = _without_tests(_with_hint(compared, plan, other_plan), plan, other_plan)
+    others = TrialTable(other_table, other_plan.metrics)
+    designs = [study_plan.spec.seed_design for study_plan in (plan, other_plan)]
+    sizes = max(designs, key=lambda design: design.sizes == "adaptive").sizes
+    against = with_study(summaries, summaries_of(other_plan, others), compare, (trials, others), sizes)
     shared = int(pc.sum(pc.is_in(table["trial_id"], value_set=other_table["trial_id"])).as_py() or 0)
     if shared:
         note = f"{shared:,} trials are in both studies, so that nothing differs in them"
         against = replace(against, notes=(*against.notes, note))
-    return StudyResults(plan, folder, table, summaries, against, [*notices, *other_folder.notices])
+    return StudyResults(plan, folder, trials, summaries, against, [*notices, *other_folder.notices])
 
 
-def _without_tests(against: Comparisons, *plans: Plan) -> Comparisons:
-    """Leave comparisons out where trials depend on each other."""
-    if not against.comparisons or not any(plan.spec.seeds.sources for plan in plans):
-        return against
-    return replace(against, comparisons=(), notes=(*against.notes, _DEPENDENT))
-
-
-def _with_hint(against: Comparisons, *plans: Plan) -> Comparisons:
-    if not against.comparisons or all(plan.spec.until is None for plan in plans):
-        return against
-    return replace(against, notes=(*against.notes, _ONLY_A_HINT))
-
-
-def summaries_of(plan: Plan, table: pa.Table) -> list[CellSummary]:
+def summaries_of(plan: Plan, trials: TrialTable) -> list[CellSummary]:
     """Summarise the results of a plan's cells."""
     rates = WILSON if plan.spec.until is None else until.rate_intervals(plan.spec.until)
     planned = {cell: len(plan.seeds(cell)) for cell in plan.cells}
     return aggregate(
-        table,
-        plan.metrics,
+        trials,
         planned=planned,
         rates=rates,
         labels=plan.labels,
@@ -365,13 +346,10 @@ def outcomes_of(
     pending = trials_table(trial for trial in plan.trials if trial.id not in done_ids)
     table = with_labels(unified([done, pending]), plan.labels, axes)
     notices = list(folder.notices)
-    if plan.spec.search is not None:
-        notices.append(f"study {name!r} is a search: its rows are also of candidates that were chosen by these trials")
-    elif plan.spec.until is not None:
-        notices.append(f"study {name!r} added seeds until there were enough: intervals here don't allow for that")
-    elif plan.spec.seeds.sources:
-        notices.append(f"trials of study {name!r} share seeds of sources of randomness: intervals don't allow for that")
-    return Source(name, table, np.arange(1, table.num_rows + 1), has_pending=True, metrics=plan.metrics), notices
+    if caution := plan.spec.seed_design.caution:
+        notices.append(f"study {name!r} {caution}")
+    rows, sizes = np.arange(1, table.num_rows + 1), plan.spec.seed_design.sizes
+    return Source(name, table, rows, has_pending=True, metrics=plan.metrics, sizes=sizes), notices
 
 
 def _read(name: str, root: str | Path, tracking_uri: str | None) -> tuple[StudyStore, Plan, pa.Table]:
@@ -389,7 +367,7 @@ def _read(name: str, root: str | Path, tracking_uri: str | None) -> tuple[StudyS
 def extended_plan(plan: Plan, folder: StudyStore, table: pa.Table) -> Plan:
     """Return a study's plan, extended by what its results call for."""
     if plan.spec.search is None:
-        return until.extended(plan, table)
+        return until.extended(plan, TrialTable(table, plan.metrics))
     # imported late: Optuna takes long to import, and most studies don't need it
     from study.results import search as results_of_search
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 from study.plan.plan import Plan
 from study.search import Evidence, Record, plan_of, planned_seeds, read_record, winners_cells
 from study.store import StudyStore
+from study.trials.table import TrialTable
 
 NOT_CONFIRMED = (
     "The search is not over: these are the numbers by which candidates were chosen, and the best of them are too good. "
@@ -27,7 +28,7 @@ def plan_so_far(plan: Plan, folder: StudyStore, results: pa.Table) -> Plan:
     record = read_record(plan.spec, folder)
     if record is None:
         return replace(plan, cells=(), own_seeds={})
-    return plan_of(plan.spec, record, Evidence(results, plan.metrics))
+    return plan_of(plan.spec, record, Evidence(TrialTable(results, plan.metrics)))
 
 
 def reported_plan(plan: Plan, record: Record) -> Plan:

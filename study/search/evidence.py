@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from study.analysis.aggregate import rows_by
 from study.analysis.search import Value
-from study.arrow import with_metrics
 from study.records import Cell, Outcome
-from study.search.objectives import Floats, Sample, value_of
+from study.search.objectives import Sample, value_of
+from study.trials.table import MEASURED, TrialTable
 from tasks.declarations import Metric
 
 
@@ -20,16 +15,11 @@ class Evidence:
     """The results of a search's trials.
 
     Args:
-        results: as `study.arrow.results_table` makes them, one row a trial; may have rows of other trials, too.
-        metrics: the metrics of these trials, by name.
+        table: trials by cells, with the declarations of their metrics; may have other trials, too.
     """
 
-    def __init__(self, results: pa.Table, metrics: Mapping[str, Metric]) -> None:
-        self._metrics = metrics
-        self._results = with_metrics(results, metrics)
-        ids = results["cell_id"].combine_chunks().dictionary_encode()
-        rows = rows_by(np.asarray(ids.indices), len(ids.dictionary))
-        self._rows = dict(zip(ids.dictionary.to_pylist(), rows, strict=True))
+    def __init__(self, table: TrialTable) -> None:
+        self._table = table
         self._samples: dict[tuple[str, tuple[int, ...]], Sample | None] = {}
 
     def value(self, cell: Cell, seeds: Sequence[int], names: Sequence[str], most_iterations: int) -> Value | None:
@@ -45,30 +35,20 @@ class Evidence:
         if key not in self._samples:
             self._samples[key] = self._sample(cell, seeds)
         sample = self._samples[key]
-        return None if sample is None else value_of(sample, names, self._metrics, most_iterations)
+        return None if sample is None else value_of(sample, names, self._table.metrics, most_iterations)
 
     def _sample(self, cell: Cell, seeds: Sequence[int]) -> Sample | None:
         """Collect what values depend on."""
-        rows = self._results.take(pa.array(self._rows.get(cell.id, []), pa.int64()))
-        table = rows.filter(pc.is_in(rows["seed"], pa.array(list(seeds), pa.int64())))
-        if table.num_rows < len(seeds):
+        trials = self._table.cell(cell.id).of_seeds(seeds)
+        if trials.is_pending.any():
             return None
-        outcomes = table["outcome"].to_pylist()
-        solved, ended = (
-            table.filter(pa.array([outcome in some for outcome in outcomes], pa.bool_()))
-            for some in ((Outcome.SOLVED,), (Outcome.SOLVED, Outcome.UNSOLVED, Outcome.FINISHED))
-        )
-        failed = outcomes.count(Outcome.FAILED)
+        solved, measured = trials.select(trials.is_solved), trials.select(trials.are(*MEASURED))
+        metrics: Mapping[str, Metric] = self._table.metrics
         return Sample(
-            finished=len(outcomes) - failed,
-            solved_at=_floats(solved["solved_at_iteration"]),
+            finished=trials.rows.size - trials.count(Outcome.FAILED),
+            solved_at=solved.solved_at,
             metrics={
-                name: _floats((solved if metric.of == "solved" else ended)[name])
-                for name, metric in self._metrics.items()
+                name: (solved if metric.of == "solved" else measured).values(name) for name, metric in metrics.items()
             },
-            failed=failed,
+            failed=trials.count(Outcome.FAILED),
         )
-
-
-def _floats(column: pa.ChunkedArray) -> Floats:
-    return np.asarray(pc.fill_null(pc.cast(column, pa.float64()), np.nan), dtype=np.float64)

@@ -21,6 +21,7 @@ from study.search.storage import write_storage
 from study.search.suggest import Suggestions, resume, sampler_name
 from study.spec import Spec
 from study.spec.tables import Search
+from study.trials.table import TrialTable
 from tasks.families import OwnFamily
 
 Notify = Callable[[str], None]
@@ -104,7 +105,7 @@ def read_record(spec: Spec, folder: SearchFolder) -> Record | None:
         )
     if record.version == VERSION:
         return record
-    return _revalued(spec, record, Evidence(folder.read_results(), spec.family.metrics))
+    return _revalued(spec, record, Evidence(TrialTable(folder.read_results(), spec.family.metrics)))
 
 
 def _revalued(spec: Spec, record: Record, evidence: Evidence) -> Record:
@@ -184,7 +185,7 @@ class Searching:
         before = read_record(spec, folder)
         record = before or Record(sampler_name(_search(spec)), search_id(spec))
         suggestions = self._resume(spec, record, notify)
-        evidence = Evidence(folder.read_results(), spec.family.metrics)
+        evidence = Evidence(TrialTable(folder.read_results(), spec.family.metrics))
         try:
             record = _onward(spec, record, evidence, suggestions)
             if record != before:

@@ -25,8 +25,10 @@ from study.errors import nearest
 from study.records import Cell
 from study.source import SourceCode, SourceData
 from study.spec.claim_table import ClaimTable
+from study.spec.compare_table import CompareTable, as_list
 from study.spec.seeds import SeedsTable, Until, seeds_table
 from study.spec.table import Table, as_text, drop_default, optional, table_field, table_of, values
+from study.trials.seed_design import SeedDesign
 from tasks.criterion import Bound
 from tasks.declarations import Hyperparameter
 from tasks.families import BUILT_IN
@@ -197,6 +199,9 @@ class Spec(SettingsTable):
     question: Annotated[str, BeforeValidator(as_text)] = ""
     seeds: SeedsTable
     claims: Annotated[tuple[ClaimTable, ...], Field(min_length=1)] = Field(default=(), json_schema_extra=drop_default)
+    compare: Annotated[tuple[CompareTable, ...], BeforeValidator(as_list)] = Field(
+        default=(), json_schema_extra=drop_default
+    )
     search: Search | None = optional()
     _source_text: str = PrivateAttr("")
     _notices: tuple[str, ...] = PrivateAttr(())
@@ -284,6 +289,15 @@ class Spec(SettingsTable):
     def until(self) -> Until | None:
         """The rule that decides how many seeds a cell gets; None if the file says how many."""
         return self.seeds.until
+
+    @property
+    def seed_design(self) -> SeedDesign:
+        """How the seeds of its cells come about."""
+        if self.search is not None:
+            return SeedDesign("searched")
+        if self.until is not None:
+            return SeedDesign("adaptive")
+        return SeedDesign("combined" if self.seeds.sources else "fixed")
 
     @property
     def first_seeds(self) -> Sequence[int]:

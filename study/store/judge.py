@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from study.arrow import table_curves
 from study.records import Outcome
 from study.store.judgements import Key, keys_of
+from study.trials.table import TrialTable
 from tasks.criterion import Bound, first_success, in_words
 from tasks.references import Criterion, ReferenceCriterion
 
@@ -87,7 +88,7 @@ def _rules(results: pa.Table, criterion: Criterion) -> Iterator[_Rule]:
     cells = results["cell_id"].to_pylist()
     reference = np.array([criterion.reference_of.get(cell, "") for cell in cells], dtype=object)
     yield _Rule(reference == "", {}, None)  # of an earlier version of the study's file
-    for cell, references in references_of(results, criterion).items():
+    for cell, references in references_of(TrialTable(results), criterion).items():
         yield _Rule(reference == cell, criterion.of(references), criterion.in_words(references) or None)
 
 

@@ -28,6 +28,7 @@ from benchmarks import (
     floor,
     function,
     looks,
+    overlap,
     packed,
     precision,
     presets,
@@ -37,6 +38,7 @@ from benchmarks import (
     scale,
     scaling,
     script,
+    shared_rates,
     sharing,
     tables,
     tracking,
@@ -518,10 +520,35 @@ def test_shares_are_counted_again_alike(tmp_path, monkeypatch):
     """Each law has a line for each interval, size and share; the same seed gives the same file."""
     monkeypatch.setattr(components, "SIZES", (5, 6))
     rows = counted_again(components.main, tmp_path)
-    kinds = sum(3 if law.rate is None else 2 for law in components.LAWS.values())
+    kinds = sum(3 if law.rate is None else 1 for law in components.LAWS.values())
     assert len(rows) == kinds * len(components.SHARES) * 2
     assert all(0 <= float(row["coverage_first"]) <= 1 for row in rows)
     assert "jackknife, the least" in tables.components_table(rows)
+
+
+@pytest.mark.slow
+def test_rates_of_shared_seeds_are_counted_again_alike(tmp_path, monkeypatch):
+    """Each design has a line for each kind of shares and rate; the same seed gives the same file."""
+    monkeypatch.setattr(shared_rates, "DESIGNS", ((5, 5), (6, 4)))
+    monkeypatch.setattr(shared_rates, "RATES", (0.05, 0.5))
+    rows = counted_again(shared_rates.main, tmp_path)
+    kinds = len(shared_rates.SHARES) + len(shared_rates.NESTED_SHARES)
+    assert len(rows) == 2 * 2 * kinds
+    assert all(0.5 <= float(row["coverage"]) <= 1 for row in rows)
+    assert tables.shared_rates_table(rows).count("\n") == 1 + 2 * kinds
+
+
+@pytest.mark.slow
+def test_overlaps_are_counted_again_alike(tmp_path, monkeypatch):
+    """Each law has a line for each test and design in two tables; the same seed gives the same file."""
+    monkeypatch.setattr(overlap, "SHARED", (12, 1))
+    monkeypatch.setattr(overlap, "DESIGNS", ((8, 8), (6, 3)))
+    rows = counted_again(lambda words: overlap.main([*words, "--partial-studies", "20"]), tmp_path)
+    assert len(rows) == len(overlap.PARTIAL_LAWS) * 3 * 2
+    assert tables.designs_table(rows).count("\n") == 1 + len(overlap.PARTIAL_LAWS) * 3
+    crossed = list(csv.DictReader((tmp_path / "crossed.csv").read_text().splitlines()))
+    assert len(crossed) == len(overlap.CROSSED_LAWS) * len(overlap.SHARES) * 3 * 2
+    assert all(0 <= float(row["rejected"]) <= 1 for row in [*rows, *crossed])
 
 
 @pytest.mark.slow

@@ -8,18 +8,20 @@ from typing import Any
 
 import pyarrow as pa
 
-from study.analysis.aggregate import CellSummary, aggregate
-from study.analysis.contrasts import contrasts
-from study.analysis.headline import headline
+from study.analysis.aggregate import CellSummary, GroupSummary, aggregate, aggregate_by
 from study.analysis.metrics import MetricSummary
 from study.analysis.search import Candidate, Parameter, SearchFindings
 from study.arrow import METRIC_COLUMNS, results_table
+from study.comparisons.contrasts import Contrasts, contrasts
+from study.comparisons.headline import headline
 from study.outcomes import OUTCOME_SCHEMA
 from study.records import Cell, Outcome, Pack, Result, Trial
 from study.reports import Report, ResultRows, cells, cells_rows, with_published
 from study.search.objectives import objectives_of
 from study.spec import canonical_cell
+from study.trials.table import TrialTable
 from tasks import MODELS, ArithmeticTask
+from tasks.declarations import Metric
 
 
 def published_cell(model: str = "NMU", **changes: Any) -> Cell:
@@ -97,21 +99,50 @@ def exact_result(trial: Trial, **changes: Any) -> Result:
     return replace(result, metrics={name: v for name, v in metrics.items() if v is not None}, **changes)
 
 
-def results_of(cell: Cell, **counts: int) -> list[Result]:
-    """Build a cell's results, with a number of trials for each outcome."""
+def results_of(cell: Cell, first_seed: int = 0, **counts: int) -> list[Result]:
+    """Build a cell's results, with a number of trials for each outcome; only the seeds depend on the first one."""
     outcomes = [Outcome(name) for name, count in counts.items() for _ in range(count)]
     return [
         Result(
-            trial=Trial(cell, seed),
+            trial=Trial(cell, first_seed + place),
             outcome=outcome,
-            solved_at_iteration=10_000 + 1000 * seed if outcome is Outcome.SOLVED else None,
-            metrics={"sparsity_error": 1e-5 * (seed + 1)} if outcome is Outcome.SOLVED else {},
+            solved_at_iteration=10_000 + 1000 * place if outcome is Outcome.SOLVED else None,
+            metrics={"sparsity_error": 1e-5 * (place + 1)} if outcome is Outcome.SOLVED else {},
             training_s=0.0 if outcome is Outcome.FAILED else 2.0,
             iterations=cell.iterations,
             error="killed" if outcome is Outcome.FAILED else None,
         )
-        for seed, outcome in enumerate(outcomes)
+        for place, outcome in enumerate(outcomes)
     ]
+
+
+def table_of(summaries: Sequence[CellSummary], first_seed: int = 0) -> TrialTable:
+    """Build trials with the outcomes that summaries of `summaries_of` count; each cell has seeds of its own."""
+    results = [
+        result
+        for place, summary in enumerate(summaries)
+        for result in results_of(
+            summary.cell, first_seed + 1000 * place, **{name: getattr(summary, name) for name in Outcome}
+        )
+    ]
+    return TrialTable(results_table(results), ArithmeticTask.metrics)
+
+
+def contrasts_of(rows: ResultRows) -> Contrasts:
+    """Compare rows of `summaries_of`, whose trials have seeds of their own."""
+    return contrasts(rows, table_of([s for s in rows.summaries if isinstance(s, CellSummary)]))
+
+
+def summarised(results: pa.Table, metrics: Mapping[str, Metric] | None = None, **options: Any) -> list[CellSummary]:
+    """Summarise the cells of a table of results."""
+    return aggregate(TrialTable(results, metrics or {}), **options)
+
+
+def summarised_by(
+    outcomes: pa.Table, by: Sequence[str], metrics: Mapping[str, Metric] | None = None, **options: Any
+) -> list[GroupSummary]:
+    """Summarise the groups of a table of outcomes."""
+    return aggregate_by(TrialTable(outcomes, metrics or {}, tuple(by)), **options)
 
 
 def summaries_of(*cells: tuple[Cell, dict[str, int]]) -> list[CellSummary]:
@@ -122,13 +153,14 @@ def summaries_of(*cells: tuple[Cell, dict[str, int]]) -> list[CellSummary]:
         for cell, counts in cells
         for result in results_of(cell, **{k: v for k, v in counts.items() if k != "pending"})
     ]
-    return aggregate(results_table(results), ArithmeticTask.metrics, planned=planned)
+    return summarised(results_table(results), ArithmeticTask.metrics, planned=planned)
 
 
 def outcomes_table(**columns: Any) -> pa.Table:
-    """Build checked outcomes from some columns; the others have no values."""
-    content = {field.name: pa.nulls(len(columns["outcome"]), field.type) for field in OUTCOME_SCHEMA}
-    return pa.table(content | columns)
+    """Build checked outcomes from some columns; trials have seeds of their own, and no values in the other columns."""
+    count = len(columns["outcome"])
+    content = {field.name: pa.nulls(count, field.type) for field in OUTCOME_SCHEMA}
+    return pa.table(content | {"seed": pa.array(range(count), pa.int64())} | columns)
 
 
 def error_of(mean: float) -> dict[str, MetricSummary]:
@@ -142,7 +174,8 @@ def report_of(
 ) -> Report:
     """Put together the report of a study, as `study.results.study` does."""
     rows = cells(summaries, labels or {})
-    tests = contrasts(rows)
+    tests = contrasts(rows, table_of(summaries))
+    rows = replace(rows, winners=tests.winners)
     content: dict[str, Any] = {
         "name": "demo",
         "question": "How often?",

@@ -10,7 +10,6 @@ import mlflow
 import numpy as np
 import pytest
 
-from study.analysis.source_trials import source_array
 from study.api import open_study
 from study.arrow import table_results
 from study.console import Console
@@ -23,6 +22,7 @@ from study.results.study import sync, write
 from study.run import Ending, run
 from study.spec import parse_spec
 from study.store import Store
+from study.trials.table import source_array
 from tests.commands import invoke
 
 # Warnings of MLflow and what it imports are theirs to mend.
@@ -118,7 +118,7 @@ def test_the_report_says_which_randomness_matters(crossed: Path) -> None:
 
 
 def test_intervals_and_tests_do_not_take_trials_for_independent(crossed: Path) -> None:
-    """The rate's interval is wider than that of as many independent trials; other intervals and tests are left out."""
+    """The rate's interval is wider than that of as many independent trials, and tests are of independent seeds."""
     results = load_results("crossed", crossed)
     for summary in results.summaries:
         low, high = summary.success_rate_interval or (np.nan, np.nan)
@@ -127,21 +127,24 @@ def test_intervals_and_tests_do_not_take_trials_for_independent(crossed: Path) -
         assert high - low > 0.1
         assert summary.solved_at_interval is summary.time_to_success_interval is None
         assert all(of.mean_interval is None for of in summary.metrics.values())
-    assert not results.contrasts.has_any
+    assert {finding.test or finding.reason for finding in results.contrasts.pairs} <= {
+        "t over crossed seeds",
+        "each source of randomness needs three seeds or more",
+    }
+    assert not results.contrasts.trends
     assert results.overall is None
     assert "aren't independent" in " ".join(results.contrasts.notes)
 
 
 def test_published_numbers_are_not_tested_against(tmp_path: Path) -> None:
-    """A study that repeats a published cell with combined seeds says that it isn't compared."""
+    """A study that repeats a published cell with combined seeds says that it isn't tested, and why."""
     text = (
         "{study: simple, task: {name: simple}, models: [NMU], seeds: {init: 2, data: 2}, fixed: {stop: when_decided}}"
     )
     folder = tmp_path / "published"
     run_here(folder, text.replace("{study: simple,", "{study: short, protocol: {iterations: 200000},"))
     against = load_results("short", folder).against
-    assert not against.comparisons
-    assert "aren't independent" in " ".join(against.notes)
+    assert [(c.verdict, c.finding.reason) for c in against.comparisons] == [("not tested", "trials share seeds")]
 
 
 def test_mlflow_has_the_sources_seeds(crossed: Path, tmp_path: Path) -> None:
@@ -169,11 +172,21 @@ def test_three_sources_and_nested_ones_are_told_apart(tmp_path: Path) -> None:
     assert all(sum(share for _, share, _ in one.parts) == pytest.approx(1) for one in of_nested)
 
 
-def test_groups_say_that_trials_share_seeds(crossed: Path) -> None:
-    """A table by columns takes trials for independent, and says that these aren't; a plan computes no power."""
-    told = invoke("report", "crossed", "--by", "hidden_size", "--store", str(crossed), "--out", str(crossed / "groups"))
+def test_groups_allow_for_shared_seeds_as_cells_do(crossed: Path) -> None:
+    """A table by columns has the intervals of the same trials that the study's own table has."""
+    groups = crossed / "groups"
+    told = invoke("report", "crossed", "--by", "hidden_size", "--store", str(crossed), "--out", str(groups))
     assert told.exit_code == 0, told.output
-    assert "share seeds of sources of randomness" in told.output.replace("\n", " ")
+    bounds = ("success_rate", "success_rate_lower", "success_rate_upper")
+    cells = {cell.cell.value("hidden_size"): cell for cell in load_results("crossed", crossed).summaries}
+    with (groups / "cells.csv").open(newline="") as file:
+        rows = {int(row["hidden_size"]): row for row in csv.DictReader(file)}
+    assert rows.keys() == cells.keys()
+    for size, row in rows.items():
+        assert cells[size].success_rate_interval is not None
+        expected = (cells[size].success_rate, *cells[size].success_rate_interval)
+        assert [float(row[name]) for name in bounds] == pytest.approx(expected)
+        assert row["solved_at_lower"] == ""
 
 
 def test_an_array_has_an_axis_a_source() -> None:

@@ -31,6 +31,7 @@ from study.spec import parse_spec
 from study.store import Store
 from study.tracking import published
 from study.tracking.rows import TRIAL_ID
+from study.trials.table import TrialTable
 from tests.commands import DEADLINE_S, PACK_STORED, Start, blow, starting
 from tests.study.cluster.crashing import Crashing
 
@@ -193,19 +194,20 @@ def test_all_trials_in_another_study_are_enough(tmp_path, undisturbed):
     assert bits(tmp_path) == bits(undisturbed)
 
 
-def test_tests_beside_others_are_a_hint(tmp_path):
-    """Beside another study, p-values don't know that seeds were added by their outcomes; whoever reads them is told."""
+def test_seeds_added_by_outcomes_are_tested_only_seed_by_seed(tmp_path):
+    """No test of counts is valid where seeds were added by outcomes: without shared seeds, the reason is given."""
     fixed = SPEC.replace("study: sure", "study: fixed").replace(
         "{until: {half_width: 0.2, max: 24, batch: 6}}", "[30, 31, 32]"
     )
     run_here(tmp_path, fixed)
     run_here(tmp_path)
     for name, other in (("sure", "fixed"), ("fixed", "sure")):
-        notes = load_results(name, tmp_path, compare=other).against.notes
-        assert any("Seeds were added until there were enough" in note for note in notes)
-    assert load_results("fixed", tmp_path, compare="fixed").against.comparisons
-    notes = load_results("fixed", tmp_path, compare="fixed").against.notes
-    assert not any("Seeds were added" in note for note in notes)
+        findings = [c.finding for c in load_results(name, tmp_path, compare=other).against.comparisons]
+        assert {f.reason for f in findings} == {"they have no seeds in common, and seeds followed from results"}
+        assert all(f.p_value is None for f in findings)
+    for name, test in (("sure", "sign test at any time"), ("fixed", "McNemar")):
+        findings = [c.finding for c in load_results(name, tmp_path, compare=name).against.comparisons]
+        assert {f.test for f in findings} == {test}
 
 
 def test_packs_that_crash_end_the_run(tmp_path, undisturbed, monkeypatch):
@@ -286,7 +288,8 @@ def test_the_plan_says_what_is_left(tmp_path):
     solved = Counter(r.trial.cell.model for r in bits(tmp_path, "first") if str(r.outcome) == "solved")
     assert {model: numbers[:2] for model, numbers in cells.items()} == {"NMU": [6, solved["NMU"]], "Linear": [6, 0]}
     assert cells["Linear"][2] < cells["NMU"][2] <= 24
-    least = [len(extended(plan, results).seeds(cell)) for cell in plan.cells]
+    asked = extended(plan, TrialTable(results))
+    least = [len(asked.seeds(cell)) for cell in plan.cells]
     assert all(numbers[2] >= n for numbers, n in zip(cells.values(), least, strict=True))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -27,6 +27,7 @@ from study.reports.figures.multiples import MOST_CURVES, MOST_TIPS, columns, gri
 from study.reports.figures.style import INK, STYLE, Drawn, Tips
 from study.reports.metric_columns import write_of
 from study.reports.metric_series import number, place_title, places_to_show, series_with_values
+from study.words import Notation
 from tasks.declarations import Metric
 from tasks.references import KINDS
 
@@ -57,7 +58,7 @@ class _SeriesPanel:
     metric: Metric | None
 
     @property
-    def write(self) -> Callable[[float | None], str]:
+    def write(self) -> Notation:
         """What writes a value."""
         return words.rate if self.metric is None else write_of(self.metric)
 
@@ -185,8 +186,12 @@ def _add_tips(axes: Axes, panel: _SeriesPanel, rows: ResultRows, some: Sequence[
     for row, x, (value, interval) in marks[:most]:
         if value is not None:
             y = axes_of.on_logarithmic(axes, value) if panel.is_log else value
-            number = f"{panel.write(value)} {words.interval(interval, panel.write)}".rstrip()
-            tips.add(axes, x, y, f"{rows.name(row)}, {place_title(panel.series, x)}: {panel.title} {number}")
+            tips.add(
+                axes,
+                x,
+                y,
+                f"{rows.name(row)}, {place_title(panel.series, x)}: {panel.title} {panel.write(value, interval)}",
+            )
 
 
 def _handles(panels: Sequence[_SeriesPanel], names: Sequence[str]) -> list[Artist]:

@@ -14,9 +14,9 @@ from matplotlib.ticker import NullLocator
 
 from study import words
 from study.analysis import series
-from study.analysis.comparison import Reference
 from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
+from study.comparisons.comparison import Reference
 from study.records import Interval
 from study.reports.figures import texts
 from study.reports.figures.style import INK, MARKERS, PALETTE, PAPER

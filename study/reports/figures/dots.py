@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 from study import words
 from study.analysis import series
-from study.analysis.comparison import Comparisons, Reference
 from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
+from study.comparisons.comparison import Comparisons, Reference
 from study.reports.figures import axes as axes_of
 from study.reports.figures.axes import Across, Point, Units
 from study.reports.figures.multiples import MOST_CURVES
 from study.reports.figures.style import PAPER
 from study.reports.metric_columns import names_to_show, write_of
+from study.words import Notation
 from tasks.declarations import Metric
 
 _REFERENCE: dict[str, Any] = {
@@ -52,9 +53,10 @@ class Panel:
     name: str = ""
     metric: Metric | None = None
 
-    def write(self, value: float) -> str:
-        """Write a value of a rate or of a metric."""
-        return words.rate(value) if self.metric is None else write_of(self.metric)(value)
+    @property
+    def write(self) -> Notation:
+        """The notation of a rate or of a metric."""
+        return words.rate if self.metric is None else write_of(self.metric)
 
 
 def panels_of(rows: ResultRows) -> tuple[Panel, ...]:
@@ -82,7 +84,7 @@ class Clock:
         statistic: the summary's fields are this, with _mean and _interval.
         units: units for the axis.
         noun: the unit of numbers in texts.
-        write: formats a number.
+        write: the notation of times.
     """
 
     name: str
@@ -90,7 +92,7 @@ class Clock:
     statistic: str
     units: Units
     noun: str
-    write: Callable[[float], str]
+    write: Notation
 
     def time(self, summary: Summary | Reference) -> Point:
         """Return the mean time at which trials were solved, and its interval; None where this clock wasn't read."""
@@ -101,7 +103,7 @@ class Clock:
 MOST_FACETS = 6
 """The most rows of panels on a page of paper."""
 
-ITERATIONS = Clock("figure", "", "solved_at", axes_of.ITERATIONS, "iterations", "{:,.0f}".format)
+ITERATIONS = Clock("figure", "", "solved_at", axes_of.ITERATIONS, "iterations", words.iterations)
 SECONDS = Clock(
     "training-time",
     "The same in seconds of training",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,7 @@ from study.reports.figures.multiples import (
 )
 from study.reports.figures.style import INK, PAPER, STYLE, WIDTH_IN, Drawn, Tips, plain, text_on
 from study.reports.metric_columns import write_of
+from study.words import Notation
 
 _COLOURS = "viridis"
 _LETTER_IN = 0.62 * FIELD_PT / 72
@@ -60,7 +61,7 @@ class _Quantity:
     title: str
     metric: str | None
     ends: tuple[float, float]
-    write: Callable[[float | None], str]
+    write: Notation
 
     def value(self, of: Summary) -> float | None:
         """Return the value of a row."""
@@ -225,9 +226,7 @@ def _fill(
 
 def _tip(rows: ResultRows, row: int, quantity: _Quantity) -> str:
     summary = rows.summaries[row]
-    value = (
-        f"{quantity.write(quantity.value(summary))}{words.spaced_interval(quantity.interval(summary), quantity.write)}"
-    )
+    value = quantity.write(quantity.value(summary), quantity.interval(summary))
     return f"{rows.name(row)}: {value}, {count(summary)}"
 
 

@@ -7,7 +7,7 @@ from itertools import combinations
 import matplotlib as mpl
 
 from study import words
-from study.analysis.overall import Overall
+from study.comparisons.overall import Overall
 from study.reports.figures import axes as axes_of
 from study.reports.figures import texts
 from study.reports.figures.multiples import grid
@@ -50,7 +50,7 @@ def draw(overall: Overall | None) -> Drawn | None:
             axes.plot([of.value], [place], zorder=3, **style | {"linewidth": 0})
             name = f"{methods[i].name} over {methods[j].name}"
             names.append(texts.fit(name, _NAME_IN))
-            tips.add(axes, of.value, place, f"{name}: {words.rate(of.value)}{words.spaced_interval(of.interval)}")
+            tips.add(axes, of.value, place, f"{name}: {words.rate(of.value, of.interval)}")
         axes.set_yticks(range(len(known)), names)
         axes.tick_params(axis="y", length=0)
         axes.set_ylim(len(known) - 0.4, -0.6)

@@ -185,20 +185,12 @@ def _add_tips(
     for i in np.unique(np.linspace(0, len(curve.iteration) - 1, most).round().astype(int)):
         median = float(of_main[_MEDIAN, i])
         text = (
-            f"{name}, iteration {curve.iteration[i]:,}: {content.title(main)} {_error(median)} "
-            f"(90% of {curve.trials:,} trials in [{_error(of_main[0, i])}, {_error(of_main[-1, i])}])"
+            f"{name}, iteration {curve.iteration[i]:,}: {content.title(main)} {words.error(median)} "
+            f"(90% of {curve.trials:,} trials in [{words.error(of_main[0, i])}, {words.error(of_main[-1, i])}])"
         )
         for other in others:
-            text += f", {content.title(other)} {_error(float(curve.quantiles[other][_MEDIAN, i]))}"
+            text += f", {content.title(other)} {words.error(float(curve.quantiles[other][_MEDIAN, i]))}"
         tips.add(axes, curve.iteration[i] / unit, float(np.clip(median, content.low, content.high)), text)
-
-
-def _error(value: float) -> str:
-    if not np.isfinite(value):
-        return "∞" if value > 0 else "−∞"
-    if value < 0:
-        return words.measure(value)
-    return words.error(value) if value < 100 else f"{value:,.0f}" if value < 1e6 else f"{value:.1e}".replace("e+0", "e")
 
 
 def _handles(curves: Sequence[LearningCurve], content: _Content) -> list[Artist]:

@@ -12,10 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from study import words
-from study.analysis.comparison import Comparisons
+from study.analysis.dependence import DEPENDENCE_ADJUSTED
 from study.analysis.rows import ResultRows
-from study.analysis.sources import DEPENDENCE_ADJUSTED
 from study.analysis.summary import Summary
+from study.comparisons.comparison import Comparisons
 from study.records import Interval
 from study.reports.figures import axes as axes_of
 from study.reports.figures import texts
@@ -184,11 +184,10 @@ def _add_tips(facets: Mapping[str, Sequence[Axes]], curves: Lines, clock: Clock,
 
 def _value(panel: Panel, y: float, interval: Interval | None, clock: Clock, unit: float) -> str:
     if panel.kind == "time":
-        write = clock.write
         scaled = None if interval is None else (interval[0] * unit, interval[1] * unit)
-        return f"{write(y * unit)} {words.interval(scaled, write)}".rstrip() + f" {clock.noun}"
+        return f"{clock.write(y * unit, scaled)} {clock.noun}"
     name = "" if panel.metric is None else f"{panel.title} "
-    return f"{name}{panel.write(y)} {words.interval(interval, panel.write)}".rstrip()
+    return f"{name}{panel.write(y, interval)}"
 
 
 def _handles(curves: Lines) -> list[Artist]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import matplotlib as mpl
@@ -11,12 +11,13 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 
 from study import words
-from study.analysis.overall import Overall, OverallMethod
+from study.comparisons.overall import Overall, OverallMethod
 from study.reports.figures import axes as axes_of
 from study.reports.figures.multiples import MOST_PANELS, MOST_TIPS, grid, left_out
 from study.reports.figures.style import RULE, STYLE, Drawn, Tips
 from study.reports.metric_columns import write_of
 from study.statistics import PerformanceProfile
+from study.words import Notation
 
 Floats = npt.NDArray[np.float64]
 
@@ -98,9 +99,7 @@ def _steps(profile: PerformanceProfile, heights: Floats, low: float, high: float
     return np.repeat(edges, 2)[1:-1], np.repeat(heights, 2)
 
 
-def _marks(
-    method: OverallMethod, write: Callable[[float | None], str], most: int
-) -> Iterator[tuple[float, float, str]]:
+def _marks(method: OverallMethod, write: Notation, most: int) -> Iterator[tuple[float, float, str]]:
     """Yield the places of some thresholds, with texts on the share there and its band."""
     profile = method.profile
     count = profile.thresholds.size
@@ -110,7 +109,7 @@ def _marks(
         threshold, share = float(profile.thresholds[place]), float(shares[place])
         band = max(0.0, share - profile.reach), min(1.0, share + profile.reach)
         name = f"{method.name}, " if method.name else ""
-        yield threshold, share, f"{name}better than {write(threshold)}: {words.rate(share)} {words.interval(band)}"
+        yield threshold, share, f"{name}better than {write(threshold)}: {words.rate(share, band)}"
 
 
 def _caption(overall: Overall, in_panels: int) -> str:

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from study import words
 from study.analysis.aggregate import CellSummary
 from study.analysis.rows import ResultRows
-from study.analysis.sources import MORE, SUCCESS, SourceShares
+from study.comparisons.sources import MORE, SUCCESS, SourceShares
 from study.records import Interval
 from study.reports.figures import axes as axes_of
 from study.reports.figures import texts
@@ -86,4 +86,4 @@ def _draw_row(
         low, high = interval or (value, value)
         reach = None if interval is None else [[max(0.0, value - low)], [max(0.0, high - value)]]
         axes.errorbar([value], [at], xerr=reach, **style)
-        tips.add(axes, value, at, f"{name}: {value:.3f}{words.spaced_interval(interval)}")
+        tips.add(axes, value, at, f"{name}: {words.rate(value, interval)}")

@@ -176,7 +176,7 @@ def _marks(curve: _Curve, name: str, summary: Summary, most: int) -> Iterator[tu
     planned = "" if summary.complete else f"; {summary.seeds} planned"
     for i in events[some] if most > 0 else []:
         interval = (curve.low[i], curve.high[i]) if np.isfinite(curve.low[i]) else None
-        share = f"{words.rate(curve.share[i])} {words.interval(interval)}".rstrip()
+        share = words.rate(curve.share[i], interval)
         text = f"{name}, by iteration {curve.time[i]:,.0f}: {share}, {curve.solved[i]:.0f} of {summary.judged}"
         yield curve.time[i], curve.share[i], text + planned
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from study import words
 from study.analysis.search import Candidate, Objective, SearchFindings
 from study.analysis.summary import Summary
 from study.records import Interval
-from study.reports.text_table import estimate
+from study.words import Notation
 from tasks.declarations import Metric
 from tasks.symbols import UNITS
 
@@ -31,7 +31,7 @@ class Measured:
     """
 
     title: str
-    write: Callable[[float | None], str]
+    write: Notation
     estimate: str
     interval: str | None = None
     statistic: str = "mean"
@@ -47,7 +47,7 @@ class Measured:
 
     def text(self, summary: Summary) -> str:
         """Format the estimate with its interval."""
-        return estimate(*self.of(summary), self.write)
+        return self.write(*self.of(summary))
 
 
 SUCCESS_RATE = Measured("success rate", words.rate, "success_rate", "success_rate_interval")
@@ -65,12 +65,7 @@ def measured(objective: Objective) -> Measured:
     if objective.statistic in ("rate", "time"):
         return _MEASURED[objective.name]
     name = objective.title.partition(",")[0]
-    return Measured(f"{name}, {objective.statistic}", _metric, objective.name, statistic=objective.statistic)
-
-
-def _metric(number: float | None) -> str:
-    """Write a metric's value to two digits, or a great one to three."""
-    return words.error(number) if number is None or 0 <= number < 100 else words.measure(number)
+    return Measured(f"{name}, {objective.statistic}", words.error, objective.name, statistic=objective.statistic)
 
 
 def title(parameter: str) -> str:

@@ -7,14 +7,15 @@ import pyarrow as pa
 import pytest
 
 from study import statistics
-from study.analysis.aggregate import CellSummary, aggregate, group_codes
+from study.analysis.aggregate import CellSummary
 from study.analysis.metrics import MetricSummary
 from study.arrow import results_table
 from study.errors import InputError
 from study.records import Cell, Outcome, Result, Trial
 from study.statistics.samples import intervals
+from study.trials.grouping import group_codes
 from tasks import ArithmeticTask
-from tests.study.builders import published_cell
+from tests.study.builders import published_cell, summarised
 
 METRICS = ArithmeticTask.metrics
 
@@ -36,7 +37,7 @@ def mixed() -> list[Result]:
 
 def test_every_trial_is_counted_once():
     """Outcomes and pending trials add up to the seeds planned, and the rate is over what finished."""
-    summary = aggregate(results_table(mixed()), METRICS, planned={CELLS[0]: 10})[0]
+    summary = summarised(results_table(mixed()), METRICS, planned={CELLS[0]: 10})[0]
     assert (summary.solved, summary.unsolved, summary.diverged, summary.failed) == (4, 2, 1, 1)
     assert summary.pending == 2
     assert summary.seeds == 10
@@ -52,7 +53,7 @@ def test_statistics_are_of_the_solved_trials_alone():
         result(CELLS[0], 20, Outcome.UNSOLVED, metrics={"sparsity_error": 0.5}, solved_at_iteration=77),
         result(CELLS[0], 21, Outcome.FAILED, training_s=1e9),
     ]
-    summary = aggregate(results_table([*mixed(), *extra]), METRICS)[0]
+    summary = summarised(results_table([*mixed(), *extra]), METRICS)[0]
     assert summary.solved_at_median == 2500
     assert summary.solved_at_mean == 2500
     interval = statistics.gamma_mean_intervals([1000, 2000, 3000, 4000])
@@ -71,9 +72,9 @@ def test_order_of_rows_changes_nothing_but_the_order_of_cells():
     shuffled = pa.concat_tables([shuffled.slice(0, 5), shuffled.slice(5)])
     planned = dict.fromkeys(CELLS, 8)
     # a mean's last bit may depend on the order of its terms
-    assert [s.cell for s in aggregate(shuffled, METRICS, planned=planned)] == CELLS
+    assert [s.cell for s in summarised(shuffled, METRICS, planned=planned)] == CELLS
     for ours, theirs in zip(
-        aggregate(table, METRICS, planned=planned), aggregate(shuffled, METRICS, planned=planned), strict=True
+        summarised(table, METRICS, planned=planned), summarised(shuffled, METRICS, planned=planned), strict=True
     ):
         assert (ours.solved, ours.pending, ours.solved_at_median) == (
             theirs.solved,
@@ -87,14 +88,14 @@ def test_order_of_rows_changes_nothing_but_the_order_of_cells():
 
 def test_without_a_plan_cells_come_as_first_seen():
     """No plan: the order of the rows, nothing pending."""
-    summaries = aggregate(results_table(mixed()), METRICS)
+    summaries = summarised(results_table(mixed()), METRICS)
     assert [s.cell for s in summaries] == CELLS[:2]
     assert all(s.pending == 0 and s.seeds == 8 for s in summaries)
 
 
 def test_a_planned_cell_without_results_is_all_pending():
     """A cell that nothing was trained of is a row with no numbers, not a gap."""
-    summary = aggregate(results_table([]), METRICS, planned={CELLS[2]: 5})[0]
+    summary = summarised(results_table([]), METRICS, planned={CELLS[2]: 5})[0]
     none = {"sparsity_error": MetricSummary(metric=METRICS["sparsity_error"])}
     assert summary == CellSummary(cell=CELLS[2], seeds=5, pending=5, metrics=none)
     assert summary.success_rate is None
@@ -103,7 +104,7 @@ def test_a_planned_cell_without_results_is_all_pending():
 
 def test_cells_outside_the_plan_are_kept_last():
     """Results that no plan asked for are shown after the planned cells."""
-    summaries = aggregate(results_table(mixed()), METRICS, planned={CELLS[2]: 1, CELLS[1]: 8})
+    summaries = summarised(results_table(mixed()), METRICS, planned={CELLS[2]: 1, CELLS[1]: 8})
     assert [s.cell for s in summaries] == [CELLS[2], CELLS[1], CELLS[0]]
     assert summaries[-1].pending == 0
 
@@ -120,7 +121,7 @@ def test_cells_outside_the_plan_are_kept_last():
 def test_degenerate_cells_have_defined_answers(outcomes, rate):
     """All diverged is a rate of zero, all failed is no rate, one solved trial has no interval."""
     rows = [result(CELLS[0], seed, outcome) for seed, outcome in enumerate(outcomes)]
-    summary = aggregate(results_table(rows), METRICS)[0]
+    summary = summarised(results_table(rows), METRICS)[0]
     assert summary.success_rate == rate
     assert (summary.success_rate_interval is None) == (rate is None)
     assert summary.solved_at_interval is None
@@ -132,20 +133,20 @@ def test_degenerate_cells_have_defined_answers(outcomes, rate):
 def test_stopped_trials_are_counted():
     """Trials that ended early are counted for the report to say so."""
     rows = [result(CELLS[0], seed, stopped_early=seed < 2) for seed in range(5)]
-    assert aggregate(results_table(rows), METRICS)[0].stopped_early == 2
+    assert summarised(results_table(rows), METRICS)[0].stopped_early == 2
 
 
 def test_a_trial_with_two_rows_is_refused():
     """A duplicated trial would count twice: the error names it."""
     rows = [*mixed(), result(CELLS[0], 0, Outcome.UNSOLVED)]
     with pytest.raises(InputError, match=rows[0].trial.id):
-        aggregate(results_table(rows), METRICS)
+        summarised(results_table(rows), METRICS)
 
 
 def test_missing_columns_are_named():
     """A table without needed columns is refused with all their names."""
     with pytest.raises(InputError, match="columns task, outcome"):
-        aggregate(results_table(mixed()).drop_columns(["outcome", "task"]), METRICS)
+        summarised(results_table(mixed()).drop_columns(["outcome", "task"]), METRICS)
 
 
 def test_a_foreign_outcome_is_refused():
@@ -154,7 +155,7 @@ def test_a_foreign_outcome_is_refused():
     column = table.column_names.index("outcome")
     foreign = pa.array(["solved", "crashed", None] + ["solved"] * (table.num_rows - 3))
     with pytest.raises(InputError, match="'crashed'"):
-        aggregate(table.set_column(column, "outcome", foreign), METRICS)
+        summarised(table.set_column(column, "outcome", foreign), METRICS)
 
 
 def test_a_cell_that_isnt_its_id_is_refused():
@@ -162,7 +163,7 @@ def test_a_cell_that_isnt_its_id_is_refused():
     table = results_table(mixed()[:1])
     column = table.column_names.index("learning_rate")
     with pytest.raises(InputError, match=CELLS[0].id):
-        aggregate(table.set_column(column, "learning_rate", pa.array([0.5])), METRICS)
+        summarised(table.set_column(column, "learning_rate", pa.array([0.5])), METRICS)
 
 
 def test_many_rows_are_summarised_without_a_row_at_a_time():
@@ -172,7 +173,7 @@ def test_many_rows_are_summarised_without_a_row_at_a_time():
     ids = pa.array([f"{copy}-{row}" for copy in range(copies) for row in range(table.num_rows)])
     large = pa.concat_tables([table] * copies)
     large = large.set_column(large.column_names.index("trial_id"), "trial_id", ids)
-    first = aggregate(large, METRICS)[0]
+    first = summarised(large, METRICS)[0]
     assert (first.solved, first.failed, first.seeds) == (4 * copies, copies, 8 * copies)
     assert first.solved_at_median == 2500
 

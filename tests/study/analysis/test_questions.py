@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from study import words
-from study.analysis.aggregate import aggregate
 from study.analysis.questions import of_cells, varying
 from study.arrow import results_table
 from study.records import Outcome, Result, Trial, value
 from study.reports import cells
 from study.spec import canonical_cell
 from tasks.arithmetic_family import ArithmeticFamily
-from tests.study.builders import published_cell
+from tests.study.builders import published_cell, summarised
 
 
 def test_varying_tells_every_cell_apart(demo):
@@ -58,10 +57,10 @@ def test_cells_of_a_question_are_restricted_to_the_least_that_is_planned():
         for cell in (short, long)
         for seed in range(3)
     )
-    assert [s.time_to_success_until for s in aggregate(results)] == [1000, 5000]
+    assert [s.time_to_success_until for s in summarised(results)] == [1000, 5000]
     labels = {short.id: {"protocol": "short"}, long.id: {"protocol": "long"}}
-    assert [s.time_to_success_until for s in aggregate(results, labels=labels)] == [1000, 1000]
-    assert aggregate(results.slice(3), planned={short: 3}, labels=labels)[1].time_to_success_until == 1000
+    assert [s.time_to_success_until for s in summarised(results, labels=labels)] == [1000, 1000]
+    assert summarised(results.slice(3), planned={short: 3}, labels=labels)[1].time_to_success_until == 1000
 
 
 def test_an_axis_that_names_what_the_task_is_belongs_to_the_question():
@@ -73,12 +72,12 @@ def test_an_axis_that_names_what_the_task_is_belongs_to_the_question():
     ]
     labels = {cell.id: {"range": str(cell.value("interpolation_range"))} for cell in made}
     fields = ArithmeticFamily().question_fields
-    rows = cells(aggregate(results_table([]), planned=dict.fromkeys(made, 3)), labels, (), fields)
+    rows = cells(summarised(results_table([]), planned=dict.fromkeys(made, 3)), labels, (), fields)
     assert rows.methods == {"model"}
     assert len(set(rows.questions())) == 2
     some = [published_cell("NMU", sparsity_strength=s) for s in (0.0, 1.0)]
     schedules = {cell.id: {"schedule": str(cell.value("sparsity_strength"))} for cell in some}
-    compared = cells(aggregate(results_table([]), planned=dict.fromkeys(some, 3)), schedules, (), fields)
+    compared = cells(summarised(results_table([]), planned=dict.fromkeys(some, 3)), schedules, (), fields)
     assert "schedule" in compared.methods
 
 

@@ -10,6 +10,7 @@ from study import statistics
 from study.analysis.references import rates_by_bound, reference_findings, references_of
 from study.arrow import results_table
 from study.records import Cell, Outcome, Result, Trial
+from study.trials.table import TrialTable
 from tasks.criterion import Bound
 from tasks.declarations import Metric
 from tasks.references import ReferenceCriterion, reference_bound
@@ -40,12 +41,12 @@ NOT_PLANNED = result(EXACT, 4, loss=0.0, accuracy=1.0, r2=1.0)
 
 def test_planned_references_that_learnt_count() -> None:
     """Those that didn't are dropped and counted; those that aren't planned are neither."""
-    known = references_of(results_table([*REFERENCES, NOT_LEARNT, NOT_PLANNED]), CRITERION)[EXACT.id]
+    known = references_of(TrialTable(results_table([*REFERENCES, NOT_LEARNT, NOT_PLANNED])), CRITERION)[EXACT.id]
     assert (known.count, known.dropped) == (3, 1)
     assert known.values["loss"].tolist() == LOSSES
     failed = Result(trial=Trial(EXACT, 3), outcome=Outcome.FAILED, error="killed")
-    assert references_of(results_table([*REFERENCES, failed]), CRITERION)[EXACT.id].dropped == 0
-    assert references_of(results_table([]), CRITERION)[EXACT.id].count == 0
+    assert references_of(TrialTable(results_table([*REFERENCES, failed])), CRITERION)[EXACT.id].dropped == 0
+    assert references_of(TrialTable(results_table([])), CRITERION)[EXACT.id].count == 0
 
 
 def test_rates_are_of_each_metric_by_each_bound() -> None:
@@ -63,7 +64,7 @@ def test_rates_are_of_each_metric_by_each_bound() -> None:
         result(LEARNER, 3, Outcome.DIVERGED, loss=0.0, accuracy=1.0),
         result(LEARNER, 4, Outcome.FAILED),
     ]
-    rates = rates_by_bound(results_table([*REFERENCES, *learners]), CRITERION, [EXACT.id, LEARNER.id])
+    rates = rates_by_bound(TrialTable(results_table([*REFERENCES, *learners])), CRITERION, [EXACT.id, LEARNER.id])
     of_learner = [one for one in rates if one.cell_id == LEARNER.id]
     assert [(one.metric, one.kind, one.passed, one.judged) for one in of_learner] == [
         ("loss", "mean", 1, 4),
@@ -84,15 +85,15 @@ def test_without_a_bound_there_is_no_rate(cell: Cell) -> None:
     """Too few references set none, and neither do those of another question; without a trial there is no rate, too."""
     trial = result(cell, 0, loss=1.0, accuracy=0.9)
     some = REFERENCES if cell is STRANGER else REFERENCES[:1]
-    rates = rates_by_bound(results_table([*some, trial]), CRITERION, [cell.id])
+    rates = rates_by_bound(TrialTable(results_table([*some, trial])), CRITERION, [cell.id])
     assert {(one.bound, one.rate, one.interval, one.judged) for one in rates} == {(None, None, None, 1)}
-    rates = rates_by_bound(results_table(REFERENCES), CRITERION, [LEARNER.id])
+    rates = rates_by_bound(TrialTable(results_table(REFERENCES)), CRITERION, [LEARNER.id])
     assert {(one.rate, one.judged) for one in rates} == {(None, 0)}
     assert all(one.bound is not None and math.isfinite(one.bound) for one in rates)
 
 
 def test_findings_have_all_of_it() -> None:
-    findings = reference_findings(results_table(REFERENCES), CRITERION, [EXACT.id])
+    findings = reference_findings(TrialTable(results_table(REFERENCES)), CRITERION, [EXACT.id])
     assert findings.criterion is CRITERION
     assert findings.references[EXACT.id].count == 3
     assert len(findings.rates) == 4
@@ -115,7 +116,7 @@ def test_each_place_of_a_series_of_success_has_its_bound() -> None:
         reference_of={EXACT.id: EXACT.id, LEARNER.id: EXACT.id},
         seeds={EXACT.id: range(3)},
     )
-    findings = reference_findings(results_table(trials), criterion, [LEARNER.id], metrics)
+    findings = reference_findings(TrialTable(results_table(trials), metrics), criterion, [LEARNER.id])
     assert findings.along is not None
     assert [(one.metric, one.kind) for one in findings.along.rates] == [
         (f"loss_at_{n}", kind) for n in (1, 2, 3) for kind in ("mean", "prediction")
@@ -124,4 +125,4 @@ def test_each_place_of_a_series_of_success_has_its_bound() -> None:
         assert one.bound == reference_bound(values[one.metric], one.kind, 0.99)
         assert (one.passed, one.judged) == (3, 3)
     assert list(findings.rates) == [one for one in findings.along.rates if one.metric == "loss_at_2"]
-    assert reference_findings(results_table(trials), criterion, [LEARNER.id]).along is None
+    assert reference_findings(TrialTable(results_table(trials)), criterion, [LEARNER.id]).along is None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from study.analysis import series
-from study.analysis.aggregate import WILSON, aggregate
+from study.analysis.summary import WILSON
 from study.arrow import results_table
 from study.records import Cell, Outcome, Result, Trial
 from study.reports import cells, chart_series
 from study.reports.figures import panels
 from tasks.declarations import Metric
-from tests.study.builders import published_cell, summaries_of
+from tests.study.builders import published_cell, summaries_of, summarised
 
 
 def test_many_hyperparameters_become_rows_of_panels():
@@ -64,7 +64,7 @@ def test_a_chart_is_of_a_metrics_mean_where_nothing_says_what_success_is():
         Result(trial=trial, outcome=Outcome.FINISHED, metrics=of) for trial, of in zip(trials, metrics, strict=True)
     ]
     declared = {"loss": Metric(), "wait": Metric()}
-    summaries = aggregate(
+    summaries = summarised(
         results_table(results), declared, planned=dict.fromkeys(cells_of, 2), rates=WILSON, labels={}, is_judged=False
     )
     assert chart_series(summaries) == [

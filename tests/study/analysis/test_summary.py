@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from study import statistics
-from study.analysis.aggregate import aggregate_by
 from study.statistics.samples import intervals
+from tests.study.builders import summarised_by
 
 
 def outcomes(**columns: list[object]) -> pa.Table:
@@ -24,7 +24,7 @@ def outcomes(**columns: list[object]) -> pa.Table:
 
 def summary(**columns: list[object]):
     """Summarise one group."""
-    (result,) = aggregate_by(outcomes(**columns), [])
+    (result,) = summarised_by(outcomes(**columns), [])
     return result
 
 
@@ -91,7 +91,7 @@ def models(*ends: list[float], **columns: list[object]) -> pa.Table:
 
 def test_what_rows_were_meant_to_run_to_is_that_of_the_shorter_of_two():
     """A row that ran longer than the other of its question is restricted to what both were given."""
-    summaries = aggregate_by(models([100.0], [300.0]), ["model"])
+    summaries = summarised_by(models([100.0], [300.0]), ["model"])
     assert [s.time_to_success_until for s in summaries] == [100, 100]
     assert [s.time_to_success_mean for s in summaries] == [60.0, 60.0]
     assert [s.ended_early for s in summaries] == [0, 0]
@@ -100,8 +100,8 @@ def test_what_rows_were_meant_to_run_to_is_that_of_the_shorter_of_two():
 def test_a_trial_that_ended_early_is_censored_and_changes_nothing_for_others():
     """One trial of nine evaluations sets the measure for no row; it counts as censored in its own."""
     whole = [[100_000.0] * 3] * 4
-    plain = aggregate_by(models(*whole), ["model"])
-    summaries = aggregate_by(models([100_000.0, 100_000.0, 8000.0], *whole[1:]), ["model"])
+    plain = summarised_by(models(*whole), ["model"])
+    summaries = summarised_by(models([100_000.0, 100_000.0, 8000.0], *whole[1:]), ["model"])
     assert summaries[1:] == plain[1:]
     short = summaries[0]
     assert (short.time_to_success_until, short.ended_early) == (100_000, 1)
@@ -114,8 +114,8 @@ def test_a_trial_that_ended_early_is_censored_and_changes_nothing_for_others():
 def test_a_row_of_short_trials_alone_has_no_mean():
     """A row of which no trial was watched as long as its question's others has no mean, and all others have theirs."""
     whole = [[100_000.0] * 3] * 4
-    plain = aggregate_by(models(*whole), ["model"])
-    summaries = aggregate_by(models(*whole[1:], [8000.0]), ["model"])
+    plain = summarised_by(models(*whole), ["model"])
+    summaries = summarised_by(models(*whole[1:], [8000.0]), ["model"])
     assert summaries[:3] == plain[:3]
     assert (summaries[3].time_to_success_mean, summaries[3].time_to_success_interval) == (None, None)
     assert (summaries[3].time_to_success_until, summaries[3].ended_early) == (100_000, 1)
@@ -123,7 +123,7 @@ def test_a_row_of_short_trials_alone_has_no_mean():
 
 def test_one_row_that_ran_on_changes_nothing_for_others():
     """A row of which a trial ran ten times as long sets no measure either."""
-    summaries = aggregate_by(models(*[[100.0] * 2] * 4, [100.0, 1000.0]), ["model"])
+    summaries = summarised_by(models(*[[100.0] * 2] * 4, [100.0, 1000.0]), ["model"])
     assert [s.time_to_success_until for s in summaries] == [100] * 5
 
 
@@ -135,10 +135,10 @@ def test_training_that_ends_with_success_is_no_end_to_others():
         trained_iterations=[10.0, 20.0, 30.0, 100.0],
         model=["A", "A", "B", "B"],
     )
-    summaries = aggregate_by(table, ["model"])
+    summaries = summarised_by(table, ["model"])
     assert [s.time_to_success_until for s in summaries] == [100, 100]
     assert [s.time_to_success_mean for s in summaries] == [15.0, 65.0]
-    all_solved = aggregate_by(table.slice(0, 3), ["model"])
+    all_solved = summarised_by(table.slice(0, 3), ["model"])
     assert [s.time_to_success_until for s in all_solved] == [30, 30]
 
 
@@ -146,17 +146,17 @@ def test_each_question_has_its_own_end():
     """Rows of another task, or of another of swept protocols, are restricted to their own iterations."""
     table = models([100.0], [300.0], [300.0])
     tasks = table.append_column("task", pa.array(["x"] * 2 + ["y"] * 4))
-    summaries = aggregate_by(tasks, ["task", "model"])
+    summaries = summarised_by(tasks, ["task", "model"])
     assert [s.time_to_success_until for s in summaries] == [100, 300, 300]
     swept = table.append_column("iterations", pa.array([100] * 2 + [300] * 4))
-    summaries = aggregate_by(swept, ["model", "iterations"])
+    summaries = summarised_by(swept, ["model", "iterations"])
     assert [s.time_to_success_until for s in summaries] == [100, 300, 300]
 
 
 def test_the_least_planned_of_a_question_is_its_end():
     """Where the table says what was planned, the least of a question counts, whatever trials came to."""
     table = models([50.0], [300.0], [300.0]).append_column("iterations", pa.array([100] * 2 + [300] * 4))
-    summaries = aggregate_by(table, ["model"])
+    summaries = summarised_by(table, ["model"])
     assert [s.time_to_success_until for s in summaries] == [100] * 3
     assert [s.ended_early for s in summaries] == [1, 0, 0]
 
@@ -165,7 +165,7 @@ def test_rows_whose_iterations_nobody_knows_leave_the_others_theirs():
     """A file without last iterations among others has no restricted mean, and takes nobody else's."""
     table = models([100.0], [100.0])
     unknown = table.slice(0, 2).drop_columns("trained_iterations").append_column("trained_iterations", pa.nulls(2))
-    summaries = aggregate_by(pa.concat_tables([unknown, table.slice(2)], promote_options="permissive"), ["model"])
+    summaries = summarised_by(pa.concat_tables([unknown, table.slice(2)], promote_options="permissive"), ["model"])
     assert summaries[0].time_to_success_mean is None
     assert summaries[1].time_to_success_mean == 60
 

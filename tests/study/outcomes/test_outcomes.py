@@ -19,7 +19,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from study import reference
-from study.analysis.aggregate import aggregate, aggregate_by
 from study.arrow import EMPTY_RESULTS, METRIC_COLUMNS, results_table
 from study.errors import InputError
 from study.outcomes import OUTCOME_SCHEMA, Outcomes, gather, read_source, wanted
@@ -28,7 +27,7 @@ from study.records import Outcome, Result, Trial
 from study.reports.content import DataRows
 from study.reports.files import to_csv
 from tasks import ArithmeticTask
-from tests.study.builders import published_cell
+from tests.study.builders import published_cell, summarised, summarised_by
 
 SEEDS = Path(reference.__file__).with_name("static_seeds.csv")
 HEAD = "model,hidden_size,seed,solved,solved_at,sparsity_error\n"
@@ -80,7 +79,9 @@ def test_the_published_seeds_work_as_they_are():
     found = read(SEEDS)
     assert found.by == ("operation", "model")
     assert found.notices == ()
-    counts = {group.values: (group.solved, group.seeds) for group in aggregate_by(found.table, found.by, found.metrics)}
+    counts = {
+        group.values: (group.solved, group.seeds) for group in summarised_by(found.table, found.by, found.metrics)
+    }
     assert len(counts) == 20
     assert counts["mul", "NMU"] == (98, 100)
     assert counts["add", "NALU"] == (14, 100)
@@ -95,7 +96,7 @@ def test_a_studys_own_columns_give_its_own_cells(tmp_path, kind):
     found = read(path)
     assert found.by == ("model",)  # the hidden size follows from it
     for cell, group in zip(
-        aggregate(table, ArithmeticTask.metrics), aggregate_by(found.table, found.by, found.metrics), strict=True
+        summarised(table, ArithmeticTask.metrics), summarised_by(found.table, found.by, found.metrics), strict=True
     ):
         assert group.values == (cell.cell.model,)
         for name in ("seeds", "solved", "unsolved", "diverged", "failed", "solved_at_interval", "training_s_mean"):
@@ -147,7 +148,7 @@ def test_the_fewest_columns_that_vary_tell_groups_apart(tmp_path):
 def test_by_takes_any_column_and_says_what_is_pooled(tmp_path):
     """Grouping by less than what varies counts different cells together, and says so."""
     found = read(file(tmp_path, GOOD), by=["hidden_size"])
-    (group,) = aggregate_by(found.table, found.by, found.metrics)
+    (group,) = summarised_by(found.table, found.by, found.metrics)
     assert (group.values, group.solved, group.seeds) == ((2,), 3, 4)
     assert "rows of different model are counted together" in found.notices[0]
     assert "there is model" in refusal(file(tmp_path, GOOD), by=["modle"])
@@ -163,7 +164,7 @@ def test_several_files_are_one_table(tmp_path):
     assert found.table.num_rows == 4
     assert found.notices == ("4 rows that repeat others exactly were counted once",)
     apart = read(first, same, by=["source", "model"])
-    groups = aggregate_by(apart.table, apart.by, apart.metrics)
+    groups = summarised_by(apart.table, apart.by, apart.metrics)
     assert [group.values for group in groups] == [("a", "NMU"), ("a", "NAU"), ("c", "NMU"), ("c", "NAU")]
 
 
@@ -303,7 +304,7 @@ def test_groups_are_in_order(tmp_path):
     """Whatever the order of the rows, numbers ascend; words keep the order first seen."""
     rows = [f"{m},{h},{s},True,5,0.1" for h in (10, 2) for m in ("NMU", "NAC") for s in (0, 1)]
     found = read(file(tmp_path, HEAD + "\n".join(rows)))
-    values = [group.values for group in aggregate_by(found.table, found.by, found.metrics)]
+    values = [group.values for group in summarised_by(found.table, found.by, found.metrics)]
     assert values == [("NMU", 2), ("NMU", 10), ("NAC", 2), ("NAC", 10)]
 
 
@@ -321,11 +322,11 @@ def test_groups_partition_the_rows():
             "stopped_early": random.random(500) < 0.5,
         }
     )
-    groups = aggregate_by(table, ["a", "b"])
+    groups = summarised_by(table, ["a", "b"])
     assert len({group.values for group in groups}) == len(groups) == 12
     assert sum(group.seeds for group in groups) == 500
     assert sum(g.ended + g.failed + g.pending for g in groups) == 500
-    (whole,) = aggregate_by(table, [])
+    (whole,) = summarised_by(table, [])
     assert (whole.seeds, whole.pending) == (500, table["outcome"].null_count)
     assert not whole.complete
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from study.analysis.aggregate import aggregate_by
 from study.errors import InputError
 from study.outcomes import Outcomes, gather, read_source, wanted
+from tests.study.builders import summarised_by
 
 RUNS = "width,seed,val_mse,note\n8,0,0.1,x\n8,1,0.3,y\n16,0,,z\n16,1,inf,v\n16,2,-0.2,w\n"
 
@@ -41,7 +41,7 @@ def test_a_metric_alone_says_that_trials_ended(tmp_path):
     """Without success, trials with a finite number have finished, and others diverged; there is no rate."""
     found = read(tmp_path / "a.csv", metrics=["val_mse"])
     assert found.table["outcome"].to_pylist() == ["finished", "finished", "diverged", "diverged", "finished"]
-    first, second = aggregate_by(found.table, found.by, found.metrics)
+    first, second = summarised_by(found.table, found.by, found.metrics)
     assert (first.metrics["val_mse"].mean, first.metrics["val_mse"].count) == (0.2, 2)
     assert (second.metrics["val_mse"].count, second.ended, second.success_rate) == (1, 3, None)
 
@@ -56,7 +56,7 @@ def test_trials_that_failed_stay_failed(tmp_path):
 def test_own_outcomes_count_where_success_is_not_given(tmp_path):
     """With a column of outcomes, a metric is averaged beside the success rate."""
     found = read(tmp_path / "a.csv", "seed,solved,wait\n0,true,3\n1,false,5\n", metrics=["wait:lower"])
-    (group,) = aggregate_by(found.table, found.by, found.metrics)
+    (group,) = summarised_by(found.table, found.by, found.metrics)
     assert (group.success_rate, group.metrics["wait"].mean) == (0.5, 4.0)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from study.arrow import results_table
@@ -12,6 +11,7 @@ from study.plan.plan import Plan, make_plan
 from study.plan.until import expected, extended, progress, rate_intervals, verdicts
 from study.records import Cell, Outcome, Result, Trial
 from study.spec import parse_spec
+from study.trials.table import TrialTable
 
 STUDY = """
 study: claimed
@@ -33,20 +33,19 @@ def result(cell: Cell, seed: int, outcome: Outcome, at: int | None = None, **met
     return Result(trial=Trial(cell, seed), outcome=outcome, metrics=metrics, training_s=2.0, **times)
 
 
-def table(plan: Plan, **outcomes: list[Outcome]) -> pa.Table:
+def table(plan: Plan, **outcomes: list[Outcome]) -> TrialTable:
     """Make the results of cells, by model, in the order of seeds."""
     of = {cell.model.replace("-", "_"): cell for cell in plan.cells}
     seeds = list(plan.spec.first_seeds) if plan.spec.until is None else list(range(plan.spec.until.max))
-    return results_table(
-        [
-            result(of[model], seed, outcome)
-            for model, these in outcomes.items()
-            for seed, outcome in zip(seeds, these, strict=False)
-        ]
-    )
+    rows = [
+        result(of[model], seed, outcome)
+        for model, these in outcomes.items()
+        for seed, outcome in zip(seeds, these, strict=False)
+    ]
+    return TrialTable(results_table(rows), plan.metrics)
 
 
-def judged(plan: Plan, results: pa.Table) -> ClaimVerdict:
+def judged(plan: Plan, results: TrialTable) -> ClaimVerdict:
     (verdict,) = claim_verdicts(extended(plan, results), results)
     return verdict
 
@@ -76,12 +75,19 @@ def test_it_is_refuted_where_the_contrary_is_shown_and_undecided_out_of_seeds() 
     assert (verdict.state, verdict.trials, verdict.cells[0].p_values) == ("undecided", 120, (1.0, 1.0))
 
 
-def test_failed_trials_count_for_nothing_and_diverged_ones_are_not_solved() -> None:
-    """A failed trial takes its seed's counterpart with it."""
+def test_a_failed_trial_may_be_anything_and_a_diverged_one_is_not_solved() -> None:
+    """The number of a failed trial is unknown: it counts against what is to be shown, and against what is refuted."""
     plan = planned("{NMU: success_rate, exceeds: NAC-mul}")
-    verdict = judged(plan, table(plan, NMU=[FAILED] * 5 + [SOLVED] * 15, NAC_mul=[DIVERGED] * 20))
-    assert (verdict.state, verdict.cells[0].seeds, verdict.cells[0].estimate) == ("shown", 15, 1.0)
-    assert verdict.trials == 35  # those that failed have no result
+    verdict = judged(plan, table(plan, NMU=[SOLVED] * 15, NAC_mul=[DIVERGED] * 15))
+    failing = judged(plan, table(plan, NMU=[FAILED] * 10 + [SOLVED] * 15, NAC_mul=[DIVERGED] * 25))
+    assert failing.cells[0].evidence < 1
+    assert (failing.failed, failing.cells[0].estimate, failing.state) == (10, 1.0, "open")
+    assert failing.trials == 40  # those that failed have no result
+    assert verdict.failed == 0
+    fixed = planned("{NMU: success_rate, exceeds: 0.9}", seeds="100")
+    worst = [SOLVED] * 90 + [FAILED] * 10
+    assert judged(fixed, table(fixed, NMU=worst)).state == "undecided"
+    assert judged(fixed, table(fixed, NMU=[SOLVED] * 100)).state == "shown"
 
 
 def test_rates_below_a_number_are_judged_by_failures() -> None:
@@ -121,14 +127,14 @@ def test_metrics_without_limits_are_of_more_than_half_of_the_seeds() -> None:
     rows = [result(nmu, seed, UNSOLVED, test_mse=1.0) for seed in range(20)]
     rows += [result(other, seed, UNSOLVED, test_mse=2.0) for seed in range(15)]
     rows += [result(other, seed, DIVERGED) for seed in range(15, 20)]
-    verdict = judged(plan, results_table(rows))
+    verdict = judged(plan, TrialTable(results_table(rows), plan.metrics))
     assert (verdict.state, verdict.cells[0].estimate, verdict.cells[0].seeds) == ("shown", 1.0, 20)
     both = [result(cell, seed, DIVERGED) for cell in plan.cells for seed in range(20)]
-    assert judged(plan, results_table(both)).cells[0].estimate == 0.0
+    assert judged(plan, TrialTable(results_table(both), plan.metrics)).cells[0].estimate == 0.0
     close = [
         result(cell, seed, UNSOLVED, test_mse=1.0 + 0.4 * (cell == other)) for cell in plan.cells for seed in range(20)
     ]
-    assert judged(plan, results_table(close)).state == "refuted"
+    assert judged(plan, TrialTable(results_table(close), plan.metrics)).state == "refuted"
 
 
 def test_errors_of_solved_trials_leave_the_others_out() -> None:
@@ -137,7 +143,9 @@ def test_errors_of_solved_trials_leave_the_others_out() -> None:
     nmu = plan.cells[0]
     rows = [result(nmu, seed, SOLVED, sparsity_error=1e-5) for seed in range(12)]
     rows += [result(nmu, seed, UNSOLVED, sparsity_error=0.4) for seed in range(12, 20)]
-    verdict = judged(plan, results_table([*rows, *(result(plan.cells[1], n, UNSOLVED) for n in range(20))]))
+    verdict = judged(
+        plan, TrialTable(results_table([*rows, *(result(plan.cells[1], n, UNSOLVED) for n in range(20))]), plan.metrics)
+    )
     assert (verdict.state, verdict.cells[0].seeds, verdict.cells[0].estimate) == ("shown", 12, 1.0)
 
 
@@ -176,7 +184,7 @@ def test_several_claims_share_the_error() -> None:
 def test_progress_and_expectations() -> None:
     """How many claims are decided, and how many seeds the rest may take; cells without a claim keep the first batch."""
     plan = planned("{NMU: success_rate, exceeds: 0.5}", "{NMU: success_rate, exceeds: 0.9}")
-    nothing = results_table([])
+    nothing = TrialTable(results_table([]), plan.metrics)
     before = expected(plan, nothing)
     assert 20 < before[plan.cells[0].id] <= 60
     assert before[plan.cells[1].id] == 20

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +18,7 @@ from study.plan.plan import Plan, make_plan
 from study.plan.until import expected, extended, progress, rate_intervals, verdicts
 from study.records import Outcome, Result, Sources, Trial
 from study.spec import parse_spec
+from study.trials.table import TrialTable
 
 CELLS = """
 study: sure
@@ -52,11 +52,11 @@ def planned(until: str, cells: str = CELLS) -> Plan:
     return make_plan(parse_spec(f"{cells}\n{claims}seeds: {{until: {until}}}", source="test"))
 
 
-def table(plan: Plan, known: Known) -> pa.Table:
+def table(plan: Plan, known: Known) -> TrialTable:
     """Give the results that are known."""
     cells = {cell.id: cell for cell in plan.cells}
     rows = [Result(trial=Trial(cells[cell_id], seed), outcome=came) for (cell_id, seed), came in known.items()]
-    return results_table(rows)
+    return TrialTable(results_table(rows))
 
 
 def asked(plan: Plan) -> set[tuple[str, int]]:
@@ -122,10 +122,10 @@ def test_the_order_of_rows_and_other_trials_say_nothing(until, some, order):
     mine = table(plan, known)
     foreign = plan.cells[0].replace(learning_rate=0.5)
     others = [Trial(foreign, 0), Trial(foreign, 1), Trial(plan.cells[0], MOST)]
-    both = unified([mine, results_table([Result(trial=t, outcome=Outcome.SOLVED) for t in others])])
+    both = unified([mine.results, results_table([Result(trial=t, outcome=Outcome.SOLVED) for t in others])])
     rows = list(range(len(both)))
     order.shuffle(rows)
-    assert extended(plan, both.take(rows)) == extended(plan, mine)
+    assert extended(plan, TrialTable(both.take(rows))) == extended(plan, mine)
 
 
 combined = st.builds(
@@ -142,7 +142,7 @@ def test_combined_seeds_of_an_earlier_version_count_for_nothing(until, some, see
     truth = drawn(plan, *some[:1], failing=some[1])
     mine = table(plan, {key: truth[key] for key in asked(extended(plan, table(plan, {})))})
     earlier = [Result(trial=Trial(c, sources.seed), outcome=Outcome.SOLVED) for c in plan.cells for sources in seeds]
-    both, extension = unified([results_table(earlier), mine]), extended(plan, mine)
+    both, extension = TrialTable(unified([results_table(earlier), mine.results])), extended(plan, mine)
     assert extended(plan, both) == extension
     assert repr(verdicts(extension, both)) == repr(verdicts(extension, mine))
     assert repr(claim_verdicts(extension, both)) == repr(claim_verdicts(extension, mine))
@@ -165,7 +165,7 @@ def test_seeds_that_are_given_stay():
     """A file that says how many seeds there are is planned by nobody else."""
     plan = make_plan(parse_spec(f"{CELLS}\nseeds: 3", source="test"))
     assert extended(plan, table(plan, {(plan.cells[0].id, 0): Outcome.SOLVED})) is plan
-    assert verdicts(plan, results_table([])) == []
+    assert verdicts(plan, TrialTable(results_table([]))) == []
 
 
 def test_each_cell_stops_where_its_interval_is_narrow():
@@ -224,7 +224,7 @@ def test_a_pair_that_was_told_apart_stays_so():
 @of_cells
 def test_a_batch_that_is_half_done_decides_nothing(until):
     """While results of a batch are pending no cell is sure, however clear those are that are in."""
-    plan = extended(planned(until), results_table([]))
+    plan = extended(planned(until), TrialTable(results_table([])))
     results = {(cell.id, n): Outcome.SOLVED for cell in plan.cells for n in range(MOST)}
     results |= {(plan.cells[2].id, n): Outcome.UNSOLVED for n in range(MOST)}
     end = rounds(plan, results)[-1]
@@ -250,7 +250,7 @@ def test_the_last_batch_is_cut(most, batch, seeds):
     """No cell gets more than `max` seeds, whatever the batch; of 20 where it isn't given."""
     given = "" if batch is None or batch > most else f", batch: {batch}"
     plan = planned(f"{{half_width: 0.01, max: {most}{given}}}")
-    first = extended(plan, results_table([]))
+    first = extended(plan, TrialTable(results_table([])))
     assert {len(first.seeds(cell)) for cell in plan.cells} == {min(batch or 20, most)}
     truth = {(cell.id, n): Outcome.SOLVED for cell in plan.cells for n in range(most)}
     assert {len(rounds(plan, truth)[-1].seeds(cell)) for cell in plan.cells} == {seeds}
@@ -260,7 +260,7 @@ def test_seeds_expected_are_those_that_come():
     """Before there are results the mean over all rates is expected; of a cell that is done, what it had."""
     plan = planned(NARROW)
     sampling = statistics.FixedWidth(0.2, BATCH, MOST)
-    assert set(expected(plan, results_table([])).values()) == {math.ceil(sampling.expected())}
+    assert set(expected(plan, TrialTable(results_table([]))).values()) == {math.ceil(sampling.expected())}
     truth = drawn(plan, 5)
     end = rounds(plan, truth)[-1]
     known = table(plan, {key: truth[key] for key in asked(end)})
@@ -278,14 +278,14 @@ def test_pairs_that_differ_are_expected_to_need_fewer():
         known |= {(plan.cells[0].id, n): Outcome.SOLVED for n in range(wins)}
         return expected(plan, table(plan, known))[plan.cells[0].id]
 
-    unknown = expected(plan, results_table([]))[plan.cells[0].id]
+    unknown = expected(plan, TrialTable(results_table([])))[plan.cells[0].id]
     assert BATCH < of(BATCH) < unknown < of(0) <= MOST
     assert of(BATCH) == of(BATCH)
 
 
 def test_progress_counts_what_is_sure_and_what_is_next():
     """The sentence counts sure cells and the trials without a result, whatever else is in the store."""
-    plan = extended(planned(NARROW), results_table([]))
+    plan = extended(planned(NARROW), TrialTable(results_table([])))
     truth = {(cell.id, n): Outcome.SOLVED for cell in plan.cells for n in range(MOST)}
     *_, before, end = rounds(plan, truth)
     known: Iterable[tuple[str, int]] = asked(before)
@@ -293,8 +293,8 @@ def test_progress_counts_what_is_sure_and_what_is_next():
         f"0 of 3 cells are sure; next {3 * BATCH} trials"
     )
     assert progress(end, table(plan, truth)) == "3 of 3 cells are sure"
-    apart = extended(planned(APART), results_table([]))
-    assert progress(apart, results_table([])) == f"0 of 2 pairs of cells are sure; next {3 * BATCH} trials"
+    apart = extended(planned(APART), TrialTable(results_table([])))
+    assert progress(apart, TrialTable(results_table([]))) == f"0 of 2 pairs of cells are sure; next {3 * BATCH} trials"
 
 
 def test_intervals_are_those_that_allow_for_the_looks():

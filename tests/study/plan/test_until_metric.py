@@ -7,7 +7,6 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,6 +23,7 @@ from study.records import Outcome, Result, Sources, Trial
 from study.reports import cells as rows_of
 from study.reports.table import verdicts_note, verdicts_table
 from study.spec import parse_spec
+from study.trials.table import TrialTable
 
 CELLS = """
 study: sure
@@ -44,17 +44,16 @@ def planned(until: str) -> Plan:
     return make_plan(parse_spec(f"{CELLS}\nseeds: {{until: {until}}}", source="test"))
 
 
-def table(plan: Plan, known: Known) -> pa.Table:
+def table(plan: Plan, known: Known) -> TrialTable:
     """Make the results that are known."""
     cells = {cell.id: cell for cell in plan.cells}
-    return results_table(
-        [
-            Result(trial=Trial(cells[cell_id], seed), outcome=of)
-            if isinstance(of, Outcome)
-            else Result(trial=Trial(cells[cell_id], seed), outcome=Outcome.UNSOLVED, metrics={"test_mse": of})
-            for (cell_id, seed), of in known.items()
-        ]
-    )
+    rows = [
+        Result(trial=Trial(cells[cell_id], seed), outcome=of)
+        if isinstance(of, Outcome)
+        else Result(trial=Trial(cells[cell_id], seed), outcome=Outcome.UNSOLVED, metrics={"test_mse": of})
+        for (cell_id, seed), of in known.items()
+    ]
+    return TrialTable(results_table(rows), plan.metrics)
 
 
 def asked(plan: Plan) -> set[tuple[str, int]]:
@@ -157,7 +156,7 @@ def test_without_a_number_there_is_no_mean(outcome: float | Outcome) -> None:
     results = table(plan, {key: truth[key] for key in asked(end)})
     judged = verdicts(end, results)
     assert [(v.without, v.is_sure, v.interval is None) for v in judged] == [(1, False, True)] + [(0, True, False)] * 2
-    laid = verdicts_table(rows_of(aggregate(results, plan.metrics), plan.labels), judged)
+    laid = verdicts_table(rows_of(aggregate(results), plan.labels), judged)
     assert {len(column.texts) for column in laid.columns} == {3}
     assert laid.columns[2].texts[0] == "none: 1 without a number"
     assert "1 cell had trials that ended without a number" in verdicts_note(judged)
@@ -200,14 +199,14 @@ def test_pairs_are_ranked_seed_by_seed() -> None:
 def test_seeds_expected_follow_from_the_deviation() -> None:
     """Without results the most is expected; then what the deviation calls for; of a cell that is done, what it had."""
     plan = planned(NARROW)
-    assert set(expected(plan, results_table([])).values()) == {MOST}
+    assert set(expected(plan, TrialTable(results_table([]))).values()) == {MOST}
     known = {(cell.id, n): float(n % 2) * 2.6 for cell in plan.cells for n in range(BATCH)}
     assert set(expected(plan, table(plan, known)).values()) == {80}
     end = stages(plan, truth := drawn(plan, 5))[-1]
     results = table(plan, {key: truth[key] for key in asked(end)})
     assert expected(plan, results) == {cell.id: len(end.seeds(cell)) for cell in plan.cells}
     apart = planned(APART)
-    assert BATCH < max(expected(apart, results_table([])).values()) <= MOST
+    assert BATCH < max(expected(apart, table(apart, {})).values()) <= MOST
 
 
 def test_rates_beside_a_metric_allow_for_any_rule() -> None:
@@ -241,7 +240,7 @@ def test_pairs_and_cells_share_a_table() -> None:
         Verdict(two, None, 20, False, interval=(0.25, 0.5)),
         Verdict(other, None, 0, False),
     ]
-    laid = verdicts_table(rows_of(aggregate(results, plan.metrics), plan.labels), mixed)
+    laid = verdicts_table(rows_of(aggregate(results), plan.labels), mixed)
     columns = {column.title: column.texts for column in laid.columns}
     assert columns["it alone solved"] == ("9", "", "")
     assert columns["half-width"] == ("", "0.125", "")

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from study import reference
-from study.analysis import rows as result_rows
 from study.analysis.aggregate import GroupSummary, aggregate_by
+from study.comparisons.contrasts import contrasts
 from study.console import Console
 from study.outcomes import gather, read_source, wanted
 from study.reports import Report, groups, groups_rows, latex, write_report
@@ -23,9 +23,10 @@ from study.reports import summaries_table as terminal_table
 from study.reports.column_notes import as_published
 from study.reports.files import statistics_columns
 from study.reports.table import summaries_table
+from study.trials.table import TrialTable
 from tasks import MODELS, ArithmeticTask
 from tasks.symbols import MODEL_NAMES
-from tests.study.builders import error_of
+from tests.study.builders import error_of, outcomes_table, summarised_by
 
 BY = pa.schema([("operation", pa.string()), ("model", pa.string())])
 HOSTILE = '50% of_a & b$ {x} ~^\\ "#|*'
@@ -38,7 +39,7 @@ def published(as_published: bool = True) -> list[GroupSummary]:
         None,
         wanted(known=ArithmeticTask.metrics),
     )
-    return aggregate_by(gathered.table, gathered.by, gathered.metrics, as_published=as_published)
+    return summarised_by(gathered.table, gathered.by, gathered.metrics, as_published=as_published)
 
 
 def write(
@@ -79,7 +80,7 @@ def test_the_published_table_and_the_right_one_stand_beside_each_other():
     nau = next(row for row in table.rows if row[:2] == ("+", "NAU"))
     assert [nau[places[0] - 1].split()[0], nau[places[0]].split()[0]] == ["190k", "391k"]
     nac = next(row for row in table.rows if row[:2] == ("+", "NAC₊"))
-    assert [nac[places[1] - 1].split()[0], nac[places[1]].split()[0]] == ["0.45", "0.23"]
+    assert [nac[places[1] - 1].split()[0], nac[places[1]].split()[0]] == ["0.454", "0.227"]
     assert rows["×", "NMU"]["success rate"] == "0.98 [0.93, 0.99]"
 
 
@@ -134,45 +135,28 @@ def test_latex_has_the_published_layout(as_published):
     assert sum(line.startswith("$+$") or line.startswith(r"$\times$") for line in lines) == 2
     assert text.count("{") == text.count("}")
     assert all(line.count("$") % 2 == 0 for line in lines)
-    assert r"$\mathbf{100\%}\;{}^{+0\%}_{-4\%}$" in text
+    assert r"$100\%\;{}^{+0\%}_{-4\%}$" in text
     assert "†" not in text
 
 
-def test_the_best_value_of_each_operation_is_bold(tmp_path):
-    """What is bold is the best as shown: several where they tie, none where nothing was solved."""
-    summaries = published(as_published=False)
-    rows = groups(summaries, BY.names)
-    models = [group.values for group in summaries]
-    best = {
-        name: [models[i] for i in result_rows.best(rows, name, str)] for name in ("success_rate", "solved_at_median")
-    }
-    assert best["success_rate"] == [("add", m) for m in ("Linear", "NAC+", "NAU")] + [("mul", "NAC•,σ")]
-    assert best["solved_at_median"] == [("add", "NAU"), ("mul", "NMU")]
-    lines = write(tmp_path, summaries)["report.md"].read_text(encoding="utf-8").splitlines()
-    assert next(line for line in lines if line.startswith("| × | NMU")).count("**") == 6  # median, mean, error
-    assert "**0.00" not in "".join(lines)
-    printed = terminal_table(rows)
-    console = Console(width=200, record=True, file=io.StringIO(), force_terminal=True, color_system="standard")
-    console.print(printed)
-    assert "\x1b[1m" in console.export_text(styles=True)
-
-
-def test_one_row_has_no_best():
-    """A question with one answer has no best; without a model, the last column is what is compared."""
-    table = pa.table(
-        {
-            "width": [1, 2, 1],
-            "rate": [0.1, 0.1, 0.2],
-            "outcome": ["solved"] * 3,
-            "solved_at_iteration": [5, 6, 7],
-            "sparsity_error": [0.1, 0.2, 0.3],
-            "training_s": [1.0] * 3,
-            "trained_iterations": [None] * 3,
-            "stopped_early": [False] * 3,
-        }
+def test_what_findings_call_better_than_all_others_is_bold(tmp_path):
+    """A row that ties with another, or leads by chance, isn't bold; one that beats all others is, in every format."""
+    letters = {"A": "s" * 20, "B": "u" * 20, "C": "s" * 4 + "u" * 16}
+    table = outcomes_table(
+        model=[model for model, outcomes in letters.items() for _ in outcomes],
+        outcome=[{"s": "solved", "u": "unsolved"}[letter] for outcomes in letters.values() for letter in outcomes],
     )
-    by = ["width", "rate"]
-    assert result_rows.best(groups(aggregate_by(table, by), by), "solved_at_median", str) == [0]
+    trials = TrialTable(table, by=("model",))
+    rows = groups(aggregate_by(trials), trials.by)
+    rows = replace(rows, winners=contrasts(rows, trials).winners)
+    assert rows.winners == {0}
+    assert summaries_table(rows).columns[3].best == {0}
+    assert "\\mathbf{100\\%}" in latex.latex(rows, command="x")
+    console = Console(width=200, record=True, file=io.StringIO(), force_terminal=True, color_system="standard")
+    console.print(terminal_table(rows))
+    assert "\x1b[1m1.00" in console.export_text(styles=True)
+    tied = groups(published(as_published=False), BY.names)
+    assert tied.winners == frozenset()
 
 
 def test_incomplete_groups_are_marked_everywhere(tmp_path):
@@ -188,7 +172,7 @@ def test_incomplete_groups_are_marked_everywhere(tmp_path):
             "stopped_early": [False] * 4,
         }
     )
-    files = write(tmp_path, aggregate_by(table, ["model"]), pa.schema([("model", pa.string())]))
+    files = write(tmp_path, summarised_by(table, ["model"]), pa.schema([("model", pa.string())]))
     assert "| A | 1/3 |" in files["report.md"].read_text(encoding="utf-8")
     rows = list(csv.DictReader(io.StringIO(files["cells.csv"].read_text(encoding="utf-8"))))
     assert [(row["complete"], row["pending"], row["failed"]) for row in rows] == [
@@ -225,9 +209,7 @@ def test_values_are_written_as_mathematics():
     assert latex.show_value("hidden_size", 1000) == "$1{,}000$"
     assert latex.show_value("model", None) == "--"
     assert latex.show_value("operation", "squared") == "$a^2$"
-    assert [latex.number(x) for x in (9.96e5, 99.9, 0.099, 0.00999)] == [
-        r"1.0 \cdot 10^{6}", "100", "0.099", "0.010",
-    ]  # fmt: skip
+    assert latex.estimate("2.5e7") == r"$2.5 \cdot 10^{7}$"
 
 
 def test_an_estimate_outside_its_interval_is_written_with_the_ends():

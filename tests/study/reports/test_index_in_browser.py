@@ -9,12 +9,12 @@ import pytest
 from playwright.sync_api import expect
 
 from docs.pictures import SCHEMES, SIZES
-from study.reports import cells, contrasts, headline, with_study
+from study.reports import cells, headline, with_study
 from study.reports.beside import beside
 from study.reports.index_page import IndexEntry, StoreIndex, index_page
 from study.reports.strip import strip
 from study.reports.write import write_whole
-from tests.study.builders import published_cell, summaries_of
+from tests.study.builders import contrasts_of, published_cell, summaries_of, table_of
 
 in_every_scheme = pytest.mark.parametrize("scheme", SCHEMES)
 at_every_width = pytest.mark.parametrize("width", SIZES)
@@ -34,7 +34,7 @@ def entry_of(name, summaries, labels, **changes):
     rows = cells(summaries, labels)
     content = {
         "question": "How often?",
-        "finding": headline(rows, contrasts(rows)),
+        "finding": headline(rows, contrasts_of(rows)),
         "trials": sum(s.seeds for s in summaries),
         "done": sum(s.seeds - s.pending for s in summaries),
         "cells": len(summaries),
@@ -126,7 +126,7 @@ def test_two_ticked_studies_stand_side_by_side(visit, write, entries, demo, othe
     """The cells that `study report --compare` compares are the rows of both, with their texts; others are in one."""
     visited = visit(write(entries))
     tick(visited.page, "demo", "other")
-    compared = with_study(demo[0], others, "other")
+    compared = with_study(demo[0], others, "other", (table_of(demo[0]), table_of(others)))
     rows = comparison(visited.page)
     both = [row for row in rows if len(row) == 7 and row[1] and row[4]]
     assert len(both) == len(compared.comparisons) == 3
@@ -148,7 +148,13 @@ def test_equal_cells_are_matched_whatever_else_a_study_has(visit, write, demo):
     page = visit(write([entry_of("demo", summaries, labels), some], option="--store 'a b'")).page
     tick(page, "demo", "some")
     both = [row for row in comparison(page) if len(row) == 7 and row[1] and row[4]]
-    assert len(both) == len(with_study(summaries, summaries[4:6], "some").comparisons) == 2
+    assert (
+        len(both)
+        == len(
+            with_study(summaries, summaries[4:6], "some", (table_of(summaries), table_of(summaries[4:6]))).comparisons
+        )
+        == 2
+    )
     assert page.locator("#comparison code").inner_text() == "study report demo --compare some --store 'a b'"
 
 

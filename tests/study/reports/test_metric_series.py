@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from study.analysis.aggregate import aggregate
 from study.analysis.references import reference_findings
 from study.arrow import results_table
 from study.records import Cell, Outcome, Result, Trial
@@ -17,8 +16,10 @@ from study.reports.figures import along_axis
 from study.reports.figures.axes import ARROW
 from study.reports.metric_series import series_table, series_with_values
 from study.reports.table import summaries_table
+from study.trials.table import TrialTable
 from tasks.declarations import Metric
 from tasks.references import ReferenceCriterion
+from tests.study.builders import summarised
 
 LENGTHS = (1, 2, 3, 5, 10, 20, 50, 100)
 METRICS = {
@@ -50,7 +51,7 @@ def results(trials: int = 4) -> list[Result]:
 
 
 def rows_of(some: list[Result], *named: str) -> ResultRows:
-    return cells(aggregate(results_table(some), METRICS), {}, named)
+    return cells(summarised(results_table(some), METRICS), {}, named)
 
 
 def report_of(rows: ResultRows) -> Report:
@@ -70,7 +71,7 @@ def test_series_are_left_out_of_the_main_table() -> None:
 
 
 def test_a_short_table_has_the_ends_of_the_axis() -> None:
-    """At most six places in their order, with the means that cells.csv would have, and the best of each question."""
+    """At most six places in their order, with the means that cells.csv would have."""
     rows = rows_of(results())
     mse, hits = series_with_values(rows)
     table = series_table(rows, mse)
@@ -79,7 +80,6 @@ def test_a_short_table_has_the_ends_of_the_axis() -> None:
     assert [column.values for column in table.columns[2:]] == [
         tuple(s.metrics[f"test_mse_at_{n}"].mean for s in rows.summaries) for n in (1, 2, 5, 10, 50, 100)
     ]
-    assert table.columns[2].best == {0, 1}
 
 
 def test_csv_has_every_place(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_csv_has_every_place(tmp_path: Path) -> None:
 
 
 def test_without_series_nothing_of_them_is_written(tmp_path: Path) -> None:
-    rows = cells(aggregate(results_table(results()), {"validation_loss": METRICS["validation_loss"]}), {})
+    rows = cells(summarised(results_table(results()), {"validation_loss": METRICS["validation_loss"]}), {})
     names = [file.name for file in write_report(tmp_path, report_of(rows), ["html", "csv", "latex", "svg"])]
     assert not any("series" in name for name in names)
     assert "Along an axis" not in (tmp_path / "report.html").read_text()
@@ -129,7 +129,7 @@ def test_the_figure_has_a_panel_a_series_and_a_line_a_row() -> None:
     (trained,) = mse.patches
     assert trained.get_extents().transformed(mse.transData.inverted()).intervalx == pytest.approx([1, 3])
     assert any("NMU, size 3, length 100" in text for text in drawn.tips.texts)
-    assert along_axis.draw(cells(aggregate(results_table(results()), {}), {})) is None
+    assert along_axis.draw(cells(summarised(results_table(results()), {}), {})) is None
 
 
 def test_errors_that_explode_leave_the_others_readable() -> None:
@@ -157,7 +157,7 @@ def test_rates_by_place_are_drawn_where_references_say_what_success_is(tmp_path:
     )
     table = results_table(results())
     rows = rows_of(results(), "test_mse_at_5")
-    findings = reference_findings(table, criterion, [s.cell_id for s in rows.summaries], METRICS)  # type: ignore[attr-defined]
+    findings = reference_findings(TrialTable(table, METRICS), criterion, [s.cell_id for s in rows.summaries])  # type: ignore[attr-defined]
     drawn = along_axis.draw(rows, findings)
     assert drawn is not None
     panels = {axes.get_ylabel(): axes for axes in drawn.figure.axes}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -31,8 +32,9 @@ from study.reports.figures import learning_curves, panels
 from study.reports.figures.dots import ITERATIONS, lines
 from study.reports.table import comparison_table, summaries_table
 from study.reports.terminal import show_summaries
+from study.trials.table import TrialTable
 from tasks.declarations import Metric
-from tests.study.builders import outcomes_table
+from tests.study.builders import outcomes_table, summarised_by
 
 METRICS = {
     "test_accuracy": Metric(higher_is_better=True, low=0.0, high=1.0),
@@ -60,13 +62,15 @@ def rows_of(outcome="finished", *, shift=0.0, metrics=METRICS, diverged=0):
         norm=-accuracy,
     )
     by = ["model", "width"]
-    summaries = aggregate_by(table, by, metrics)
-    return groups(summaries, by), groups_rows(summaries, pa.schema([table.schema.field(name) for name in by]))
+    trials = TrialTable(table, metrics, tuple(by))
+    summaries = aggregate_by(trials)
+    rows = groups(summaries, by)
+    return rows, groups_rows(summaries, pa.schema([table.schema.field(name) for name in by])), trials
 
 
-def report_of(rows, data, **more):
+def report_of(rows, data, trials, **more):
     """Put a report together, as `study report FILE` does."""
-    tests = contrasts(rows)
+    tests = contrasts(rows, trials)
     finding = headline(rows, tests)
     content = {"name": "runs.csv", "question": "", "rows": rows, "data": data, "command": "study report runs.csv"}
     return Report(**content, headline=finding, contrasts=tests, notes=metric_notes(rows), **more)
@@ -75,10 +79,13 @@ def report_of(rows, data, **more):
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     """Write a report without success, compared with another, in all formats."""
-    rows, data = rows_of(diverged=2)
-    against = with_groups(rows, rows_of(shift=0.05)[0], "other.csv")
+    rows, data, trials = rows_of(diverged=2)
+    others, _, other_trials = rows_of(shift=0.05)
+    against = with_groups(rows, others, "other.csv", (trials, other_trials))
     folder = tmp_path_factory.mktemp("report")
-    return {path.name: path for path in write_report(folder, report_of(rows, data, against=against), list(FORMATS))}
+    return {
+        path.name: path for path in write_report(folder, report_of(rows, data, trials, against=against), list(FORMATS))
+    }
 
 
 @pytest.mark.parametrize("name", ["report.html", "report.md", "cells.csv", "cells.tex", "comparison.csv", "tests.csv"])
@@ -110,22 +117,24 @@ def test_cells_csv_has_every_statistic_of_every_metric(written):
 
 
 def test_the_table_has_a_mean_a_median_and_an_interquartile_mean():
-    """The page has all of every metric, a terminal the means of the first ones; the best are by direction."""
-    rows, _ = rows_of()
+    """The page has all of every metric, a terminal the means of the first ones."""
+    rows, *_ = rows_of()
     wide, narrow = summaries_table(rows), summaries_table(rows, is_narrow=True)
     assert wide.header[:6] == (
         "model", "width", "seeds", "test accuracy, mean", "test accuracy, median", "test accuracy, interquartile mean",
     )  # fmt: skip
     assert "norm, median" in wide.header
     assert narrow.header == ("model", "width", "seeds", "test accuracy", "test loss", "waiting time (s)")
-    accuracy, loss = wide.columns[3], wide.columns[6]
-    assert max(range(6), key=lambda row: accuracy.values[row]) in accuracy.best
-    assert min(range(6), key=lambda row: loss.values[row]) in loss.best
+    _, _, trials = rows_of()
+    winners = contrasts(rows, trials).winners
+    assert winners == {0, 1, 2}  # A is better than B at each width
+    assert summaries_table(replace(rows, winners=winners)).columns[3].best == winners
+    assert all(column.best == frozenset() for column in wide.columns)
 
 
 def test_a_success_rate_stands_beside_means():
     """With a criterion the rate is there, too, and so are the metrics of all trials."""
-    rows, data = rows_of("unsolved")
+    rows, data, _ = rows_of("unsolved")
     assert {"success rate", "test accuracy, mean"} <= set(summaries_table(rows).header)
     assert {"success_rate", "test_accuracy_mean"} <= set(data.schema.names)
     assert "solved at, mean" not in summaries_table(rows).header  # no time is known
@@ -137,14 +146,14 @@ def test_a_success_rate_stands_beside_means():
 def test_a_metric_without_values_has_no_column():
     """Where no trial reported it, a metric isn't shown."""
     table = outcomes_table(outcome=["finished"] * 2, model=["A", "B"], loss=[1.0, 2.0], norm=pa.nulls(2, pa.float64()))
-    rows = groups(aggregate_by(table, ["model"], {"loss": Metric(), "norm": Metric()}), ["model"])
+    rows = groups(summarised_by(table, ["model"], {"loss": Metric(), "norm": Metric()}), ["model"])
     assert not [title for title in summaries_table(rows).header if title.startswith("norm")]
     assert len(panels.draw(rows).figure.axes) == 1
 
 
 def test_panels_have_axes_that_fit_the_numbers():
     """Means and intervals fit; numbers over decades that can't be negative are on a logarithmic axis."""
-    rows, _ = rows_of()
+    rows, *_ = rows_of()
     drawing = panels.draw(rows)
     assert drawing.title == "Test accuracy, test loss and waiting time (s)"
     assert [axes.get_yscale() for axes in drawing.figure.axes] == ["linear", "log", "linear"]
@@ -158,7 +167,7 @@ def test_a_wide_interval_flattens_nothing():
     """One row of few scattered values doesn't hide how the others differ."""
     values = [0.5, 0.52, 0.51, 0.49, 0.5, 0.7, 0.72, 0.71, 0.69, 0.7, -90.0, 0.6, 0.6, 0.6, 91.0]
     table = outcomes_table(outcome=["finished"] * 15, model=list("AAAAABBBBBCCCCC"), loss=values)
-    rows = groups(aggregate_by(table, ["model"], {"loss": Metric()}), ["model"])
+    rows = groups(summarised_by(table, ["model"], {"loss": Metric()}), ["model"])
     drawing = panels.draw(rows)
     low, high = drawing.figure.axes[0].get_ylim()
     assert high - low < 2
@@ -167,17 +176,17 @@ def test_a_wide_interval_flattens_nothing():
 
 def test_means_are_compared_with_another_file():
     """Without rates, rows are compared by the first metric's means, and what can't be tested isn't called equal."""
-    here, there = rows_of()[0], rows_of(shift=0.1)[0]
-    against = with_groups(here, there, "other.csv")
+    (here, _, trials), (there, _, others) = rows_of(), rows_of(shift=0.1)
+    against = with_groups(here, there, "other.csv", (trials, others))
     assert against.metric == "test_accuracy"
     assert {c.verdict for c in against.comparisons} == {"differs"}
-    assert [c.difference for c in against.comparisons] == pytest.approx([-0.1] * 6)
+    assert [c.finding.estimate for c in against.comparisons] == pytest.approx([-0.1] * 6)
     header = comparison_table(here, against).header
     assert {"trials here", "test accuracy here", "test accuracy there", "difference"} <= set(header)
     table = outcomes_table(outcome=["finished"], model=["A"], width=[2], test_accuracy=[0.5])
-    single = groups(aggregate_by(table, ["model", "width"], {"test_accuracy": Metric()}), ["model", "width"])
-    (alone,) = with_groups(single, here, "other.csv").comparisons
-    assert (alone.verdict, alone.p_value, alone.difference_interval) == ("not tested", None, None)
+    one = TrialTable(table, {"test_accuracy": Metric()}, ("model", "width"))
+    (alone,) = with_groups(groups(aggregate_by(one), one.by), here, "other.csv", (one, trials)).comparisons
+    assert (alone.verdict, alone.finding.p_value, alone.finding.interval) == ("not tested", None, None)
 
 
 def test_trials_without_a_number_are_named():
@@ -191,7 +200,7 @@ def test_metrics_that_the_same_trials_lack_share_a_note():
     """A trial that diverges lacks all of them, and is told of once; a few are named."""
     some = {f"loss_of_{name}": METRICS["test_accuracy"] for name in "abcde"}
     table = outcomes_table(outcome=["finished", "diverged"], model=["A", "A"], **{name: [0.5, None] for name in some})
-    rows = groups(aggregate_by(table, ["model"], some), ["model"], list(some))
+    rows = groups(summarised_by(table, ["model"], some), ["model"], list(some))
     (note,) = metric_notes(rows)
     assert note == (
         "1 trial ended without a finite loss of a, loss of b, loss of c and 2 more metrics, and their averages leave "
@@ -203,7 +212,7 @@ def test_a_terminal_has_room_for_the_table():
     """The table of several metrics fits a terminal of 120 columns."""
     console = Console(width=120, file=io.StringIO())
     show_summaries(console, rows_of()[0], "t")
-    assert "0.72 [0.7" in console.file.getvalue()
+    assert "0.720 [0.7" in console.file.getvalue()
 
 
 def curves(values):
@@ -218,7 +227,7 @@ def test_curves_of_what_should_be_high():
     table = curves([[0.1, 0.5, 0.9], [0.1, 0.6, 0.8], [0.1, np.nan, np.nan]])
     curve = learning_curve(0, table, higher=["test_accuracy"], threshold=0.85)
     assert curve.quantiles["test_accuracy"][:, -1].tolist() == [-np.inf, -np.inf, 0.8, 0.9, 0.9]
-    rows, _ = rows_of()
+    rows, *_ = rows_of()
     (axes,) = learning_curves.draw(rows, [curve], METRICS).figure.axes
     low, high = axes.get_ylim()
     assert (axes.get_yscale(), axes.get_ylabel()) == ("linear", "test accuracy")
@@ -241,7 +250,7 @@ def test_no_panel_is_empty(outcome, titles):
     if outcome == "solved":
         times = pa.array([10.0, 12.0, 11.0, 15.0])
         table = table.set_column(table.column_names.index("solved_at_iteration"), "solved_at_iteration", times)
-    rows = groups(aggregate_by(table, ["width"], {"test_loss": METRICS["test_loss"]}), ["width"])
+    rows = groups(summarised_by(table, ["width"], {"test_loss": METRICS["test_loss"]}), ["width"])
     drawn = [panel.title for panel in lines(rows, None, ITERATIONS).panels]
     assert drawn == [*titles, "test loss"]
 
@@ -257,7 +266,7 @@ def test_no_panel_is_empty(outcome, titles):
 def test_a_model_of_ones_own_is_called_by_its_object(models, texts):
     """Where objects have different names, readers see these; files have the whole import strings."""
     table = outcomes_table(outcome=["finished"] * len(models), model=models, test_loss=[0.1] * len(models))
-    summaries = aggregate_by(table, ["model"], {"test_loss": METRICS["test_loss"]})
+    summaries = summarised_by(table, ["model"], {"test_loss": METRICS["test_loss"]})
     rows = groups(summaries, ["model"])
     (column, *_) = summaries_table(rows).columns
     assert list(column.texts) == texts

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from study.analysis.aggregate import aggregate_by
 from study.reports import groups
 from study.reports.notes import times_notes
 from study.reports.table import summaries_table
+from tests.study.builders import summarised_by
 
 
 def rows_of(ends: dict[str, list[float]], **columns: list[object]):
@@ -26,7 +26,7 @@ def rows_of(ends: dict[str, list[float]], **columns: list[object]):
         }
     )
     by = [*columns, "model"]
-    return groups(aggregate_by(table, by), by)
+    return groups(summarised_by(table, by), by)
 
 
 def test_trials_that_ended_early_are_named_by_row():

@@ -9,15 +9,15 @@ import re
 import numpy as np
 import pytest
 
-from study.analysis.aggregate import aggregate_by
-from study.analysis.overall import overall_of_groups
+from study.comparisons.overall import overall as overall_of
 from study.reports import groups, groups_rows, write_report
 from study.reports.content import Report
 from study.reports.figures import improvement, profiles
 from study.reports.figures.style import render
 from study.reports.overall import overall_note, overall_table
+from study.trials.table import TrialTable
 from tasks.declarations import Metric
-from tests.study.builders import outcomes_table
+from tests.study.builders import outcomes_table, summarised_by
 
 BY = ["task", "model"]
 
@@ -36,11 +36,17 @@ def report_of(models=3, tasks=2, *, metric=None, diverged=1, scale=1.0):
         outcome=["finished"] * (len(keys) - diverged) + ["diverged"] * diverged,
         score=values,
     )
-    summaries = aggregate_by(table, BY, {"score": metric or Metric(higher_is_better=True)})
+    metrics = {"score": metric or Metric(higher_is_better=True)}
+    summaries = summarised_by(table, BY, metrics)
     rows = groups(summaries, BY)
     data = groups_rows(summaries, table.select(BY).schema)
     return Report(
-        name="runs.csv", question="", rows=rows, data=data, command="", overall=overall_of_groups(rows, table)
+        name="runs.csv",
+        question="",
+        rows=rows,
+        data=data,
+        command="",
+        overall=overall_of(rows, TrialTable(table, metrics, tuple(BY))),
     )
 
 
@@ -97,12 +103,12 @@ def test_the_page_and_markdown_show_the_table_and_say_what_it_is(written):
         assert "model 2 (1 of 20)" in text
 
 
-def test_the_best_interquartile_mean_is_bold_and_no_method_is_better_than_itself():
+def test_no_method_is_better_than_itself_and_none_is_bold_by_its_mean_alone():
     """Of a few methods each is compared with each, of many with the best."""
     overall = report_of().overall
     table = overall_table(overall)
     assert table.header[:3] == ("method", "seeds", "without a number")
-    assert [sorted(column.best) for column in table.columns] == [[], [], [], [2], [], [], []]
+    assert [sorted(column.best) for column in table.columns] == [[]] * 7
     assert [column.texts[place] for place, column in enumerate(table.columns[4:])] == ["–"] * 3
     many = report_of(7, 1, diverged=0).overall
     assert overall_table(many).header == ("method", "seeds", "score, interquartile mean", "better than model 6")
@@ -154,8 +160,8 @@ def test_there_are_no_figures_without_methods():
 def test_values_that_are_all_equal_can_be_drawn():
     """One threshold, all ties: the probability is a half, and the axis has a width."""
     table = outcomes_table(model=["A"] * 3 + ["B"] * 3, seed=[0, 1, 2] * 2, outcome=["finished"] * 6, score=[1.0] * 6)
-    rows = groups(aggregate_by(table, ["model"], {"score": Metric()}), ["model"])
-    overall = overall_of_groups(rows, table)
+    rows = groups(summarised_by(table, ["model"], {"score": Metric()}), ["model"])
+    overall = overall_of(rows, TrialTable(table, {"score": Metric()}, ("model",)))
     assert overall.methods[0].improvements[1].value == 0.5
     assert render(profiles.draw(overall), "png")
     assert render(improvement.draw(overall), "svg")

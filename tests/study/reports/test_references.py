@@ -13,6 +13,7 @@ from study.arrow import results_table
 from study.records import Cell, Outcome, Result, Trial
 from study.reports import Report, ResultRows, cells, cells_rows, reference_notes, write_report
 from study.reports.references import bounds_table
+from study.trials.table import TrialTable
 from tasks.criterion import Bound
 from tasks.declarations import Metric
 from tasks.references import ReferenceCriterion
@@ -39,8 +40,8 @@ def made(seeds: int = 4, **keep: Bound) -> tuple[ResultRows, ReferenceFindings]:
         reference_of={cell.id: CELLS[2 * (cell.values["size"] == 3)].id for cell in CELLS},
         seeds={cell.id: range(seeds) for cell in CELLS if cell.model == "lab:Exact"},
     )
-    table = results_table(results)
-    summaries = aggregate(table, METRICS)
+    table = TrialTable(results_table(results), METRICS)
+    summaries = aggregate(table)
     return cells(summaries, {}), reference_findings(table, criterion, [s.cell_id for s in summaries])
 
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from study.analysis.comparison import with_published
 from study.cli.standings import checks_table
+from study.comparisons.comparison import with_published
 from study.console import Console, ConsoleTable
 from study.doctor.nodes import Check
 from study.reports import cells, comparisons_table, show_search, summaries_table

@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 import pytest
 from matplotlib.figure import Figure
 
-from study.analysis.contrasts import contrasts
 from study.arrow import CELL_COLUMNS
 from study.console import Console
 from study.errors import InputError
@@ -25,7 +24,7 @@ from study.reports import FORMATS, cells, comparisons_table, summaries_table, wi
 from study.reports.figures.inline import inline
 from study.reports.figures.style import INK, Drawn, Tips
 from study.reports.files import statistics_columns
-from tests.study.builders import listed, published_cell, report_of, summaries_of
+from tests.study.builders import contrasts_of, listed, published_cell, report_of, summaries_of
 
 HOSTILE = '_<script>alert("x")</script> & [bold]*|` $x^ --> ]]> {{ 1 }} {% raw %}'
 
@@ -101,13 +100,13 @@ def test_cells_csv_has_every_hyperparameter_and_statistic_in_full(write, demo):
 def test_tests_csv_has_every_test(write, demo):
     """Each trend, pair and log-rank test of the report is a row, in full."""
     summaries, labels = demo
-    tests = contrasts(cells(summaries, labels))
+    tests = contrasts_of(cells(summaries, labels))
     rows = list(csv.DictReader(io.StringIO(write()["tests.csv"].read_text())))
-    by_test = {name: [row for row in rows if row["test"] == name] for name in ("Fisher", "log-rank")}
+    pairs, times = [row for row in rows if row["first"]], [row for row in rows if row["test"] == "log-rank"]
     assert len(rows) == len(tests.trends) + len(tests.slopes) + len(tests.pairs) + len(tests.speeds)
-    assert [float(row["p_adjusted"]) for row in by_test["Fisher"]] == [p.p_adjusted for p in tests.pairs]
-    assert [float(row["lower"]) for row in by_test["Fisher"]] == [p.interval[0] for p in tests.pairs]
-    assert [float(row["statistic"]) for row in by_test["log-rank"]] == [s.statistic for s in tests.speeds]
+    assert [float(row["p_adjusted"]) for row in pairs] == [p.p_adjusted for p in tests.pairs]
+    assert [float(row["lower"]) for row in pairs] == [p.interval[0] for p in tests.pairs]
+    assert [float(row["statistic"]) for row in times] == [s.statistic for s in tests.speeds]
 
 
 def test_a_comparison_adds_a_file_and_a_later_report_takes_it_away(write):
@@ -283,8 +282,8 @@ def test_the_terminal_shows_only_what_varies(demo):
 
 
 SKEWED = {
-    "3.04M [1.32M, 9.59M]": (3.04e6, (1.32e6, 9.59e6), r"{}^{+6.6 \cdot 10^{6}}_{-1.7 \cdot 10^{6}}"),
-    "850 [121, 3.76k]": (850.0, (121.0, 3761.0), r"{}^{+2.9 \cdot 10^{3}}_{-729}"),
+    "3.0M [1.3M, 9.6M]": (3.04e6, (1.32e6, 9.59e6), r"(3.0\;{}^{+6.6}_{-1.7}) \cdot 10^{6}"),
+    "850 [121, 3,761]": (850.0, (121.0, 3761.0), r"850\;{}^{+2{,}911}_{-729}"),
 }
 
 

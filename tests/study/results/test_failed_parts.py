@@ -24,7 +24,7 @@ protocol: {iterations: 200, evaluate_every: 100, evaluation_rows: 50}
 success: {threshold: 1000.0}
 """
 MEAN = "ValueError: no mean of nothing"
-NAMED = ("tests between rows", "figure of survival", "cells.tex")
+NAMED = ("comparisons between rows", "figure of survival", "cells.tex")
 
 
 def fails(*args: object, **options: object) -> None:
@@ -72,9 +72,9 @@ def test_every_command_that_reads_names_what_failed(broken, tmp_path):
     """`show` and its JSON name failed parts, and `report` exits with 1 after it has written all others."""
     invoke("run", "broken.yaml", "--local", *broken)
     store = broken[:2]
-    assert f"tests between rows failed, and is left out: {MEAN}" in invoke("show", "broken", *store).output
+    assert f"comparisons between rows failed, and is left out: {MEAN}" in invoke("show", "broken", *store).output
     notes = json.loads(invoke("show", "broken", "--json", *store).output)["notes"]
-    assert any(note.startswith("tests between rows failed") for note in notes)
+    assert any(note.startswith("comparisons between rows failed") for note in notes)
     written = invoke("report", "broken", "--out", str(tmp_path / "out"), *broken)
     assert written.exit_code == 1
     assert all(f"{part} failed, and is left out: {MEAN}" in written.output for part in NAMED)

@@ -111,7 +111,7 @@ def test_a_study_is_set_beside_itself_and_agrees(here):
     """The same cells are found by their ids, and nothing differs."""
     against = load.load_results("little", here / "studies", compare="little").against
     assert [c.verdict for c in against.comparisons] == ["agrees"] * 6
-    assert all(c.difference == 0 for c in against.comparisons)
+    assert all(c.finding.estimate == 0 for c in against.comparisons)
 
 
 def conflicting(here: Path) -> None:

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from study.analysis.aggregate import aggregate
 from study.analysis.search import NO_NUMBER
 from study.arrow import results_table
 from study.records import Outcome, Result, Trial
 from study.search import Evidence
 from study.search.objectives import Sample, front, objectives_of, ranked, spread, value_of
+from study.trials.table import TrialTable
 from tasks.arithmetic_family import ARITHMETIC
 from tasks.declarations import Metric
-from tests.study.builders import small_cell
+from tests.study.builders import small_cell, summarised
 
 METRICS = ARITHMETIC.metrics
 NAMES = ["success_rate", "solved_at", "time_to_success", "sparsity_error"]
@@ -56,7 +56,7 @@ def values(sample):
 
 def worth_in_a_search(trials, cell=CELL):
     """Compute it as a search does, from a table of results."""
-    value = Evidence(results(trials, cell), METRICS).value(cell, range(len(trials)), NAMES, MOST)
+    value = Evidence(TrialTable(results(trials, cell), METRICS)).value(cell, range(len(trials)), NAMES, MOST)
     return dict(zip(NAMES, value, strict=True))
 
 
@@ -137,7 +137,7 @@ def test_perfect_candidates_are_told_apart_by_what_they_cost():
 def test_the_success_rate_is_wilsons_lower_end(successes, failures):
     """The success rate is worth the end that the report shows, to the last bit."""
     trials = [solved(9000)] * successes + [NEVER] * failures
-    (summary,) = aggregate(results(trials))
+    (summary,) = summarised(results(trials))
     assert worth_in_a_search(trials)["success_rate"] == summary.success_rate_interval[0]
 
 

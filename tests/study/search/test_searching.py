@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from study.analysis.aggregate import aggregate
 from study.arrow import results_table
 from study.errors import InputError, StoreAwayError, StoreError
 from study.plan.plan import make_plan
@@ -18,6 +17,8 @@ from study.search.searching import _MOST_SUGGESTIONS, search_id
 from study.search.space import Space
 from study.spec import parse_spec
 from study.spec.tables import OBJECTIVES_OF_SUCCESS
+from study.trials.table import TrialTable
+from tests.study.builders import summarised
 from tests.study.search.made import SPEC, MemoryFolder, search, spec_of, true_rate
 
 
@@ -31,7 +32,7 @@ def confirmed(spec, folder):
     """Summarise the candidates that were confirmed, by their fresh seeds alone, as a report does."""
     plan = reported_plan(make_plan(spec), read_record(spec, folder))
     results = [result for result in folder.results.values() if result.trial in set(plan.trials)]
-    return aggregate(results_table(results), planned={cell: len(plan.seeds(cell)) for cell in plan.cells})
+    return summarised(results_table(results), planned={cell: len(plan.seeds(cell)) for cell in plan.cells})
 
 
 SAMPLERS = ["TPE", "NSGA-II", "CMA-ES", "random"]
@@ -66,7 +67,7 @@ def test_candidates_earn_seeds_by_their_success(folder):
     """Of the candidates of a round a third go on with more seeds, and none that is left behind was worth more."""
     spec = spec_of()
     search(spec, folder)
-    record, evidence = read_record(spec, folder), Evidence(folder.read_results(), spec.family.metrics)
+    record, evidence = read_record(spec, folder), Evidence(TrialTable(folder.read_results(), spec.family.metrics))
     seeds = planned_seeds(spec).search
     for number in range(record.rounds):
         candidates = [c for c in record.of_round(number) if c.values]
@@ -317,6 +318,6 @@ def test_evidence_waits_for_every_seed():
     plan = search(spec_of(), folder, most_steps=1)
     cell = plan.cells[0]
     rows = results_table([r for r in folder.results.values() if r.trial.cell == cell and r.trial.seed != 1])
-    evidence = Evidence(rows, plan.metrics)
+    evidence = Evidence(TrialTable(rows, plan.metrics))
     assert evidence.value(cell, [0, 1, 2], ["success_rate"], 20_000) is None
     assert evidence.value(cell, [0, 2], ["success_rate"], 20_000) is not None

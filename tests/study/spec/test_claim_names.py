@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from study.analysis.aggregate import aggregate
-from study.analysis.methods import methods_of
 from study.analysis.rows import cells as rows_of
 from study.arrow import results_table
+from study.comparisons.methods import methods_of
 from study.errors import SpecError
 from study.plan.plan import make_plan
 from study.records import Cell
 from study.spec import Spec, parse_spec
 from study.spec.claims import claims_of
+from tests.study.builders import summarised
 from tests.study.lab import lab, study_of
 
 __all__ = ["lab"]
@@ -35,6 +35,7 @@ CODE = """
 from typing import Literal
 
 from tasks.seeded import seeded
+from tests.study.builders import summarised
 
 
 @seeded
@@ -62,12 +63,12 @@ def named(lab: Path) -> Path:
 def names_of_rows(spec: Spec) -> dict[Cell, set[str]]:
     """Return what the rows of a study's report are called, in its tables and in its sentences."""
     plan = make_plan(spec)
-    summaries = aggregate(results_table([]), plan.metrics, planned=dict.fromkeys(plan.cells, 9))
+    summaries = summarised(results_table([]), plan.metrics, planned=dict.fromkeys(plan.cells, 9))
     rows = rows_of(summaries, plan.labels)
     names = {summary.cell: {rows.name(row)} for row, summary in enumerate(summaries)}
     for method in methods_of(rows, range(len(summaries)), "model", ()):
         for row in method.rows if len(method.rows) == 1 else ():
-            names[summaries[row].cell] |= {method.name, method.label}
+            names[summaries[row].cell].add(method.name)
     return names
 
 

@@ -18,9 +18,9 @@ from matplotlib.text import Text
 
 from study.analysis.aggregate import GroupSummary
 from study.analysis.learning import LearningCurve
-from study.analysis.sources import SUCCESS, SourceShares
 from study.analysis.summary import Times
 from study.analysis.trial_details import Gates, TrialWeights
+from study.comparisons.sources import SUCCESS, SourceShares
 from study.reports import DataRows, Report, groups
 from study.reports.figures import all as all_figures
 from study.reports.figures import names as names_of_figures

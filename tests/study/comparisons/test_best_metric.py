@@ -8,6 +8,7 @@ import pytest
 
 from study.analysis.aggregate import aggregate_by
 from study.reports import contrasts, groups, headline
+from study.trials.table import TrialTable
 from tasks.declarations import Metric
 from tests.study.builders import outcomes_table
 
@@ -19,52 +20,60 @@ def headline_of(means, metric=ACCURACY, *, spread=0.01, by=("model",), outcome="
     values = [mean + spread * step for mean in means.values() for step in np.linspace(-1, 1, 10)]
     keys = {name: [group[i] for group in means for _ in range(10)] for i, name in enumerate(by)}
     table = outcomes_table(outcome=[outcome] * len(values), accuracy=pa.array(values), **keys)
-    rows = groups(aggregate_by(table, by, {"accuracy": metric}), by)
-    return headline(rows, contrasts(rows))
+    trials = TrialTable(table, {"accuracy": metric}, tuple(by))
+    rows = groups(aggregate_by(trials), by)
+    return headline(rows, contrasts(rows, trials))
 
 
 def test_the_best_mean_is_named_with_its_interval():
     """The best by the metric's direction, with the others behind it."""
     means = {("A",): 0.94, ("B",): 0.91, ("C",): 0.8, ("D",): 0.7}
     text = headline_of(means)
-    assert text.startswith("A has the highest test accuracy, 0.94 [0.93")
-    assert text.endswith("on average, B 0.91, C 0.8 and 1 other lower.")
+    assert text.startswith("A has the highest test accuracy, 0.940 [0.93")
+    assert "on average, B 0.91" in text
+    assert "and 1 other lower (p < 0.001)." in text
     lower = headline_of(means, Metric(title="waiting time", unit="s"))
-    assert lower.startswith("D has the lowest waiting time (s), 0.7 [")
-    assert lower.endswith("C 0.8, B 0.91 and 1 other higher.")
+    assert lower.startswith("D has the lowest waiting time (s), 0.700 [")
+    assert "and 1 other higher (p < 0.001)." in lower
 
 
-@pytest.mark.parametrize(("second", "is_chance"), [(0.939, True), (0.90, False)])
-def test_a_small_lead_may_be_chance(second, is_chance):
-    """A lead whose interval has zero inside is said to be perhaps chance."""
-    assert ("(which may be chance)" in headline_of({("A",): 0.94, ("B",): second})) == is_chance
+@pytest.mark.parametrize(("second", "is_named"), [(0.939, False), (0.90, True)])
+def test_a_lead_that_may_be_chance_has_no_winner(second, is_named):
+    """A method is called best only if the test tells it from the other; else both numbers are given, with p."""
+    text = headline_of({("A",): 0.94, ("B",): second})
+    assert text.startswith("A has the highest test accuracy") == is_named
+    assert ("A and B are not distinguished (p = " in text) != is_named
 
 
 def test_equal_means_have_no_winner():
-    """Two methods with one mean are named together."""
-    assert headline_of({("A",): 0.5, ("B",): 0.5}) == "A and B both have a test accuracy of 0.5 on average."
+    """Two methods with one mean are not distinguished."""
+    text = headline_of({("A",): 0.5, ("B",): 0.5})
+    assert "A 0.500 [" in text
+    assert "A and B are not distinguished (p = 1" in text
 
 
 def test_methods_are_compared_where_all_were_tried():
     """A method that was also tried where it is easy has no advantage from that."""
     means = {("A", 2): 0.6, ("A", 4): 0.9, ("B", 2): 0.7}
     text = headline_of(means, by=("model", "hidden_size"))
-    assert text.startswith("B has the highest test accuracy, 0.7 [")
+    assert text.startswith("B has the highest test accuracy, 0.700 [")
     assert "A 0.6" in text
 
 
 def test_a_mean_over_several_rows_counts_each_as_much():
-    """The mean of a method over what is swept is that of its rows' means, with an interval."""
+    """The mean of a method over what is swept is that of its rows' means."""
     means = {("A", 2): 0.6, ("A", 4): 0.8, ("B", 2): 0.5, ("B", 4): 0.6}
-    assert headline_of(means, by=("model", "hidden_size")).startswith("A has the highest test accuracy, 0.7 [0.69")
+    assert headline_of(means, by=("model", "hidden_size")).startswith(
+        "A has the highest test accuracy over hidden units, 0.7 on average, B 0.55"
+    )
 
 
 def test_one_method_is_described_at_both_ends():
     """Alone, its mean is given at the first and the last value of what is swept."""
     text = headline_of({(2,): 0.6, (4,): 0.7, (8,): 0.9}, by=("hidden_size",))
-    assert text.startswith("The test accuracy is 0.733 [")
-    assert "on average it is 0.6 [" in text
-    assert "at hidden units 2 and 0.9 [" in text
+    assert text.startswith("The test accuracy is 0.733 on average")
+    assert "on average it is 0.600 [" in text
+    assert "at hidden units 2 and 0.900 [" in text
 
 
 def test_questions_are_answered_one_by_one():
@@ -88,9 +97,10 @@ def test_pairs_are_tested_by_their_means():
     table = outcomes_table(
         outcome=["finished"] * 6, model=list("aabbcc"), loss=pa.array([1.0, 2.0, 3.0, 5.0, 7.0, 7.0])
     )
-    tests = contrasts(groups(aggregate_by(table, ["model"], {"loss": Metric()}), ["model"]))
+    trials = TrialTable(table, {"loss": Metric()}, ("model",))
+    tests = contrasts(groups(aggregate_by(trials), ["model"]), trials)
     assert tests.metric == "loss"
-    assert [(pair.first, pair.second, pair.difference) for pair in tests.pairs] == [
+    assert [(pair.first, pair.second, pair.estimate) for pair in tests.pairs] == [
         ("a", "b", -2.5),
         ("a", "c", -5.5),
         ("b", "c", -3.0),

@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 
 from study import statistics
-from study.analysis.aggregate import aggregate
-from study.analysis.design import design
-from study.analysis.seed_pairs import SeedTrials
 from study.arrow import results_table
+from study.comparisons.design import design
 from study.records import Outcome, Result, Trial
 from study.reports import cells
-from tests.study.builders import published_cell, summaries_of
+from study.trials.table import TrialTable
+from tests.study.builders import published_cell, summaries_of, summarised
 
 
 def known(**solved_by_model):
@@ -28,7 +27,7 @@ def known(**solved_by_model):
         for seed, letter in enumerate(letters)
     ]
     table = results_table(results)
-    return cells(aggregate(table, {}), {}), SeedTrials(table)
+    return cells(summarised(table, {}), {}), TrialTable(table)
 
 
 def test_pairs_have_the_power_at_the_rates_so_far():

@@ -8,46 +8,24 @@ from typing import Any
 
 from study.analysis import series
 from study.analysis.rows import ResultRows
-from study.analysis.summary import Summary
 
 
 @dataclass(frozen=True)
-class Method:
+class SweptMethod:
     """Rows that differ only in what is swept.
 
     Args:
         name: what they have in common; empty if there is nothing to tell them from.
         rows: their indices, in ascending order of what is swept.
-        compared: the summaries of those that are compared with other methods.
+        compared_rows: those of them at values that all methods have.
     """
 
     name: str
     rows: tuple[int, ...]
-    compared: tuple[Summary, ...]
-
-    @property
-    def solved(self) -> int:
-        """The number of solved trials of the compared rows."""
-        return sum(summary.solved for summary in self.compared)
-
-    @property
-    def judged(self) -> int:
-        """The number of trials of the compared rows of which it is known whether they were solved."""
-        return sum(summary.judged for summary in self.compared)
-
-    @property
-    def rate(self) -> float:
-        """The success rate of all trials of the compared rows."""
-        return self.solved / self.judged
-
-    @property
-    def label(self) -> str:
-        """The name with all but the model in brackets, since commas separate methods in sentences."""
-        first, comma, rest = self.name.partition(", ")
-        return f"{first} ({rest})" if comma else self.name
+    compared_rows: tuple[int, ...]
 
 
-def methods_of(rows: ResultRows, members: Sequence[int], x: str, question_keys: Sequence[str]) -> list[Method]:
+def methods_of(rows: ResultRows, members: Sequence[int], x: str, question_keys: Sequence[str]) -> list[SweptMethod]:
     """Group rows of one question that differ only in x into methods.
 
     Args:
@@ -62,12 +40,12 @@ def methods_of(rows: ResultRows, members: Sequence[int], x: str, question_keys: 
     rest = [key for key in rows.varying() if key not in question_keys and (key != x or x == "model")]
     rank = {level: i for i, level in enumerate(series.levels(rows, x))}
     groups = rows.alike(rest, members)
-    for some in groups.values():
-        some.sort(key=lambda row: rank.get(rows.value(row, x), 0))
+    for group in groups.values():
+        group.sort(key=lambda row: rank.get(rows.value(row, x), 0))
     compared = _rows_in_common(rows, groups, x) if x != "model" else groups
     return [
-        Method(rows.name(some[0], rest), tuple(some), tuple(rows.summaries[row] for row in compared[key]))
-        for key, some in groups.items()
+        SweptMethod(rows.name(group[0], rest), tuple(group), tuple(compared[key]))
+        for key, group in groups.items()
         if compared[key]
     ]
 
@@ -76,6 +54,6 @@ def _rows_in_common(
     rows: ResultRows, groups: Mapping[tuple[Any, ...], Sequence[int]], x: str
 ) -> dict[tuple[Any, ...], list[int]]:
     """Select the rows at values of x that all groups have; if there is no such value, nothing can be compared."""
-    levels = [{rows.value(row, x) for row in some} for some in groups.values()]
+    levels = [{rows.value(row, x) for row in group} for group in groups.values()]
     common = set.intersection(*levels)
-    return {key: [row for row in some if rows.value(row, x) in common] for key, some in groups.items()}
+    return {key: [row for row in group if rows.value(row, x) in common] for key, group in groups.items()}

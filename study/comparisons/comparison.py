@@ -6,24 +6,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from study import statistics, words
 from study.analysis import rows as result_rows
-from study.analysis import seed_pairs
 from study.analysis.aggregate import CellSummary
-from study.analysis.method_tests import LEVEL, PairTest, fisher, test_of_two
 from study.analysis.metrics import MetricSummary, main
 from study.analysis.published import SOURCE, Published, choose
 from study.analysis.questions import varying
 from study.analysis.rows import ResultRows
-from study.analysis.seed_pairs import SeedSample, SeedTrials
 from study.analysis.summary import Summary
+from study.comparisons.compare import compare, side_of
+from study.comparisons.finding import Finding, Verdict, adjusted
 from study.errors import InputError
 from study.records import Cell, Interval, names_of
+from study.trials.seed_design import Sizes
+from study.trials.table import TrialTable
 
 PUBLISHED = "published"
 
-
-BothTrials = tuple[SeedTrials, SeedTrials]
+BothTrials = tuple[TrialTable, TrialTable]
 """The trials of what is compared: those here, and the others."""
 
 
@@ -66,30 +68,22 @@ class Comparison:
         row: the index of the row in the report.
         summary: the results of its trials.
         beside: the numbers of the other row.
-        difference: of the success rates, or of a metric's means, this row's minus the other's.
-        difference_interval: 95%; the one that belongs to the test; None where there are too few values.
-        p_value: of equal rates, or of equal means, two-sided; None where they can't be tested, since a row has too few
-            values, or only equal ones.
-        p_adjusted: `p_value` after Holm's correction over all rows compared.
-        verdict: ``differs`` if `p_adjusted` is below `LEVEL`, else ``agrees``: no difference was detected; ``not
-            tested`` without a p-value.
+        finding: of this row, the first method, and the other one.
         log_rank_p: of the log-rank test of equal times to success, after Holm's correction; None where the times of
             either aren't known.
-        test: McNemar or sign-flip, seed by seed, or Fisher or Welch; empty where nothing can be tested.
-        seeds: those that were compared; None if trials weren't compared seed by seed.
     """
 
     row: int
     summary: Summary
     beside: Reference
-    difference: float
-    difference_interval: Interval | None
-    p_value: float | None
-    p_adjusted: float | None
-    verdict: str
+    finding: Finding
     log_rank_p: float | None = None
-    test: str = ""
-    seeds: int | None = None
+
+    @property
+    def verdict(self) -> str:
+        """``differs``, ``agrees`` if no difference was detected, or ``not tested``."""
+        words_of = {Verdict.NOT_DISTINGUISHED: "agrees", Verdict.NOT_TESTED: "not tested"}
+        return words_of.get(self.finding.verdict, "differs")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,11 +110,15 @@ class Comparisons:
         return self.name == PUBLISHED
 
 
-def with_published(summaries: Sequence[CellSummary]) -> Comparisons:
+def with_published(summaries: Sequence[CellSummary], untested: str = "") -> Comparisons:
     """Compare each cell that repeats a published cell and has a success rate with that published cell.
 
     Where several published cells have the same protocol, a study that sweeps the hidden size is compared with the
     published sweeps (the NMU with the ablation's, of 50 seeds), and any other study with the published seeds.
+
+    Args:
+        summaries: the cells.
+        untested: why rates can't be tested by their counts; empty if they can.
     """
     cells = [summary.cell for summary in summaries]
     pairs = [
@@ -128,13 +126,37 @@ def with_published(summaries: Sequence[CellSummary]) -> Comparisons:
         for row, summary in enumerate(summaries)
         if summary.judged and (published_cell := choose(summary.cell, cells)) is not None
     ]
-    counts = [(s.solved, s.judged, beside.solved, beside.judged) for _, s, beside in pairs]
-    tests = [fisher(*count) for count in counts]
-    return Comparisons(name=PUBLISHED, source=SOURCE, comparisons=_compared(pairs, tests, None))
+    findings = adjusted([_with_counts(summary, beside, untested) for _, summary, beside in pairs])
+    compared = (Comparison(row=r, summary=s, beside=b, finding=f) for (r, s, b), f in zip(pairs, findings, strict=True))
+    return Comparisons(name=PUBLISHED, source=SOURCE, comparisons=tuple(compared))
+
+
+def _with_counts(summary: Summary, beside: Reference, untested: str) -> Finding:
+    """Compare a rate with one of which only counts are known: Fisher's exact test, Newcombe's interval."""
+    counts = summary.solved, summary.judged, beside.solved, beside.judged
+    rates = summary.solved / summary.judged, beside.solved / beside.judged
+    blank = Finding(
+        question="", first="here", second=PUBLISHED, metric=None, is_higher_better=True, values=rates, reason=untested
+    )
+    if untested:
+        return blank
+    p_value = statistics.fisher_exact(*counts)
+    return replace(
+        blank,
+        estimate=rates[0] - rates[1],
+        interval=statistics.newcombe(*counts),
+        test="Fisher",
+        p_value=p_value,
+        p_adjusted=p_value,
+    )
 
 
 def with_study(
-    summaries: Sequence[CellSummary], others: Sequence[CellSummary], name: str, trials: BothTrials | None = None
+    summaries: Sequence[CellSummary],
+    others: Sequence[CellSummary],
+    name: str,
+    trials: BothTrials,
+    sizes: Sizes = "fixed",
 ) -> Comparisons:
     """Compare each cell with the cell of another study that has equal values in all that either study sweeps.
 
@@ -142,8 +164,8 @@ def with_study(
         summaries: the cells.
         others: those of the other study.
         name: of the other study.
-        trials: those of both, by which cells that have the same seeds are compared seed by seed; None if they aren't
-            known.
+        trials: those of both.
+        sizes: how the numbers of seeds came about.
 
     Raises:
         InputError: if no cell of the other study has a counterpart here, or one has several, or there is nothing that
@@ -155,7 +177,7 @@ def with_study(
     keys = names_of([*cells, *their_cells]) if same else list(dict.fromkeys(["model", *swept]))
     here, there = (_by(group, keys) for group in (summaries, others))
     notes = [] if same else _differences(cells, their_cells, keys, name)
-    return _with_rows(here, there, name, notes, trials)
+    return _with_rows(here, there, name, notes, trials, sizes)
 
 
 def _differences(cells: Sequence[Cell], their_cells: Sequence[Cell], keys: Sequence[str], name: str) -> list[str]:
@@ -169,7 +191,9 @@ def _differences(cells: Sequence[Cell], their_cells: Sequence[Cell], keys: Seque
     return notes
 
 
-def with_groups(rows: ResultRows, others: ResultRows, name: str, trials: BothTrials | None = None) -> Comparisons:
+def with_groups(
+    rows: ResultRows, others: ResultRows, name: str, trials: BothTrials, sizes: Sizes = "fixed"
+) -> Comparisons:
     """Compare each group with the group of another file or study that has equal values in the same columns.
 
     Args:
@@ -177,11 +201,12 @@ def with_groups(rows: ResultRows, others: ResultRows, name: str, trials: BothTri
         others: those of the other file or study.
         name: of the other file or study.
         trials: as for `with_study`.
+        sizes: how the number of seeds came about.
 
     Raises:
         InputError: if no group has a counterpart, or there is nothing that both files or studies measure.
     """
-    return _with_rows(rows, others, name, [], trials)
+    return _with_rows(rows, others, name, [], trials, sizes)
 
 
 def _by(summaries: Sequence[CellSummary], keys: Sequence[str]) -> ResultRows:
@@ -191,7 +216,7 @@ def _by(summaries: Sequence[CellSummary], keys: Sequence[str]) -> ResultRows:
 
 
 def _with_rows(
-    rows: ResultRows, others: ResultRows, name: str, notes: Sequence[str], trials: BothTrials | None
+    rows: ResultRows, others: ResultRows, name: str, notes: Sequence[str], trials: BothTrials, sizes: Sizes
 ) -> Comparisons:
     there: dict[tuple[Any, ...], Summary] = {}
     for values, summary in zip(others.values, others.summaries, strict=True):
@@ -211,18 +236,35 @@ def _with_rows(
     missing = (
         [f"{alone} of {len(rows.summaries)} {rows.noun}s have nothing finished to be compared with"] if alone else []
     )
-    beside = [(row, s, _reference(name, other)) for row, s, other in pairs]
-    samples = [None if trials is None else [trials[0].sample(s), trials[1].sample(o)] for _, s, o in pairs]
-    tests = [test_of_two(s, other, some, metric) for (_, s, other), some in zip(pairs, samples, strict=True)]
-    compared = _compared(beside, tests, metric)
-    if metric is not None:
-        return Comparisons(name=name, source=name, comparisons=compared, notes=(*notes, *missing), metric=metric)
-    p_values = [_log_rank(s, other, some) for (_, s, other), some in zip(pairs, samples, strict=True)]
-    adjusted = iter(statistics.holm([p for p in p_values if p is not None]))
-    timed = tuple(
-        replace(c, log_rank_p=None if p is None else next(adjusted)) for c, p in zip(compared, p_values, strict=True)
+    declared = None if metric is None else rows.metrics[metric]
+    findings = adjusted(
+        [
+            compare(
+                rows.name(row),
+                side_of("here", trials[0], [summary], metric),
+                side_of(name, trials[1], [other], metric),
+                metric,
+                declared,
+                sizes,
+            )
+            for row, summary, other in pairs
+        ]
     )
-    return Comparisons(name=name, source=name, comparisons=timed, notes=(*notes, *missing))
+    p_values: list[float | None] = [None] * len(pairs)
+    if metric is None and sizes == "fixed":
+        p_values = [_log_rank(trials, summary, other) for _, summary, other in pairs]
+    corrected = iter(statistics.holm([p for p in p_values if p is not None]))
+    compared = tuple(
+        Comparison(
+            row=row,
+            summary=summary,
+            beside=_reference(name, other),
+            finding=finding,
+            log_rank_p=None if p is None else next(corrected),
+        )
+        for (row, summary, other), finding, p in zip(pairs, findings, p_values, strict=True)
+    )
+    return Comparisons(name=name, source=name, comparisons=compared, notes=(*notes, *missing), metric=metric)
 
 
 def _compared_metric(rows: ResultRows, others: ResultRows, name: str) -> str | None:
@@ -243,48 +285,18 @@ def _has(summary: Summary, metric: str | None) -> bool:
     return bool(summary.judged if metric is None else summary.metrics[metric].count)
 
 
-def _log_rank(here: Summary, there: Summary, samples: Sequence[SeedSample] | None) -> float | None:
+def _log_rank(trials: BothTrials, here: Summary, there: Summary) -> float | None:
+    """Test that times to success are equal; None where they aren't known, or trials share seeds of sources."""
     times = [s.times.known("iterations") if s.times else None for s in (here, there)]
-    if any(of is None for of in times):
+    samples = [table.group(s.key or ("",)) for table, s in zip(trials, (here, there), strict=True)]
+    if any(known is None for known in times) or any((sample.seeds < 0).any() for sample in samples):
         return None
-    shared = None if samples is None else seed_pairs.shared(samples)
-    if shared is not None:
-        judged = seed_pairs.judged(shared)
-        test = statistics.paired_log_rank([of.times for of in judged]) if judged[0].rows.size else None
-    else:
-        test = statistics.log_rank([of for of in times if of is not None])
+    judged = [sample.select(sample.is_judged) for sample in samples]
+    seeds = np.intersect1d(judged[0].seeds, judged[1].seeds)
+    first, second = (sample.of_seeds(seeds).times for sample in judged)
+    first_alone, second_alone = (sample.select(~np.isin(sample.seeds, seeds)).times for sample in judged)
+    test = statistics.partly_paired_times(first, second, first_alone, second_alone)
     return None if test is None else test.p_value
-
-
-_Pairs = Sequence[tuple[int, Summary, Reference]]
-
-
-def _compared(pairs: _Pairs, tests: Sequence[PairTest | None], metric: str | None) -> tuple[Comparison, ...]:
-    """Put rows and their tests together, with p-values adjusted by Holm's method."""
-    adjusted = iter(statistics.holm([test["p_value"] for test in tests if test is not None]))
-    compared = []
-    for (row, summary, beside), test in zip(pairs, tests, strict=True):
-        p_adjusted = None if test is None else next(adjusted)
-        compared.append(
-            Comparison(
-                row=row,
-                summary=summary,
-                beside=beside,
-                difference=_middle(summary, metric) - _middle(beside, metric) if test is None else test["difference"],
-                difference_interval=None if test is None else test["interval"],
-                p_value=None if test is None else test["p_value"],
-                p_adjusted=p_adjusted,
-                verdict="not tested" if p_adjusted is None else "differs" if p_adjusted < LEVEL else "agrees",
-                test="" if test is None else test["test"],
-                seeds=None if test is None else test.get("seeds"),
-            )
-        )
-    return tuple(compared)
-
-
-def _middle(of: Summary | Reference, metric: str | None) -> float:
-    """Return a row's rate, or the mean of its metric."""
-    return of.solved / of.judged if metric is None else of.metrics[metric].mean or 0.0
 
 
 def _reference(source: str, of: Summary) -> Reference:

@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 from study import statistics
-from study.analysis import overall as of_all
-from study.analysis.aggregate import aggregate, aggregate_by
-from study.analysis.overall import overall_of_cells, overall_of_groups
+from study.analysis.aggregate import aggregate
 from study.arrow import results_table
+from study.comparisons import overall as of_all
+from study.comparisons.overall import overall as overall_of
 from study.records import Cell, Outcome, Result, Trial
 from study.reports import cells, groups
 from study.statistics import SeedValues
+from study.trials.table import TrialTable
 from tasks.declarations import Metric
-from tests.study.builders import outcomes_table
+from tests.study.builders import outcomes_table, summarised, summarised_by
 
 METRICS = {"accuracy": Metric(higher_is_better=True)}
 
@@ -33,7 +34,7 @@ def results(values, outcomes=None):
         for seed, value in of.items()
     ]
     table = results_table(trials)
-    return cells(aggregate(table, METRICS), {}, question_fields=["turns"]), table
+    return cells(summarised(table, METRICS), {}, question_fields=["turns"]), TrialTable(table, METRICS)
 
 
 def some_values(models=("mlp", "rnn", "cnn"), questions=(1, 2), seeds=8):
@@ -48,7 +49,7 @@ def some_values(models=("mlp", "rnn", "cnn"), questions=(1, 2), seeds=8):
 def test_methods_are_compared_over_the_questions_that_all_answer():
     """The numbers are those of the statistics, of the questions in common; a note counts the others."""
     values = some_values() | {("mlp", 3): {0: 99.0, 1: 98.0}}
-    overall = overall_of_cells(*results(values))
+    overall = overall_of(*results(values))
     assert overall.questions == ("turns 1", "turns 2")
     assert [method.name for method in overall.methods] == ["mlp", "rnn", "cnn"]
     own = {model: SeedValues({turns: values[model, turns] for turns in (1, 2)}) for model in ("mlp", "rnn", "cnn")}
@@ -73,7 +74,7 @@ def test_a_trial_without_a_number_is_worse_than_any():
     values = some_values(("mlp", "rnn"), (1,), 6)
     values["mlp", 1] |= {0: math.nan, 1: math.nan}
     diverged = {("mlp", 1, 0): Outcome.DIVERGED, ("rnn", 1, 5): Outcome.FAILED}
-    overall = overall_of_cells(*results(values, diverged))
+    overall = overall_of(*results(values, diverged))
     mlp, rnn = overall.methods
     assert (mlp.trials, mlp.without_number, rnn.trials) == (6, 2, 5)
     numbers = [value for value in values["mlp", 1].values() if not math.isnan(value)]
@@ -96,8 +97,8 @@ def test_lower_is_better_where_the_metric_says_so():
         outcome=["finished"] * 9 + ["diverged"],
         loss=[1.0, 2, 3, 4, 5, 2.5, 3.5, 4.5, 5.5, np.nan],
     )
-    rows = groups(aggregate_by(table, ["model"], {"loss": Metric()}), ["model"])
-    first, second = overall_of_groups(rows, table).methods
+    rows = groups(summarised_by(table, ["model"], {"loss": Metric()}), ["model"])
+    first, second = overall_of(rows, TrialTable(table, {"loss": Metric()}, ("model",))).methods
     assert first.improvements[1].value > 0.5 > second.improvements[0].value
     assert second.profile.at([1e300])[0] == pytest.approx(0.8)
 
@@ -111,8 +112,8 @@ def test_rows_of_one_seed_are_averaged_and_it_is_said():
         outcome=["finished"] * 9,
         loss=[1.0, 3.0, 2.0, 4.0, 5.0, 7.0, 1.0, 2.0, 3.0],
     )
-    rows = groups(aggregate_by(table, ["model"], {"loss": Metric()}), ["model"])
-    overall = overall_of_groups(rows, table)
+    rows = groups(summarised_by(table, ["model"], {"loss": Metric()}), ["model"])
+    overall = overall_of(rows, TrialTable(table, {"loss": Metric()}, ("model",)))
     first, second = overall.methods
     assert (first.trials, first.seeds) == (6, (3, 3))
     assert first.improvements[1] == statistics.probability_of_improvement(
@@ -126,21 +127,21 @@ def test_rows_of_one_seed_are_averaged_and_it_is_said():
 
 def test_there_is_nothing_without_a_metric_or_a_second_method(monkeypatch):
     """One method, metrics of solved trials alone, too many methods, no question in common: none, or a note why."""
-    assert overall_of_cells(*results(some_values(("mlp",), (1,)))) is None
+    assert overall_of(*results(some_values(("mlp",), (1,)))) is None
     _, table = results(some_values())
-    solved = cells(aggregate(table, {"accuracy": Metric(of="solved")}), {}, question_fields=["turns"])
-    assert overall_of_cells(solved, table) is None
+    of_solved = TrialTable(table.results, {"accuracy": Metric(of="solved")})
+    assert overall_of(cells(aggregate(of_solved), {}, question_fields=["turns"]), of_solved) is None
     apart = results({(model, turns): {0: 1.0} for model, turns in (("mlp", 1), ("rnn", 2), ("cnn", 1), ("cnn", 2))})
-    overall = overall_of_cells(*apart)
+    overall = overall_of(*apart)
     assert (overall.methods, len(overall.notes)) == ((), 1)
     assert "No question is answered by all methods" in overall.notes[0]
     monkeypatch.setattr(of_all, "MOST_METHODS", 2)
-    overall = overall_of_cells(*results(some_values()))
+    overall = overall_of(*results(some_values()))
     assert (overall.methods, overall.notes) == ((), ("3 methods are too many to be compared over all questions.",))
 
 
 def test_one_seed_a_question_says_nothing_of_a_pair():
     """There are no two trials with different seeds on both sides: no probability, and no interval."""
-    first, second = overall_of_cells(*results(some_values(("mlp", "rnn"), seeds=1))).methods
+    first, second = overall_of(*results(some_values(("mlp", "rnn"), seeds=1))).methods
     assert (first.improvements, second.improvements) == ((None, None), (None, None))
     assert first.interquartile_mean.interval is None

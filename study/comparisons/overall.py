@@ -4,34 +4,25 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from study import statistics, words
-from study.analysis.aggregate import CellSummary, group_codes, rows_by
 from study.analysis.rows import ResultRows
-from study.analysis.summary import Floats
-from study.records import Outcome
 from study.statistics import MeanOverCells, PerformanceProfile, SeedValues
 from study.statistics.seed_values import Sample
+from study.trials.table import ENDED, Floats, Ints, Trials, TrialTable
 from tasks.declarations import Metric
 
 MOST_METHODS = 24
 """The most methods that are compared over all questions."""
 
 _MOST_TRIALS = 250_000
-_ENDED = [str(outcome) for outcome in Outcome if outcome != Outcome.FAILED]
 _MOST_NAMES = 8
-
-Trials = tuple[npt.NDArray[np.int64], Floats]
-"""The seeds of a row's trials that ended, and their values; NaN where one has no finite number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,73 +75,29 @@ class Overall:
 
     @cached_property
     def best(self) -> int:
-        """Which method has the best interquartile mean; the first if none has one."""
+        """Which method has the best interquartile mean, which others are shown beside; the first if none has one."""
         sign = -1.0 if self.metric.higher_is_better else 1.0
         means = [m.interquartile_mean for m in self.methods]
         return min(range(len(means)), key=lambda i: math.inf if (of := means[i]) is None else sign * of.value)
 
 
-def overall_of_cells(rows: ResultRows, results: pa.Table) -> Overall | None:
-    """Compare the methods of a study by its main metric.
+def overall(rows: ResultRows, table: TrialTable) -> Overall | None:
+    """Compare the methods of a report by its main metric over all questions.
 
     Args:
-        rows: the cells.
-        results: those of their trials, as `study.arrow.results_table` makes them.
+        rows: the rows of the report.
+        table: their trials.
 
     Returns:
         None where no metric is of all trials that ended, or there is one method only.
     """
-
-    def trials(metric: str) -> list[Trials]:
-        ids = results["cell_id"].combine_chunks().dictionary_encode()
-        cells = dict(
-            zip(ids.dictionary.to_pylist(), rows_by(np.asarray(ids.indices), len(ids.dictionary)), strict=True)
-        )
-        none = np.empty(0, np.int64)
-        own = [cells.get(s.cell_id, none) if isinstance(s, CellSummary) else none for s in rows.summaries]
-        return _trials(results, own, metric)
-
-    return _overall(rows, trials, results.num_rows)
-
-
-def overall_of_groups(rows: ResultRows, outcomes: pa.Table) -> Overall | None:
-    """Compare the methods of a table of outcomes by its main metric.
-
-    Args:
-        rows: the groups.
-        outcomes: one row a trial, with the columns of the rows' keys.
-
-    Returns:
-        None where no metric is of all trials that ended, or there is one method only.
-    """
-
-    def trials(metric: str) -> list[Trials]:
-        codes = group_codes(outcomes, rows.keys)
-        first = pa.array(np.unique(codes, return_index=True)[1])
-        values = zip(*(outcomes[key].take(first).to_pylist() for key in rows.keys), strict=True)
-        own = dict(zip(values, rows_by(codes, len(first)), strict=True))
-        return _trials(outcomes, [own[row] for row in rows.values], metric)
-
-    return _overall(rows, trials, outcomes.num_rows)
-
-
-def _trials(table: pa.Table, own: Sequence[npt.NDArray[np.int64]], metric: str) -> list[Trials]:
-    has_ended = np.asarray(pc.fill_null(pc.is_in(table["outcome"], value_set=pa.array(_ENDED)), False))
-    seeds = np.asarray(table["seed"]).astype(np.int64)
-    values = np.full(table.num_rows, np.nan)
-    if metric in table.column_names:
-        values = np.asarray(pc.fill_null(table[metric].cast(pa.float64()), np.nan))
-    values = np.where(np.isfinite(values), values, np.nan)
-    return [(seeds[some], values[some]) for some in (of[has_ended[of]] for of in own)]
-
-
-def _overall(rows: ResultRows, trials: Callable[[str], list[Trials]], count: int) -> Overall | None:
     name = rows.main_metric
     of_method = rows.alike([key for key in rows.keys if key in rows.methods], rows.ended())
     if name is None or len(of_method) < 2:
         return None
     head: dict[str, Any] = {"name": name, "metric": rows.metrics[name]}
     empty = Overall(**head, questions=(), methods=(), notes=())
+    count = table.results.num_rows
     if len(of_method) > MOST_METHODS or count > _MOST_TRIALS:
         what = f"{len(of_method)} methods" if len(of_method) > MOST_METHODS else words.count_of(count, "trial")
         return _refused(empty, f"{what} are too many to be compared over all questions.")
@@ -159,9 +106,8 @@ def _overall(rows: ResultRows, trials: Callable[[str], list[Trials]], count: int
     common = [question for question in dict.fromkeys(questions) if answered[question] == len(of_method)]
     if not common:
         return _refused(empty, "No question is answered by all methods, so nothing can be said of them over all.")
-    by_row = trials(name)
     in_order = [[next(row for row in some if questions[row] == one) for one in common] for some in of_method.values()]
-    methods = [_Method([by_row[row] for row in some], rows.metrics[name]) for some in in_order]
+    methods = [_Method([table.group(rows.summaries[row].key or ("",)) for row in some], name) for some in in_order]
     question_keys = [key for key in rows.varying() if key not in rows.methods]
     method_keys = [key for key in rows.varying() if key in rows.methods]
     names = [rows.name(some[0], method_keys) for some in in_order]
@@ -180,12 +126,13 @@ def _refused(empty: Overall, note: str) -> Overall:
 class _Method:
     """The trials of a method at each question."""
 
-    def __init__(self, trials: Sequence[Trials], metric: Metric) -> None:
-        self.higher_is_better = metric.higher_is_better
-        self.trials = sum(seeds.size for seeds, _ in trials)
-        self.without_number = sum(int(np.isnan(values).sum()) for _, values in trials)
-        self.repeats = sum(seeds.size - np.unique(seeds).size for seeds, _ in trials)
-        self.by_question = [_by_seed(*some) for some in trials]
+    def __init__(self, trials: Sequence[Trials], metric: str) -> None:
+        self.higher_is_better = trials[0].table.metrics[metric].higher_is_better
+        samples = [(ended.seeds, ended.values(metric)) for of in trials for ended in [of.select(of.are(*ENDED))]]
+        self.trials = sum(seeds.size for seeds, _ in samples)
+        self.without_number = sum(int(np.isnan(values).sum()) for _, values in samples)
+        self.repeats = sum(seeds.size - np.unique(seeds).size for seeds, _ in samples)
+        self.by_question = [_by_seed(*sample) for sample in samples]
 
     def summarised(self, name: str, others: Sequence[_Method]) -> OverallMethod:
         """Compute what is said of the method, and of it and each of the others."""
@@ -220,7 +167,7 @@ def _named(samples: Sequence[Sample]) -> SeedValues:
     return SeedValues(dict(enumerate(samples)))
 
 
-def _by_seed(seeds: npt.NDArray[np.int64], values: Floats) -> Sample:
+def _by_seed(seeds: Ints, values: Floats) -> Sample:
     """Return the value of each seed: of several trials their mean, and NaN if one has none."""
     different, place = np.unique(seeds, return_inverse=True)
     means = np.bincount(place, weights=values) / np.bincount(place)

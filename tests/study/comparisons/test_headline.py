@@ -8,18 +8,26 @@ import pytest
 
 from study import reference
 from study.analysis.aggregate import aggregate_by
-from study.analysis.contrasts import contrasts
-from study.analysis.headline import headline
+from study.comparisons.contrasts import contrasts
+from study.comparisons.headline import headline
 from study.outcomes import gather, read_source
 from study.records import Cell
 from study.reports import cells, groups
-from tests.study.builders import published_cell, summaries_of
+from study.trials.table import TrialTable
+from tests.study.builders import contrasts_of, published_cell, summaries_of
 
 
 def headline_of(summaries):
     """Return the headline of cells."""
     rows = cells(summaries, {})
-    return headline(rows, contrasts(rows))
+    return headline(rows, contrasts_of(rows))
+
+
+def headline_of_outcomes(outcomes):
+    """Return the headline of a file's groups."""
+    trials = TrialTable(outcomes.table, outcomes.metrics, outcomes.by)
+    rows = groups(aggregate_by(trials), outcomes.by)
+    return headline(rows, contrasts(rows, trials))
 
 
 def sweep(**solved_by_model):
@@ -36,7 +44,7 @@ def sweep(**solved_by_model):
 def test_the_best_method_its_trend_and_its_time_are_reported():
     """Counts are pooled over what is swept; the trend is of the best method."""
     text = headline_of(sweep(NMU=(50, 48, 40, 25), NALU=(10, 9, 8, 7)))
-    assert "NMU succeeds most often, in 163 of 200 trials (82%), NALU 17%" in text
+    assert "NMU succeeds most often over hidden units, in 163 of 200 trials (81%), NALU 17% (p < 0.001)" in text
     assert "its success rate falls with hidden units, from 100% at 2 to 50% at 10 (trend p < 0.001 after Holm)" in text
     assert "solved trials take 34.5k iterations on average at 2 and 22.0k at 10" in text
 
@@ -80,11 +88,11 @@ def test_of_many_that_share_the_lead_some_are_named():
 
 def test_methods_of_different_questions_are_not_pooled():
     """What adds and what multiplies have a best method each."""
-    outcomes = gather([read_source(Path(reference.__file__).with_name("static_seeds.csv"))])
-    rows = groups(aggregate_by(outcomes.table, outcomes.by), outcomes.by)
-    text = headline(rows, contrasts(rows))
-    assert text.startswith("At +, Linear, NAC₊ and NAU all solved 100% of their trials; at ×, NAC•,σ succeeds")
-    assert "(which may be chance), in 100 of 100 trials (100%), NMU 98%, NAC•,NMU 93% and 7 others less" in text
+    text = headline_of_outcomes(gather([read_source(Path(reference.__file__).with_name("static_seeds.csv"))]))
+    assert text.startswith(
+        "At +, Linear, NAC₊ and NAU all solved 100% of their trials; at ×, success rate: NAC•,σ 100%, NMU 98%"
+    )
+    assert "NAC•,NMU 93% and 7 others: NAC•,σ and NMU are not distinguished (p = 1)" in text
 
 
 def test_methods_are_compared_where_all_of_them_were_tried():
@@ -93,11 +101,11 @@ def test_methods_are_compared_where_all_of_them_were_tried():
     made += [(published_cell("NAU", hidden_size=2), {"solved": 10})]
     made += [(published_cell("NAU", hidden_size=h), {"solved": 3, "unsolved": 7}) for h in (3, 4, 5)]
     assert headline_of(summaries_of(*made)).startswith(
-        "NAU succeeds most often (which may be chance), in 10 of 10 trials (100%), NMU 90%"
+        "Success rate: NAU 100% and NMU 90%: NAU and NMU are not distinguished (p = 1)"
     )
     apart = [(published_cell("NMU"), {"solved": 9})]
     apart += [(published_cell("NAU", hidden_size=h), {"solved": 9}) for h in (3, 4)]
-    assert "no two methods were tried at the same values" in headline_of(summaries_of(*apart))
+    assert "No two methods were tried at the same values" in headline_of(summaries_of(*apart))
 
 
 def test_what_only_some_models_have_tells_methods_apart():
@@ -109,19 +117,16 @@ def test_what_only_some_models_have_tells_methods_apart():
     ]
     text = headline_of(summaries_of(*made))
     assert text.startswith(
-        "unit (pull 0) succeeds most often (which may be chance), in 9 of 10 trials (90%), unit (pull 1) 50%"
+        "Success rate: unit (pull 0) 90%, unit (pull 1) 50% and lstm 0%: unit (pull 0) and unit (pull 1) are not"
     )
     assert "lstm" in text
 
 
-def test_a_question_without_a_value_is_called_so(tmp_path):
-    """Where some trials have no value of what tells questions apart, their question is named by what it lacks."""
+def test_what_nothing_declares_to_be_a_method_is_varied_one_factor_at_a_time(tmp_path):
+    """Values of a column are compared at each value of the other; nothing is averaged over them."""
     lines = ["schedule,hidden,seed,outcome"]
     for schedule in ("", "late"):
         lines += [f"{schedule},{h},{seed},{'solved' if schedule else 'unsolved'}" for h in (2, 4) for seed in range(9)]
     (tmp_path / "some.csv").write_text("\n".join(lines))
-    outcomes = gather([read_source(tmp_path / "some.csv")], ["schedule", "hidden"])
-    rows = groups(aggregate_by(outcomes.table, outcomes.by), outcomes.by)
-    text = headline(rows, contrasts(rows))
-    assert "without schedule, nothing was solved" in text.lower()
-    assert "at schedule late, " in text.lower() or "at late, " in text.lower()
+    text = headline_of_outcomes(gather([read_source(tmp_path / "some.csv")], ["schedule", "hidden"]))
+    assert "schedule, over 2 settings of all else: schedule late is best at 2" in text.lower()

@@ -10,13 +10,13 @@ from itertools import combinations
 import numpy as np
 
 from study import statistics
-from study.analysis import seed_pairs
 from study.analysis.aggregate import CellSummary
-from study.analysis.method_tests import LEVEL, MOST_PAIRS, shared_seeds
 from study.analysis.published import choose
 from study.analysis.rows import ResultRows
-from study.analysis.seed_pairs import SeedTrials
 from study.analysis.summary import Summary
+from study.comparisons.finding import LEVEL
+from study.comparisons.plan import MOST_PAIRS
+from study.trials.table import TrialTable
 
 POWER = 0.8
 """How often a difference is to be found."""
@@ -74,7 +74,7 @@ class Design:
 
 
 def design(
-    rows: ResultRows, trials: SeedTrials | None, seeds: int, *, most_pairs: int, wanted: float | None = None
+    rows: ResultRows, trials: TrialTable | None, seeds: int, *, most_pairs: int, wanted: float | None = None
 ) -> Design | None:
     """Compute how often differences would be found; None where no two methods answer one question.
 
@@ -118,7 +118,7 @@ def design(
 
 
 def _planned(
-    rows: ResultRows, trials: SeedTrials | None, two: tuple[int, int], seeds: int, level: float
+    rows: ResultRows, trials: TrialTable | None, two: tuple[int, int], seeds: int, level: float
 ) -> PlannedPair | None:
     first, second = (_rate(rows, row) for row in two)
     if first is None or second is None:
@@ -149,12 +149,14 @@ def _rate(rows: ResultRows, row: int) -> float | None:
     return None
 
 
-def _correlation(trials: SeedTrials | None, summaries: Sequence[Summary]) -> float:
-    shared = shared_seeds(trials, summaries)
-    if shared is None:
+def _correlation(trials: TrialTable | None, summaries: Sequence[Summary]) -> float:
+    if trials is None:
         return 0.0
-    first, second = (of.solved for of in seed_pairs.judged(shared))
-    if first.size < _LEAST_SEEDS:
+    samples = [trials.group(summary.key or ("",)) for summary in summaries]
+    judged = [sample.select(sample.is_judged) for sample in samples]
+    seeds = np.intersect1d(judged[0].seeds, judged[1].seeds)
+    if seeds.size < _LEAST_SEEDS:
         return 0.0
+    first, second = (sample.of_seeds(seeds).is_solved for sample in judged)
     spread = first.std() * second.std()
     return float(np.mean((first - first.mean()) * (second - second.mean())) / spread) if spread else 0.0

@@ -6,13 +6,13 @@ import pyarrow as pa
 import pytest
 
 from study import statistics
-from study.analysis.aggregate import aggregate, aggregate_by
-from study.analysis.seed_pairs import SeedTrials
+from study.analysis.aggregate import aggregate_by
 from study.arrow import results_table
 from study.errors import InputError
 from study.records import Outcome, Result, Trial
 from study.reports import groups, with_groups, with_published, with_study
-from tests.study.builders import arithmetic_cell, published_cell, summaries_of
+from study.trials.table import TrialTable
+from tests.study.builders import arithmetic_cell, published_cell, summaries_of, summarised, table_of
 
 
 def compared_cells(summaries):
@@ -28,7 +28,7 @@ def test_the_simple_study_is_compared_with_table_1():
     assert [(c.summary.cell.model, c.beside.solved, c.beside.judged) for c in compared] == [
         (model, k, 100) for model, k in counts.items()
     ]
-    assert {c.p_value for c in compared} == {1.0}
+    assert {c.finding.p_value for c in compared} == {1.0}
     assert {c.verdict for c in compared} == {"agrees"}
 
 
@@ -39,8 +39,10 @@ def test_a_rate_that_differs_is_said_to():
         (published_cell("NALU"), {"solved": 15, "unsolved": 85}),
     ]
     first, second = compared_cells(summaries_of(*cells))
-    assert first.p_value == statistics.fisher_exact(50, 100, 94, 100)
-    assert [first.p_adjusted, second.p_adjusted] == statistics.holm([first.p_value, second.p_value])
+    assert first.finding.p_value == statistics.fisher_exact(50, 100, 94, 100)
+    assert [first.finding.p_adjusted, second.finding.p_adjusted] == statistics.holm(
+        [first.finding.p_value, second.finding.p_value]
+    )
     assert (first.verdict, second.verdict) == ("differs", "agrees")
 
 
@@ -132,11 +134,11 @@ def test_another_study_of_the_same_cells_is_compared_cell_by_cell():
     cells = [published_cell("NMU", hidden_size=h) for h in (2, 3, 4)]
     here = summaries_of(*((cell, {"solved": 40, "unsolved": 10}) for cell in cells))
     there = summaries_of((cells[1], {"solved": 10, "unsolved": 40}), (cells[0], {"solved": 40, "unsolved": 10}))
-    against = with_study(here, there, "other")
+    against = with_study(here, there, "other", (table_of(here), table_of(there, 500_000)))
     first, second = against.comparisons
     assert (first.row, second.row) == (0, 1)
-    assert (first.difference, second.difference) == pytest.approx((0.0, 0.6))
-    assert second.difference_interval == statistics.newcombe(40, 50, 10, 50)
+    assert (first.finding.estimate, second.finding.estimate) == pytest.approx((0.0, 0.6))
+    assert second.finding.interval == statistics.newcombe(40, 50, 10, 50)
     assert (first.verdict, second.verdict) == ("agrees", "differs")
     tests = [
         statistics.log_rank([s.times.known("iterations") for s in pair]).p_value
@@ -150,7 +152,7 @@ def test_a_study_that_changes_one_thing_is_compared_by_what_is_swept():
     """Another learning rate is no obstacle: hidden sizes are matched, and the note says what differs."""
     here = summaries_of(*((published_cell("NMU", hidden_size=h), {"solved": 3}) for h in (2, 3)))
     there = summaries_of(*((published_cell("NMU", hidden_size=h, learning_rate=0.01), {"unsolved": 3}) for h in (3, 2)))
-    against = with_study(here, there, "other")
+    against = with_study(here, there, "other", (table_of(here), table_of(there, 500_000)))
     assert [c.beside.solved for c in against.comparisons] == [0, 0]
     assert against.notes == ("learning rate: 0.001 here, 0.01 in other",)
 
@@ -159,7 +161,7 @@ def test_everything_that_differs_is_told():
     """Several hyperparameters that aren't matched are all named, each with the values of both studies."""
     here = summaries_of((published_cell("NMU"), {"solved": 3}))
     there = summaries_of((published_cell("NMU", learning_rate=0.01, iterations=1000), {"solved": 3}))
-    assert with_study(here, there, "other").notes == (
+    assert with_study(here, there, "other", (table_of(here), table_of(there, 500_000))).notes == (
         "learning rate: 0.001 here, 0.01 in other",
         "iterations: 200,000 here, 1,000 in other",
     )
@@ -168,8 +170,9 @@ def test_everything_that_differs_is_told():
 def test_studies_without_a_cell_in_common_are_refused():
     """Nothing to compare, or several candidates, is an error that names what is matched."""
     here = summaries_of((published_cell("NMU"), {"solved": 3}))
+    there = summaries_of((published_cell("NAU"), {"solved": 3}))
     with pytest.raises(InputError, match="none of its cells has the values"):
-        with_study(here, summaries_of((published_cell("NAU"), {"solved": 3})), "other")
+        with_study(here, there, "other", (table_of(here), table_of(there)))
 
 
 def test_groups_are_compared_by_their_columns():
@@ -188,10 +191,9 @@ def test_groups_are_compared_by_their_columns():
             }
         )
 
-    here, there = (
-        groups(aggregate_by(table(solved), ["model"]), ["model"]) for solved in ([True] * 4 + [False] * 2, [True] * 6)
-    )
-    comparisons = with_groups(here, there, "other.csv").comparisons
+    tables = [TrialTable(table(solved), by=("model",)) for solved in ([True] * 4 + [False] * 2, [True] * 6)]
+    here, there = (groups(aggregate_by(trials), ["model"]) for trials in tables)
+    comparisons = with_groups(here, there, "other.csv", (tables[0], tables[1])).comparisons
     assert [(c.summary.solved, c.beside.solved) for c in comparisons] == [(3, 3), (1, 3)]
 
 
@@ -210,15 +212,15 @@ def test_studies_with_the_same_seeds_are_compared_seed_by_seed():
             for seed, letter in enumerate(letters)
         ]
         table = results_table(results)
-        return aggregate(table), SeedTrials(table)
+        return summarised(table), TrialTable(table)
 
     (here, ours), (there, theirs) = study_of("s" * 9 + "u" * 3, 1000), study_of("uuuuuuusssuu", 5000)
     (paired,) = with_study(here, there, "other", (ours, theirs)).comparisons
-    assert (paired.test, paired.seeds) == ("McNemar", 12)
-    assert (paired.p_value, paired.difference) == (statistics.mcnemar(7, 1), pytest.approx(6 / 12))
-    assert paired.difference_interval == statistics.mcnemar_interval(7, 1, 12)
-    scores = statistics.paired_log_rank([ours.sample(here[0]).times, theirs.sample(there[0]).times])
+    assert (paired.finding.test, paired.finding.seeds) == ("McNemar", 12)
+    assert (paired.finding.p_value, paired.finding.estimate) == (statistics.mcnemar(7, 1), pytest.approx(6 / 12))
+    assert paired.finding.interval == statistics.mcnemar_interval(7, 1, 12)
+    scores = statistics.paired_log_rank([ours.cell(here[0].cell_id).times, theirs.cell(there[0].cell_id).times])
     assert paired.log_rank_p == scores.p_value
-    (independent,) = with_study(here, there, "other").comparisons
-    assert (independent.test, independent.seeds) == ("Fisher", None)
-    assert independent.p_value == statistics.fisher_exact(9, 12, 3, 12)
+    (independent,) = with_study(here, there, "other", (table_of(here), table_of(there, 500_000))).comparisons
+    assert (independent.finding.test, independent.finding.seeds) == ("Fisher", None)
+    assert independent.finding.p_value == statistics.fisher_exact(9, 12, 3, 12)

@@ -1,0 +1,196 @@
+"""How often a report names a winner though all methods are equal, anywhere in it.
+
+    python -m benchmarks.winners --studies 2000 [--out benchmarks/results/winners.csv]
+
+Each study is drawn as outcomes of trials, and goes through the tables, findings and sentence that a report is made of.
+A winner is named by the first sentence, by a bold row, or by a verdict of any pair. Seeds that methods share make them
+as alike as the law says. The numbers depend on the seed and on nothing else.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from benchmarks.measure import finish, studies_parser, tell
+from study import statistics
+from study.analysis.aggregate import aggregate_by
+from study.analysis.rows import groups
+from study.comparisons.contrasts import contrasts
+from study.comparisons.headline import headline
+from study.records import Outcome, Sources
+from study.statistics import looks
+from study.trials.table import TrialTable
+from tasks.declarations import Metric
+
+Floats = npt.NDArray[np.float64]
+Rng = np.random.Generator
+
+_METRICS = {"loss": Metric()}
+
+
+@dataclass(frozen=True)
+class Design:
+    """A study of equal methods.
+
+    Args:
+        name: what the tables call it.
+        draw: draws the columns of its trials, an array each.
+        sizes: how the number of seeds comes about.
+        by: the columns that tell its rows apart.
+    """
+
+    name: str
+    draw: Callable[[Rng], Mapping[str, Sequence[Any]]]
+    sizes: Any = "fixed"
+    by: tuple[str, ...] = ("model",)
+
+
+def _successes(rng: Rng, methods: int, seeds: int, rate: float, alike: float) -> Floats:
+    """Draw latent numbers of methods on the same seeds; the trial is solved if its number is below the rate's."""
+    common, own = rng.normal(size=seeds), rng.normal(size=(methods, seeds))
+    latent = np.sqrt(alike) * common + np.sqrt(1 - alike) * own
+    return np.asarray(latent < np.quantile(rng.normal(size=20_000), rate), float)
+
+
+def plain(rng: Rng, methods: int, seeds: int, *, rate: float = 0.6, alike: float = 0.5, questions: int = 1) -> Any:
+    """Draw successes of methods on plain seeds, at one or several questions."""
+    columns: dict[str, list[Any]] = {"question": [], "model": [], "seed": [], "outcome": []}
+    for question in range(questions):
+        solved = _successes(rng, methods, seeds, rate, alike)
+        for method in range(methods):
+            columns["question"] += [question] * seeds
+            columns["model"] += [f"m{method}"] * seeds
+            columns["seed"] += range(seeds)
+            columns["outcome"] += _outcomes(solved[method])
+    return columns
+
+
+def crossed(rng: Rng, side: int) -> Any:
+    """Draw successes of two methods whose init and data seeds are crossed, and decide nine tenths of the luck."""
+    columns: dict[str, list[Any]] = {"model": [], "seed": [], "outcome": []}
+    seeds = [Sources(init, data + side).seed for init in range(side) for data in range(side)]
+    share = rng.choice([0.1, 0.5, 0.9])
+    for method in range(2):
+        init, data = rng.normal(size=(side, 1)), rng.normal(size=(1, side))
+        latent = np.sqrt(0.9 * share) * init + np.sqrt(0.9 * (1 - share)) * data
+        latent = latent + np.sqrt(0.1) * rng.normal(size=(side, side))
+        columns["model"] += [f"m{method}"] * side**2
+        columns["seed"] += seeds
+        columns["outcome"] += _outcomes((latent < 0.3).ravel())
+    return columns
+
+
+def adaptive(rng: Rng, most: int = 100) -> Any:
+    """Draw successes of two methods that get seeds until they look different by a test for a fixed number."""
+    solved = _successes(rng, 2, most, 0.6, 0.3)
+    for count in looks(10, most):
+        first, second = solved[0][:count], solved[1][:count]
+        alone = int(np.sum(first > second)), int(np.sum(second > first))
+        if statistics.mcnemar(*alone) < 0.05:
+            break
+    columns: dict[str, list[Any]] = {"model": [], "seed": [], "outcome": []}
+    for method in range(2):
+        columns["model"] += [f"m{method}"] * count
+        columns["seed"] += range(count)
+        columns["outcome"] += _outcomes(solved[method][:count])
+    return columns
+
+
+def swept(rng: Rng) -> Any:
+    """Draw a metric of two optimizers at four learning rates, none of which makes a difference."""
+    columns: dict[str, list[Any]] = {"kind": [], "rate": [], "seed": [], "outcome": [], "loss": []}
+    seed_luck = rng.normal(size=12)
+    for kind in range(2):
+        for rate in range(4):
+            columns["kind"] += [f"k{kind}"] * 12
+            columns["rate"] += [0.1 * (rate + 1)] * 12
+            columns["seed"] += range(12)
+            columns["outcome"] += ["finished"] * 12
+            columns["loss"] += (seed_luck + rng.normal(size=12)).tolist()
+    return columns
+
+
+def diverging(rng: Rng) -> Any:
+    """Draw a metric of two equally fragile methods: trials diverge as often, whatever their number would be."""
+    columns: dict[str, list[Any]] = {"model": [], "seed": [], "outcome": [], "loss": []}
+    for method in range(2):
+        lost = rng.random(20) < 0.3
+        columns["model"] += [f"m{method}"] * 20
+        columns["seed"] += range(20)
+        columns["outcome"] += ["diverged" if is_lost else "finished" for is_lost in lost]
+        columns["loss"] += [None if is_lost else float(v) for is_lost, v in zip(lost, rng.normal(size=20), strict=True)]
+    return columns
+
+
+def _outcomes(solved: npt.NDArray[Any]) -> list[str]:
+    return [str(Outcome.SOLVED if is_solved else Outcome.UNSOLVED) for is_solved in solved]
+
+
+DESIGNS = (
+    Design("two methods, 20 seeds", lambda rng: plain(rng, 2, 20)),
+    Design("two methods, 100 seeds", lambda rng: plain(rng, 2, 100)),
+    Design("six methods, 30 seeds", lambda rng: plain(rng, 6, 30)),
+    Design(
+        "four questions, two methods, 30 seeds", lambda rng: plain(rng, 2, 30, questions=4), by=("question", "model")
+    ),
+    Design("crossed, 8 x 8", lambda rng: crossed(rng, 8)),
+    Design("crossed, 20 x 20", lambda rng: crossed(rng, 20)),
+    Design("seeds added while p > 0.05", adaptive, "adaptive"),
+    Design("two factors, metric, 12 seeds", swept, by=("kind", "rate")),
+    Design("three in ten diverge, metric, 20 seeds", diverging),
+)
+
+
+def report_names_winner(design: Design, rng: Rng) -> tuple[bool, bool, bool]:
+    """Draw a study, and return whether its sentence, a bold row, or a verdict names a winner."""
+    columns = design.draw(rng)
+    count = len(columns["outcome"])
+    numbers = {
+        name: pa.nulls(count, pa.float64()) for name in ("solved_at_iteration", "training_s", "trained_iterations")
+    }
+    table = pa.table({**columns, **numbers, "stopped_early": pa.nulls(count, pa.bool_())})
+    trials = TrialTable(table, _METRICS if "loss" in columns else {}, design.by)
+    rows = groups(aggregate_by(trials), design.by)
+    found = contrasts(rows, trials, design.sizes)
+    sentence = headline(rows, found)
+    phrases = ("succeeds most often", "has the lowest", "has the best", " is best at ", " is better than ")
+    return (
+        any(phrase in sentence for phrase in phrases),
+        bool(found.winners),
+        any(finding.winner is not None for finding in found.pairs),
+    )
+
+
+def row(design: Design, studies: int, seed: int) -> dict[str, Any]:
+    """Count the studies in which a winner is named."""
+    rng = np.random.default_rng([seed, zlib.crc32(design.name.encode())])
+    named = np.array([report_names_winner(design, rng) for _ in range(studies)])
+    shares = 100 * named.mean(axis=0)
+    return {
+        "study": design.name,
+        "sentence": f"{shares[0]:.2f}",
+        "bold": f"{shares[1]:.2f}",
+        "verdict": f"{shares[2]:.2f}",
+        "any": f"{100 * named.any(axis=1).mean():.2f}",
+    }
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Simulate each design, print and write a row for each."""
+    options = studies_parser(__doc__).parse_args(words)
+    rows = []
+    for design in DESIGNS:
+        tell(design.name)
+        rows.append(row(design, options.studies, options.seed))
+    finish(rows, options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,363 @@
+"""Two methods compared: the sample, the test that is valid for it, and the finding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from study import statistics
+from study.analysis.summary import Summary
+from study.comparisons.finding import Finding, Lacking, Sample
+from study.records import Interval
+from study.statistics.exchanges import unpaired_share
+from study.statistics.partly_paired import PartlyPaired
+from study.trials.seed_design import Sizes
+from study.trials.table import Flags, Floats, Ints, Trials, TrialTable, source_array
+from tasks.declarations import Metric
+
+NO_SEEDS = "no trials with what is compared"
+_TOO_FEW = "too few values, or only equal ones"
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two methods that are compared.
+
+    Args:
+        name: its name.
+        samples: its trials, a sample for each row; several are averaged seed by seed.
+        lacking: its trials without what is compared.
+    """
+
+    name: str
+    samples: tuple[Trials, ...]
+    lacking: Lacking
+
+
+def side_of(name: str, table: TrialTable, summaries: Sequence[Summary], metric: str | None) -> Side:
+    """Gather the trials of a method.
+
+    Args:
+        name: the method's name.
+        table: the trials.
+        summaries: those of its rows.
+        metric: what is compared; None for success.
+    """
+    return Side(name, tuple(table.group(summary.key or ("",)) for summary in summaries), lacking_of(summaries, metric))
+
+
+def lacking_of(summaries: Sequence[Summary], metric: str | None) -> Lacking:
+    """Count the trials of some rows that lack what is compared; of success, diverged trials don't lack it."""
+    total = Lacking()
+    for summary in summaries:
+        without = 0
+        if metric is not None:
+            of_metric = summary.metrics.get(metric)
+            without = summary.ended - (0 if of_metric is None else of_metric.count)
+        total += Lacking(summary.seeds, without, summary.failed, summary.pending)
+    return total
+
+
+def compare(
+    question: str, first: Side, second: Side, metric: str | None, declared: Metric | None, sizes: Sizes = "fixed"
+) -> Finding:
+    """Compare two methods by success, or by a metric.
+
+    The test follows from the data:
+
+    - Seeds that were added until results were clear: the sign test that is valid at any time, seed by seed.
+    - Combined seeds: differences between trials of equal seeds, tested on the level of the independent seeds.
+    - A metric of which a trial of either method has no number, since it diverged or failed: ranks, in which such
+      trials are worse than any number.
+    - Else success rates, or means. Seeds that both methods have are compared seed by seed, others as independent
+      samples, both in one test. Several rows, or several trials of a seed, are averaged seed by seed.
+
+    Args:
+        question: the question's name.
+        first: the first method.
+        second: the second method.
+        metric: what is compared; None for success.
+        declared: the metric's declaration; None for success.
+        sizes: how the numbers of seeds came about.
+    """
+    is_higher_better = declared is None or declared.higher_is_better
+    blank = Finding(
+        question=question,
+        first=first.name,
+        second=second.name,
+        metric=metric,
+        is_higher_better=is_higher_better,
+        lacking=(first.lacking, second.lacking),
+    )
+    if not all(sample.rows.size for side in (first, second) for sample in side.samples):
+        return replace(blank, reason=NO_SEEDS)
+    if sizes == "adaptive":
+        return _at_any_time(first, second, metric, blank)
+    is_ranked = metric is not None and any(
+        np.isinf(sample.losses(metric)).any() for side in (first, second) for sample in side.samples
+    )
+    if any((sample.seeds < 0).any() for side in (first, second) for sample in side.samples):
+        return _of_combined_seeds(first, second, metric, blank, is_ranked=is_ranked)
+    return _of_seeds(first, second, metric, blank, is_ranked=is_ranked)
+
+
+Columns = tuple[tuple[Floats, ...], tuple[Floats, ...]]
+"""A number for each trial of each sample of both methods; NaN where it doesn't count."""
+
+
+def _numbers(first: Side, second: Side, metric: str | None) -> Columns:
+    """Return successes, or the values of a metric."""
+    a, b = (
+        tuple(sample.successes if metric is None else sample.values(metric) for sample in side.samples)
+        for side in (first, second)
+    )
+    return a, b
+
+
+def _losses(first: Side, second: Side, metric: str) -> Columns:
+    """Return the losses by a metric, infinite where a trial has no number."""
+    a, b = (tuple(sample.losses(metric) for sample in side.samples) for side in (first, second))
+    return a, b
+
+
+def _ranks(first: Side, second: Side, metric: str) -> Columns:
+    """Rank the trials of both methods, row by row, from 0 for the worst to 1 for the best, ties at their mean.
+
+    Then the mean rank of the first method minus that of the second is P(first better) - P(second better) over all
+    pairs of trials, for equally many trials of both.
+    """
+    from scipy import stats  # only here: it takes long to import
+
+    columns: tuple[list[Floats], list[Floats]] = ([], [])
+    for a, b in zip(first.samples, second.samples, strict=True):
+        losses = np.concatenate([a.losses(metric), b.losses(metric)])
+        ranks, has_rank = np.full(losses.size, np.nan), ~np.isnan(losses)
+        count = int(np.count_nonzero(has_rank))
+        ranks[has_rank] = (count - stats.rankdata(losses[has_rank]) + 0.5) / count
+        columns[0].append(ranks[: a.rows.size])
+        columns[1].append(ranks[a.rows.size :])
+    return tuple(columns[0]), tuple(columns[1])
+
+
+@dataclass(frozen=True, eq=False)
+class _Seeds:
+    """One number for each seed of a method, by ascending seeds."""
+
+    seeds: Ints
+    values: Floats
+
+    def of(self, seeds: Ints) -> Floats:
+        return self.values[np.searchsorted(self.seeds, seeds)]
+
+    def without(self, seeds: Ints) -> Floats:
+        return self.values[~np.isin(self.seeds, seeds)]
+
+
+def _by_seed(samples: Sequence[Trials], columns: Sequence[Floats]) -> _Seeds:
+    """Average a method's numbers seed by seed, over the seeds of which each of its rows has a number."""
+    rows = []
+    for sample, values in zip(samples, columns, strict=True):
+        known = ~np.isnan(values)
+        seeds, place, count = np.unique(sample.seeds[known], return_inverse=True, return_counts=True)
+        rows.append(_Seeds(seeds, np.bincount(place, weights=values[known], minlength=seeds.size) / count))
+    common = rows[0].seeds
+    for row in rows[1:]:
+        common = np.intersect1d(common, row.seeds)
+    return _Seeds(common, np.mean([row.of(common) for row in rows], axis=0))
+
+
+def _of_seeds(first: Side, second: Side, metric: str | None, blank: Finding, *, is_ranked: bool) -> Finding:
+    """Compare plain seeds: those that both methods have seed by seed, and the others as independent samples."""
+    is_simple = len(first.samples) == 1 and all(_are_different(side.samples[0].seeds) for side in (first, second))
+    numbers = _numbers(first, second, metric)
+    if is_ranked and metric is not None:
+        numbers = _losses(first, second, metric) if is_simple else _ranks(first, second, metric)
+    a, b = (_by_seed(side.samples, values) for side, values in zip((first, second), numbers, strict=True))
+    if any(2 * of_side.seeds.size < _fewest(columns) for of_side, columns in zip((a, b), numbers, strict=True)):
+        return _of_independent_rows(first, second, metric, numbers, blank, is_ranked=is_ranked)
+    shared = np.intersect1d(a.seeds, b.seeds)
+    parts = a.of(shared), b.of(shared), a.without(shared), b.without(shared)
+    if is_ranked and is_simple:
+        test, kind = statistics.partly_paired_ranks(*parts), "ranks"
+    elif metric is None and is_simple:
+        test, kind = statistics.partly_paired_rates(*_solved(parts)), "rates"
+    else:
+        test, kind = statistics.partly_paired_means(*parts), "means"
+    if test is None:
+        return _untested(blank, first, second, metric, _TOO_FEW)
+    is_loss = is_ranked and is_simple
+    sign = 1.0 if blank.is_higher_better or is_ranked else -1.0
+    with np.errstate(invalid="ignore"):  # the difference of two trials without a number is none
+        differences = (-1.0 if is_loss else sign) * (parts[0] - parts[1])
+    is_probability = is_ranked
+    estimate, interval = test.estimate, _finite(test.interval)
+    if is_ranked and not is_simple:
+        estimate, interval = _as_probability(estimate), interval and _probabilities(interval)
+    return replace(
+        blank,
+        values=_means(first, second, metric) if is_ranked else _values(parts, test),
+        estimate=estimate,
+        interval=interval,
+        is_probability=is_probability,
+        test=_TEST_NAMES[kind][2 if test.pairs and test.first_alone else 0 if test.pairs else 1],
+        p_value=test.p_value,
+        p_adjusted=test.p_value,
+        sample=Sample(
+            test.pairs,
+            int(np.sum(differences > 0)) if test.pairs else 0,
+            int(np.sum(differences < 0)) if test.pairs else 0,
+            test.first_alone,
+            test.second_alone,
+        ),
+    )
+
+
+def _fewest(columns: Sequence[Floats]) -> int:
+    """Return the number of trials with a number in the smallest of several rows; 0 for a single one."""
+    return min(int(np.count_nonzero(~np.isnan(values))) for values in columns) if len(columns) > 1 else 0
+
+
+def _of_independent_rows(
+    first: Side, second: Side, metric: str | None, numbers: Columns, blank: Finding, *, is_ranked: bool
+) -> Finding:
+    """Compare averages over rows that have few seeds in common: each row is a sample of its own."""
+    samples = [values[~np.isnan(values)] for columns in numbers for values in columns]
+    weights = [1 / len(columns) * sign for columns, sign in zip(numbers, (1, -1), strict=True) for _ in columns]
+    sizes = [values.size for values in samples]
+    if min(sizes) < 2:
+        return _untested(blank, first, second, metric, _TOO_FEW)
+    spreads = statistics.deviations(np.concatenate(samples), sizes).tolist()
+    test = statistics.contrast(weights, [float(values.mean()) for values in samples], spreads, sizes)
+    if test is None:
+        return _untested(blank, first, second, metric, _TOO_FEW)
+    interval = _finite(test.interval)
+    counts = [sum(sizes[: len(numbers[0])]), sum(sizes[len(numbers[0]) :])]
+    return replace(
+        blank,
+        values=_means(first, second, metric),
+        estimate=_as_probability(test.estimate) if is_ranked else test.estimate,
+        interval=interval and _probabilities(interval) if is_ranked else interval,
+        is_probability=is_ranked,
+        test="Welch",
+        p_value=test.p_value,
+        p_adjusted=test.p_value,
+        sample=Sample(first_alone=counts[0], second_alone=counts[1]),
+    )
+
+
+def _solved(parts: tuple[Floats, Floats, Floats, Floats]) -> tuple[Flags, Flags, Flags, Flags]:
+    return parts[0] > 0.5, parts[1] > 0.5, parts[2] > 0.5, parts[3] > 0.5
+
+
+_TEST_NAMES = {
+    "rates": ("McNemar", "Fisher", "McNemar and Fisher"),
+    "means": ("sign-flip", "Welch", "paired and Welch"),
+    "ranks": ("sign-flip of ranks", "permutation of ranks", "sign-flip and permutation of ranks"),
+}
+
+
+def _values(parts: Sequence[Floats], test: PartlyPaired) -> tuple[float, float]:
+    """Average what the test used, with the same weights, so that the difference is its estimate."""
+    share = unpaired_share(test.pairs, test.first_alone, test.second_alone)
+    if not test.pairs:
+        return tuple(float(np.concatenate([parts[k], parts[k + 2]]).mean()) for k in range(2))  # type: ignore[return-value]
+    first, second = (
+        (1 - share) * float(parts[k].mean()) + (share * float(parts[k + 2].mean()) if share else 0.0) for k in range(2)
+    )
+    return first, second
+
+
+def _are_different(seeds: Ints) -> bool:
+    return bool(np.unique(seeds).size == seeds.size)
+
+
+def _of_combined_seeds(first: Side, second: Side, metric: str | None, blank: Finding, *, is_ranked: bool) -> Finding:
+    """Compare trials of equal combinations of seeds, on the level of the seeds that are independent."""
+    numbers = _ranks(first, second, metric) if is_ranked and metric is not None else _numbers(first, second, metric)
+    a, b = (_by_seed(side.samples, values) for side, values in zip((first, second), numbers, strict=True))
+    shared = np.intersect1d(a.seeds, b.seeds)
+    array = source_array(shared, a.of(shared) - b.of(shared))
+    if array is None:
+        return _untested(blank, first, second, metric, "they share no combinations of seeds")
+    test = statistics.crossed_mean(array.values, is_nested=array.is_nested)
+    if test is None:
+        return _untested(blank, first, second, metric, "each source of randomness needs three seeds or more")
+    sign = 1.0 if is_ranked or blank.is_higher_better else -1.0
+    axes = tuple(range(1, array.values.ndim))
+    means = sign * np.nanmean(array.values, axis=axes)
+    interval = _finite(test.interval)
+    unit = f"{array.sources[0]} seed" if array.sources[0] != "seed" else "seed"
+    return replace(
+        blank,
+        values=_means(first, second, metric) if is_ranked else (float(a.of(shared).mean()), float(b.of(shared).mean())),
+        estimate=_as_probability(test.estimate) if is_ranked else test.estimate,
+        interval=interval and _probabilities(interval) if is_ranked else interval,
+        is_probability=is_ranked,
+        test=f"sign-flip by {unit}" if array.is_nested else "t over crossed seeds",
+        p_value=test.p_value,
+        p_adjusted=test.p_value,
+        sample=Sample(means.size, int(np.sum(means > 0)), int(np.sum(means < 0)), unit=unit),
+    )
+
+
+def _at_any_time(first: Side, second: Side, metric: str | None, blank: Finding) -> Finding:
+    """Compare seed by seed by the sign test that is valid whenever one looks."""
+    columns = [
+        [1 - sample.successes if metric is None else sample.losses(metric) for sample in side.samples]
+        for side in (first, second)
+    ]
+    if len(first.samples) > 1 and any(np.isinf(values).any() for side in columns for values in side):
+        return _untested(blank, first, second, metric, "an average over rows with trials that diverged or failed")
+    a, b = (_by_seed(side.samples, of_side) for side, of_side in zip((first, second), columns, strict=True))
+    shared = np.intersect1d(a.seeds, b.seeds)
+    if not shared.size:
+        return _untested(blank, first, second, metric, "they have no seeds in common, and seeds followed from results")
+    losses, others = a.of(shared), b.of(shared)
+    wins, defeats = int(np.sum(losses < others)), int(np.sum(losses > others))
+    scores = np.where(losses < others, 1.0, np.where(losses > others, 0.0, 0.5))
+    low, high = statistics.anytime_mean(scores)
+    is_rate = metric is None and len(first.samples) == 1
+    p_value = statistics.anytime_sign_test(wins, defeats)
+    estimate = float(scores.mean())
+    return replace(
+        blank,
+        values=(1 - float(losses.mean()), 1 - float(others.mean()))
+        if metric is None
+        else _means(first, second, metric),
+        estimate=2 * estimate - 1 if is_rate else estimate,
+        interval=(2 * low - 1, 2 * high - 1) if is_rate else (low, high),
+        is_probability=not is_rate,
+        test="sign test at any time",
+        p_value=p_value,
+        p_adjusted=p_value,
+        sample=Sample(shared.size, wins, defeats),
+    )
+
+
+def _untested(blank: Finding, first: Side, second: Side, metric: str | None, reason: str) -> Finding:
+    return replace(blank, values=_means(first, second, metric), reason=reason)
+
+
+def _means(first: Side, second: Side, metric: str | None) -> tuple[float | None, float | None]:
+    """Average what each method's trials have a number of: each row counts as much as any other."""
+    means = []
+    for side in (first, second):
+        columns = [sample.successes if metric is None else sample.values(metric) for sample in side.samples]
+        known = [values[~np.isnan(values)] for values in columns]
+        means.append(float(np.mean([values.mean() for values in known])) if all(v.size for v in known) else None)
+    return means[0], means[1]
+
+
+def _finite(interval: Interval) -> Interval | None:
+    return interval if np.isfinite(interval).all() else None
+
+
+def _as_probability(difference: float) -> float:
+    """Return the probability that belongs to a difference of mean ranks between 0 and 1."""
+    return min(1.0, max(0.0, 0.5 + difference / 2))
+
+
+def _probabilities(interval: Interval) -> Interval:
+    return _as_probability(interval[0]), _as_probability(interval[1])

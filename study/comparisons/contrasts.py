@@ -1,0 +1,405 @@
+"""Comparisons between the rows of a report: findings between methods, trends, times to success.
+
+Families: the findings are one family, whose p-values are adjusted by Holm's method, and so are the trends, the tests of
+times, and the findings by each further metric. The coefficients of a regression answer one question together and are
+not adjusted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+
+from study import statistics
+from study.analysis import series
+from study.analysis.rows import ResultRows
+from study.analysis.summary import Summary
+from study.comparisons.compare import Side, compare, side_of
+from study.comparisons.finding import Finding, adjusted
+from study.comparisons.plan import MOST_PAIRS, ComparisonPlan, Method, Question, Statement, comparison_plan
+from study.comparisons.tuned import compare_tuned
+from study.records import Interval
+from study.trials.seed_design import Sizes
+from study.trials.table import Trials, TrialTable
+
+_FACTOR = 10.0
+"""A key whose values span this factor or more was swept by factors: its logarithm is the regressor."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrendTest:
+    """How the success rate of one method changes with an ordered key.
+
+    Args:
+        name: the name of the rows: what they have in common; empty if these are all rows.
+        key: the key that is swept.
+        low: its least value, and the rate there.
+        high: its greatest value, and the rate there.
+        z: of the test, seed by seed or Cochran and Armitage's; positive where the rate grows with the key.
+        p_value: two-sided.
+        p_adjusted: after Holm's correction over all trends.
+        seeds: the seeds that were compared; None if trials weren't compared seed by seed.
+    """
+
+    name: str
+    key: str
+    low: tuple[float, float]
+    high: tuple[float, float]
+    z: float
+    p_value: float
+    p_adjusted: float
+    seeds: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slope:
+    """The effect of one key in a logistic regression, the others held fixed.
+
+    Args:
+        name: the name of the rows: what they have in common; empty if these are all rows.
+        key: the hyperparameter.
+        is_log: whether the regressor is its logarithm to base 10.
+        odds_ratio: of success, for a unit of the key (of its logarithm: a factor of 10); None where successes and
+            failures are separated.
+        interval: 95%, by profile likelihood.
+        p_value: Wald's, two-sided.
+    """
+
+    name: str
+    key: str
+    is_log: bool
+    odds_ratio: float | None
+    interval: Interval | None
+    p_value: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimesTest:
+    """A test of whether the methods of one question take equally long to succeed.
+
+    Args:
+        question: the question that they answer; empty if there is only one.
+        names: the methods.
+        statistic: the statistic of the log-rank test.
+        degrees_of_freedom: its degrees of freedom.
+        p_value: its p-value.
+        p_adjusted: after Holm's correction over all questions.
+        seeds: the seeds that were compared; None if trials weren't compared seed by seed.
+    """
+
+    question: str
+    names: tuple[str, ...]
+    statistic: float
+    degrees_of_freedom: int
+    p_value: float
+    p_adjusted: float
+    seeds: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contrasts:
+    """The comparisons between the rows of a report; each kind may be empty.
+
+    Args:
+        plan: what is compared with what; None where nothing is.
+        findings: the findings of each question of the plan, in its order.
+        trends: trends of success rates over ordered keys.
+        slopes: logistic regressions on several keys.
+        speeds: tests of times to success at each question.
+        notes: what was left out, and why.
+        metric: the metric that is compared; None for success.
+        more_findings: returns the findings by further metrics; each metric is a family of tests. Only a file has them,
+            and they take as long as all else.
+    """
+
+    plan: ComparisonPlan | None = None
+    findings: Mapping[Question, tuple[Finding, ...]] = field(default_factory=dict)
+    trends: tuple[TrendTest, ...] = ()
+    slopes: tuple[Slope, ...] = ()
+    speeds: tuple[TimesTest, ...] = ()
+    notes: tuple[str, ...] = ()
+    metric: str | None = None
+    more_findings: Callable[[], Mapping[str, tuple[Finding, ...]]] = dict[str, tuple[Finding, ...]]
+
+    @property
+    def pairs(self) -> tuple[Finding, ...]:
+        """All findings, in the order of the questions."""
+        return tuple(finding for findings in self.findings.values() for finding in findings)
+
+    @property
+    def has_any(self) -> bool:
+        """Whether anything was compared."""
+        return bool(self.trends or self.slopes or self.findings or self.speeds)
+
+    @property
+    def winners(self) -> frozenset[int]:
+        """The rows that are better than every other one at each question that they answer, by their findings."""
+        if self.plan is None:
+            return frozenset()
+        at = [(question, best(question, self.findings.get(question, ()))) for question in self.plan.by_row]
+        won = {method.rows[0] for _, method in at if method is not None}
+        lost = {
+            other.rows[0]
+            for question, method in at
+            for other in question.methods
+            if method is None or other is not method
+        }
+        return frozenset(won - lost)
+
+
+def best(question: Question, findings: Sequence[Finding]) -> Method | None:
+    """Return the method that the findings call better than every other one; None if there is none.
+
+    Args:
+        question: the methods that are compared.
+        findings: the findings of its pairs.
+    """
+    wins = [finding.winner for finding in findings]
+    return next(
+        (method for method in question.methods if 0 < wins.count(method.name) == len(question.methods) - 1), None
+    )
+
+
+def contrasts(
+    rows: ResultRows, trials: TrialTable, sizes: Sizes = "fixed", statements: Sequence[Statement] = ()
+) -> Contrasts:
+    """Compare the rows of a report: by success, or where nothing says what that is, by the first metric.
+
+    Args:
+        rows: the rows.
+        trials: their trials.
+        sizes: how the numbers of seeds came about. Tests other than those of findings take them as fixed in advance.
+        statements: the comparisons that the user asks for; none for the default.
+    """
+    metric = None if rows.has_rates else rows.main_metric
+    if metric is None and not rows.has_rates:
+        return Contrasts()
+    plan = comparison_plan(rows, statements)
+    if plan.pairs_count > MOST_PAIRS:
+        note = f"{plan.pairs_count:,} pairs of rows are too many to be tested two by two."
+        return replace(_others(rows, trials, sizes), plan=plan, metric=metric, notes=(note,))
+    findings = _findings(plan, rows, trials, metric, sizes)
+    more = partial(_more_findings, plan, rows, trials, sizes)
+    others = _others(rows, trials, sizes) if rows.has_rates else Contrasts(more_findings=more)
+    return replace(others, plan=plan, findings=findings, metric=metric)
+
+
+def _findings(
+    plan: ComparisonPlan, rows: ResultRows, trials: TrialTable, metric: str | None, sizes: Sizes
+) -> dict[Question, tuple[Finding, ...]]:
+    declared = None if metric is None else rows.metrics[metric]
+
+    def side(method: Method) -> Side:
+        return side_of(method.name, trials, [rows.summaries[row] for row in method.rows], metric)
+
+    def compared(question: Question, first: Method, second: Method) -> Finding:
+        sides = side(first), side(second)
+        if not question.tuned:
+            return compare(question.name, *sides, metric, declared, sizes)
+        keys = question.tuned.split(", ")
+        values = [[rows.name(row, keys) for row in method.rows] for method in (first, second)]
+        return compare_tuned(question.name, *sides, (values[0], values[1]), metric, declared, sizes)
+
+    pairs = plan.pairs()
+    found = adjusted([compared(*pair) for pair in pairs])
+    by_question: dict[Question, list[Finding]] = {}
+    for (question, _, _), finding in zip(pairs, found, strict=True):
+        by_question.setdefault(question, []).append(finding)
+    return {question: tuple(findings) for question, findings in by_question.items()}
+
+
+def _more_findings(
+    plan: ComparisonPlan, rows: ResultRows, trials: TrialTable, sizes: Sizes
+) -> dict[str, tuple[Finding, ...]]:
+    others = [name for name, metric in rows.single_metrics.items() if metric.of == "ended" and name != rows.main_metric]
+    return {
+        name: tuple(f for findings in _findings(plan, rows, trials, name, sizes).values() for f in findings)
+        for name in others
+    }
+
+
+_NOT_FIXED = (
+    "Trends, regressions and tests of times take the number of seeds as fixed in advance. Here it depends on the "
+    "results, so they are left out."
+)
+_DEPENDENT = (
+    "Trials that share initial weights or training rows aren't independent, as trends, regressions and tests of times "
+    "take them to be. So these are left out, as are intervals other than that of the success rate, which allows for it."
+)
+
+
+def _others(rows: ResultRows, trials: TrialTable, sizes: Sizes) -> Contrasts:
+    """Test trends and times, which need independent trials in numbers that were fixed in advance."""
+    if sizes == "adaptive":
+        return Contrasts(notes=(_NOT_FIXED,))
+    if (trials.seeds < 0).any():
+        return Contrasts(notes=(_DEPENDENT,))
+    times, notes = _speeds(rows, trials)
+    return Contrasts(trends=_trends(rows, trials), slopes=_slopes(rows), speeds=_adjusted(times), notes=notes)
+
+
+def _samples(trials: TrialTable, summaries: Sequence[Summary]) -> list[Trials]:
+    return [trials.group(summary.key or ("",)) for summary in summaries]
+
+
+def _judged_seeds(samples: Sequence[Trials]) -> list[Trials] | None:
+    """Select the judged trials of the seeds that samples have in common, in the same order for all.
+
+    Returns:
+        None where they have less than half of the seeds of the smallest of them in common, or one has several trials of
+        a seed: then they are samples of their own.
+    """
+    seeds = [sample.seeds for sample in samples]
+    if any(np.unique(own).size < own.size for own in seeds):
+        return None
+    common = seeds[0]
+    for own in seeds[1:]:
+        common = np.intersect1d(common, own)
+    if not common.size or 2 * common.size < min(own.size for own in seeds):
+        return None
+    shared = [sample.of_seeds(common) for sample in samples]
+    judged = np.all([sample.is_judged for sample in shared], axis=0)
+    return [sample.select(judged) for sample in shared]
+
+
+def _speeds(rows: ResultRows, trials: TrialTable) -> tuple[list[TimesTest], tuple[str, ...]]:
+    """Test at each question whether the methods take equally long to succeed; the p-values are not adjusted yet."""
+    tests, untimed = [], 0
+    methods = [key for key in rows.varying() if key in rows.methods]
+    rest = [key for key in rows.varying() if key not in methods]
+    for members in rows.alike(rest, rows.judged()).values():
+        summaries = [rows.summaries[row] for row in members]
+        samples = [summary.times.known("iterations") if summary.times else None for summary in summaries]
+        known = [sample for sample in samples if sample is not None]
+        if len(members) < 2 or len(known) < len(samples):
+            untimed += bool(known) and len(members) > 1
+            continue
+        shared, seeds = _judged_seeds(_samples(trials, summaries)), None
+        if shared is not None:
+            seeds = shared[0].rows.size
+            test = statistics.paired_log_rank([sample.times for sample in shared]) if seeds else None
+        else:
+            test = statistics.log_rank(known)
+        if test is not None:
+            names = tuple(rows.name(row, methods) for row in members)
+            fields = vars(test) | {"p_adjusted": test.p_value, "seeds": seeds}
+            tests.append(TimesTest(question=rows.name(members[0], rest), names=names, **fields))
+    notes = (f"No log-rank test at {untimed} questions: times of some rows aren't known.",) if untimed else ()
+    return tests, notes
+
+
+def _ordered_keys(rows: ResultRows) -> list[str]:
+    """List the numeric keys that vary; a key with a default or infinity among its values has no order."""
+    return [
+        key
+        for key in rows.varying()
+        if rows.is_number[rows.keys.index(key)]
+        and all(level is not None and math.isfinite(level) for level in series.levels(rows, key))
+    ]
+
+
+def _trends(rows: ResultRows, trials: TrialTable) -> tuple[TrendTest, ...]:
+    return _adjusted([test for key in _ordered_keys(rows) for test in _trends_over(rows, key, trials)])
+
+
+_Test = TypeVar("_Test", TrendTest, TimesTest)
+
+
+def _adjusted(tests: Sequence[_Test]) -> tuple[_Test, ...]:
+    """Adjust the p-values of a family by Holm's method."""
+    adjusted = statistics.holm([test.p_value for test in tests])
+    return tuple(replace(test, p_adjusted=p) for test, p in zip(tests, adjusted, strict=True))
+
+
+def _trends_over(rows: ResultRows, key: str, trials: TrialTable) -> list[TrendTest]:
+    """Test each method's trend; the p-values are not adjusted yet."""
+    rest = [other for other in rows.varying() if other != key]
+    tests = []
+    for members in rows.alike(rest, rows.judged()).values():
+        members.sort(key=lambda row: rows.value(row, key))
+        summaries = [rows.summaries[row] for row in members]
+        if len(members) < 3:  # for two values, the test of the pair says more
+            continue
+        trend, seeds = _trend(summaries, trials)
+        if trend is not None:
+            low, high = ((float(rows.value(row, key)), _rate(rows.summaries[row])) for row in (members[0], members[-1]))
+            name, p = rows.name(members[0], rest), trend.p_value
+            ends = {"low": low, "high": high}
+            tests.append(TrendTest(name=name, key=key, **ends, z=trend.z, p_value=p, p_adjusted=p, seeds=seeds))
+    return tests
+
+
+def _trend(summaries: Sequence[Summary], trials: TrialTable) -> tuple[statistics.Trend | None, int | None]:
+    """Test the trend over rows in order, seed by seed if they share seeds; give the seeds, too.
+
+    The scores are ranks 0, 1, 2, ..., so that one distant value doesn't decide: only the order is tested.
+    """
+    judged = _judged_seeds(_samples(trials, summaries))
+    if judged is None:
+        counts = [s.solved for s in summaries], [s.judged for s in summaries]
+        return statistics.cochran_armitage(range(len(summaries)), *counts), None
+    return statistics.paired_trend(np.column_stack([sample.is_solved for sample in judged])), judged[0].rows.size
+
+
+def _rate(summary: Summary) -> float:
+    return summary.solved / summary.judged
+
+
+def _slopes(rows: ResultRows) -> tuple[Slope, ...]:
+    """Regress on all ordered keys at once, where there are at least two of them."""
+    keys = _ordered_keys(rows)
+    if len(keys) < 2:
+        return ()
+    rest = [key for key in rows.varying() if key not in keys]
+    by_factors = {key: _by_factors(series.levels(rows, key)) for key in keys}
+    everything, regressions = keys, []
+    for members in rows.alike(rest, rows.judged()).values():
+        # a key that is constant among these rows has no slope, and would make the others' slopes undetermined
+        keys = [key for key in everything if len({rows.value(row, key) for row in members}) > 1]
+        if len(keys) < 2:
+            continue
+        is_log = [by_factors[key] for key in keys]
+        points = [
+            [
+                math.log10(rows.value(row, key)) if log else float(rows.value(row, key))
+                for key, log in zip(keys, is_log, strict=True)
+            ]
+            for row in members
+        ]
+        summaries = [rows.summaries[row] for row in members]
+        fit = statistics.logistic_regression(points, [s.solved for s in summaries], [s.judged for s in summaries])
+        if fit is None:
+            continue
+        name = rows.name(members[0], rest)
+        slopes: Sequence[statistics.Coefficient | None] = fit.slopes or [None] * len(keys)
+        for key, log, slope in zip(keys, is_log, slopes, strict=True):
+            regressions.append(_slope(name, key, log, slope))
+    return tuple(regressions)
+
+
+def _slope(name: str, key: str, is_log: bool, slope: statistics.Coefficient | None) -> Slope:
+    if slope is None:
+        return Slope(name=name, key=key, is_log=is_log, odds_ratio=None, interval=None, p_value=None)
+    low, high = slope.profile_interval
+    return Slope(
+        name=name,
+        key=key,
+        is_log=is_log,
+        odds_ratio=_exp(slope.estimate),
+        interval=(_exp(low), _exp(high)),
+        p_value=slope.p_value,
+    )
+
+
+def _exp(value: float) -> float:
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.exp(value))
+
+
+def _by_factors(levels: Sequence[float]) -> bool:
+    return min(levels) > 0 and max(levels) / min(levels) >= _FACTOR

@@ -1,0 +1,372 @@
+"""The finding in a sentence, rendered from findings: nothing is tested here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from study import words
+from study.analysis.rows import ResultRows
+from study.analysis.search import SearchFindings
+from study.analysis.summary import Summary
+from study.comparisons.contrasts import Contrasts, TrendTest, best
+from study.comparisons.finding import LEVEL, Finding, Verdict
+from study.comparisons.plan import Method, Question
+
+_MOST_QUESTIONS = 4
+_MOST_NAMED = 3
+"""Of methods that succeed equally often; of one more, all are named."""
+
+
+def headline(rows: ResultRows, contrasts: Contrasts) -> str:
+    """Return a sentence on which method is best, and how its success and its time change with what is swept.
+
+    A method is called best only if its finding against every other one says so. Where nothing says what success is, the
+    sentence is on the first metric.
+
+    Args:
+        rows: the results of the trials.
+        contrasts: their comparisons.
+    """
+    if not rows.ended():
+        return "No trial has finished yet."
+    is_rate, metric = rows.has_rates, rows.main_metric
+    among = rows.judged() if is_rate else rows.ended()
+    counts = [s.judged if is_rate else s.ended for s in (rows.summaries[row] for row in among)]
+    trials = words.count_of(sum(counts), "trial")
+    if is_rate and not any(rows.summaries[row].solved for row in among):
+        return f"None of {trials} was solved."
+    if not is_rate and metric is None:
+        return f"{trials} ended; nothing says what success is, and no metric is averaged."
+    plan = contrasts.plan
+    questions = () if plan is None else plan.by_method
+    if len(questions) == 1 and plan is not None:
+        parts = _in_full(rows, questions[0], plan.x, contrasts)
+    elif any(question.factor for question in questions):
+        parts = _by_factor(rows, questions, contrasts)
+    else:
+        parts = [
+            f"{_at(rows, question)}, {_sentence(rows, question, contrasts)}" for question in questions[:_MOST_QUESTIONS]
+        ]
+        more = len(questions) - _MOST_QUESTIONS
+        parts += [f"and {more} questions more"] if more > 0 else []
+    labels = [method.label for question in questions[:1] for method in question.methods if method.label]
+    if len(questions) > 1 or not parts[0].startswith(tuple(labels)):  # names keep their letters
+        parts[0] = parts[0][0].upper() + parts[0][1:]
+    incomplete = sum(not s.complete for s in rows.summaries)
+    if incomplete:
+        parts.append(f"incomplete: {incomplete} of {words.count_of(len(rows.summaries), rows.noun)}")
+    return "; ".join(part for part in parts if part) + "."
+
+
+def search_headline(search: SearchFindings, rows: Sequence[Summary]) -> str:
+    """Return a sentence on what a search found, and on how good its best candidate is by fresh seeds alone.
+
+    Args:
+        search: the search and its candidates.
+        rows: the summaries of the candidates that were confirmed, the best first.
+    """
+    effort = f"{len(search.candidates)} candidates in {search.trials:,} trials"
+    if not search.is_over:
+        return f"The search goes on: {effort} so far, of {search.budget:,}."
+    best = rows[0]
+    finding = _of_best(search, best)
+    if not finding:
+        return f"The best of {effort} is yet to be confirmed with fresh seeds."
+    parts = [f"The best of {effort} {finding} with fresh seeds"]
+    parts += [] if best.complete else [f"incomplete: {best.seeds - best.ended} of them are missing"]
+    parts += [f"{len(rows)} candidates of its front were confirmed"] if len(rows) > 1 else []
+    return "; ".join(parts) + "."
+
+
+def _of_best(search: SearchFindings, best: Summary) -> str:
+    """Say how good the best candidate is: how often it succeeds or, without a criterion, its first metric."""
+    if best.success_rate is not None and best.success_rate_interval is not None:
+        rate = words.rate(best.success_rate, best.success_rate_interval)
+        return f"solves {best.solved} of {best.judged} ({rate})"
+    for objective in search.objectives:
+        summary = best.metrics.get(objective.name)
+        value = None if summary is None else getattr(summary, objective.statistic)
+        if summary is not None and value is not None:
+            interval = getattr(summary, f"{objective.statistic}_interval")
+            title = words.metric_title(objective.name, summary.metric)
+            return f"has a {objective.statistic} {title} of {words.measure(value, interval)}"
+    return ""
+
+
+def _at(rows: ResultRows, question: Question) -> str:
+    """Say which question it is; of one whose keys have no value there, that it is without them."""
+    if question.name:
+        return f"at {question.name}"
+    return f"without {words.join_and([words.title(key) for key in rows.varying() if key not in rows.methods])}"
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """A method's place at a question.
+
+    Args:
+        method: the method.
+        value: its success rate, or its mean of the metric; None where there is none.
+        text: the same for people.
+    """
+
+    method: Method
+    value: float | None
+    text: str
+
+
+def _standings(rows: ResultRows, question: Question) -> list[_Standing]:
+    """Order the methods of a question by their rates or means, the best first."""
+    standings = [_standing(rows, method) for method in question.methods]
+    name = rows.main_metric
+    descends = rows.has_rates or name is None or rows.metrics[name].higher_is_better
+    known = [standing for standing in standings if standing.value is not None]
+    known.sort(key=lambda standing: standing.value or 0.0, reverse=descends)
+    return [*known, *(standing for standing in standings if standing.value is None)]
+
+
+def _standing(rows: ResultRows, method: Method) -> _Standing:
+    summaries = [rows.summaries[row] for row in method.rows]
+    if rows.has_rates:
+        rate = sum(s.solved for s in summaries) / sum(s.judged for s in summaries)
+        return _Standing(method, rate, words.percent(rate))
+    metric = rows.main_metric or ""
+    means = [of.mean for s in summaries if (of := s.metrics[metric]).mean is not None]
+    if len(means) < len(summaries):
+        return _Standing(method, None, words.NONE)
+    mean = sum(means) / len(means)
+    interval = summaries[0].metrics[metric].mean_interval if len(summaries) == 1 else None
+    return _Standing(method, mean, words.measure(mean, interval))
+
+
+def _sentence(rows: ResultRows, question: Question, contrasts: Contrasts) -> str:
+    """Say which method of a question is best, or that none is known to be."""
+    if not question.methods:
+        return "no two methods were tried at the same values of what is swept"
+    if question.tuned:
+        return _tuned(rows, question, contrasts.findings.get(question, ()))
+    standings = _standings(rows, question)
+    first, *others = standings
+    if not rows.has_rates and first.value is None:
+        return f"no trial has a finite {_title(rows)}"
+    if not others:
+        return _alone(rows, first)
+    findings = contrasts.findings.get(question, ())
+    winner = best(question, findings)
+    if winner is not None:
+        return _won(rows, question, winner, standings, findings)
+    return _undecided(rows, question, standings, findings)
+
+
+def _alone(rows: ResultRows, only: _Standing) -> str:
+    label = only.method.label
+    if rows.has_rates:
+        counts = [rows.summaries[row] for row in only.method.rows]
+        rate = (
+            f"{sum(s.solved for s in counts):,} of {sum(s.judged for s in counts):,} trials ({only.text}) were solved"
+        )
+        return f"{label}: {rate}" if label else rate
+    described = f"the {_title(rows)} is {only.text} on average"
+    return f"{label}: {described}" if label else described
+
+
+def _won(
+    rows: ResultRows, question: Question, winner: Method, standings: Sequence[_Standing], findings: Sequence[Finding]
+) -> str:
+    """Say by how much a method is better than all others."""
+    own = next(standing for standing in standings if standing.method is winner)
+    others = [standing for standing in standings if standing is not own]
+    mine = [finding for finding in findings if winner.name in (finding.first, finding.second)]
+    p = f"p {_compared_with(max(finding.p_adjusted or 0.0 for finding in mine))}"
+    over = f" over {words.title(question.swept)}" if question.swept else ""
+    lacking = _lacking(mine)
+    if any(finding.is_probability for finding in mine):
+        shares = [_margin(finding, winner, rows) for finding in mine[:2]]
+        shares += [words.count_of(len(mine) - 2, "other")] if len(mine) > 2 else []
+        verb = "succeeds most often" if rows.has_rates else f"has the best {_title(rows)}"
+        return f"{winner.label} {verb}{over}: better than {words.join_and(shares)} ({p}{lacking})"
+    listed = [f"{other.method.label} {other.text}" for other in others[:2]]
+    if rows.has_rates:
+        counts = [rows.summaries[row] for row in winner.rows]
+        rate = f"{sum(s.solved for s in counts):,} of {sum(s.judged for s in counts):,} trials ({own.text})"
+        listed += [f"{words.count_of(len(others) - 2, 'other')} less"] if len(others) > 2 else []
+        return f"{winner.label} succeeds most often{over}, in {rate}, {words.join_and(listed)} ({p}{lacking})"
+    is_higher = rows.metrics[rows.main_metric or ""].higher_is_better
+    superlative, comparative = ("highest", "lower") if is_higher else ("lowest", "higher")
+    listed += [f"{words.count_of(len(others) - 2, 'other')} {comparative}"] if len(others) > 2 else []
+    return (
+        f"{winner.label} has the {superlative} {_title(rows)}{over}, {own.text} on average, "
+        f"{words.join_and(listed)} ({p}{lacking})"
+    )
+
+
+def _undecided(
+    rows: ResultRows, question: Question, standings: Sequence[_Standing], findings: Sequence[Finding]
+) -> str:
+    """Give the numbers of methods of which none is known to be better than all others, and say why."""
+    over = f" over {words.title(question.swept)}" if question.swept else ""
+    first, second = standings[:2]
+    equal = [standing for standing in standings if standing.value is not None and standing.value == first.value]
+    if rows.has_rates and len(equal) > 1 and first.value:
+        named = [standing.method.label for standing in equal]
+        if len(equal) > _MOST_NAMED + 1:
+            named = [*named[:_MOST_NAMED], words.count_of(len(equal) - _MOST_NAMED, "other")]
+        number = "both" if len(equal) == 2 else "all"
+        return f"{words.join_and(named)} {number} solved {first.text} of their trials{over}"
+    listed = [f"{standing.method.label} {standing.text}" for standing in standings[:_MOST_NAMED]]
+    more = len(standings) - _MOST_NAMED
+    listed += [words.count_of(more, "other")] if more > 0 else []
+    subject = f"success rate{over}" if rows.has_rates else f"{_title(rows)}{over}"
+    pair = next((f for f in findings if {f.first, f.second} == {first.method.name, second.method.name}), None)
+    return f"{subject}: {words.join_and(listed)}: {_why(pair, first.method.label, second.method.label)}"
+
+
+def _tuned(rows: ResultRows, question: Question, findings: Sequence[Finding]) -> str:
+    """Compare methods that each take their own best values of what is tuned."""
+    tuned = words.join_and([words.title(key) for key in question.tuned.split(", ")])
+    at_best = f"each method at its own best {tuned}"
+    winner = best(question, findings)
+    if winner is None:
+        pairs = [f"{_against(f, rows)}: {_why(f, f.first, f.second)}" for f in findings[:_MOST_NAMED]]
+        return f"{at_best}, {'; '.join(pairs)}"
+    mine = [finding for finding in findings if winner.name in (finding.first, finding.second)]
+    margins = [_margin(finding, winner, rows) for finding in mine[:2]]
+    margins += [words.count_of(len(mine) - 2, "other")] if len(mine) > 2 else []
+    verb = "succeeds most often" if rows.has_rates else f"has the best {_title(rows)}"
+    p = f"p {_compared_with(max(finding.p_adjusted or 0.0 for finding in mine))}"
+    note = f"{p}; {mine[0].note}{_lacking(mine)}"
+    return f"{at_best}, {winner.label} {verb}: better than {words.join_and(margins)}, {note}"
+
+
+def _against(finding: Finding, rows: ResultRows) -> str:
+    first, second = (words.rate(v) if rows.has_rates else words.measure(v) for v in finding.values)
+    return f"{finding.first} {first}, {finding.second} {second}"
+
+
+def _why(finding: Finding | None, first: str, second: str) -> str:
+    """Say why the two leading methods have no order."""
+    if finding is None or finding.verdict is Verdict.NOT_TESTED:
+        reason = finding.reason if finding is not None and finding.reason else "too many pairs"
+        return f"{first} and {second} were not tested ({reason})"
+    p = f"p {_compared_with(finding.p_adjusted or 0.0)}"
+    if finding.winner is not None:
+        other = finding.second if finding.winner == finding.first else finding.first
+        return f"{finding.winner} is better than {other} ({p}{_lacking([finding])}), but not than all others"
+    return f"{first} and {second} are not distinguished ({p}{_lacking([finding])})"
+
+
+def _margin(finding: Finding, winner: Method, rows: ResultRows) -> str:
+    """Name the method that the winner is better than, with how often it is, or with both numbers."""
+    is_first = finding.first == winner.name
+    other = finding.second if is_first else finding.first
+    if finding.is_probability:
+        share = finding.estimate or 0.0
+        return f"{other} in {words.percent(share if is_first else 1 - share)} of pairs of trials"
+    values = finding.values if is_first else finding.values[::-1]
+    if None in values:
+        return other
+    own, others = (words.rate(value) if rows.has_rates else words.measure(value) for value in values)
+    return f"{other} ({own} against {others})"
+
+
+def _lacking(findings: Sequence[Finding]) -> str:
+    """Name the trials that lack what is compared, where methods differ in them."""
+    of_method = {
+        name: lacking
+        for finding in findings
+        for name, lacking in zip((finding.first, finding.second), finding.lacking, strict=True)
+    }
+    counts = {(lacking.diverged, lacking.failed, lacking.pending) for lacking in of_method.values()}
+    if len(counts) < 2:
+        return ""
+    return "".join(f"; {name}: {lacking.phrase}" for name, lacking in of_method.items() if lacking.phrase)
+
+
+def _by_factor(rows: ResultRows, questions: Sequence[Question], contrasts: Contrasts) -> list[str]:
+    """Say for each factor which of its values is better than all others, and at how many values of all else."""
+    parts = []
+    for factor in dict.fromkeys(question.factor for question in questions):
+        own = [question for question in questions if question.factor == factor]
+        winners = [best(question, contrasts.findings.get(question, ())) for question in own]
+        counts: dict[str, int] = {}
+        for winner in winners:
+            if winner is not None:
+                counts[winner.label] = counts.get(winner.label, 0) + 1
+        title = " and ".join(words.title(key) for key in factor.split(", "))
+        settings = words.count_of(len(own), "setting") + " of all else"
+        won = [f"{name} is best at {count:,}" for name, count in sorted(counts.items(), key=lambda item: -item[1])]
+        undecided = winners.count(None)
+        won += [f"none is distinguished from all others at {undecided:,}"] if undecided else []
+        parts.append(f"{title}, over {settings}: {words.join_and(won[:_MOST_QUESTIONS])}")
+    return parts
+
+
+def _in_full(rows: ResultRows, question: Question, x: str, contrasts: Contrasts) -> list[str]:
+    parts = [_sentence(rows, question, contrasts)]
+    if question.tuned:
+        return parts
+    methods = question.methods
+    if not rows.has_rates:
+        is_swept = len(methods) == 1 and len(methods[0].rows) > 1 and rows.main_metric is not None
+        return [*parts, _swept_means(rows, methods[0].rows, x)] if is_swept else parts
+    winner = methods[0] if len(methods) == 1 else best(question, contrasts.findings.get(question, ()))
+    if winner is None:
+        return parts
+    if len(winner.rows) == 1:
+        return [*parts, _solved_at(rows.summaries[winner.rows[0]])]
+    trend = next((t for t in contrasts.trends if t.key == x and t.name == winner.name), None)
+    return [*parts, _changes(rows, winner.rows, x, trend), _time(rows, winner.rows, x)]
+
+
+def _swept_means(rows: ResultRows, members: Sequence[int], x: str) -> str:
+    """Say what a method's mean is at both ends of what is swept; empty with fewer than two rows that have one."""
+    metric = rows.main_metric or ""
+    there = [(row, of) for row in members if (of := rows.summaries[row].metrics[metric]).mean is not None]
+    if len(there) < 2:
+        return ""
+    ends = [
+        f"{words.measure(of.mean, of.mean_interval)} at {words.title(x)} {words.show_value(x, rows.value(row, x))}"
+        for row, of in (there[0], there[-1])
+    ]
+    return f"on average it is {ends[0]} and {ends[1]}"
+
+
+def _title(rows: ResultRows) -> str:
+    name = rows.main_metric or ""
+    return words.metric_title(name, rows.metrics[name])
+
+
+def _compared_with(p: float) -> str:
+    text = words.p_value(p)
+    return text if text.startswith("<") else f"= {text}"
+
+
+def _changes(rows: ResultRows, members: Sequence[int], x: str, trend: TrendTest | None) -> str:
+    first, last = (rows.summaries[row] for row in (members[0], members[-1]))
+    here, there = (words.percent(s.solved / s.judged) for s in (first, last))
+    at_first, at_last = (words.show_value(x, rows.value(row, x)) for row in (members[0], members[-1]))
+    name = words.title(x)
+    if trend is None:
+        return f"its success rate is {here} at {name} {at_first} and {there} at {at_last}"
+    test = f"trend p {_compared_with(trend.p_adjusted)} after Holm"
+    if trend.p_adjusted >= LEVEL:
+        return f"no trend with {name} was detected ({here} at {at_first}, {there} at {at_last}; {test})"
+    verb = "grows" if trend.z > 0 else "falls"
+    return f"its success rate {verb} with {name}, from {here} at {at_first} to {there} at {at_last} ({test})"
+
+
+def _time(rows: ResultRows, members: Sequence[int], x: str) -> str:
+    there = [row for row in members if rows.summaries[row].solved_at_mean is not None]
+    if len(there) < 2:
+        return ""
+    first, last = there[0], there[-1]
+    at = [words.show_value(x, rows.value(row, x)) for row in (first, last)]
+    means = [words.iterations(rows.summaries[row].solved_at_mean) for row in (first, last)]
+    return f"solved trials take {means[0]} iterations on average at {at[0]} and {means[1]} at {at[1]}"
+
+
+def _solved_at(summary: Summary) -> str:
+    if summary.solved_at_mean is None:
+        return ""
+    return f"solved trials take {words.iterations(summary.solved_at_mean)} iterations on average"

@@ -1,0 +1,190 @@
+"""What is compared with what: questions, and the methods that answer each.
+
+Where hyperparameters are declared to be methods, such as the model, methods that differ in any of these are compared at
+each value of all else; and where a hyperparameter is swept, also on average over its values that all methods have.
+Where nothing is declared, one factor is varied at a time: its values are compared at each value of all other
+hyperparameters, and nothing is averaged over them. A hyperparameter that some models don't have is one factor with the
+model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from study.analysis import series
+from study.analysis.rows import ResultRows
+from study.comparisons.methods import methods_of
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A comparison that a user asks for.
+
+    Args:
+        factor: the keys in which methods differ.
+        tune: the keys of which each method takes its own best values; empty where nothing is tuned.
+    """
+
+    factor: tuple[str, ...]
+    tune: tuple[str, ...] = ()
+
+
+MOST_PAIRS = 2000
+"""The most pairs of methods that are tested: nobody reads more, and a correction over them would leave nothing."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """Rows of a report that are one method at a question.
+
+    Args:
+        name: what tells it from the other methods.
+        rows: the rows; several where their average is compared.
+    """
+
+    name: str
+    rows: tuple[int, ...]
+
+    @property
+    def label(self) -> str:
+        """The name with all but its first part in brackets, since commas separate methods in sentences."""
+        first, comma, rest = self.name.partition(", ")
+        return f"{first} ({rest})" if comma else self.name
+
+
+@dataclass(frozen=True)
+class Question:
+    """Methods that are compared two by two.
+
+    Args:
+        name: what they have in common, for people; empty if that is all of the report.
+        methods: at least one; without a second one there is nothing to compare.
+        swept: the hyperparameter that is averaged over; empty if none is.
+        factor: what the methods differ in, where factors are varied one at a time; empty elsewhere.
+        tuned: the hyperparameters of which each method takes its own best values; empty if there are none.
+    """
+
+    name: str
+    methods: tuple[Method, ...]
+    swept: str = ""
+    factor: str = ""
+    tuned: str = ""
+
+
+@dataclass(frozen=True)
+class ComparisonPlan:
+    """All comparisons between the rows of a report: one family of tests.
+
+    Args:
+        by_row: questions whose methods are single rows.
+        by_method: the questions that a report's first sentence is about; some of them may be of `by_row`.
+        x: the hyperparameter that is swept; ``model`` if none is.
+    """
+
+    by_row: tuple[Question, ...]
+    by_method: tuple[Question, ...]
+    x: str
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """All questions, each once."""
+        return tuple(dict.fromkeys([*self.by_row, *self.by_method]))
+
+    @property
+    def pairs_count(self) -> int:
+        """The number of pairs of methods."""
+        return sum(math.comb(len(question.methods), 2) for question in self.questions)
+
+    def pairs(self) -> list[tuple[Question, Method, Method]]:
+        """List the pairs of methods, question by question."""
+        return [(question, *pair) for question in self.questions for pair in combinations(question.methods, 2)]
+
+
+def comparison_plan(rows: ResultRows, statements: Sequence[Statement] = ()) -> ComparisonPlan:
+    """Plan the comparisons between the rows that have trials that ended.
+
+    Args:
+        rows: the rows of a report.
+        statements: the comparisons that the user asks for; none for the default.
+    """
+    among = rows.judged() if rows.has_rates else rows.ended()
+    if statements:
+        stated = [question for statement in statements for question in _stated(rows, among, statement)]
+        return ComparisonPlan(tuple(q for q in stated if not q.tuned), tuple(stated), "model")
+    if not rows.is_declared and len(factors := _factors(rows)) > 1:
+        questions = tuple(
+            question for factor in factors for question in _questions(rows, among, factor, ", ".join(factor))
+        )
+        return ComparisonPlan(questions, questions, "model")
+    methods = [key for key in rows.varying() if key in rows.methods]
+    by_row = _questions(rows, among, methods)
+    x = _swept(rows, among)
+    by_method = _by_method(rows, among, x)
+    same = {tuple(method.rows for method in question.methods): question for question in by_row}
+    return ComparisonPlan(
+        by_row,
+        tuple(same.get(tuple(method.rows for method in question.methods), question) for question in by_method),
+        x,
+    )
+
+
+def _stated(rows: ResultRows, among: Sequence[int], statement: Statement) -> list[Question]:
+    """Make the questions of a statement: one for each value of all that it doesn't name."""
+    rest = [key for key in rows.varying() if key not in (*statement.factor, *statement.tune)]
+    questions = []
+    for members in rows.alike(rest, among).values():
+        methods = rows.alike(statement.factor, members).values()
+        named = tuple(Method(rows.name(of[0], statement.factor), tuple(of)) for of in methods)
+        if len(named) > 1:
+            questions.append(Question(rows.name(members[0], rest), named, tuned=", ".join(statement.tune)))
+    return questions
+
+
+def _factors(rows: ResultRows) -> list[tuple[str, ...]]:
+    """List what is varied one at a time: keys, or the model together with those that some models don't have."""
+    compared = [key for key in rows.varying() if key in rows.methods]
+    partial = [key for key in compared if any(rows.value(row, key) is None for row in range(len(rows.values)))]
+    together = tuple(key for key in compared if key == "model" or key in partial) if partial else ()
+    return [*([together] if together else []), *((key,) for key in compared if key not in together)]
+
+
+def _questions(
+    rows: ResultRows, among: Sequence[int], methods: Sequence[str], factor: str = ""
+) -> tuple[Question, ...]:
+    """Group rows that differ in some keys alone; those without a counterpart are left out where factors are varied."""
+    rest = [key for key in rows.varying() if key not in methods]
+    return tuple(
+        Question(
+            rows.name(members[0], rest), tuple(Method(rows.name(row, methods), (row,)) for row in members), "", factor
+        )
+        for members in rows.alike(rest, among).values()
+        if len(members) > 1
+    )
+
+
+def _swept(rows: ResultRows, among: Sequence[int]) -> str:
+    """Return the hyperparameter whose values are averaged over; ``model`` if there is none."""
+    x = series.x_axis(rows)
+    if x not in rows.keys or not rows.is_number[rows.keys.index(x)]:
+        return "model"  # names aren't swept: a different name is a different question or a different method
+    if x in rows.methods and not methods_of(rows, among, x, ()):
+        return "model"  # not all methods have it: those that do are methods with one value of it or another
+    return x
+
+
+def _by_method(rows: ResultRows, among: Sequence[int], x: str) -> tuple[Question, ...]:
+    keys = [key for key in rows.varying() if key not in rows.methods and key != x]
+    questions = []
+    for members in rows.alike(keys, among).values():
+        methods = methods_of(rows, members, x, keys)
+        named = tuple(Method(method.name, method.compared_rows) for method in methods)
+        is_averaged = any(len(method.rows) > 1 for method in named)
+        questions.append(Question(_at(rows, members[0], keys), named, x if is_averaged else ""))
+    return tuple(questions)
+
+
+def _at(rows: ResultRows, row: int, keys: Sequence[str]) -> str:
+    return rows.name(row, keys)

@@ -1,0 +1,101 @@
+"""Two methods compared, each at its own best values of a hyperparameter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from study import statistics
+from study.comparisons.compare import Side
+from study.comparisons.finding import Finding, Sample
+from study.statistics.tuned import TunedMethod
+from study.trials.seed_design import Sizes
+from study.trials.table import Floats, Ints, Trials
+from tasks.declarations import Metric
+
+_ADAPTIVE = "each method's best values can't be chosen where the number of seeds followed from results"
+_COMBINED = "each method's best values can't be chosen where trials share seeds of sources"
+
+
+def compare_tuned(
+    question: str,
+    first: Side,
+    second: Side,
+    values: tuple[Sequence[str], Sequence[str]],
+    metric: str | None,
+    declared: Metric | None,
+    sizes: Sizes = "fixed",
+) -> Finding:
+    """Compare two methods at the values that other seeds choose (`statistics.tuned_difference`).
+
+    Args:
+        question: the question's name.
+        first: the first method, with a sample for each value of what is tuned.
+        second: the second method, with a sample for each of its values.
+        values: the names of these values.
+        metric: what is compared; None for success.
+        declared: the metric's declaration; None for success.
+        sizes: how the numbers of seeds came about.
+    """
+    is_higher_better = declared is None or declared.higher_is_better
+    blank = Finding(
+        question=question,
+        first=first.name,
+        second=second.name,
+        metric=metric,
+        is_higher_better=is_higher_better,
+        lacking=(first.lacking, second.lacking),
+    )
+    samples = [*first.samples, *second.samples]
+    seeds = np.unique(np.concatenate([sample.seeds for sample in samples]))
+    if sizes == "adaptive":
+        return replace(blank, reason=_ADAPTIVE)
+    if (seeds < 0).any():
+        return replace(blank, reason=_COMBINED)
+    test = statistics.tuned_difference(
+        _outcomes(first.samples, seeds, metric, is_higher_better=is_higher_better),
+        _outcomes(second.samples, seeds, metric, is_higher_better=is_higher_better),
+        higher_is_better=is_higher_better,
+    )
+    if test is None or test.p_value is None:
+        return replace(blank, reason="too few seeds that all values have, or only equal values")
+    sign = 1.0 if is_higher_better else -1.0
+    differences = sign * (np.array(test.first.scores) - np.array(test.second.scores))
+    means = [float(np.mean(method.outcomes)) for method in (test.first, test.second)]
+    chosen = [
+        f"{side.name} {_chosen(method, names)}"
+        for side, method, names in zip((first, second), (test.first, test.second), values, strict=True)
+    ]
+    return replace(
+        blank,
+        values=(means[0], means[1]) if np.isfinite(means).all() else (None, None),
+        estimate=test.estimate,
+        interval=test.interval,
+        test="tuned sign-flip of ranks" if test.is_ranked else "tuned sign-flip",
+        p_value=test.p_value,
+        p_adjusted=test.p_value,
+        sample=Sample(differences.size, int(np.sum(differences > 0)), int(np.sum(differences < 0))),
+        note=f"each at the values that other seeds choose: {'; '.join(chosen)}",
+    )
+
+
+def _outcomes(samples: Sequence[Trials], seeds: Ints, metric: str | None, *, is_higher_better: bool) -> Floats:
+    """Return the outcome of each seed at each value: infinite as the worst, NaN where there is none."""
+    columns = []
+    for sample in samples:
+        trials = sample.of_seeds(seeds)
+        if metric is None:
+            columns.append(trials.successes)
+        else:
+            losses = trials.losses(metric)
+            columns.append(-losses if is_higher_better else losses)
+    return np.column_stack(columns)
+
+
+def _chosen(method: TunedMethod, names: Sequence[str]) -> str:
+    """Name the values that halves of the seeds chose, the most frequent first, with how often."""
+    total = sum(method.wins)
+    order = sorted(range(len(names)), key=lambda place: -method.wins[place])
+    return ", ".join(f"{names[place]} ({method.wins[place]} of {total})" for place in order if method.wins[place])

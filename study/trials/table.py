@@ -1,0 +1,362 @@
+"""Trials as columns: outcomes, times and metrics by one rule each, for whoever reads results.
+
+| outcome | success rate | time to success | metric of all trials | metric of solved trials | rank by a metric |
+| --- | --- | --- | --- | --- | --- |
+| solved | a success | observed at `solved_at` | its number | its number | by its number |
+| unsolved | no success | censored at its last iteration | its number | left out | by its number |
+| diverged | no success | censored at the planned iterations | left out | left out | worse than any number |
+| finished | left out | left out | its number | left out | by its number |
+| failed | left out | left out | left out | left out | worse than any number |
+| pending | left out | left out | left out | left out | left out |
+
+A trial that ended without a finite number of a metric has none, as if it had diverged; in ranks by a metric of solved
+trials, that holds for an unsolved one. A trial that was stopped early without success can't be solved any more, so its
+time is censored at the planned iterations, too. Where the table doesn't state these, they are those of its longest
+trial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from study.records import Outcome, sources_of
+from study.trials.grouping import group_codes, rows_by
+from tasks.declarations import Metric
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+OUTCOME_CODES: Mapping[str, int] = {str(outcome): code for code, outcome in enumerate(Outcome)}
+PENDING = len(OUTCOME_CODES)
+"""The code of a trial without a result."""
+
+JUDGED = (Outcome.SOLVED, Outcome.UNSOLVED, Outcome.DIVERGED)
+"""The outcomes of which it is known whether they are successes."""
+ENDED = (*JUDGED, Outcome.FINISHED)
+"""The outcomes of trials that ran to a result."""
+MEASURED = (Outcome.SOLVED, Outcome.UNSOLVED, Outcome.FINISHED)
+"""The outcomes with which a trial has a number of a metric."""
+
+COLUMNS = ("outcome", "solved_at_iteration", "training_s", "trained_iterations", "stopped_early")
+"""The columns that a table of trials must have, besides those that its rows are grouped by."""
+
+
+@dataclass(frozen=True, eq=False)
+class TrialTable:
+    """Results of trials, one row a trial; a column is read when it is first asked for.
+
+    Each array has one more element than there are rows. The last one is that of a trial without a result, so that -1
+    is the row of a pending trial.
+
+    Args:
+        results: as `study.arrow.results_table` makes them, or with the columns of `study.outcomes.OUTCOME_SCHEMA`, in
+            any order; a null outcome is a pending trial.
+        metrics: the declarations of the metrics, by name.
+        by: the columns whose values tell the rows of a report apart.
+
+    Example:
+        >>> from study.arrow import results_table
+        >>> TrialTable(results_table([])).cell("none").outcomes.size
+        0
+    """
+
+    results: pa.Table
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
+    by: tuple[str, ...] = ("cell_id",)
+
+    def group(self, values: tuple[Any, ...]) -> Trials:
+        """Return the trials with these values in the columns `by`; none if there aren't any."""
+        return Trials(self, self.rows_of.get(values, np.empty(0, np.int64)))
+
+    def cell(self, cell_id: str) -> Trials:
+        """Return the trials of a cell, in a table that is grouped by cells."""
+        return self.group((cell_id,))
+
+    def select(self, rows: Ints) -> Trials:
+        """Return the trials in some rows; -1 is a pending trial."""
+        return Trials(self, rows)
+
+    @cached_property
+    def rows_of(self) -> dict[tuple[Any, ...], Ints]:
+        """The rows of each group, by its values in the columns `by`, in the order of the groups' first rows."""
+        if not self.by:
+            return {(): np.arange(self.results.num_rows)} if self.results.num_rows else {}
+        codes = group_codes(self.results, self.by)
+        first = pa.array(np.unique(codes, return_index=True)[1])
+        values = zip(*(self.results[name].take(first).to_pylist() for name in self.by), strict=True)
+        return dict(zip(values, rows_by(codes, len(first)), strict=True))
+
+    @cached_property
+    def outcomes(self) -> npt.NDArray[np.int8]:
+        """The code of each trial's outcome: its place among `Outcome`, or `PENDING`.
+
+        Raises:
+            ValueError: if an outcome is none of these.
+        """
+        column = self.results["outcome"].combine_chunks().dictionary_encode()
+        names = column.dictionary.to_pylist()
+        if foreign := [name for name in names if name is not None and name not in OUTCOME_CODES]:
+            raise ValueError(f"an outcome must be one of {', '.join(Outcome)}, but got {foreign[0]!r}")
+        codes = np.array([*(PENDING if name is None else OUTCOME_CODES[name] for name in names), PENDING], np.int8)
+        return np.append(codes[np.asarray(pc.fill_null(column.indices, len(names)))], np.int8(PENDING))
+
+    @cached_property
+    def seeds(self) -> Ints:
+        """The seed of each trial; below 0 for the seeds of several sources (`study.records.Sources`).
+
+        Without a column of seeds, each trial has one of its own.
+        """
+        if "seed" not in self.results.column_names:
+            return np.arange(self.results.num_rows + 1)
+        return np.append(np.asarray(self.results["seed"]).astype(np.int64), 0)
+
+    @cached_property
+    def solved_at(self) -> Floats:
+        """The iteration at which each trial was solved; NaN where it wasn't, or where that isn't known."""
+        return np.where(self._are(Outcome.SOLVED), self._numbers("solved_at_iteration"), np.nan)
+
+    @cached_property
+    def training_s(self) -> Floats:
+        """The seconds of training of each trial; NaN where they aren't known."""
+        return self._numbers("training_s")
+
+    @cached_property
+    def trained_iterations(self) -> Floats:
+        """The last iteration of each trial; NaN where it isn't known."""
+        return self._numbers("trained_iterations")
+
+    @cached_property
+    def planned_iterations(self) -> Floats:
+        """The iterations that each trial's cell asks for; NaN where the table doesn't state them."""
+        kind = self.results.schema.field("iterations").type if "iterations" in self.results.column_names else None
+        is_number = kind is not None and (pa.types.is_integer(kind) or pa.types.is_floating(kind))
+        return self._numbers("iterations") if is_number else np.full(self.results.num_rows + 1, np.nan)
+
+    @cached_property
+    def stopped_early(self) -> Flags:
+        """Whether each trial was stopped early."""
+        column = pc.fill_null(pc.cast(self.results["stopped_early"], pa.bool_()), False)
+        return np.append(np.asarray(column), False)
+
+    @cached_property
+    def is_lost(self) -> Flags:
+        """Whether a trial can't be solved any more: it diverged, or was stopped early without success."""
+        return self._are(Outcome.DIVERGED) | (self.stopped_early & self._are(Outcome.UNSOLVED))
+
+    @cached_property
+    def last_iteration(self) -> Floats:
+        """The iteration until which a trial that wasn't solved was observed; NaN where it isn't known."""
+        trained, planned = self.trained_iterations, self.planned_iterations
+        longest = np.max(trained, initial=-np.inf, where=np.isfinite(trained))
+        whole = np.where(np.isfinite(planned), planned, longest)
+        own = np.where(np.isfinite(trained), trained, planned)
+        return np.where(self.is_lost & np.isfinite(whole), whole, own)
+
+    @cached_property
+    def success_iteration(self) -> Floats:
+        """The iteration at which a trial was solved, or until which it was observed without success."""
+        return np.where(self._are(Outcome.SOLVED), self.solved_at, self.last_iteration)
+
+    @cached_property
+    def success_s(self) -> Floats:
+        """The seconds of training up to `success_iteration`."""
+        # All trials of a pack take part in every iteration, so seconds are proportional to iterations.
+        until, trained = self.success_iteration, self.trained_iterations
+        share: Floats = np.divide(until, trained, out=np.full(until.size, np.nan), where=trained > 0)
+        return self.training_s * share
+
+    def values(self, metric: str) -> Floats:
+        """Return each trial's number of a metric; NaN where it has none."""
+        if metric not in self._values:
+            declared = self.metrics.get(metric)
+            outcomes = (Outcome.SOLVED,) if declared is not None and declared.of == "solved" else MEASURED
+            numbers = self._numbers(metric)
+            self._values[metric] = np.where(self._are(*outcomes) & np.isfinite(numbers), numbers, np.nan)
+        values: Floats = self._values[metric]
+        return values
+
+    @cached_property
+    def _values(self) -> dict[str, Floats]:
+        return {}
+
+    def _are(self, *outcomes: Outcome) -> Flags:
+        return np.isin(self.outcomes, [OUTCOME_CODES[outcome] for outcome in outcomes])
+
+    def _numbers(self, name: str) -> Floats:
+        if name not in self.results.column_names:
+            return np.full(self.results.num_rows + 1, np.nan)
+        column = pc.fill_null(pc.cast(self.results[name], pa.float64()), np.nan)
+        return np.append(np.asarray(column), np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """Some trials of a table.
+
+    Args:
+        table: the table.
+        rows: their rows in it; -1 for a trial without a result.
+    """
+
+    table: TrialTable
+    rows: Ints
+
+    def select(self, which: Flags) -> Trials:
+        """Return some of the trials."""
+        return Trials(self.table, self.rows[which])
+
+    def first(self, count: int | None) -> Trials:
+        """Return the first trials; None for all."""
+        return Trials(self.table, self.rows[:count])
+
+    def of_seeds(self, seeds: Sequence[int] | Ints) -> Trials:
+        """Return the trial of each seed, in order; a pending one for a seed that has none."""
+        wanted, own = np.asarray(seeds, np.int64), self.seeds
+        if not own.size:
+            return Trials(self.table, np.full(wanted.size, -1))
+        order = np.argsort(own, kind="stable")
+        places = np.minimum(np.searchsorted(own[order], wanted), own.size - 1)
+        is_there = own[order][places] == wanted
+        return Trials(self.table, np.where(is_there, self.rows[order][places], -1))
+
+    @property
+    def seeds(self) -> Ints:
+        """Their seeds."""
+        return self.table.seeds[self.rows]
+
+    @property
+    def outcomes(self) -> npt.NDArray[np.int8]:
+        """The codes of their outcomes."""
+        return self.table.outcomes[self.rows]
+
+    def are(self, *outcomes: Outcome) -> Flags:
+        """Return whether each has one of some outcomes."""
+        return np.isin(self.outcomes, [OUTCOME_CODES[outcome] for outcome in outcomes])
+
+    def count(self, *outcomes: Outcome) -> int:
+        """Count those with one of some outcomes."""
+        return int(np.count_nonzero(self.are(*outcomes)))
+
+    @property
+    def is_solved(self) -> Flags:
+        """Whether each was solved."""
+        return self.are(Outcome.SOLVED)
+
+    @property
+    def is_judged(self) -> Flags:
+        """Whether it is known of each whether it is a success."""
+        return self.are(*JUDGED)
+
+    @property
+    def is_failed(self) -> Flags:
+        """Whether each failed by an error."""
+        return self.are(Outcome.FAILED)
+
+    @property
+    def is_pending(self) -> Flags:
+        """Whether each has no result."""
+        return np.asarray(self.outcomes == PENDING)
+
+    @property
+    def successes(self) -> Floats:
+        """1 for a solved trial, 0 for another one that was judged, NaN for all others."""
+        return np.where(self.is_judged, self.is_solved, np.nan)
+
+    @property
+    def solved_at(self) -> Floats:
+        """The iterations at which they were solved; NaN where they weren't, or where that isn't known."""
+        return self.table.solved_at[self.rows]
+
+    @property
+    def training_s(self) -> Floats:
+        """Their seconds of training; NaN where they aren't known."""
+        return self.table.training_s[self.rows]
+
+    @property
+    def times(self) -> tuple[Floats, Flags]:
+        """The iterations at which they were solved, or until which they were observed, and which it was."""
+        return self.table.success_iteration[self.rows], self.is_solved
+
+    def values(self, metric: str) -> Floats:
+        """Return their numbers of a metric; NaN where a trial has none."""
+        return self.table.values(metric)[self.rows]
+
+    def losses(self, metric: str) -> Floats:
+        """Return what is less where a trial is better by a metric: infinity without a number, NaN while pending."""
+        declared, values = self.table.metrics[metric], self.values(metric)
+        losses = -values if declared.higher_is_better else values
+        return np.where(self.is_pending, np.nan, np.where(np.isnan(losses), np.inf, losses))
+
+
+@dataclass(frozen=True, eq=False)
+class SourceArray:
+    """Numbers of trials of combined seeds, with an axis for each source of randomness.
+
+    Args:
+        sources: the names of the axes: init and data, or seed where both have the same one; and evaluation.
+        values: NaN where a trial has no number. Where data seeds belong to init seeds, each init seed has a row of its
+            own data seeds.
+        is_nested: whether that is so.
+    """
+
+    sources: tuple[str, ...]
+    values: Floats
+    is_nested: bool = False
+
+
+def source_array(seeds: Ints, values: Floats) -> SourceArray | None:
+    """Sort numbers by the seeds of their sources.
+
+    Args:
+        seeds: those that stand for the trials' sources, shape [trials].
+        values: shape [trials]; NaN where a trial has no number.
+
+    Returns:
+        None if no seeds are combined.
+
+    Example:
+        >>> from study.records import Sources
+        >>> seeds = np.array([Sources(init, data).seed for init in (0, 1) for data in (0, 1, 2)])
+        >>> array = source_array(seeds, np.arange(6.0))
+        >>> array.sources, array.values.tolist(), array.is_nested
+        (('init', 'data'), [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], False)
+    """
+    if not (seeds < 0).any():
+        return None
+    decoded = [sources_of(int(seed)) for seed in seeds]
+    labels = {"init": [sources.init for sources in decoded], "data": [sources.data for sources in decoded]}
+    if labels["init"] == labels["data"]:
+        labels = {"seed": labels["init"]}
+    if any(sources.evaluation is not None for sources in decoded):
+        labels["evaluation"] = [-1 if sources.evaluation is None else sources.evaluation for sources in decoded]
+    places = [np.unique(column, return_inverse=True)[1] for column in labels.values()]
+    is_nested = list(labels) == ["init", "data"] and _is_nested(*places)
+    if is_nested:
+        places[1] = _within(*places)
+    array = np.full([int(column.max()) + 1 for column in places], np.nan)
+    array[tuple(places)] = values
+    return SourceArray(tuple(labels), array, is_nested)
+
+
+def _is_nested(outer: Ints, inner: Ints) -> bool:
+    """Return whether each inner label belongs to one outer label, and some outer label has several."""
+    pairs = np.unique(np.stack([outer, inner]), axis=1)
+    count = np.unique(inner).size
+    return bool(pairs.shape[1] == count > np.unique(outer).size)
+
+
+def _within(outer: Ints, inner: Ints) -> Ints:
+    """Number inner labels from 0 within their outer label."""
+    places = np.zeros(outer.size, np.int64)
+    for label in np.unique(outer):
+        places[outer == label] = np.unique(inner[outer == label], return_inverse=True)[1]
+    return places

@@ -1,0 +1,50 @@
+"""What a study file compares is read, and each mistake in it is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from study.errors import InputError, SpecError
+from study.plan.plan import make_plan
+from study.spec import parse_spec
+
+BASE = "{study: a, task: {name: simple}, models: [NMU, NAU], grid: {hidden_size: [2, 3]}, seeds: 3, compare: %s}"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("model", [(("model",), ())]),
+        ("[model, hidden_size]", [(("model",), ()), (("hidden_size",), ())]),
+        ("{factor: model, at: hidden_size}", [(("model",), ())]),
+        ("[{factor: model, tune: [hidden_size]}]", [(("model",), ("hidden_size",))]),
+    ],
+)
+def test_a_comparison_is_a_name_a_table_or_a_list(text, expected):
+    """However it is written, it says by what methods differ, and what each tunes."""
+    plan = make_plan(parse_spec(BASE % text, source="a.yaml"))
+    assert [(table.factor, table.tune) for table in plan.spec.compare] == expected
+
+
+def test_comparisons_are_part_of_no_id():
+    """A study that is compared differently has the same trials."""
+    plain = make_plan(parse_spec(BASE.replace(", compare: %s", ""), source="a.yaml"))
+    stated = make_plan(parse_spec(BASE % "model", source="a.yaml"))
+    assert [trial.id for trial in plain.trials] == [trial.id for trial in stated.trials]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("hiden_size", "compare: 'hiden_size' isn't what tells the study's cells apart; did you mean 'hidden_size'"),
+        ("learning_rate", "isn't what tells the study's cells apart"),
+        ("{factor: model, tune: model}", "each name may stand in one of factor, at, tune, but model stands in two"),
+        ("{tune: hidden_size}", "factor"),
+        ("3", "must be the name of what is swept, or a list of such names, but got 3"),
+        ("{factor: model, at: model}", "each name may stand in one of factor, at, tune"),
+    ],
+)
+def test_mistakes_are_told(text, message):
+    """What isn't swept, stands twice or has no factor is one clear error."""
+    with pytest.raises((SpecError, InputError), match=message):
+        make_plan(parse_spec(BASE % text, source="a.yaml"))

@@ -60,6 +60,18 @@ def lacking_of(summaries: Sequence[Summary], metric: str | None) -> Lacking:
     return total
 
 
+def without_test(question: str, first: Side, second: Side, metric: str | None, declared: Metric | None) -> Finding:
+    """Return a finding of two methods that has no test yet; the arguments are those of `compare`."""
+    return Finding(
+        question=question,
+        first=first.name,
+        second=second.name,
+        metric=metric,
+        is_higher_better=declared is None or declared.higher_is_better,
+        lacking=(first.lacking, second.lacking),
+    )
+
+
 def compare(
     question: str, first: Side, second: Side, metric: str | None, declared: Metric | None, sizes: Sizes = "fixed"
 ) -> Finding:
@@ -82,15 +94,7 @@ def compare(
         declared: the metric's declaration; None for success.
         sizes: how the numbers of seeds came about.
     """
-    is_higher_better = declared is None or declared.higher_is_better
-    blank = Finding(
-        question=question,
-        first=first.name,
-        second=second.name,
-        metric=metric,
-        is_higher_better=is_higher_better,
-        lacking=(first.lacking, second.lacking),
-    )
+    blank = without_test(question, first, second, metric, declared)
     if not all(sample.rows.size for side in (first, second) for sample in side.samples):
         return replace(blank, reason=NO_SEEDS)
     if sizes == "adaptive":

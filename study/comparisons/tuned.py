@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from study import statistics
-from study.comparisons.compare import Side
+from study.comparisons.compare import Side, without_test
 from study.comparisons.finding import Finding, Sample
 from study.statistics.tuned import TunedMethod
 from study.trials.seed_design import Sizes
@@ -39,15 +39,7 @@ def compare_tuned(
         declared: the metric's declaration; None for success.
         sizes: how the numbers of seeds came about.
     """
-    is_higher_better = declared is None or declared.higher_is_better
-    blank = Finding(
-        question=question,
-        first=first.name,
-        second=second.name,
-        metric=metric,
-        is_higher_better=is_higher_better,
-        lacking=(first.lacking, second.lacking),
-    )
+    blank = without_test(question, first, second, metric, declared)
     samples = [*first.samples, *second.samples]
     seeds = np.unique(np.concatenate([sample.seeds for sample in samples]))
     if sizes == "adaptive":
@@ -55,13 +47,13 @@ def compare_tuned(
     if (seeds < 0).any():
         return replace(blank, reason=_COMBINED)
     test = statistics.tuned_difference(
-        _outcomes(first.samples, seeds, metric, is_higher_better=is_higher_better),
-        _outcomes(second.samples, seeds, metric, is_higher_better=is_higher_better),
-        higher_is_better=is_higher_better,
+        _outcomes(first.samples, seeds, metric, is_higher_better=blank.is_higher_better),
+        _outcomes(second.samples, seeds, metric, is_higher_better=blank.is_higher_better),
+        higher_is_better=blank.is_higher_better,
     )
     if test is None or test.p_value is None:
         return replace(blank, reason="too few seeds that all values have, or only equal values")
-    sign = 1.0 if is_higher_better else -1.0
+    sign = 1.0 if blank.is_higher_better else -1.0
     differences = sign * (np.array(test.first.scores) - np.array(test.second.scores))
     means = [float(np.mean(method.outcomes)) for method in (test.first, test.second)]
     chosen = [

@@ -131,6 +131,16 @@ class ResultRows:
     def _varying(self) -> tuple[str, ...]:  # cached, since naming a row needs it, and there are many rows
         return tuple(key for i, key in enumerate(self.keys) if len({row[i] for row in self.values}) > 1)
 
+    @property
+    def method_keys(self) -> list[str]:
+        """The keys that vary and tell the methods of a question apart."""
+        return [key for key in self.varying() if key in self.methods]
+
+    @property
+    def question_keys(self) -> list[str]:
+        """The keys that vary and tell questions apart."""
+        return [key for key in self.varying() if key not in self.methods]
+
     def name(self, row: int, keys: Sequence[str] | None = None) -> str:
         """Name a row by some keys (default: those that vary): values alone, numbers with their keys' titles."""
         named = (self.varying() or self.keys) if keys is None else keys

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from study.comparisons.finding import Finding, Lacking, Sample
 from study.records import Interval
 from study.statistics.exchanges import unpaired_share
 from study.statistics.partly_paired import PartlyPaired
+from study.statistics.welch import Contrast
 from study.trials.seed_design import Sizes
 from study.trials.table import Flags, Floats, Ints, Trials, TrialTable, source_array
 from tasks.declarations import Metric
@@ -45,7 +47,7 @@ def side_of(name: str, table: TrialTable, summaries: Sequence[Summary], metric: 
         summaries: those of its rows.
         metric: what is compared; None for success.
     """
-    return Side(name, tuple(table.group(summary.key or ("",)) for summary in summaries), lacking_of(summaries, metric))
+    return Side(name, tuple(table.group(summary.key) for summary in summaries), lacking_of(summaries, metric))
 
 
 def lacking_of(summaries: Sequence[Summary], metric: str | None) -> Lacking:
@@ -111,19 +113,14 @@ Columns = tuple[tuple[Floats, ...], tuple[Floats, ...]]
 """A number for each trial of each sample of both methods; NaN where it doesn't count."""
 
 
+def _columns(first: Side, second: Side, read: Callable[[Trials], Floats]) -> Columns:
+    """Read the numbers of both methods, sample by sample."""
+    return tuple(map(read, first.samples)), tuple(map(read, second.samples))
+
+
 def _numbers(first: Side, second: Side, metric: str | None) -> Columns:
     """Return successes, or the values of a metric."""
-    a, b = (
-        tuple(sample.successes if metric is None else sample.values(metric) for sample in side.samples)
-        for side in (first, second)
-    )
-    return a, b
-
-
-def _losses(first: Side, second: Side, metric: str) -> Columns:
-    """Return the losses by a metric, infinite where a trial has no number."""
-    a, b = (tuple(sample.losses(metric) for sample in side.samples) for side in (first, second))
-    return a, b
+    return _columns(first, second, lambda sample: sample.successes if metric is None else sample.values(metric))
 
 
 def _ranks(first: Side, second: Side, metric: str) -> Columns:
@@ -166,18 +163,20 @@ def _by_seed(samples: Sequence[Trials], columns: Sequence[Floats]) -> _Seeds:
         known = ~np.isnan(values)
         seeds, place, count = np.unique(sample.seeds[known], return_inverse=True, return_counts=True)
         rows.append(_Seeds(seeds, np.bincount(place, weights=values[known], minlength=seeds.size) / count))
-    common = rows[0].seeds
-    for row in rows[1:]:
-        common = np.intersect1d(common, row.seeds)
+    common = reduce(np.intersect1d, [row.seeds for row in rows])
     return _Seeds(common, np.mean([row.of(common) for row in rows], axis=0))
 
 
 def _of_seeds(first: Side, second: Side, metric: str | None, blank: Finding, *, is_ranked: bool) -> Finding:
     """Compare plain seeds: those that both methods have seed by seed, and the others as independent samples."""
-    is_simple = len(first.samples) == 1 and all(_are_different(side.samples[0].seeds) for side in (first, second))
+    is_simple = len(first.samples) == 1 and not any(side.samples[0].repeat_seeds for side in (first, second))
     numbers = _numbers(first, second, metric)
     if is_ranked and metric is not None:
-        numbers = _losses(first, second, metric) if is_simple else _ranks(first, second, metric)
+        numbers = (
+            _columns(first, second, lambda sample: sample.losses(metric))
+            if is_simple
+            else _ranks(first, second, metric)
+        )
     a, b = (_by_seed(side.samples, values) for side, values in zip((first, second), numbers, strict=True))
     if any(2 * of_side.seeds.size < _fewest(columns) for of_side, columns in zip((a, b), numbers, strict=True)):
         return _of_independent_rows(first, second, metric, numbers, blank, is_ranked=is_ranked)
@@ -191,30 +190,44 @@ def _of_seeds(first: Side, second: Side, metric: str | None, blank: Finding, *, 
         test, kind = statistics.partly_paired_means(*parts), "means"
     if test is None:
         return _untested(blank, first, second, metric, _TOO_FEW)
-    is_loss = is_ranked and is_simple
-    sign = 1.0 if blank.is_higher_better or is_ranked else -1.0
+    is_greater_better = not is_simple if is_ranked else blank.is_higher_better  # simple ranks are of losses
     with np.errstate(invalid="ignore"):  # the difference of two trials without a number is none
-        differences = (-1.0 if is_loss else sign) * (parts[0] - parts[1])
-    is_probability = is_ranked
-    estimate, interval = test.estimate, _finite(test.interval)
-    if is_ranked and not is_simple:
+        differences = (1.0 if is_greater_better else -1.0) * (parts[0] - parts[1])
+    better = (int(np.sum(differences > 0)), int(np.sum(differences < 0))) if test.pairs else (0, 0)
+    found = _tested(
+        blank,
+        test,
+        _TEST_NAMES[kind][2 if test.pairs and test.first_alone else 0 if test.pairs else 1],
+        _means(first, second, metric) if is_ranked else _values(parts, test),
+        Sample(test.pairs, *better, test.first_alone, test.second_alone),
+        is_of_ranks=is_ranked and not is_simple,
+    )
+    return replace(found, is_probability=is_ranked)
+
+
+def _tested(
+    blank: Finding,
+    test: Contrast,
+    name: str,
+    values: tuple[float | None, float | None],
+    sample: Sample,
+    *,
+    is_of_ranks: bool,
+) -> Finding:
+    """Return the finding of a test; a difference of mean ranks is a probability."""
+    estimate, interval = test.estimate, test.interval if np.isfinite(test.interval).all() else None
+    if is_of_ranks:
         estimate, interval = _as_probability(estimate), interval and _probabilities(interval)
     return replace(
         blank,
-        values=_means(first, second, metric) if is_ranked else _values(parts, test),
+        values=values,
         estimate=estimate,
         interval=interval,
-        is_probability=is_probability,
-        test=_TEST_NAMES[kind][2 if test.pairs and test.first_alone else 0 if test.pairs else 1],
+        is_probability=is_of_ranks,
+        test=name,
         p_value=test.p_value,
         p_adjusted=test.p_value,
-        sample=Sample(
-            test.pairs,
-            int(np.sum(differences > 0)) if test.pairs else 0,
-            int(np.sum(differences < 0)) if test.pairs else 0,
-            test.first_alone,
-            test.second_alone,
-        ),
+        sample=sample,
     )
 
 
@@ -236,19 +249,8 @@ def _of_independent_rows(
     test = statistics.contrast(weights, [float(values.mean()) for values in samples], spreads, sizes)
     if test is None:
         return _untested(blank, first, second, metric, _TOO_FEW)
-    interval = _finite(test.interval)
-    counts = [sum(sizes[: len(numbers[0])]), sum(sizes[len(numbers[0]) :])]
-    return replace(
-        blank,
-        values=_means(first, second, metric),
-        estimate=_as_probability(test.estimate) if is_ranked else test.estimate,
-        interval=interval and _probabilities(interval) if is_ranked else interval,
-        is_probability=is_ranked,
-        test="Welch",
-        p_value=test.p_value,
-        p_adjusted=test.p_value,
-        sample=Sample(first_alone=counts[0], second_alone=counts[1]),
-    )
+    counts = Sample(first_alone=sum(sizes[: len(numbers[0])]), second_alone=sum(sizes[len(numbers[0]) :]))
+    return _tested(blank, test, "Welch", _means(first, second, metric), counts, is_of_ranks=is_ranked)
 
 
 def _solved(parts: tuple[Floats, Floats, Floats, Floats]) -> tuple[Flags, Flags, Flags, Flags]:
@@ -273,10 +275,6 @@ def _values(parts: Sequence[Floats], test: PartlyPaired) -> tuple[float, float]:
     return first, second
 
 
-def _are_different(seeds: Ints) -> bool:
-    return bool(np.unique(seeds).size == seeds.size)
-
-
 def _of_combined_seeds(first: Side, second: Side, metric: str | None, blank: Finding, *, is_ranked: bool) -> Finding:
     """Compare trials of equal combinations of seeds, on the level of the seeds that are independent."""
     numbers = _ranks(first, second, metric) if is_ranked and metric is not None else _numbers(first, second, metric)
@@ -291,27 +289,20 @@ def _of_combined_seeds(first: Side, second: Side, metric: str | None, blank: Fin
     sign = 1.0 if is_ranked or blank.is_higher_better else -1.0
     axes = tuple(range(1, array.values.ndim))
     means = sign * np.nanmean(array.values, axis=axes)
-    interval = _finite(test.interval)
     unit = f"{array.sources[0]} seed" if array.sources[0] != "seed" else "seed"
-    return replace(
+    return _tested(
         blank,
-        values=_means(first, second, metric) if is_ranked else (float(a.of(shared).mean()), float(b.of(shared).mean())),
-        estimate=_as_probability(test.estimate) if is_ranked else test.estimate,
-        interval=interval and _probabilities(interval) if is_ranked else interval,
-        is_probability=is_ranked,
-        test=f"sign-flip by {unit}" if array.is_nested else "t over crossed seeds",
-        p_value=test.p_value,
-        p_adjusted=test.p_value,
-        sample=Sample(means.size, int(np.sum(means > 0)), int(np.sum(means < 0)), unit=unit),
+        test,
+        f"sign-flip by {unit}" if array.is_nested else "t over crossed seeds",
+        _means(first, second, metric) if is_ranked else (float(a.of(shared).mean()), float(b.of(shared).mean())),
+        Sample(means.size, int(np.sum(means > 0)), int(np.sum(means < 0)), unit=unit),
+        is_of_ranks=is_ranked,
     )
 
 
 def _at_any_time(first: Side, second: Side, metric: str | None, blank: Finding) -> Finding:
     """Compare seed by seed by the sign test that is valid whenever one looks."""
-    columns = [
-        [1 - sample.successes if metric is None else sample.losses(metric) for sample in side.samples]
-        for side in (first, second)
-    ]
+    columns = _columns(first, second, lambda sample: 1 - sample.successes if metric is None else sample.losses(metric))
     if len(first.samples) > 1 and any(np.isinf(values).any() for side in columns for values in side):
         return _untested(blank, first, second, metric, "an average over rows with trials that diverged or failed")
     a, b = (_by_seed(side.samples, of_side) for side, of_side in zip((first, second), columns, strict=True))
@@ -347,15 +338,10 @@ def _untested(blank: Finding, first: Side, second: Side, metric: str | None, rea
 def _means(first: Side, second: Side, metric: str | None) -> tuple[float | None, float | None]:
     """Average what each method's trials have a number of: each row counts as much as any other."""
     means = []
-    for side in (first, second):
-        columns = [sample.successes if metric is None else sample.values(metric) for sample in side.samples]
+    for columns in _numbers(first, second, metric):
         known = [values[~np.isnan(values)] for values in columns]
         means.append(float(np.mean([values.mean() for values in known])) if all(v.size for v in known) else None)
     return means[0], means[1]
-
-
-def _finite(interval: Interval) -> Interval | None:
-    return interval if np.isfinite(interval).all() else None
 
 
 def _as_probability(difference: float) -> float:

@@ -70,7 +70,7 @@ class Comparison:
         beside: the numbers of the other row.
         finding: of this row, the first method, and the other one.
         log_rank_p: of the log-rank test of equal times to success, after Holm's correction; None where the times of
-            either aren't known.
+            either aren't known, or trials of a row share seeds.
     """
 
     row: int
@@ -286,10 +286,12 @@ def _has(summary: Summary, metric: str | None) -> bool:
 
 
 def _log_rank(trials: BothTrials, here: Summary, there: Summary) -> float | None:
-    """Test that times to success are equal; None where they aren't known, or trials share seeds of sources."""
+    """Test that times to success are equal; None where they aren't known, or trials of a row share seeds."""
     times = [s.times.known("iterations") if s.times else None for s in (here, there)]
-    samples = [table.group(s.key or ("",)) for table, s in zip(trials, (here, there), strict=True)]
-    if any(known is None for known in times) or any((sample.seeds < 0).any() for sample in samples):
+    samples = [table.group(s.key) for table, s in zip(trials, (here, there), strict=True)]
+    if any(known is None for known in times) or any(
+        (sample.seeds < 0).any() or sample.repeat_seeds for sample in samples
+    ):
         return None
     judged = [sample.select(sample.is_judged) for sample in samples]
     seeds = np.intersect1d(judged[0].seeds, judged[1].seeds)

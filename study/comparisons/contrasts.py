@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
 from typing import TypeVar
 
 import numpy as np
@@ -21,7 +21,8 @@ from study.analysis.rows import ResultRows
 from study.analysis.summary import Summary
 from study.comparisons.compare import Side, compare, side_of
 from study.comparisons.finding import Finding, adjusted
-from study.comparisons.plan import MOST_PAIRS, ComparisonPlan, Method, Question, Statement, comparison_plan
+from study.comparisons.methods import Method
+from study.comparisons.plan import MOST_PAIRS, ComparisonPlan, Question, Statement, comparison_plan
 from study.comparisons.tuned import compare_tuned
 from study.records import Interval
 from study.trials.seed_design import Sizes
@@ -201,8 +202,7 @@ def _findings(
         sides = side(first), side(second)
         if not question.tuned:
             return compare(question.name, *sides, metric, declared, sizes)
-        keys = question.tuned.split(", ")
-        values = [[rows.name(row, keys) for row in method.rows] for method in (first, second)]
+        values = [[rows.name(row, question.tuned) for row in method.rows] for method in (first, second)]
         return compare_tuned(question.name, *sides, (values[0], values[1]), metric, declared, sizes)
 
     pairs = plan.pairs()
@@ -244,7 +244,7 @@ def _others(rows: ResultRows, trials: TrialTable, sizes: Sizes) -> Contrasts:
 
 
 def _samples(trials: TrialTable, summaries: Sequence[Summary]) -> list[Trials]:
-    return [trials.group(summary.key or ("",)) for summary in summaries]
+    return [trials.group(summary.key) for summary in summaries]
 
 
 def _judged_seeds(samples: Sequence[Trials]) -> list[Trials] | None:
@@ -254,12 +254,10 @@ def _judged_seeds(samples: Sequence[Trials]) -> list[Trials] | None:
         None where they have less than half of the seeds of the smallest of them in common, or one has several trials of
         a seed: then they are samples of their own.
     """
-    seeds = [sample.seeds for sample in samples]
-    if any(np.unique(own).size < own.size for own in seeds):
+    if any(sample.repeat_seeds for sample in samples):
         return None
-    common = seeds[0]
-    for own in seeds[1:]:
-        common = np.intersect1d(common, own)
+    seeds = [sample.seeds for sample in samples]
+    common = reduce(np.intersect1d, seeds)
     if not common.size or 2 * common.size < min(own.size for own in seeds):
         return None
     shared = [sample.of_seeds(common) for sample in samples]
@@ -270,9 +268,7 @@ def _judged_seeds(samples: Sequence[Trials]) -> list[Trials] | None:
 def _speeds(rows: ResultRows, trials: TrialTable) -> tuple[list[TimesTest], tuple[str, ...]]:
     """Test at each question whether the methods take equally long to succeed; the p-values are not adjusted yet."""
     tests, untimed = [], 0
-    methods = [key for key in rows.varying() if key in rows.methods]
-    rest = [key for key in rows.varying() if key not in methods]
-    for members in rows.alike(rest, rows.judged()).values():
+    for members in rows.alike(rows.question_keys, rows.judged()).values():
         summaries = [rows.summaries[row] for row in members]
         samples = [summary.times.known("iterations") if summary.times else None for summary in summaries]
         known = [sample for sample in samples if sample is not None]
@@ -286,9 +282,9 @@ def _speeds(rows: ResultRows, trials: TrialTable) -> tuple[list[TimesTest], tupl
         else:
             test = statistics.log_rank(known)
         if test is not None:
-            names = tuple(rows.name(row, methods) for row in members)
+            names = tuple(rows.name(row, rows.method_keys) for row in members)
             fields = vars(test) | {"p_adjusted": test.p_value, "seeds": seeds}
-            tests.append(TimesTest(question=rows.name(members[0], rest), names=names, **fields))
+            tests.append(TimesTest(question=rows.name(members[0], rows.question_keys), names=names, **fields))
     notes = (f"No log-rank test at {untimed} questions: times of some rows aren't known.",) if untimed else ()
     return tests, notes
 

@@ -125,12 +125,10 @@ def _planned(
         return None
     phi = _correlation(trials, [rows.summaries[row] for row in two])
     rates = statistics.discordant_rates(first, second, phi)
-    question = [key for key in rows.varying() if key not in rows.methods]
-    method = [key for key in rows.varying() if key in rows.methods]
     return PlannedPair(
-        question=rows.name(two[0], question),
-        first=rows.name(two[0], method),
-        second=rows.name(two[1], method),
+        question=rows.name(two[0], rows.question_keys),
+        first=rows.name(two[0], rows.method_keys),
+        second=rows.name(two[1], rows.method_keys),
         rates=(first, second),
         correlation=phi,
         power=statistics.mcnemar_power(*rates, seeds, level),
@@ -152,7 +150,7 @@ def _rate(rows: ResultRows, row: int) -> float | None:
 def _correlation(trials: TrialTable | None, summaries: Sequence[Summary]) -> float:
     if trials is None:
         return 0.0
-    samples = [trials.group(summary.key or ("",)) for summary in summaries]
+    samples = [trials.group(summary.key) for summary in summaries]
     judged = [sample.select(sample.is_judged) for sample in samples]
     seeds = np.intersect1d(judged[0].seeds, judged[1].seeds)
     if seeds.size < _LEAST_SEEDS:

@@ -11,7 +11,8 @@ from study.analysis.search import SearchFindings
 from study.analysis.summary import Summary
 from study.comparisons.contrasts import Contrasts, TrendTest, best
 from study.comparisons.finding import LEVEL, Finding, Verdict
-from study.comparisons.plan import Method, Question
+from study.comparisons.methods import Method
+from study.comparisons.plan import Question
 
 _MOST_QUESTIONS = 4
 _MOST_NAMED = 3
@@ -98,7 +99,7 @@ def _at(rows: ResultRows, question: Question) -> str:
     """Say which question it is; of one whose keys have no value there, that it is without them."""
     if question.name:
         return f"at {question.name}"
-    return f"without {words.join_and([words.title(key) for key in rows.varying() if key not in rows.methods])}"
+    return f"without {words.join_and([words.title(key) for key in rows.question_keys])}"
 
 
 @dataclass(frozen=True)
@@ -178,14 +179,11 @@ def _won(
     own = next(standing for standing in standings if standing.method is winner)
     others = [standing for standing in standings if standing is not own]
     mine = [finding for finding in findings if winner.name in (finding.first, finding.second)]
-    p = f"p {_compared_with(max(finding.p_adjusted or 0.0 for finding in mine))}"
+    p = _largest_p(mine)
     over = f" over {words.title(question.swept)}" if question.swept else ""
     lacking = _lacking(mine)
     if any(finding.is_probability for finding in mine):
-        shares = [_margin(finding, winner, rows) for finding in mine[:2]]
-        shares += [words.count_of(len(mine) - 2, "other")] if len(mine) > 2 else []
-        verb = "succeeds most often" if rows.has_rates else f"has the best {_title(rows)}"
-        return f"{winner.label} {verb}{over}: better than {words.join_and(shares)} ({p}{lacking})"
+        return f"{_best(rows, winner)}{over}: {_better_than(rows, winner, mine)} ({p}{lacking})"
     listed = [f"{other.method.label} {other.text}" for other in others[:2]]
     if rows.has_rates:
         counts = [rows.summaries[row] for row in winner.rows]
@@ -224,19 +222,30 @@ def _undecided(
 
 def _tuned(rows: ResultRows, question: Question, findings: Sequence[Finding]) -> str:
     """Compare methods that each take their own best values of what is tuned."""
-    tuned = words.join_and([words.title(key) for key in question.tuned.split(", ")])
+    tuned = words.join_and([words.title(key) for key in question.tuned])
     at_best = f"each method at its own best {tuned}"
     winner = best(question, findings)
     if winner is None:
         pairs = [f"{_against(f, rows)}: {_why(f, f.first, f.second)}" for f in findings[:_MOST_NAMED]]
         return f"{at_best}, {'; '.join(pairs)}"
     mine = [finding for finding in findings if winner.name in (finding.first, finding.second)]
-    margins = [_margin(finding, winner, rows) for finding in mine[:2]]
-    margins += [words.count_of(len(mine) - 2, "other")] if len(mine) > 2 else []
-    verb = "succeeds most often" if rows.has_rates else f"has the best {_title(rows)}"
-    p = f"p {_compared_with(max(finding.p_adjusted or 0.0 for finding in mine))}"
-    note = f"{p}; {mine[0].note}{_lacking(mine)}"
-    return f"{at_best}, {winner.label} {verb}: better than {words.join_and(margins)}, {note}"
+    note = f"{_largest_p(mine)}; {mine[0].note}{_lacking(mine)}"
+    return f"{at_best}, {_best(rows, winner)}: {_better_than(rows, winner, mine)}, {note}"
+
+
+def _best(rows: ResultRows, winner: Method) -> str:
+    return f"{winner.label} {'succeeds most often' if rows.has_rates else f'has the best {_title(rows)}'}"
+
+
+def _better_than(rows: ResultRows, winner: Method, findings: Sequence[Finding]) -> str:
+    """Name two methods that the winner is better than, with how much it is, and count the others."""
+    margins = [_margin(finding, winner, rows) for finding in findings[:2]]
+    margins += [words.count_of(len(findings) - 2, "other")] if len(findings) > 2 else []
+    return f"better than {words.join_and(margins)}"
+
+
+def _largest_p(findings: Sequence[Finding]) -> str:
+    return f"p {_compared_with(max(finding.p_adjusted or 0.0 for finding in findings))}"
 
 
 def _against(finding: Finding, rows: ResultRows) -> str:
@@ -293,7 +302,7 @@ def _by_factor(rows: ResultRows, questions: Sequence[Question], contrasts: Contr
         for winner in winners:
             if winner is not None:
                 counts[winner.label] = counts.get(winner.label, 0) + 1
-        title = " and ".join(words.title(key) for key in factor.split(", "))
+        title = " and ".join(words.title(key) for key in factor)
         settings = words.count_of(len(own), "setting") + " of all else"
         won = [f"{name} is best at {count:,}" for name, count in sorted(counts.items(), key=lambda item: -item[1])]
         undecided = winners.count(None)

@@ -11,21 +11,25 @@ from study.analysis.rows import ResultRows
 
 
 @dataclass(frozen=True)
-class SweptMethod:
-    """Rows that differ only in what is swept.
+class Method:
+    """Rows of a report that are one method at a question.
 
     Args:
-        name: what they have in common; empty if there is nothing to tell them from.
-        rows: their indices, in ascending order of what is swept.
-        compared_rows: those of them at values that all methods have.
+        name: what tells it from the other methods; empty if there are none.
+        rows: the rows, in ascending order of what is swept; several where their average is compared.
     """
 
     name: str
     rows: tuple[int, ...]
-    compared_rows: tuple[int, ...]
+
+    @property
+    def label(self) -> str:
+        """The name with all but its first part in brackets, since commas separate methods in sentences."""
+        first, comma, rest = self.name.partition(", ")
+        return f"{first} ({rest})" if comma else self.name
 
 
-def methods_of(rows: ResultRows, members: Sequence[int], x: str, question_keys: Sequence[str]) -> list[SweptMethod]:
+def methods_of(rows: ResultRows, members: Sequence[int], x: str, question_keys: Sequence[str]) -> tuple[Method, ...]:
     """Group rows of one question that differ only in x into methods.
 
     Args:
@@ -35,7 +39,7 @@ def methods_of(rows: ResultRows, members: Sequence[int], x: str, question_keys: 
         question_keys: the keys that tell the questions apart.
 
     Returns:
-        The methods that have rows at the values of x that all of them have.
+        The methods that have rows at the values of x that all of them have, with these rows.
     """
     rest = [key for key in rows.varying() if key not in question_keys and (key != x or x == "model")]
     rank = {level: i for i, level in enumerate(series.levels(rows, x))}
@@ -43,11 +47,9 @@ def methods_of(rows: ResultRows, members: Sequence[int], x: str, question_keys: 
     for group in groups.values():
         group.sort(key=lambda row: rank.get(rows.value(row, x), 0))
     compared = _rows_in_common(rows, groups, x) if x != "model" else groups
-    return [
-        SweptMethod(rows.name(group[0], rest), tuple(group), tuple(compared[key]))
-        for key, group in groups.items()
-        if compared[key]
-    ]
+    return tuple(
+        Method(rows.name(group[0], rest), tuple(compared[key])) for key, group in groups.items() if compared[key]
+    )
 
 
 def _rows_in_common(

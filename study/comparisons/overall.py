@@ -107,13 +107,11 @@ def overall(rows: ResultRows, table: TrialTable) -> Overall | None:
     if not common:
         return _refused(empty, "No question is answered by all methods, so nothing can be said of them over all.")
     in_order = [[next(row for row in some if questions[row] == one) for one in common] for some in of_method.values()]
-    methods = [_Method([table.group(rows.summaries[row].key or ("",)) for row in some], name) for some in in_order]
-    question_keys = [key for key in rows.varying() if key not in rows.methods]
-    method_keys = [key for key in rows.varying() if key in rows.methods]
-    names = [rows.name(some[0], method_keys) for some in in_order]
+    methods = [_Method([table.group(rows.summaries[row].key) for row in some], name) for some in in_order]
+    names = [rows.name(some[0], rows.method_keys) for some in in_order]
     return Overall(
         **head,
-        questions=tuple(rows.name(row, question_keys) for row in in_order[0]),
+        questions=tuple(rows.name(row, rows.question_keys) for row in in_order[0]),
         methods=tuple(one.summarised(own, methods) for one, own in zip(methods, names, strict=True)),
         notes=tuple(_notes(words.metric_title(name, rows.metrics[name]), names, methods, len(common), len(answered))),
     )

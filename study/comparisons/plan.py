@@ -16,7 +16,7 @@ from itertools import combinations
 
 from study.analysis import series
 from study.analysis.rows import ResultRows
-from study.comparisons.methods import methods_of
+from study.comparisons.methods import Method, methods_of
 
 
 @dataclass(frozen=True)
@@ -37,25 +37,6 @@ MOST_PAIRS = 2000
 
 
 @dataclass(frozen=True)
-class Method:
-    """Rows of a report that are one method at a question.
-
-    Args:
-        name: what tells it from the other methods.
-        rows: the rows; several where their average is compared.
-    """
-
-    name: str
-    rows: tuple[int, ...]
-
-    @property
-    def label(self) -> str:
-        """The name with all but its first part in brackets, since commas separate methods in sentences."""
-        first, comma, rest = self.name.partition(", ")
-        return f"{first} ({rest})" if comma else self.name
-
-
-@dataclass(frozen=True)
 class Question:
     """Methods that are compared two by two.
 
@@ -63,15 +44,15 @@ class Question:
         name: what they have in common, for people; empty if that is all of the report.
         methods: at least one; without a second one there is nothing to compare.
         swept: the hyperparameter that is averaged over; empty if none is.
-        factor: what the methods differ in, where factors are varied one at a time; empty elsewhere.
+        factor: the keys that the methods differ in, where factors are varied one at a time; empty elsewhere.
         tuned: the hyperparameters of which each method takes its own best values; empty if there are none.
     """
 
     name: str
     methods: tuple[Method, ...]
     swept: str = ""
-    factor: str = ""
-    tuned: str = ""
+    factor: tuple[str, ...] = ()
+    tuned: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -115,12 +96,9 @@ def comparison_plan(rows: ResultRows, statements: Sequence[Statement] = ()) -> C
         stated = [question for statement in statements for question in _stated(rows, among, statement)]
         return ComparisonPlan(tuple(q for q in stated if not q.tuned), tuple(stated), "model")
     if not rows.is_declared and len(factors := _factors(rows)) > 1:
-        questions = tuple(
-            question for factor in factors for question in _questions(rows, among, factor, ", ".join(factor))
-        )
+        questions = tuple(question for factor in factors for question in _questions(rows, among, factor, factor))
         return ComparisonPlan(questions, questions, "model")
-    methods = [key for key in rows.varying() if key in rows.methods]
-    by_row = _questions(rows, among, methods)
+    by_row = _questions(rows, among, rows.method_keys)
     x = _swept(rows, among)
     by_method = _by_method(rows, among, x)
     same = {tuple(method.rows for method in question.methods): question for question in by_row}
@@ -139,20 +117,20 @@ def _stated(rows: ResultRows, among: Sequence[int], statement: Statement) -> lis
         methods = rows.alike(statement.factor, members).values()
         named = tuple(Method(rows.name(of[0], statement.factor), tuple(of)) for of in methods)
         if len(named) > 1:
-            questions.append(Question(rows.name(members[0], rest), named, tuned=", ".join(statement.tune)))
+            questions.append(Question(rows.name(members[0], rest), named, tuned=statement.tune))
     return questions
 
 
 def _factors(rows: ResultRows) -> list[tuple[str, ...]]:
     """List what is varied one at a time: keys, or the model together with those that some models don't have."""
-    compared = [key for key in rows.varying() if key in rows.methods]
+    compared = rows.method_keys
     partial = [key for key in compared if any(rows.value(row, key) is None for row in range(len(rows.values)))]
     together = tuple(key for key in compared if key == "model" or key in partial) if partial else ()
     return [*([together] if together else []), *((key,) for key in compared if key not in together)]
 
 
 def _questions(
-    rows: ResultRows, among: Sequence[int], methods: Sequence[str], factor: str = ""
+    rows: ResultRows, among: Sequence[int], methods: Sequence[str], factor: tuple[str, ...] = ()
 ) -> tuple[Question, ...]:
     """Group rows that differ in some keys alone; those without a counterpart are left out where factors are varied."""
     rest = [key for key in rows.varying() if key not in methods]
@@ -176,15 +154,10 @@ def _swept(rows: ResultRows, among: Sequence[int]) -> str:
 
 
 def _by_method(rows: ResultRows, among: Sequence[int], x: str) -> tuple[Question, ...]:
-    keys = [key for key in rows.varying() if key not in rows.methods and key != x]
+    keys = [key for key in rows.question_keys if key != x]
     questions = []
     for members in rows.alike(keys, among).values():
         methods = methods_of(rows, members, x, keys)
-        named = tuple(Method(method.name, method.compared_rows) for method in methods)
-        is_averaged = any(len(method.rows) > 1 for method in named)
-        questions.append(Question(_at(rows, members[0], keys), named, x if is_averaged else ""))
+        is_averaged = any(len(method.rows) > 1 for method in methods)
+        questions.append(Question(rows.name(members[0], keys), methods, x if is_averaged else ""))
     return tuple(questions)
-
-
-def _at(rows: ResultRows, row: int, keys: Sequence[str]) -> str:
-    return rows.name(row, keys)

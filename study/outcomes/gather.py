@@ -21,7 +21,7 @@ from study.outcomes.run_names import is_label, is_secondary
 from study.outcomes.separated import MISSING
 from study.outcomes.wanted import Wanted
 from study.trials.grouping import all_differ, group_codes
-from study.trials.seed_design import Sizes
+from study.trials.seed_design import Sizes, sizes_of_all
 from study.trials.table import TrialTable
 from tasks.declarations import Metric
 
@@ -107,7 +107,7 @@ def gather(sources: Sequence[Source], by: Sequence[str] | None = None, wanted: W
     chosen = explicit if by is not None else _with_model(fewest, candidates)
     pooled = [name for name in fewest_columns(trials, [*chosen, *key]) if name not in chosen]
     told = (*read, *notices, *_grouping_notices(chosen, pooled, ids, named))
-    sizes: Sizes = "adaptive" if any(source.sizes == "adaptive" for source in sources) else "fixed"
+    sizes = sizes_of_all(source.sizes for source in sources)
     return Outcomes(trials, tuple(chosen), told, metrics, sizes)
 
 

@@ -37,6 +37,7 @@ from study.reports import (
     write_report,
 )
 from study.store import Store
+from study.trials.seed_design import sizes_of_all
 from tasks.families import BUILT_IN_METRICS
 
 
@@ -179,7 +180,7 @@ def group_report(
         other_name, others, other_notices = other
         sentences += [f"{other_name}: {notice}" for notice in [*other_notices, *others.notices]]
         other_trials = others.trials
-        sizes = outcomes.sizes if others.sizes == "fixed" else others.sizes
+        sizes = sizes_of_all([outcomes.sizes, others.sizes])
         other_rows = groups(aggregate_by(other_trials), by)
         against = with_groups(rows, other_rows, other_name, (trials, other_trials), sizes)
     between_rows = contrasts(rows, trials, outcomes.sizes, statements)

@@ -50,6 +50,7 @@ from study.results.certificate import read_certificate
 from study.results.order_note import read_order_note
 from study.results.stored_plan import rows_of_plan, stored_plan
 from study.store import Store, StudyStore
+from study.trials.seed_design import sizes_of_all
 from study.trials.table import TrialTable
 from tasks.criterion import Bound
 from tasks.declarations import Metric
@@ -297,8 +298,7 @@ def _results_of(
     if not other_table.num_rows:
         raise InputError(f"--compare {compare}: that study has no results yet; `study run` makes them")
     others = TrialTable(other_table, other_plan.metrics)
-    designs = [study_plan.spec.seed_design for study_plan in (plan, other_plan)]
-    sizes = max(designs, key=lambda design: design.sizes == "adaptive").sizes
+    sizes = sizes_of_all(study_plan.spec.seed_design.sizes for study_plan in (plan, other_plan))
     against = with_study(summaries, summaries_of(other_plan, others), compare, (trials, others), sizes)
     shared = int(pc.sum(pc.is_in(table["trial_id"], value_set=other_table["trial_id"])).as_py() or 0)
     if shared:

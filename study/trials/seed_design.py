@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,6 +15,11 @@ _CAUTIONS = {
     "combined": "",
     "searched": "is a search: its rows are also of candidates that were chosen by these trials",
 }
+
+
+def sizes_of_all(sizes: Iterable[Sizes]) -> Sizes:
+    """Return how the numbers of seeds of several studies or files came about: adaptive if those of any did."""
+    return "adaptive" if "adaptive" in sizes else "fixed"
 
 
 @dataclass(frozen=True)

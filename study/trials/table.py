@@ -73,9 +73,10 @@ class TrialTable:
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     by: tuple[str, ...] = ("cell_id",)
 
-    def group(self, values: tuple[Any, ...]) -> Trials:
-        """Return the trials with these values in the columns `by`; none if there aren't any."""
-        return Trials(self, self.rows_of.get(values, np.empty(0, np.int64)))
+    def group(self, values: tuple[Any, ...] | None) -> Trials:
+        """Return the trials with these values in the columns `by`; none if there aren't any, or for None."""
+        rows = None if values is None else self.rows_of.get(values)
+        return Trials(self, np.empty(0, np.int64) if rows is None else rows)
 
     def cell(self, cell_id: str) -> Trials:
         """Return the trials of a cell, in a table that is grouped by cells."""
@@ -232,6 +233,11 @@ class Trials:
     def seeds(self) -> Ints:
         """Their seeds."""
         return self.table.seeds[self.rows]
+
+    @property
+    def repeat_seeds(self) -> bool:
+        """Whether several of them have the same seed."""
+        return np.unique(self.seeds).size < self.rows.size
 
     @property
     def outcomes(self) -> npt.NDArray[np.int8]:

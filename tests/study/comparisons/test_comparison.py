@@ -197,6 +197,43 @@ def test_groups_are_compared_by_their_columns():
     assert [(c.summary.solved, c.beside.solved) for c in comparisons] == [(3, 3), (1, 3)]
 
 
+def table_of_seeds(seeds: list[int], solved: list[bool]) -> TrialTable:
+    """Make trials of one row, solved at 5 or observed until 9."""
+    count = len(seeds)
+    columns = {
+        "seed": seeds,
+        "outcome": ["solved" if is_solved else "unsolved" for is_solved in solved],
+        "solved_at_iteration": [5.0 if is_solved else None for is_solved in solved],
+        "training_s": pa.nulls(count, pa.float64()),
+        "trained_iterations": [9.0] * count,
+        "stopped_early": [False] * count,
+    }
+    return TrialTable(pa.table(columns), by=())
+
+
+def compared_rows(here: TrialTable, there: TrialTable):
+    """Compare the only row of a file with the only row of another."""
+    rows, others = (groups(aggregate_by(trials), trials.by) for trials in (here, there))
+    (comparison,) = with_groups(rows, others, "other.csv", (here, there)).comparisons
+    return comparison
+
+
+def test_files_of_one_row_are_compared():
+    """Without a column that tells rows apart, all trials of a file are one row, and it is tested as any other is."""
+    seeds = list(range(12))
+    compared = compared_rows(table_of_seeds(seeds, [True] * 12), table_of_seeds(seeds, [False] * 12))
+    assert (compared.finding.test, compared.finding.p_value) == ("McNemar", statistics.mcnemar(12, 0))
+    assert compared.verdict == "differs"
+
+
+def test_times_of_a_row_with_several_trials_of_a_seed_are_not_tested():
+    """Such trials aren't independent, and none of them is dropped to make pairs."""
+    solved = [True] * 8 + [False] * 4
+    once, twice = list(range(12)), [*range(6), *range(6)]
+    assert compared_rows(table_of_seeds(once, solved), table_of_seeds(once, solved[::-1])).log_rank_p is not None
+    assert compared_rows(table_of_seeds(once, solved), table_of_seeds(twice, solved[::-1])).log_rank_p is None
+
+
 def test_studies_with_the_same_seeds_are_compared_seed_by_seed():
     """A seed that both studies have is one pair, also where the other study is another table; times are paired, too."""
 

@@ -98,7 +98,7 @@ def test_choosing_on_other_seeds_doesnt_reward_more_values():
 def test_the_default_for_undeclared_columns_is_one_factor_at_a_time():
     """Each factor is compared within each value of the other: six pairs of four rows would include diagonals."""
     plan = comparison_plan(rows_of(table_of(GOOD)))
-    assert [(question.factor, question.name) for question in plan.questions] == [
+    assert [(", ".join(question.factor), question.name) for question in plan.questions] == [
         ("kind", "rate 0.01"),
         ("kind", "rate 0.1"),
         ("rate", "kind adam"),

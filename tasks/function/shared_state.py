@@ -10,6 +10,7 @@ import sys
 import types
 from collections import deque
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -51,21 +52,27 @@ def _values(prefix: str, content: Mapping[str, Any], module: str) -> dict[str, t
     """Return the state of the names of a module, or of a class that is defined in it."""
     values: dict[str, tuple[str, Any]] = {}
     for name, value in list(content.items()):
-        if name.startswith("__") or isinstance(value, types.ModuleType):
+        if name.startswith("__") or issubclass(type(value), types.ModuleType):
             continue
         path = f"{prefix}.{name}"
-        if isinstance(value, type):
+        if issubclass(type(value), type):
             if value.__module__ == module:
                 values |= _values(path, vars(value), "")
             continue
-        kind = type(value)
-        if hasattr(value, "cache_info"):
-            values[path] = ("a cache", value.cache_info())
-        elif isinstance(value, types.FunctionType):
-            values[path] = ("a function's defaults or attributes", _function(value))
-        elif (copy := _copied(value, _DEPTH)) is not None:
-            values[path] = (kind.__name__, copy)
+        # Weak references die while they are read, and a user's object may raise whatever is asked of it.
+        if (state := attempt(partial(_state, value), None)) is not None:
+            values[path] = state
     return values
+
+
+def _state(value: Any) -> tuple[str, Any] | None:
+    """Return a value's type and what stands for it; None if it has no state that is known."""
+    if hasattr(value, "cache_info"):
+        return "a cache", value.cache_info()
+    if isinstance(value, types.FunctionType):
+        return "a function's defaults or attributes", _function(value)
+    copy = _copied(value, _DEPTH)
+    return None if copy is None else (type(value).__name__, copy)
 
 
 def _function(value: types.FunctionType) -> Any:

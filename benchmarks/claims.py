@@ -1,12 +1,12 @@
 """How often claims are decided wrongly, how often rightly, and how many seeds that takes.
 
-    python -m benchmarks.claims [--studies N] [--seed N] [--peer-studies N] [--out benchmarks/results/claims/errors.csv]
+    python -m benchmarks.claims [--only TABLE] [--studies N] [--seed N] [--out benchmarks/results/claims/errors.csv]
 
 Each study looks at its claims after every 20 seeds, 400 at most, as `seeds: {until: {claims: decided}}` does, unless a
 rule says otherwise. errors.csv has claims at their bounds, where being wrong is most likely; power.csv, next to it,
-claims that hold by more; peers.csv AdaStop (Mathieu et al., TMLR 2024) and claims on the same draws. AdaStop takes
-seconds a study, so that there are fewer of these; `--studies 0` leaves out the others. The numbers depend on the seed
-and on nothing else.
+claims that hold by more; raised.csv claims at their bounds, of studies whose seeds are raised up to five times as long
+as the claim is undecided; peers.csv AdaStop (Mathieu et al., TMLR 2024) and claims on the same draws. AdaStop takes
+seconds a study, so that there are fewer of these. The numbers depend on the seed and on nothing else.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from scipy import stats
 from benchmarks.measure import cores, finish, studies_parser, tell
 from benchmarks.pairing import outcomes
 from study.statistics import ClaimSample, ClaimTest, Course
+from study.statistics.claims import EarlierLook
 
 BATCH, MOST, ERROR = 20, 400, 0.05
 LOOKS = tuple(range(BATCH, MOST + 1, BATCH))
@@ -144,6 +144,18 @@ RULES: Mapping[str, ClaimTest] = {
     "bets alone": ClaimTest(LOOKS, ERROR, is_planned=False),
     "400 seeds in any case": ClaimTest((MOST,), ERROR),
 }
+RAISED: Mapping[str, Draw] = {
+    "a rate of 0.5, at its bound": rate(0.5, 0.5),
+    "a rate of 0.95, at its bound": rate(0.95, 0.95),
+    "0.5 and 0.5, by 0": difference(0.5, 0.5, 0.0),
+    "0.6 and 0.5, by 0.1": _AT,
+}
+RAISES = (20, 40, 80, 120, 200, MOST)
+"""The seeds that a study's file asks for, one after the other."""
+WAYS: Mapping[str, Callable[[int], tuple[int, ...]]] = {
+    "a number of seeds": lambda seeds: (seeds,),
+    "until: claims, max": lambda seeds: tuple(range(BATCH, seeds + 1, BATCH)),
+}
 PEERS: Mapping[str, tuple[float, float, float]] = {
     "0.5 and 0.5, φ 0": (0.5, 0.5, 0.0),
     "0.5 and 0.5, φ 0.5": (0.5, 0.5, 0.5),
@@ -164,7 +176,7 @@ def rng_of(law: str, seed: int) -> Rng:
     return np.random.default_rng([seed, zlib.crc32(law.encode())])
 
 
-def wrong(law: str, studies: int, seed: int) -> dict[str, Any]:
+def wrong(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
     """Give the share of studies in which any claim is decided wrongly, and what was decided."""
     tell(law)
     claims, rng = ERRORS[law], rng_of(law, seed)
@@ -175,13 +187,8 @@ def wrong(law: str, studies: int, seed: int) -> dict[str, Any]:
         is_wrong += any(_is_wrong(claim, course) for claim, course in zip(claims, courses, strict=True))
         decided += sum(course.state in ("shown", "refuted") for course in courses)
         seeds += float(np.mean([np.mean(course.seeds) for course in courses]))
-    return {
-        "law": law,
-        "claims": len(claims),
-        "wrong": f"{is_wrong / studies:.4f}",
-        "decided": f"{decided / studies / len(claims):.4f}",
-        "mean_seeds": f"{seeds / studies:.1f}",
-    }
+    shares = {"wrong": f"{is_wrong / studies:.4f}", "decided": f"{decided / studies / len(claims):.4f}"}
+    return [{"law": law, "claims": len(claims), **shares, "mean_seeds": f"{seeds / studies:.1f}"}]
 
 
 def _is_wrong(claim: Claimed, course: Course) -> bool:
@@ -199,6 +206,30 @@ def found(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
         seeds = np.mean([course.seeds[0] for course in courses])
         rows.append({"law": law, "rule": rule, "shown": f"{shown / studies:.4f}", "mean_seeds": f"{seeds:.1f}"})
     return rows
+
+
+def raised(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
+    """Give the share of studies that show a claim at its bound, which is wrong, though they may raise their seeds."""
+    tell(f"raised: {law}")
+    return [_row_of_raised(law, way, sharing, studies, seed) for way in WAYS for sharing in (True, False)]
+
+
+def _row_of_raised(law: str, way: str, sharing: bool, studies: int, seed: int) -> dict[str, Any]:
+    """Count studies; without sharing, each number of seeds has all of the error, as if it were the first."""
+    rng, is_shown, error = rng_of(law, seed), 0, 0.0
+    for _ in range(studies):
+        sample, earlier = RAISED[law](rng), tuple[EarlierLook, ...]()
+        for seeds in RAISES:
+            test = ClaimTest(WAYS[way](seeds), ERROR, earlier=earlier if sharing else ())
+            course = test.follow([sample.first(seeds)])
+            error = max(error, test.total_error(sample.kind))
+            if course.state != "undecided":
+                break
+            bets, exact = test.shares(sample.kind)
+            earlier = (*earlier, EarlierLook(seeds, exact, bets))
+        is_shown += course.state == "shown"
+    shares = {"wrong": f"{is_shown / studies:.4f}", "error": f"{error:.4f}" if sharing else ""}
+    return {"law": law, "way": way, "rule": "shared" if sharing else "each look by itself", **shares}
 
 
 def peers(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
@@ -240,23 +271,28 @@ def _row_of_peer(law: str, way: str, decisions: Sequence[tuple[str, int]]) -> di
     }
 
 
-def _tables(studies: int, peer_studies: int, seed: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def _tables(only: str | None, studies: int, peer_studies: int, seed: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    makes: Mapping[str, tuple[Callable[..., Any], Mapping[str, Any]]] = {
+        "errors": (wrong, ERRORS),
+        "power": (found, POWER),
+        "raised": (raised, RAISED),
+        "peers": (peers, PEERS),
+    }
     with ProcessPoolExecutor(cores()) as pool:
-        if studies:
-            yield "errors", list(pool.map(wrong, ERRORS, repeat(studies), repeat(seed)))
-            yield "power", [row for rows in pool.map(found, POWER, repeat(studies), repeat(seed)) for row in rows]
-        if peer_studies:
-            parts = pool.map(partial(peers, studies=peer_studies, seed=seed), PEERS)
-            yield "peers", [row for rows in parts for row in rows]
+        for name in makes if only is None else [only]:
+            make, laws = makes[name]
+            rows = pool.map(partial(make, studies=peer_studies if make is peers else studies, seed=seed), laws)
+            yield name, [row for law in rows for row in law]
 
 
 def main(words: Sequence[str] | None = None) -> None:
     """Draw, decide, count, print and write the tables."""
     options = studies_parser(__doc__)
-    options.add_argument("--peer-studies", type=int, default=30, help="of each kind for AdaStop; 0 to leave it out")
+    options.add_argument("--peer-studies", type=int, default=30, help="of each kind for AdaStop")
+    options.add_argument("--only", choices=("errors", "power", "raised", "peers"), help="one of the tables")
     arguments = options.parse_args(words)
     first = arguments.out
-    for name, rows in _tables(arguments.studies, arguments.peer_studies, arguments.seed):
+    for name, rows in _tables(arguments.only, arguments.studies, arguments.peer_studies, arguments.seed):
         if first is not None:
             arguments.out = Path(first).with_name(f"{name}.csv")
         if name == "peers":

@@ -354,6 +354,19 @@ def power_table(rows: Sequence[Row]) -> str:
     return _ways("cells", renamed, "shown, %")
 
 
+def raised_table(rows: Sequence[Row]) -> str:
+    """Give one line a law and way: how often the claim is shown wrongly, with one error for all looks and without."""
+    lines: dict[tuple[str, str], dict[str, Row]] = {}
+    for row in rows:
+        lines.setdefault((row["law"], row["way"]), {})[row["rule"]] = row
+    texts = [
+        [law, way, *(_percent(rules[rule]["wrong"], 2) for rule in rules), _percent(rules["shared"]["error"], 2)]
+        for (law, way), rules in lines.items()
+    ]
+    head = ["a claim at its bound", "seeds", "wrong, %", "each look at 5%: wrong, %", "said: at most, %"]
+    return markdown(head, texts, 2)
+
+
 def peers_table(rows: Sequence[Row]) -> str:
     """Give one line a law and way: what it says of the first of two rates, and the seeds used."""
     words = ("greater", "not greater")
@@ -469,6 +482,7 @@ TABLES = {
     "winners": whole_table,
     "overlap/partial": designs_table, "overlap/crossed": designs_table,
     "claims/errors": errors_table, "claims/power": power_table, "claims/peers": peers_table,
+    "claims/raised": raised_table,
     "pairing/intervals": restricted_table, "pairing/tests": tests_table, "pairing/studies": whole_table,
     "tuned/laws": tuned_table, "tuned/ways": tuned_ways_table,
     "aggregate": aggregate_table,

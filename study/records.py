@@ -39,7 +39,13 @@ class Outcome(StrEnum):
     """It ran to its end, and nothing says what success is."""
 
 
-def _digest(content: Mapping[str, Any]) -> str:
+def short_digest(content: Mapping[str, Any]) -> str:
+    """Return 16 hexadecimal digits that stand for JSON content, whatever the order of its names.
+
+    Example:
+        >>> short_digest({"a": 1, "b": 2}) == short_digest({"b": 2, "a": 1})
+        True
+    """
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -80,7 +86,7 @@ class Cell:
             version: at least 1, and at most `ID_VERSION`.
         """
         content = {"task": self.task, "model": self.model, **self.values}
-        return _digest({"version": version, **{name: v for name, v in content.items() if v is not None}})
+        return short_digest({"version": version, **{name: v for name, v in content.items() if v is not None}})
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -203,7 +209,7 @@ class Trial:
     @cached_property
     def id(self) -> str:
         """A hash of what determines the trial's result."""
-        return _digest({"cell": self.cell.id, "seed": self.seed})
+        return short_digest({"cell": self.cell.id, "seed": self.seed})
 
 
 @dataclass(frozen=True)
@@ -215,7 +221,7 @@ class Pack:
     @cached_property
     def id(self) -> str:
         """A hash of the pack's trials, in order."""
-        return _digest({"trials": [trial.id for trial in self.trials]})
+        return short_digest({"trials": [trial.id for trial in self.trials]})
 
 
 @dataclass(frozen=True)

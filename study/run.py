@@ -28,11 +28,12 @@ from study.errors import BusyError, StoreAwayError
 from study.plan import until
 from study.plan.plan import Plan
 from study.records import Event, Pack, PackFailed, Trial
+from study.results.claim_looks import keep_looks
 from study.results.code_changes import change_sentences
 from study.results.dashboard import cell_runs, charts
 from study.results.load import StudyResults, load_results
 from study.results.stored_packs import StoredPacks
-from study.results.stored_plan import keep_code
+from study.results.stored_plan import keep_code, with_looks
 from study.results.study import (
     are_current,
     failures_note,
@@ -72,7 +73,7 @@ Extend = Callable[[Plan, StudyStore, Callable[[str], None]], Plan]
 
 def until_sure(plan: Plan, folder: StudyStore, notify: Callable[[str], None]) -> Plan:
     """Extend each cell by the seeds that its stored results call for; a plan with fixed seeds stays as it is."""
-    if plan.spec.until is None:
+    if not plan.may_extend:
         return plan
     table = TrialTable(folder.read_results(), plan.metrics)
     extended = until.extended(plan, table)
@@ -173,14 +174,14 @@ class Run:
 
         Nothing has started yet, so a store that is away is an error at once, and isn't waited for.
         """
-        if self.plan.spec.search is not None:
+        if self.plan.spec.seed_design.is_search:
             return False
         spec = self.plan.spec
         folder = Store(self.options.root, read_only=True).study(spec.study).judged_by(self.plan.criterion)
         done = folder.done()
         if len(done) < self.plan.trials_count:
             return False
-        plan = self._extend(self.plan, folder, lambda sentence: None)
+        plan = self._extend(with_looks(self.plan, folder), folder, lambda sentence: None)
         return {trial.id for trial in plan.trials} <= done
 
     @contextmanager
@@ -191,6 +192,8 @@ class Run:
             self._attempt = folder.begin_attempt()
             self.folder = folder.of_attempt(self._attempt)
             self._warn_of_changed_code()
+            self.plan = with_looks(self.plan, self.folder)
+            keep_looks(self.plan, self.folder)
             self.folder.write_spec(self.plan.spec.text)
             keep_code(self.plan.spec, self.folder)
             if in_job():

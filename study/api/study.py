@@ -134,15 +134,7 @@ class Study:
     @property
     def size(self) -> str:
         """How many trials it asks for, in words."""
-        from study.words import count_of
-
-        plan, spec = self.planned, self.planned.spec
-        cells = count_of(len(plan.cells), "cell")
-        if spec.search is not None:
-            return f"{count_of(spec.search.trials, 'trial')} to search with, by {spec.search.sampler}"
-        if spec.until is not None:
-            return f"up to {count_of(len(plan.cells) * spec.most_seeds, 'trial')} in {cells}"
-        return f"{count_of(plan.trials_count, 'trial')} in {cells}"
+        return self.planned.size
 
     def plan(self, *, quick: bool = False, difference: float | None = None, **options: Any) -> Printout:
         """Describe what it asks for, what is done, and how long the rest takes; nothing is written.
@@ -163,11 +155,11 @@ class Study:
 
         plan, store = self.planned, self.where.store
         where = options_of(store, None, options)
-        if difference is not None and (quick or plan.spec.search is not None or not 0 < difference <= 1):
+        if difference is not None and (quick or plan.spec.seed_design.is_search or not 0 < difference <= 1):
             raise InputError(
                 f"a difference must be in (0, 1], and goes neither with quick nor with a search, but got {difference:g}"
             )
-        if plan.spec.search is None and not quick:
+        if not plan.spec.seed_design.is_search and not quick:
             from study.driver.estimate import preview  # only here: it takes long to import
 
             estimate = preview(plan, where, difference)
@@ -220,7 +212,7 @@ class Study:
         from study.run import run, until_sure
 
         plan, extend = self.planned, until_sure
-        if plan.spec.search is not None:
+        if plan.spec.seed_design.is_search:
             from study.search import Searching
 
             def database(root: Path) -> str:

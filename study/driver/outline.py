@@ -23,6 +23,7 @@ from study.errors import StudyError
 from study.plan.plan import Plan
 from study.records import Cell, Trial
 from study.results.code_changes import change_sentences
+from study.results.stored_plan import with_looks
 from study.spec.claims import claims_of
 from study.store import Store, StudyStore, one_a_trial
 from tasks.criterion import in_words
@@ -72,7 +73,8 @@ def outline(plan: Plan, root: str | Path) -> Outline:
         root: the store's folder, or its URL.
     """
     seeds: list[RenderableType] = []
-    if plan.spec.until is not None:
+    plan = with_looks(plan, Store(root, read_only=True).study(plan.spec.study))
+    if plan.spec.seed_design.is_adaptive:
         plan, table = _until_sure(plan, root)
         seeds = [table]
     done = _done_anywhere(plan, root)
@@ -94,14 +96,27 @@ def outline(plan: Plan, root: str | Path) -> Outline:
 
 def _claims(plan: Plan) -> str:
     """List the claims, and say by what they are judged."""
-    claims, until = claims_of(plan.spec, plan.cells, plan.labels), plan.spec.until
+    claims, design = claims_of(plan.spec, plan.cells, plan.labels), plan.spec.seed_design
     if not claims:
         return ""
-    how = "once all trials have ended"
-    if until is not None:
-        how = "after each batch of seeds" + ("" if until.claims is None else ", until they are decided")
-    lines = [f"{number}. {claim.text}\n" for number, claim in enumerate(claims, 1)]
+    how = "after each batch of seeds" if design.is_adaptive else "once all trials have ended"
+    if design.rule == "claims":
+        how += ", until they are decided"
+    before = _judged_before(plan) if plan.earlier_looks else [""] * len(claims)
+    lines = [
+        f"{number}. {claim.text}{more}\n" for number, (claim, more) in enumerate(zip(claims, before, strict=True), 1)
+    ]
     return f"{words.count_of(len(claims), 'claim')}, judged {how}:\n{''.join(lines)}"
+
+
+def _judged_before(plan: Plan) -> list[str]:
+    """Say of each claim by how many seeds it was judged before, and what a verdict is worth then."""
+    # imported late: statistics and reports take as long to import as everything else together
+    from study.plan.claims import claim_verdicts
+    from study.reports import judged_before
+    from study.trials.table import TrialTable
+
+    return [judged_before(verdict) for verdict in claim_verdicts(plan, TrialTable(EMPTY_RESULTS, plan.metrics))]
 
 
 def quick(plan: Plan, root: str | Path) -> RenderableType:
@@ -111,7 +126,7 @@ def quick(plan: Plan, root: str | Path) -> RenderableType:
         plan: what the study asks for, or what a search begins with.
         root: the store's folder, or its URL.
     """
-    if plan.spec.search is not None:
+    if plan.spec.seed_design.is_search:
         return Group(outline_search(plan, root), Text(_LEFT_OUT))
     summary = outline(plan, root)
     if not summary.pending:
@@ -211,18 +226,10 @@ def _left(pending: Sequence[Trial], family: Family) -> ConsoleTable:
 
 def _size(plan: Plan) -> str:
     cells, trials = words.count_of(len(plan.cells), "cell"), words.count_of(len(plan.trials), "trial")
-    if plan.spec.until is not None:
+    if plan.spec.seed_design.is_adaptive:
         most = len(plan.cells) * plan.spec.most_seeds
         return f"{cells} with up to {words.count_of(plan.spec.most_seeds, 'seed')}: about {trials} of {most:,}"
-    return f"{cells} × {_seeds(plan)} = {trials}"
-
-
-def _seeds(plan: Plan) -> str:
-    sources = plan.spec.seeds.sources
-    if not sources:
-        return words.count_of(len(plan.spec.first_seeds), "seed")
-    nested = " in each" if plan.spec.seeds.design == "nested" else ""
-    return " × ".join(words.count_of(len(seeds), f"{name} seed") for name, seeds in sources.items()) + nested
+    return f"{cells} × {plan.spec.seeds.size} = {trials}"
 
 
 def _until_sure(plan: Plan, root: str | Path) -> tuple[Plan, ConsoleTable]:
@@ -238,7 +245,7 @@ def _until_sure(plan: Plan, root: str | Path) -> tuple[Plan, ConsoleTable]:
     summaries = aggregate(trials, planned=dict.fromkeys(plan.cells, 0))
     rows = cells(summaries[: len(plan.cells)], plan.labels)
     table = ConsoleTable(title="Seeds that each cell can be expected to need", title_justify="left")
-    metric = plan.spec.until.metric if plan.spec.until is not None else None
+    metric = plan.spec.seed_design.metric
     known = "solved" if metric is None else f"{words.metric_title(metric, plan.metrics[metric])}, mean"
     for title in ("cell", "seeds so far", known, "expected"):
         table.add_column(title, justify="left" if title == "cell" else "right")

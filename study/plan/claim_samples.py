@@ -20,19 +20,16 @@ class ClaimedTrials:
     Args:
         plan: of the study.
         table: its trials.
-        most: how many seeds each cell has at most. Where the file lists seeds, they are in the file's order.
     """
 
-    def __init__(self, plan: Plan, table: TrialTable, most: int) -> None:
-        self._plan, self._table, self._most = plan, table, most
+    def __init__(self, plan: Plan, table: TrialTable) -> None:
+        self._plan, self._table, self._seeds = plan, table, plan.spec.all_seeds
         self._trials: dict[Cell, Trials] = {}
 
     def of(self, cell: Cell) -> Trials:
         """Return a cell's trials, in the order of the seeds."""
         if cell not in self._trials:
-            spec = self._plan.spec
-            seeds = spec.first_seeds if spec.until is None else range(self._most)
-            self._trials[cell] = self._table.cell(cell.id).of_seeds(seeds)
+            self._trials[cell] = self._table.cell(cell.id).of_seeds(self._seeds)
         return self._trials[cell]
 
     def is_pending(self, cell: Cell) -> Flags:
@@ -49,8 +46,8 @@ class ClaimedTrials:
 
     def is_unplanned(self, cell: Cell) -> Flags:
         """Return which seeds another rule than claims didn't ask for."""
-        until = self._plan.spec.until
-        planned = self._most if until is None or until.claims is not None else len(self._plan.seeds(cell))
+        is_of_claims = self._plan.spec.seed_design.rule in ("", "claims")
+        planned = len(self._seeds) if is_of_claims else len(self._plan.seeds(cell))
         return np.arange(self.of(cell).rows.size) >= planned
 
     def ended(self, cell: Cell, seeds: int) -> tuple[int, float]:

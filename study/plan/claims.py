@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from study.plan.claim_samples import ClaimedTrials, claim_samples
-from study.plan.plan import Plan
+from study.plan.plan import ClaimLook, Plan
 from study.plan.verdict import CONFIDENCE, Verdict
 from study.records import Cell, Interval
 from study.spec.claims import Claim, claims_of
 from study.spec.seeds import Until
 from study.statistics import ClaimSample, ClaimTest, Course, looks
-from study.statistics.claims import State
+from study.statistics.claims import EarlierLook, State
 from study.trials.table import TrialTable
 
 
@@ -56,6 +56,8 @@ class ClaimVerdict:
         cells: its cells.
         trials: how many trials it was judged by.
         training_s: seconds that they were trained for.
+        test: the rule by which it is judged.
+        error: the most that the probability of calling it shown wrongly is, and that of calling it refuted wrongly.
     """
 
     claim: Claim
@@ -63,11 +65,18 @@ class ClaimVerdict:
     cells: tuple[ClaimedCell, ...]
     trials: int
     training_s: float
+    test: ClaimTest
+    error: float
 
     @property
     def failed(self) -> int:
         """The number of seeds of which a trial failed by an error, over all cells."""
         return sum(cell.failed for cell in self.cells)
+
+    @property
+    def looked_before(self) -> list[int]:
+        """By how many seeds the claim was judged before the study's file asked for those of now."""
+        return sorted(look.seeds for look in self.test.earlier if not self.test.is_last(look))
 
 
 def claim_verdicts(plan: Plan, table: TrialTable) -> list[ClaimVerdict]:
@@ -75,13 +84,24 @@ def claim_verdicts(plan: Plan, table: TrialTable) -> list[ClaimVerdict]:
 
     Where seeds are added until claims are decided, they are judged after each batch, and at the last one by an exact
     test. Where the file says how many seeds there are, they are judged once all trials have ended. Where another rule
-    adds seeds, they are judged by what holds at any time.
+    adds seeds, they are judged by what holds at any time. Where they were judged before the file asked for more seeds
+    (`Plan.earlier_looks`), the exact test has half of the error that it had before.
 
     Args:
         plan: of the study, as `study.plan.until.extended` returns it.
         table: trials by cells; those of other cells are ignored.
     """
     return _Judgement(plan, table).verdicts
+
+
+def final_looks(plan: Plan, table: TrialTable) -> tuple[ClaimLook, ...]:
+    """Return the looks at claims that were judged by the last seeds that the study asks for.
+
+    Args:
+        plan: of the study, as `study.plan.until.extended` returns it.
+        table: its trials.
+    """
+    return _Judgement(plan, table).final_looks
 
 
 class DecidedClaims:
@@ -123,7 +143,7 @@ class DecidedClaims:
             samples = self._judgement.samples(claim)
             for place, pair in enumerate(claim.compared if course.state == "open" else ()):
                 if not course.hold[place]:
-                    count = self._judgement.test.expected(samples[place], len(samples))
+                    count = self._judgement.tests[claim.id].expected(samples[place], len(samples))
                     for cell in pair:
                         seeds[cell.id] = max(seeds[cell.id], count)
         return seeds
@@ -134,9 +154,22 @@ class _Judgement:
 
     def __init__(self, plan: Plan, table: TrialTable) -> None:
         claims = claims_of(plan.spec, plan.cells, plan.labels)
-        self.test = _test(plan, len(claims))
-        self._trials = ClaimedTrials(plan, table, self.test.looks[-1])
-        self.courses: list[tuple[Claim, Course]] = [(claim, self.test.follow(self.samples(claim))) for claim in claims]
+        self._plan = plan
+        self.tests = {claim.id: _test(plan, claim, len(claims)) for claim in claims}
+        self._trials = ClaimedTrials(plan, table)
+        self.courses: list[tuple[Claim, Course]] = [
+            (claim, self.tests[claim.id].follow(self.samples(claim))) for claim in claims
+        ]
+
+    @property
+    def final_looks(self) -> tuple[ClaimLook, ...]:
+        final = []
+        for claim, course in self.courses:
+            test = self.tests[claim.id]
+            if course.state != "open" and max(course.seeds) == test.looks[-1]:
+                bets, exact = test.shares(self.samples(claim)[0].kind)
+                final.append(ClaimLook(claim.id, self._plan.spec.all_seeds, exact, bets))
+        return tuple(final)
 
     def samples(self, claim: Claim) -> list[ClaimSample]:
         return claim_samples(claim, self._trials)
@@ -153,17 +186,25 @@ class _Judgement:
             for cell in pair:
                 used[cell] = max(used.get(cell, 0), seeds)
         ended = [self._trials.ended(cell, seeds) for cell, seeds in used.items()]
-        return ClaimVerdict(claim, course.state, cells, sum(n for n, _ in ended), sum(s for _, s in ended))
+        test = self.tests[claim.id]
+        trials, training_s = sum(n for n, _ in ended), sum(s for _, s in ended)
+        error = test.total_error(samples[0].kind)
+        return ClaimVerdict(claim, course.state, cells, trials, training_s, test, error)
 
 
-def _test(plan: Plan, claims: int) -> ClaimTest:
-    """Return the rule by which the study's claims are decided; they share the error."""
-    until, error = plan.spec.until, (1 - CONFIDENCE) / max(1, claims)
-    if until is None:
-        return ClaimTest((len(plan.spec.first_seeds),), error)
-    if until.claims is None:
-        return ClaimTest((until.max,), error, is_planned=False)
-    return ClaimTest(looks(until.step, until.max), error)
+def _test(plan: Plan, claim: Claim, claims: int) -> ClaimTest:
+    """Return the rule by which a claim is decided; all claims of a study share the error."""
+    error, seeds = (1 - CONFIDENCE) / claims, plan.spec.all_seeds
+    earlier = tuple(
+        EarlierLook(len(look.seeds), look.exact, look.bets, tuple(look.seeds) == tuple(seeds[: len(look.seeds)]))
+        for look in plan.earlier_looks
+        if look.claim == claim.id
+    )
+    until = plan.spec.until
+    if until is None or until.rule != "claims":
+        return ClaimTest((len(seeds),), error, is_planned=until is None, earlier=earlier)
+    repeated = {look.seeds for look in earlier if look.is_of_first and look.seeds < until.max}
+    return ClaimTest(tuple(sorted({*looks(until.step, until.max), *repeated})), error, earlier=earlier)
 
 
 def _claimed(claim: Claim, place: int, sample: ClaimSample, course: Course) -> ClaimedCell:

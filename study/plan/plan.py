@@ -15,8 +15,27 @@ from study.records import Cell, Trial
 from study.spec.cells import canonical_cell, labelled_cells
 from study.spec.grid import check_limits, model_level, points
 from study.spec.tables import Spec
+from study.words import count_of
 from tasks.declarations import Metric
 from tasks.references import Criterion, ReferenceCriterion
+
+
+@dataclass(frozen=True)
+class ClaimLook:
+    """A look at a claim by the last seeds that a study's file asked for.
+
+    Args:
+        claim: the claim's id.
+        seeds: those of each cell.
+        exact: how much of the error its exact test had.
+        bets: how much of it bets had.
+    """
+
+    claim: str
+    seeds: Sequence[int]
+    exact: float
+    bets: float
+
 
 # The most cells planned at the ends of a search's ranges: enough to cover every kind of cell.
 _MOST_ENDS = 512
@@ -31,12 +50,14 @@ class Plan:
         cells: all different, in the file's order.
         labels: the names of cells' points on zip axes, by cell id and axis; they take no part in ids.
         own_seeds: the seeds of each cell whose seeds aren't those of all, by its id.
+        earlier_looks: how claims were judged before more or fewer seeds were asked for.
     """
 
     spec: Spec
     cells: tuple[Cell, ...]
     labels: Mapping[str, Mapping[str, str]]
     own_seeds: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    earlier_looks: tuple[ClaimLook, ...] = ()
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
@@ -73,6 +94,16 @@ class Plan:
     def may_extend(self) -> bool:
         """Whether the study may ask for more once all of this is done."""
         return self.spec.seed_design.may_extend
+
+    @property
+    def size(self) -> str:
+        """How many trials the study asks for, in words."""
+        cells = count_of(len(self.cells), "cell")
+        if (search := self.spec.search) is not None:
+            return f"{count_of(search.trials, 'trial')} to search with, by {search.sampler}"
+        if self.spec.seed_design.is_adaptive:
+            return f"up to {count_of(len(self.cells) * self.spec.most_seeds, 'trial')} in {cells}"
+        return f"{count_of(self.trials_count, 'trial')} in {cells}"
 
     @property
     def most_at_once(self) -> int:

@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from study import statistics
-from study.analysis.summary import RateIntervals
+from study.analysis.summary import WILSON, RateIntervals
 from study.plan.claims import DecidedClaims
 from study.plan.differ import DifferentRates, DifferentValues
 from study.plan.narrow import NarrowMeans, NarrowRates, sampling
 from study.plan.plan import Plan
 from study.plan.verdict import CONFIDENCE, Rule, Verdict
-from study.spec.seeds import Until
+from study.spec.tables import Spec
 from study.statistics.checks import Floats
 from study.trials.table import TrialTable
 
@@ -29,9 +29,9 @@ def _rule(plan: Plan, table: TrialTable) -> Rule | None:
     until = plan.spec.until
     if until is None:
         return None
-    if until.claims is not None:
+    if until.rule == "claims":
         return DecidedClaims(plan, until, table)
-    if until.half_width is not None:
+    if until.rule == "half_width":
         return (NarrowRates if until.metric is None else NarrowMeans)(plan, until, table)
     return (DifferentRates if until.metric is None else DifferentValues)(plan, until, table)
 
@@ -100,9 +100,12 @@ def progress(plan: Plan, table: TrialTable) -> str:
     return f"{sure} of {of} {rule.phrase}" + (f"; next {pending:,} trials" if pending > 0 else "")
 
 
-def rate_intervals(until: Until) -> RateIntervals:
-    """Return the intervals of success rates that allow for evaluating them repeatedly."""
-    if until.half_width is not None and until.metric is None:
+def rate_intervals(spec: Spec) -> RateIntervals:
+    """Return the intervals of a study's success rates; where seeds are added, they allow for repeated evaluation."""
+    until = spec.until
+    if until is None:
+        return WILSON
+    if until.rule == "half_width" and until.metric is None:
         return RateIntervals("Clopper-Pearson (calibrated)", sampling(until).intervals)
     return RateIntervals("anytime-valid", _anytimes)
 

@@ -6,6 +6,7 @@ cells, groups                        summaries and the keys that tell them apart
 summaries_table, comparisons_table   tables in a terminal; show_search prints the table of a search, show_claims claims,
                                      show_sources the shares of sources of randomness
 claims_sentence, claims_rows         the verdicts of claims: in a sentence, and for other programs
+judged_before                        by how many seeds a claim was judged before its file asked for others
 with_published, with_study, with_groups   compare rows with others
 times_notes, metric_notes            notes on rows with trials that ended early, or without a number
 reference_notes                      notes on the bounds that references set
@@ -26,7 +27,7 @@ from study.comparisons.comparison import PUBLISHED, Comparison, Comparisons, wit
 from study.comparisons.contrasts import Contrasts, contrasts
 from study.comparisons.headline import headline, search_headline
 from study.records import Labels
-from study.reports.claims import claims_rows, claims_sentence
+from study.reports.claims import claims_rows, claims_sentence, judged_before
 from study.reports.content import DataRows, PageLinks, Report
 from study.reports.failures import failure_lines, markdown_failures
 from study.reports.files import cells_rows, groups_rows
@@ -75,6 +76,7 @@ __all__ = [
     "groups",
     "groups_rows",
     "headline",
+    "judged_before",
     "markdown_failures",
     "metric_notes",
     "reference_notes",

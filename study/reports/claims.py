@@ -44,15 +44,46 @@ def verdict_line(verdict: ClaimVerdict) -> str:
     """Write a claim with its verdict and what it cost."""
     cost = f"{words.count_of(verdict.trials, 'trial')}, {words.duration(verdict.training_s)} of training"
     failed = f"; {words.count_of(verdict.failed, 'seed')} failed and may be anything" if verdict.failed else ""
-    return f"{_WORDS[verdict.state]}: {verdict.claim.text} ({cost}{failed})"
+    return f"{_WORDS[verdict.state]}: {verdict.claim.text} ({cost}{failed}{judged_before(verdict)})"
+
+
+def judged_before(verdict: ClaimVerdict) -> str:
+    """Say by how many seeds a claim was judged before; empty if it wasn't."""
+    if not verdict.looked_before:
+        return ""
+    seeds = words.join_and([f"{count:,}" for count in verdict.looked_before])
+    return f"; judged before by {seeds} seeds, so wrong in at most {_percent(verdict.error)} of studies"
+
+
+def _percent(error: float) -> str:
+    """Write a probability as a percentage, to three digits.
+
+    Example:
+        >>> _percent(0.05), _percent(0.0166667), _percent(0.09375)
+        ('5%', '1.67%', '9.38%')
+    """
+    return f"{100 * error:.3g}%"
+
+
+def claims_guarantee(verdicts: Sequence[ClaimVerdict]) -> str:
+    """Say in how many studies verdicts are wrong at most."""
+    errors = [v.error for v in verdicts]
+    error = _percent(max(errors))
+    shared = "" if len(errors) == 1 else f", so that any of the {len(errors)} is in at most {_percent(sum(errors))}"
+    test = verdicts[0].test
+    how = f"judged when all {test.looks[0]:,} seeds have ended" if test.looks_once else "however often one looks"
+    return f"A claim is called shown or refuted wrongly in at most {error} of studies{shared}, {how}."
 
 
 def claims_note(verdicts: Sequence[ClaimVerdict]) -> str:
     """Say what evidence is, and how often verdicts are wrong."""
-    error = f"{100 * 0.05 / len(verdicts):.3g}%"
-    shared = "" if len(verdicts) == 1 else f", so that any of the {len(verdicts)} is in at most 5%"
-    note = (
-        f"A claim is called shown or refuted wrongly in at most {error} of studies{shared}, however often one looks. "
+    note = f"{claims_guarantee(verdicts)} "
+    if any(v.looked_before for v in verdicts):
+        note += (
+            "Claims were judged before the study's file asked for other seeds, which is part of these percentages: at "
+            "each such look, the exact test has half of the error that it had at the one before. "
+        )
+    note += (
         "Evidence is what bets on the claim, or against it, have won, as a multiple of their stake; the bets are fair "
         "if the quantity is at its bound. Intervals are at 95% at any time, each by itself."
     )
@@ -151,6 +182,7 @@ def claims_rows(verdicts: Sequence[ClaimVerdict]) -> list[dict[str, Any]]:
             "verdict": v.state,
             "trials": v.trials,
             "training_s": v.training_s,
+            "error": v.error,
             "cell_id": cell.cell.id,
             "other_cell_id": None if cell.versus is None else cell.versus.id,
             "seeds": cell.seeds,

@@ -261,6 +261,7 @@ CLAIMS = {
     ),
     "trials": count("trials that the claim was judged by"),
     "training_s": ColumnNote("seconds of their training", "seconds", POSITIVE),
+    "error": ColumnNote("the most that the probability of a wrong verdict is", values="0 to 1"),
     "cell_id": ColumnNote("the id of a cell that the claim is about", values=ID),
     "other_cell_id": ColumnNote("the id of that which it is compared with", values=ID, empty="with a number"),
     "seeds": count("seeds that count"),

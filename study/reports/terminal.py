@@ -13,7 +13,7 @@ from study.comparisons.comparison import Comparisons
 from study.comparisons.sources import SourceShares
 from study.console import Console, ConsoleTable
 from study.reports import table
-from study.reports.claims import claims_table, verdict_line
+from study.reports.claims import claims_guarantee, claims_table, verdict_line
 from study.reports.search import names as search_names
 from study.reports.search import tables as search_tables
 from study.reports.sources import advice, next_table, sources_table
@@ -92,6 +92,7 @@ def show_claims(console: Console, rows: ResultRows, verdicts: Sequence[ClaimVerd
     for number, verdict in enumerate(verdicts, 1):
         console.print(Text(f"{number}. {verdict_line(verdict)}", style=_STYLES[verdict.state]))
     console.print(_rich(claims_table(rows, verdicts), "Evidence", _RANKS_OF_CLAIMS, "claims.csv"))
+    console.print(claims_guarantee(verdicts))
 
 
 def show_sources(console: Console, rows: ResultRows, shares: Sequence[SourceShares]) -> None:

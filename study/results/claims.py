@@ -13,7 +13,7 @@ from study.plan.claims import ClaimVerdict, claim_verdicts
 from study.plan.plan import Plan
 from study.reports import ResultRows, cells, claims_rows, claims_sentence, show_claims
 from study.results.load import extended_plan, summaries_of
-from study.results.stored_plan import rows_of_plan
+from study.results.stored_plan import rows_of_plan, with_looks
 from study.store import Store
 from study.trials.table import TrialTable
 
@@ -81,7 +81,7 @@ def check_claims(plan: Plan, root: str | Path) -> CheckedClaims:
         )
     folder = Store(root, read_only=True).open(plan.spec.study).judged_by(plan.criterion)
     stored = folder.read_results()
-    extended = extended_plan(plan, folder, stored)
+    extended = extended_plan(with_looks(plan, folder), folder, stored)
     table = TrialTable(rows_of_plan(stored, extended), extended.metrics)
     rows = cells(summaries_of(extended, table), extended.labels, plan.spec.named_metrics)
     return CheckedClaims(plan.spec.study, rows, claim_verdicts(extended, table))

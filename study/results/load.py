@@ -17,7 +17,6 @@ from study.analysis.failures import Failure, with_earlier
 from study.analysis.parts import Parts
 from study.analysis.references import ReferenceFindings, reference_findings
 from study.analysis.search import SearchFindings
-from study.analysis.summary import WILSON
 from study.arrow import trials_table, unified, with_labels
 from study.comparisons.contrasts import contrasts
 from study.comparisons.headline import headline
@@ -257,7 +256,7 @@ def load_results(
         InputError: if the study to compare with has no results, or no cell with a counterpart here.
     """
     folder, plan, table = _read(name, root, tracking_uri)
-    if plan.spec.search is None:
+    if not plan.spec.seed_design.is_search:
         return _results_of(folder, plan, table, root, tracking_uri, compare)
     # imported late: Optuna takes long to import, and most studies don't need it
     from study.results import search as results_of_search
@@ -309,12 +308,11 @@ def _results_of(
 
 def summaries_of(plan: Plan, trials: TrialTable) -> list[CellSummary]:
     """Summarise the results of a plan's cells."""
-    rates = WILSON if plan.spec.until is None else until.rate_intervals(plan.spec.until)
     planned = {cell: len(plan.seeds(cell)) for cell in plan.cells}
     return aggregate(
         trials,
         planned=planned,
-        rates=rates,
+        rates=until.rate_intervals(plan.spec),
         labels=plan.labels,
         question_fields=plan.spec.family.question_fields,
         is_judged=plan.spec.has_success,
@@ -366,7 +364,7 @@ def _read(name: str, root: str | Path, tracking_uri: str | None) -> tuple[StudyS
 
 def extended_plan(plan: Plan, folder: StudyStore, table: pa.Table) -> Plan:
     """Return a study's plan, extended by what its results call for."""
-    if plan.spec.search is None:
+    if not plan.spec.seed_design.is_search:
         return until.extended(plan, TrialTable(table, plan.metrics))
     # imported late: Optuna takes long to import, and most studies don't need it
     from study.results import search as results_of_search

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from study.errors import StoreError
+from study.errors import InputError, StoreError
 from study.plan.plan import Plan, make_plan
+from study.results.claim_looks import read_looks
 from study.results.stored_code import DECLARED, keep_copy, proof_key
 from study.spec import Spec, parse_spec
 from study.spec.packed_tables import PackedSpec
@@ -37,7 +39,38 @@ def stored_plan(folder: StudyStore) -> Plan:
         raise StoreError(
             f"{folder.file_address(DECLARED)} can't be read: {error}; `study run` with the study's file writes it anew"
         ) from None
-    return make_plan(parse_spec(folder.read_spec(), source=folder.spec_where, declared=declared))
+    plan = make_plan(parse_spec(folder.read_spec(), source=folder.spec_where, declared=declared))
+    return replace(plan, earlier_looks=read_looks(folder)) if plan.spec.claims else plan
+
+
+def with_looks(plan: Plan, folder: StudyStore) -> Plan:
+    """Return a plan with the looks that were made at its claims before its file asked for more or fewer seeds.
+
+    Args:
+        plan: of the study, as its file is now.
+        folder: the study's part of the store, where its file is as it ran last.
+
+    Raises:
+        StoreError: if the looks in the store can't be read.
+    """
+    if not plan.spec.claims or not folder.exists:
+        return plan
+    looks = read_looks(folder)
+    try:
+        stored = None if folder.read_spec() == plan.spec.text else stored_plan(folder)
+    except (InputError, StoreError):  # the study's file replaces it
+        stored = None
+    if stored is not None and stored.spec.claims:
+        # imported late: statistics take longer to import than everything else that a list of studies needs
+        from study.plan.claims import final_looks
+        from study.plan.until import extended
+        from study.trials.table import TrialTable
+
+        table = TrialTable(folder.judged_by(stored.criterion).read_results(), stored.metrics)
+        final = final_looks(extended(stored, table), table)
+        # A look by the same seeds is the same look.
+        looks = tuple({(look.claim, tuple(look.seeds)): look for look in (*final, *looks)}.values())
+    return replace(plan, earlier_looks=looks)
 
 
 def keep_code(spec: Spec, folder: StudyStore) -> None:

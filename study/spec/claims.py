@@ -9,7 +9,7 @@ from typing import Any
 
 from study import words
 from study.errors import nearest
-from study.records import Cell, value
+from study.records import Cell, short_digest, value
 from study.spec.cells import labelled_cells
 from study.spec.claim_names import ClaimNames
 from study.spec.claim_table import EVERY, ClaimTable
@@ -60,6 +60,12 @@ class Claim:
     cells: tuple[Cell, ...]
     others: tuple[Cell, ...] = ()
     metric: Metric | None = None
+
+    @cached_property
+    def id(self) -> str:
+        """What tells it from other claims: the same for the same statement about the same cells."""
+        cells = [[cell.id for cell in cells] for cells in self.compared]
+        return short_digest({"quantity": self.quantity, "below": self.is_below, "bound": self.bound, "cells": cells})
 
     @property
     def is_of_share(self) -> bool:

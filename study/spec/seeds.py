@@ -6,13 +6,14 @@ import itertools
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, GetJsonSchemaHandler, create_model, model_validator
 from pydantic.json_schema import JsonSchemaValue
 
 from study.records import Sources
 from study.spec.table import Table, optional
+from study.words import count_of
 from tasks.values import Count, Positive, choice, quoted
 
 MOST_SEEDS = 2**63
@@ -25,7 +26,7 @@ SOURCES = ("init", "data", "evaluation")
 """The sources of randomness that may have seeds of their own."""
 
 
-def _seeds(value: object) -> Sequence[int]:
+def parse_seeds(value: object) -> Sequence[int]:
     """Return the seeds that a file gives: a count, a range such as 100-149, or a list of seeds and ranges.
 
     Raises:
@@ -119,6 +120,13 @@ class Until(Table):
         return {"anyOf": [table | {"properties": properties | {"half_width": rate}}, by_metric]}
 
     @property
+    def rule(self) -> Literal["half_width", "different_from", "claims"]:
+        """What has to be clear."""
+        if self.claims is not None:
+            return "claims"
+        return "different_from" if self.half_width is None else "half_width"
+
+    @property
     def step(self) -> int:
         """Number of seeds that are added between evaluations of the rule."""
         return min(self.batch or _BATCH, self.max)
@@ -138,11 +146,11 @@ class SeedsTable(Table):
 
     _not_keys: ClassVar[tuple[str, ...]] = ("listed",)
 
-    listed: Annotated[Any, BeforeValidator(_seeds)] = None
+    listed: Annotated[Any, BeforeValidator(parse_seeds)] = None
     until: Until = optional()
-    init: Annotated[Any, BeforeValidator(_seeds)] = None
-    data: Annotated[Any, BeforeValidator(_seeds)] = None
-    evaluation: Annotated[Any, BeforeValidator(_seeds)] = None
+    init: Annotated[Any, BeforeValidator(parse_seeds)] = None
+    data: Annotated[Any, BeforeValidator(parse_seeds)] = None
+    evaluation: Annotated[Any, BeforeValidator(parse_seeds)] = None
     design: choice(("crossed", "nested")) = "crossed"  # type: ignore[valid-type]
 
     @model_validator(mode="before")
@@ -198,6 +206,14 @@ class SeedsTable(Table):
         else:
             pairs = list(itertools.product(inits, self.data))
         return tuple(Sources(*pair, evaluation).seed for pair in pairs for evaluation in evaluations)
+
+    @property
+    def size(self) -> str:
+        """How many seeds each cell has, in words."""
+        if not self.sources:
+            return count_of(self.count, "seed")
+        nested = " in each" if self.design == "nested" else ""
+        return " × ".join(count_of(len(seeds), f"{name} seed") for name, seeds in self.sources.items()) + nested
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:

@@ -296,7 +296,7 @@ class Spec(SettingsTable):
         if self.search is not None:
             return SeedDesign("searched")
         if self.until is not None:
-            return SeedDesign("adaptive")
+            return SeedDesign("adaptive", self.until.rule, self.until.metric)
         return SeedDesign("combined" if self.seeds.sources else "fixed")
 
     @property
@@ -306,6 +306,11 @@ class Spec(SettingsTable):
             return range(self.until.step)
         seeds: Sequence[int] = self.seeds.combined if self.seeds.sources else self.seeds.listed
         return seeds
+
+    @property
+    def all_seeds(self) -> Sequence[int]:
+        """The seeds that a cell can have, in the order in which it gets them."""
+        return self.first_seeds if self.until is None else range(self.until.max)
 
     @property
     def last_seed(self) -> int:

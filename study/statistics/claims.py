@@ -158,14 +158,32 @@ class Course:
 
 
 @dataclass(frozen=True)
+class EarlierLook:
+    """A look that was the last one, until more or fewer seeds were asked for.
+
+    Args:
+        seeds: how many each cell had.
+        exact: how much of the error its exact test had.
+        bets: how much of the error bets had.
+        is_of_first: whether its seeds are the first of those that cells get now.
+    """
+
+    seeds: int
+    exact: float
+    bets: float = 0.0
+    is_of_first: bool = True
+
+
+@dataclass(frozen=True)
 class ClaimTest:
     """The rule by which claims are decided.
 
     Args:
         looks: after how many seeds one looks, ascending.
-        error: α, in (0, 1): the probability of being wrong about a claim is at most that.
+        error: α, in (0, 1): the probability of being wrong about a claim is at most that, if none was made earlier.
         is_planned: whether the number of seeds depends on nothing but this rule, so that the last look is known to be
             the last one; otherwise there is no exact test.
+        earlier: looks that were the last ones. Those among `looks` are made again, as they were.
 
     Raises:
         ValueError: if there is no look, or the error is out of range.
@@ -181,6 +199,7 @@ class ClaimTest:
     looks: tuple[int, ...]
     error: float = 0.05
     is_planned: bool = True
+    earlier: tuple[EarlierLook, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.looks or not 0 < self.error < 1:
@@ -190,7 +209,35 @@ class ClaimTest:
         """Return how much of the error is for evidence, and how much for the exact test at the last look."""
         if kind == "mean" or not self.is_planned:
             return self.error, 0.0
-        return (self.error / 2, self.error / 2) if len(self.looks) > 1 else (0.0, self.error)
+        bets = self.error / 2 if len(self.looks) > 1 else 0.0
+        repeated = [look.exact for look in self.earlier if self.is_last(look)]
+        return bets, repeated[0] if repeated else (self.error - bets) / 2 ** len(self.earlier)
+
+    def total_error(self, kind: Kind) -> float:
+        """Return the most that the probability of either error is, over all looks that were or will be made.
+
+        Example:
+            >>> ClaimTest((40,), earlier=(EarlierLook(20, exact=0.05),)).total_error("rate")
+            0.07500000000000001
+        """
+        bets, exact = self.shares(kind)
+        spent = sum(look.exact for look in self.earlier if not self.is_last(look))
+        return max([bets, *(look.bets for look in self.earlier)]) + exact + spent
+
+    @property
+    def looks_once(self) -> bool:
+        """Whether there is one look, of which it is known in advance after how many seeds it is."""
+        return self.is_planned and len(self.looks) == 1
+
+    def is_last(self, look: EarlierLook) -> bool:
+        """Return whether an earlier look is the same as the last one of now."""
+        return look.is_of_first and look.seeds == self.looks[-1]
+
+    def _exact_shares(self, kind: Kind) -> dict[int, float]:
+        """Return how much of the error the exact test has, by the number of seeds at which there is one."""
+        shares = {look.seeds: look.exact for look in self.earlier if look.is_of_first and look.seeds in self.looks}
+        _, last = self.shares(kind)
+        return shares | ({self.looks[-1]: last} if last else {})
 
     def follow(self, cells: Sequence[ClaimSample]) -> Course:
         """Look at the cells of a claim after each batch of seeds, until it is decided or trials are pending.
@@ -203,7 +250,8 @@ class ClaimTest:
         count = len(cells)
         seeds, so_far, hold = [0] * count, [BetGains()] * count, [False] * count
         p_values: list[tuple[float, float] | None] = [None] * count
-        enough, last = self.shares(cells[0].kind)
+        enough, _ = self.shares(cells[0].kind)
+        exact_shares = self._exact_shares(cells[0].kind)
 
         def course(state: State) -> Course:
             return Course(state, tuple(seeds), tuple(so_far), tuple(hold), tuple(p_values))
@@ -214,15 +262,16 @@ class ClaimTest:
                 seeds[k] = look
             if any(of is not None and of < look for of in (cells[k].complete for k in active)):
                 return course("open")
+            exact = exact_shares.get(look, 0.0)
             for k in active:
                 sample = cells[k].first(look)
                 so_far[k] = sample.evidence
-                p_values[k] = sample.p_values if last and look == self.looks[-1] else None
-                hold[k] = so_far[k].above * enough >= 1 or _is_below(p_values[k], 0, last)
+                p_values[k] = sample.p_values if exact else None
+                hold[k] = so_far[k].above * enough >= 1 or _is_below(p_values[k], 0, exact)
             if all(hold):
                 return course("shown")
             against = sum(of.below for of in so_far) / count
-            if against * enough >= 1 or any(_is_below(p_values[k], 1, last / count) for k in active):
+            if against * enough >= 1 or any(_is_below(p_values[k], 1, exact / count) for k in active):
                 return course("refuted")
         return course("undecided")
 

@@ -34,7 +34,10 @@ FORMAT = 1
 
 _LIST = "export.json"
 _SPEC = "spec.yaml"
-_SINGLE = (_SPEC, "declared.json", "layouts.json", "search.json", "verified.json", "order.json", "report.json")
+_SINGLE = (
+    *(_SPEC, "declared.json", "layouts.json", "search.json", "claim_looks.json"),
+    *("verified.json", "order.json", "report.json"),
+)
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 _KEY = re.compile(
     rf"{'|'.join(map(re.escape, _SINGLE))}|code/[0-9a-f]+\.zip|report/\.?{_NAME}"

@@ -29,6 +29,8 @@ class SeedDesign:
     Args:
         kind: ``fixed`` in advance; ``adaptive``, added until results are clear; ``combined``, of several sources of
             randomness; ``searched``, given to the better candidates of a search.
+        rule: of adaptive seeds, what has to be clear: ``half_width``, ``different_from`` or ``claims``.
+        metric: of which metric; None for success.
 
     Example:
         >>> SeedDesign("adaptive").sizes, SeedDesign("combined").are_combined, SeedDesign().is_plain
@@ -36,11 +38,18 @@ class SeedDesign:
     """
 
     kind: Literal["fixed", "adaptive", "combined", "searched"] = "fixed"
+    rule: Literal["", "half_width", "different_from", "claims"] = ""
+    metric: str | None = None
 
     @property
     def is_plain(self) -> bool:
         """Whether trials are independent, and their number was fixed in advance."""
         return self.kind == "fixed"
+
+    @property
+    def is_adaptive(self) -> bool:
+        """Whether seeds are added to cells until a rule has enough of them."""
+        return self.kind == "adaptive"
 
     @property
     def are_combined(self) -> bool:

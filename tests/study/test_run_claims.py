@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
 from pathlib import Path
 
 import mlflow
@@ -20,6 +21,7 @@ from study.results.load import load_results
 from study.results.study import sync, write
 from study.run import Ending, Run, run, until_sure
 from study.spec import parse_spec
+from study.store import Store
 from tests.commands import invoke
 
 # Warnings of MLflow and what it imports are theirs to mend.
@@ -181,3 +183,94 @@ def test_python_checks_claims_too(undisturbed: Path) -> None:
     assert (opened.word, opened.are_refuted) == ("refuted", True)
     loaded = load(yaml.safe_load(SHOWN), store=undisturbed).check()
     assert (loaded.word, loaded.sentence) == ("shown", "All 2 claims are shown.")
+
+
+# --- seeds are raised after a look
+
+FEW = """
+study: raised
+question: Does it learn?
+task: {name: simple}
+models: [NMU]
+seeds: SEEDS
+fixed: {batch_size: 16, learning_rate: 0.01}
+protocol: {iterations: 400, evaluate_every: 100, evaluation_rows: 50}
+success: {threshold: 0.1}
+claims: [{NMU: success_rate, exceeds: 0.01}]
+"""
+
+
+def ran(root: Path, seeds: int | str) -> str:
+    """Run the study with so many seeds; return what `study check` says."""
+    options = Options(root=root, tracking_uri=None, local=True)
+    plan = make_plan(parse_spec(FEW.replace("SEEDS", str(seeds)), source="test"))
+    assert run(plan, options, Console(), until_sure) == Ending.FINISHED
+    return invoke("check", "raised", "--store", str(root)).output
+
+
+def error_of(root: Path) -> float:
+    (verdict,) = load_results("raised", root).claims
+    return verdict.error
+
+
+@pytest.fixture(scope="module")
+def raised(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Run a study with 3 seeds, look at its claim, and run it with 6."""
+    root = tmp_path_factory.mktemp("raised")
+    first = ran(root, 3)
+    assert "undecided, and out of seeds" in first
+    assert "in at most 5% of studies, judged when all 3 seeds have ended" in " ".join(first.split())
+    second = " ".join(ran(root, 6).split())
+    assert "judged before by 3 seeds, so wrong in at most 7.5% of studies" in second
+    assert "wrongly in at most 7.5% of studies, judged when all 6 seeds have ended" in second
+    return root
+
+
+def test_raised_seeds_have_what_earlier_looks_left_of_the_error(raised: Path, tmp_path: Path) -> None:
+    """Every output says so, also after a further run of the same file, and in another store."""
+    assert error_of(raised) == pytest.approx(0.075)
+    assert "judged before by 3 seeds" in " ".join(ran(raised, 6).split())
+    told = json.loads(invoke("check", "raised", "--store", str(raised), "--json").output)
+    assert told["claims"][0]["error"] == pytest.approx(0.075)
+    archive = tmp_path / "raised.zip"
+    assert invoke("export", "raised", str(archive), "--store", str(raised)).exit_code == 0
+    assert invoke("import", str(archive), "--store", str(tmp_path / "other")).exit_code == 0
+    assert error_of(tmp_path / "other") == pytest.approx(0.075)
+
+
+def test_the_same_seeds_spend_nothing_and_raised_ones_do_again(raised: Path, tmp_path: Path) -> None:
+    """A file that goes back to fewer seeds repeats the look that was made; one with more makes a third."""
+    root = tmp_path / "store"
+    shutil.copytree(raised, root)
+    ran(root, 3)
+    assert error_of(root) == pytest.approx(0.075)
+    ran(root, 8)
+    assert error_of(root) == pytest.approx(0.0875)
+    ran(root, "{until: {claims: decided, max: 20, batch: 10}}")
+    assert error_of(root) == pytest.approx(0.0875 + 0.025 + 0.025 / 8)
+
+
+def test_seeds_that_were_not_looked_at_spend_nothing(tmp_path: Path) -> None:
+    """A number of seeds that is changed before its trials have ended is no look."""
+    folder = Store(tmp_path).study("raised")
+    folder.write_spec(FEW.replace("SEEDS", "1000"))
+    ran(tmp_path, 3)
+    assert error_of(tmp_path) == pytest.approx(0.05)
+
+
+def test_the_plan_says_what_earlier_looks_cost(raised: Path, tmp_path: Path) -> None:
+    """Before more seeds are trained, one knows what a verdict will be worth."""
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(FEW.replace("SEEDS", "12"))
+    told = " ".join(invoke("plan", str(mine), "--quick", "--store", str(raised)).output.split())
+    assert "judged before by 3 and 6 seeds, so wrong in at most 8.75% of studies" in told
+
+
+def test_looks_that_cannot_be_read_are_an_error(raised: Path, tmp_path: Path) -> None:
+    """No verdict is given as if a claim had never been looked at."""
+    root = tmp_path / "store"
+    shutil.copytree(raised, root)
+    (root / "raised" / "claim_looks.json").write_text('{"looks": [{"claim": "a", "seeds": 3, "exact": 2, "bets": 0}]}')
+    told = invoke("check", "raised", "--store", str(root))
+    assert told.exit_code == 1
+    assert "exact and bets must be from 0 to 1, but are 2 and 0" in " ".join(told.output.split())

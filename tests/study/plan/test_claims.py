@@ -192,5 +192,5 @@ def test_progress_and_expectations() -> None:
     assert progress(extended(plan, some), some) == "1 of 2 claims are decided; next 20 trials"
     assert expected(plan, some)[plan.cells[0].id] >= 40
     assert verdicts(plan, some) == []
-    assert rate_intervals(plan.spec.until).name == "anytime-valid"
-    assert np.isclose(rate_intervals(plan.spec.until).of([0], [0]), [[0, 1]]).all()
+    assert rate_intervals(plan.spec).name == "anytime-valid"
+    assert np.isclose(rate_intervals(plan.spec).of([0], [0]), [[0, 1]]).all()

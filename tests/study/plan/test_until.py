@@ -299,7 +299,7 @@ def test_progress_counts_what_is_sure_and_what_is_next():
 
 def test_intervals_are_those_that_allow_for_the_looks():
     """Tables show the calibrated interval where the rate is wanted, the anytime one where cells are compared."""
-    narrow, apart = (rate_intervals(planned(until).spec.until) for until in (NARROW, APART))
+    narrow, apart = (rate_intervals(planned(until).spec) for until in (NARROW, APART))
     k, n = np.array([0, 3, 6]), np.array([6, 12, 6])
     assert narrow.name == "Clopper-Pearson (calibrated)"
     assert narrow.of(k, n).tolist() == statistics.FixedWidth(0.2, BATCH, MOST).intervals(k, n).tolist()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from study.statistics import ClaimSample, ClaimTest, difference_p_values, mcnemar, mcnemar_interval
-from study.statistics.claims import Kind
+from study.statistics.claims import EarlierLook, Kind
 
 LOOKS = (20, 40, 60)
 NAN = math.nan
@@ -187,3 +187,55 @@ def test_claims_at_their_bound_are_rarely_decided_wrongly(is_true: bool) -> None
         cells = [sample((rng.random(60) < 0.5).astype(float), bound), sample([1.0] * 60)]
         wrong += test.follow(cells).state == ("refuted" if is_true else "shown")
     assert wrong <= 1000 * 0.05 + 3 * math.sqrt(1000 * 0.05 * 0.95)
+
+
+def test_more_seeds_share_the_error_with_earlier_looks() -> None:
+    """Each later exact test has half of the error of the one before; the sum is what a verdict's error is."""
+    first = ClaimTest((20,))
+    assert (first.shares("rate"), first.total_error("rate")) == ((0.0, 0.05), 0.05)
+    once = ClaimTest((40,), earlier=(EarlierLook(20, 0.05),))
+    assert (once.shares("rate"), once.total_error("rate")) == ((0.0, 0.025), pytest.approx(0.075))
+    twice = ClaimTest((80,), earlier=(EarlierLook(20, 0.05), EarlierLook(40, 0.025)))
+    assert (twice.shares("rate"), twice.total_error("rate")) == ((0.0, 0.0125), pytest.approx(0.0875))
+    adaptive = ClaimTest((20, 40, 60), earlier=(EarlierLook(40, 0.025, 0.025),))
+    assert (adaptive.shares("rate"), adaptive.total_error("rate")) == ((0.025, 0.0125), pytest.approx(0.0625))
+
+
+def test_a_look_that_is_made_again_has_the_error_that_it_had() -> None:
+    """The same seeds again say the same, and spend nothing; other seeds of the same number are another look."""
+    earlier = (EarlierLook(20, 0.05), EarlierLook(40, 0.025))
+    assert ClaimTest((20,), earlier=earlier).shares("rate") == (0.0, 0.05)
+    assert ClaimTest((20,), earlier=earlier).total_error("rate") == pytest.approx(0.075)
+    others = (EarlierLook(20, 0.05, is_of_first=False),)
+    assert ClaimTest((20,), earlier=others).shares("rate") == (0.0, 0.025)
+
+
+def test_what_an_earlier_last_look_showed_stays_shown() -> None:
+    """Where seeds are added until claims are decided, raising the most doesn't undo a verdict."""
+    numbers = np.array([1.0, 1.0, 1.0, 0.0] * 5 + [NAN] * 20)
+    whole, partial = (ClaimSample(numbers, 0.5, kind="rate", complete=count) for count in (None, 20))
+    assert ClaimTest((10, 20)).follow([whole]).state == "shown"
+    raised = ClaimTest((10, 20, 30, 40), earlier=(EarlierLook(20, 0.025, 0.025),))
+    course = raised.follow([whole])
+    assert (course.state, course.seeds) == ("shown", (20,))
+    assert ClaimTest((10, 20, 30, 40)).follow([partial]).state == "open"
+
+
+@pytest.mark.parametrize("is_adaptive", [False, True])
+def test_raised_seeds_keep_the_error_that_is_said(is_adaptive: bool) -> None:
+    """A rate at its bound is called above it in fewer studies than is said, though seeds are raised five times."""
+    rng, shown, studies = np.random.default_rng(0), 0, 300
+    for _ in range(studies):
+        sample = ClaimSample((rng.random(160) < 0.5).astype(float), 0.5, kind="rate")
+        earlier: tuple[EarlierLook, ...] = ()
+        for seeds in (20, 40, 60, 80, 120, 160):
+            looks = tuple(range(20, seeds + 1, 20)) if is_adaptive else (seeds,)
+            test = ClaimTest(looks, earlier=earlier)
+            course = test.follow([sample.first(seeds)])
+            if course.state != "undecided":
+                break
+            bets, exact = test.shares("rate")
+            earlier = (*earlier, EarlierLook(seeds, exact, bets))
+        shown += course.state == "shown"
+    assert test.total_error("rate") < 0.1
+    assert shown <= stats.binom.ppf(0.999, studies, 0.05)

@@ -1,0 +1,45 @@
+"""Looks at claims that were the last ones, kept in the study's folder: more seeds share the error with them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+from study.errors import StoreError
+from study.plan.plan import ClaimLook, Plan
+from study.spec.seeds import format_seeds, parse_seeds
+from study.store import StudyStore
+
+NAME = "claim_looks.json"
+"""The file of a study's folder that holds them."""
+
+
+def keep_looks(plan: Plan, folder: StudyStore) -> None:
+    """Store a plan's looks, in place of earlier ones. Call it before the study's file is replaced."""
+    if plan.earlier_looks and plan.earlier_looks != read_looks(folder):
+        looks = [asdict(look) | {"seeds": format_seeds(look.seeds)} for look in plan.earlier_looks]
+        folder.write_file(NAME, json.dumps({"looks": looks}, indent=1).encode())
+
+
+def read_looks(folder: StudyStore) -> tuple[ClaimLook, ...]:
+    """Return the looks that are stored; none if there is no file of them.
+
+    Raises:
+        StoreError: if it can't be read.
+    """
+    content = folder.read_file(NAME)
+    if content is None:
+        return ()
+    try:
+        return tuple(_look(**look) for look in json.loads(content)["looks"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise StoreError(
+            f"{folder.file_address(NAME)} can't be read: {error}; it says how much of the error of claims earlier "
+            "looks have had: restore it, or remove it to judge claims as if they had never been looked at"
+        ) from None
+
+
+def _look(claim: str, seeds: str | list[int], exact: float, bets: float) -> ClaimLook:
+    if not (0 <= exact <= 1 and 0 <= bets <= 1):
+        raise ValueError(f"exact and bets must be from 0 to 1, but are {exact} and {bets}")
+    return ClaimLook(str(claim), parse_seeds(seeds), float(exact), float(bets))

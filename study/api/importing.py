@@ -114,16 +114,10 @@ class ImportedRuns:
 
     def report(self) -> OutcomesReport:
         """Return the report of these trials, one row a group."""
-        import numpy as np
-
-        from study.outcomes import Source, gather, wanted
         from study.results.groups import group_report
-        from tasks.families import BUILT_IN_METRICS
 
-        content, columns = self.content, wanted(self.content.metric_options, None, BUILT_IN_METRICS)
-        source = Source(content.name, content.table, np.arange(1, content.table.num_rows + 1))
-        outcomes = gather([source], content.by or None, columns)
-        return OutcomesReport(group_report(content.name, outcomes, named=list(columns.columns)))
+        content = self.content
+        return OutcomesReport(group_report(content.name, content.outcomes, named=list(content.metrics)))
 
     def write(self, file: str | Path) -> str:
         """Write the trials as a CSV or Parquet file, and return the command that reports it.

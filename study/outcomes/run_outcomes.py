@@ -15,17 +15,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from study.errors import InputError
-from study.outcomes.columns import ALIASES
-from study.outcomes.gather import fewest_columns, infer_type
+from study.outcomes.columns import ALIASES, OUTCOME_SCHEMA
+from study.outcomes.files import Source, without_states
+from study.outcomes.gather import SOURCE, Outcomes, fewest_columns, gather, infer_type
 from study.outcomes.nested_runs import inherited, with_trials_below
 from study.outcomes.run_columns import CONSTANT, LABEL, SECONDARY, STATED, RunChoices, floats, role_of
 from study.outcomes.run_names import direction, main_first, seed_column
 from study.outcomes.runs import HYPERPARAMETER, METRIC, OTHER, Runs
-from study.outcomes.states import NO_RESULT, State, States, all_finished, find_states, read_state_words
-from study.outcomes.wanted import question, wanted
+from study.outcomes.states import read_state_words
+from study.outcomes.wanted import Wanted, question, wanted
 from study.records import Outcome
 from study.trials.grouping import group_codes
 from study.words import count_of
+from tasks.declarations import Metric
 
 Rows = npt.NDArray[np.bool_]
 
@@ -36,21 +38,32 @@ _MOST_NAMES = 12
 
 @dataclass(frozen=True)
 class RunOutcomes:
-    """Outcomes of runs, one row a trial, as `study report` reads them.
+    """Outcomes of runs, one row a trial.
 
     Args:
         name: what the runs are called.
-        table: the trials.
-        by: the columns that make a group.
+        outcomes: the trials, as `gather` reads those of any file.
         metrics: the columns that are averaged, the main one first: whether higher values are better.
         notices: the decisions, a sentence each.
     """
 
     name: str
-    table: pa.Table
-    by: tuple[str, ...]
+    outcomes: Outcomes
     metrics: Mapping[str, bool]
     notices: tuple[str, ...]
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The columns that make a group."""
+        return self.outcomes.by
+
+    @property
+    def table(self) -> pa.Table:
+        """The trials as `write_outcomes` writes them: without what no run says, and metrics last."""
+        table, ours = self.outcomes.table, OUTCOME_SCHEMA.names
+        said = [name for name in ours if name != "stopped_early" and table[name].null_count < len(table)]
+        others = [name for name in table.column_names if name not in (*ours, *self.metrics, SOURCE)]
+        return table.select([*said, *others, *self.metrics])
 
     @property
     def metric_options(self) -> list[str]:
@@ -86,37 +99,27 @@ def outcomes_of_runs(runs: Runs, choices: RunChoices = _NONE) -> RunOutcomes:
 
 
 class _Decisions:
-    """Decides step by step, and collects what it has decided."""
+    """Decides step by step, and collects what it has decided; `gather` reads the outcomes of what is left."""
 
     def __init__(self, runs: Runs, choices: RunChoices) -> None:
         self._runs, self._choices = runs, choices
         self._notices = [*runs.notices]
         self._left_out: list[str] = []
         self._table, self._roles = runs.table, dict(runs.roles)
-        self._states = self._find_states()
+        self._failed = np.zeros(len(self._table), bool)
         self._extra: dict[str, pa.Array] = {}
         if runs.ids is not None:
             self._extra["trial_id"] = pa.array(runs.ids, pa.string())
         if runs.seconds is not None:
             self._extra["training_s"] = pa.array(runs.seconds, pa.float64())
 
-    def _find_states(self) -> States:
-        """Take the columns of states out of the table; without such columns, all runs have finished."""
-        choices, table = self._choices, self._table
-        roles = [name for name, role in self._roles.items() if role != OTHER]
-        others = {*choices.by, *choices.metric_names, *roles, *([choices.seed] if choices.seed else [])}
-        found = find_states(table, read_state_words(choices.state_words), others)
-        if found is None:
-            return all_finished(len(table))
-        self._table = table.drop_columns(list(found.columns))
-        return found
-
     def outcomes(self) -> RunOutcomes:
         """Decide, and return the outcomes."""
-        _check_there([*self._choices.by, *self._choices.metric_names], self._table.column_names)
+        named = [*self._choices.by, *self._choices.metric_names]
+        _check_there(named, self._table.column_names)
         self._read_seeds()
-        _check_there([*self._choices.by, *self._choices.metric_names], self._table.column_names)  # but for the seeds
-        self._leave_out(self._states.running, "not ended yet", self._states.count(State.RUNNING))
+        _check_there(named, self._table.column_names)  # but for the seeds
+        self._read_states()
         columns = self._columns()
         metrics = self._metrics([name for name in columns if self._roles[name] == METRIC])
         if not self._choices.metrics:  # metrics by their names that have few values may be hyperparameters
@@ -124,12 +127,40 @@ class _Decisions:
             self._left_out += [name for name in guessed if 2 * len(pc.unique(columns[name])) <= len(columns[name])]
         hyperparameters = [name for name in columns if self._roles[name] == HYPERPARAMETER]
         names = {name: f"{name} (hyperparameter)" if name in _RESERVED else name for name in hyperparameters}
-        content = {"seed": self._extra.pop("seed"), **self._outcome(columns, list(metrics)), **self._extra}
+        stated = {name: self._table[name] for name in STATED if name in self._table.column_names}
+        if not stated:
+            self._fail_silent([columns[name] for name in metrics])
+        content = {"seed": self._extra.pop("seed"), **stated, **self._extra}
         content |= {names[name]: columns[name] for name in hyperparameters} | {name: columns[name] for name in metrics}
         table = self._without_repeats(pa.table(content), list(names.values()))
         by = self._by(table, names)
         self._notices.append(f"metrics: {', '.join(f'{n} ({_better(b)})' for n, b in metrics.items()) or 'none'}")
-        return RunOutcomes(self._runs.name, table, tuple(by), metrics, tuple(self._notices))
+        source = Source(self._runs.name, table, np.arange(1, len(table) + 1), failed=self._failed)
+        columns_wanted = Wanted({name: Metric(higher_is_better=higher) for name, higher in metrics.items()})
+        return RunOutcomes(self._runs.name, gather([source], by, columns_wanted), metrics, tuple(self._notices))
+
+    def _read_states(self) -> None:
+        """Leave out the runs that haven't ended, and take the columns of states out of the table."""
+        choices = self._choices
+        roles = [name for name, role in self._roles.items() if role != OTHER]
+        others = {*choices.by, *choices.metric_names, *roles}
+        source = Source(self._runs.name, self._table, np.arange(len(self._table)))
+        read = without_states(source, others, read_state_words(choices.state_words))
+        self._notices += read.notices
+        self._table, self._failed = read.table, self._failed if read.failed is None else read.failed
+        self._extra = {name: column.take(pa.array(read.rows)) for name, column in self._extra.items()}
+
+    def _fail_silent(self, metrics: Sequence[pa.ChunkedArray]) -> None:
+        """Count runs as failed that have ended without any of the metrics."""
+        if not metrics:
+            raise InputError(
+                f"{self._runs.name} has no metrics: name a column of numbers with --metric; there is "
+                f"{', '.join(self._table.column_names)}"
+            )
+        is_silent = np.all([np.asarray(column.is_null()) for column in metrics], axis=0)
+        if silent := int((is_silent & ~self._failed).sum()):
+            self._notices.append(f"failed: {count_of(silent, 'run')}, which ended without any of the metrics")
+        self._failed = self._failed | is_silent
 
     def _read_seeds(self) -> None:
         """Take the seeds out of the table, and leave out runs that are no trials: without a seed, or above others."""
@@ -156,16 +187,16 @@ class _Decisions:
         self._leave_out(is_above, "with runs nested in them that have seeds")
         return has_seed[~is_above]
 
-    def _leave_out(self, rows: Rows, why: str, counted: str = "") -> None:
+    def _leave_out(self, rows: Rows, why: str) -> None:
         number = int(rows.sum())
         if not number:
             return
-        text = f"{counted}, {why}" if counted else f"{count_of(number, 'run')} {why}"
+        text = f"{count_of(number, 'run')} {why}"
         if number == len(rows):
             raise InputError(f"{self._runs.name}: no run is left to count: {text}")
         self._notices.append(f"left out: {text}")
         left = pa.array(~rows)
-        self._table, self._states = self._table.filter(left), self._states.select(~rows)
+        self._table, self._failed = self._table.filter(left), self._failed[~rows]
         self._extra = {name: column.filter(left) for name, column in self._extra.items()}
 
     def _columns(self) -> dict[str, pa.ChunkedArray]:
@@ -205,37 +236,13 @@ class _Decisions:
         self._left_out += [name for name in left if name not in self._runs.roles]
         return {name: bool(direction(name)) for name in telling[:_MOST_METRICS]}
 
-    def _outcome(self, columns: Mapping[str, pa.ChunkedArray], metrics: Sequence[str]) -> dict[str, pa.Array]:
-        """Return what the runs came to: what they say themselves, or else by their status and their metrics."""
-        stated = {name: self._table[name] for name in STATED if name in self._table.column_names}
-        failed = self._states.failed
-        if failed.any():
-            self._notices.append(f"failed or stopped: {self._states.count(*NO_RESULT)}")
-        if stated:
-            return _with_failures(stated, failed)
-        if not metrics:
-            raise InputError(
-                f"{self._runs.name} has no metrics: name a column of numbers with --metric; there is "
-                f"{', '.join(self._table.column_names)}"
-            )
-        values = np.array([columns[name].to_numpy() for name in metrics], dtype=float)
-        has_none = np.all([np.asarray(columns[name].is_null()) for name in metrics], axis=0)
-        main_is_there = ~np.asarray(columns[metrics[0]].is_null())
-        outcome = np.where(main_is_there & ~np.isfinite(values[0]), str(Outcome.DIVERGED), str(Outcome.FINISHED))
-        outcome[failed | has_none] = str(Outcome.FAILED)
-        silent = int((has_none & ~failed).sum())
-        if silent:
-            self._notices.append(f"failed: {count_of(silent, 'run')}, which ended without any of the metrics")
-        return {"outcome": pa.array(outcome.tolist(), pa.string())}
-
     def _without_repeats(self, table: pa.Table, hyperparameters: Sequence[str]) -> pa.Table:
         """Return one row a trial: of several runs of it one that didn't fail, and of these the first, or the last."""
         codes = group_codes(table, [*hyperparameters, "seed"])
-        has_failed = (
-            np.asarray(pc.equal(table["outcome"].cast(pa.string()), str(Outcome.FAILED)).fill_null(False))
-            if "outcome" in table.column_names
-            else np.zeros(len(codes), bool)
-        )
+        has_failed = self._failed.copy()
+        if "outcome" in table.column_names:
+            words = table["outcome"].cast(pa.string())
+            has_failed |= np.asarray(pc.equal(words, str(Outcome.FAILED)).fill_null(False))
         order = np.arange(len(codes)) * (-1 if self._choices.repeats == "last" else 1)
         places = np.lexsort((order, has_failed, codes))
         first = places[np.append(True, codes[places][1:] != codes[places][:-1])]
@@ -254,7 +261,9 @@ class _Decisions:
             f"repeats: {count_of(number, 'run')} of {count_of(groups, 'group')} with the hyperparameters and the seed "
             f"of another; the {self._choices.repeats} that didn't fail counts (--repeats)"
         )
-        return table.take(pa.array(np.sort(first)))
+        first = np.sort(first)
+        self._failed = self._failed[first]
+        return table.take(pa.array(first))
 
     def _by(self, table: pa.Table, names: Mapping[str, str]) -> list[str]:
         by = [names.get(name, name) for name in self._choices.by] or fewest_columns(table, list(names.values()))
@@ -270,21 +279,6 @@ class _Decisions:
     def _say(self, what: str, names: Sequence[str]) -> None:
         if names:
             self._notices.append(f"{what}: {_some(names)}")
-
-
-def _with_failures(stated: Mapping[str, pa.Array], failed: Rows) -> dict[str, pa.Array]:
-    """Count runs as failed that failed by their state, whatever they say of what they came to."""
-    if not failed.any():
-        return dict(stated)
-    name = "outcome" if "outcome" in stated else "solved"
-    texts = [None if text is None else str(text).strip().lower() for text in stated[name].to_pylist()]
-    words = {"true": Outcome.SOLVED, "1": Outcome.SOLVED, "false": Outcome.UNSOLVED, "0": Outcome.UNSOLVED}
-    known = words if name == "solved" else {}
-    outcome = [
-        str(Outcome.FAILED) if has_failed else None if text is None else str(known.get(text, text))
-        for text, has_failed in zip(texts, failed, strict=True)
-    ]
-    return {"outcome": pa.array(outcome, pa.string())}
 
 
 def _check_there(names: Iterable[str], there: Sequence[str]) -> None:

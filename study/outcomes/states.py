@@ -106,11 +106,6 @@ class States:
     values: npt.NDArray[np.object_]
     words: Sequence[str]
 
-    def select(self, rows: Rows) -> States:
-        """Return the states of some rows."""
-        kept = [word for word, is_kept in zip(self.words, rows, strict=True) if is_kept]
-        return States(self.columns, self.values[rows], kept)
-
     def are(self, *states: State) -> Rows:
         """Return which rows are in one of these states."""
         found: Rows = np.logical_or.reduce([self.values == state for state in states]).astype(bool)
@@ -131,11 +126,6 @@ class States:
         words = Counter(word for word, here in zip(self.words, self.are(*states), strict=True) if here)
         listed = ", ".join(f"{word} {number:,}" for word, number in words.most_common(_MOST_LISTED))
         return f"{count_of(words.total(), 'run')}, by {join_and(self.columns)} ({listed})" if words else ""
-
-
-def all_finished(rows: int) -> States:
-    """Return the states of runs in a table without a state column."""
-    return States((), np.full(rows, State.FINISHED, dtype=object), [""] * rows)
 
 
 def read_state_words(options: Iterable[str]) -> dict[str, State]:

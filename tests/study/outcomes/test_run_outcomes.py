@@ -161,8 +161,8 @@ def test_stated_outcomes_stay() -> None:
     """Where runs say themselves whether they were solved, that is what they came to."""
     solved = [place % 2 == 0 for place in range(12)]
     found = outcomes([{k: v for k, v in row.items() if k != "val_acc"} for row in grid(solved=solved)])
-    assert found.table["solved"].to_pylist() == solved
-    assert "outcome" not in found.table.column_names
+    assert found.table["outcome"].to_pylist() == ["solved", "unsolved"] * 6
+    assert "solved" not in found.table.column_names
 
 
 def test_names_of_ours_are_marked() -> None:
@@ -261,9 +261,9 @@ def test_what_is_written_is_what_a_report_reads(tmp_path: Path, name: str) -> No
     write_outcomes(found.table, tmp_path / name)
     read = read_source(tmp_path / name, metrics=["val_acc"]).table
     assert read["kind"].to_pylist() == ["=1+1", "plain", "-late"] * 4
-    values = [float(value) for value in read["val_acc"].to_pylist()]
-    assert math.isnan(values[0])
-    assert values[1:] == [row["val_acc"] for row in GRID[1:]]
+    diverged, *values = read["val_acc"].to_pylist()
+    assert (diverged, str(read["outcome"][0])) == (None, "diverged")
+    assert [float(value) for value in values] == [row["val_acc"] for row in GRID[1:]]
     assert name.endswith(".parquet") or b'"\'=1+1"' in (tmp_path / name).read_bytes()
     with pytest.raises(InputError, match="nothing is overwritten"):
         write_outcomes(found.table, tmp_path / name)
@@ -308,7 +308,7 @@ def test_a_run_that_crashed_before_it_was_judged_failed() -> None:
 
 
 def test_outcomes_that_are_no_texts_are_refused_in_words(tmp_path: Path) -> None:
-    """A Parquet file may have numbers there: what a report refuses is refused as there."""
+    """A Parquet file may have numbers there: each row is named, as by a report."""
     pq.write_table(pa.table({"lr": [0.1, 0.1], "seed": [0, 1], "outcome": [0, 1]}), tmp_path / "runs.parquet")
-    found = outcomes_of_runs(read_runs(tmp_path / "runs.parquet"))
-    assert [str(value) for value in found.table["outcome"].to_pylist()] == ["0", "1"]
+    with pytest.raises(InputError, match="row 1: outcome: 0 isn't one of solved, unsolved"):
+        outcomes_of_runs(read_runs(tmp_path / "runs.parquet"))

@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from benchmarks.measure import finish, tell
 from study import statistics
-from study.analysis.aggregate import CellSummary, aggregate
 from study.plan.plan import Plan, make_plan
 from study.plan.until import expected, extended, verdicts
 from study.plan.verdict import CONFIDENCE, Verdict
@@ -27,6 +26,7 @@ from study.spec import parse_spec
 from study.spec.seeds import SeedsTable
 from study.spec.tables import Spec
 from study.store import Store
+from study.summaries.aggregate import CellSummary, aggregate
 from study.trials.table import TrialTable
 
 NARROW, APART = "half-width", "different-from"

@@ -20,12 +20,12 @@ import pyarrow as pa
 
 from benchmarks.measure import finish, studies_parser, tell
 from study import statistics
-from study.analysis.aggregate import aggregate_by
-from study.analysis.rows import groups
 from study.comparisons.contrasts import contrasts
 from study.comparisons.headline import headline
 from study.records import Outcome, Sources
 from study.statistics import looks
+from study.summaries.aggregate import aggregate_by
+from study.summaries.rows import groups
 from study.trials.table import TrialTable
 from tasks.declarations import Metric
 

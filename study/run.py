@@ -1,7 +1,7 @@
 r"""The path of a study, from its file to its report: the first file to read.
 
 study.yaml -> spec -> plan (cells, trials, packs) -> [Ray Tune: engine trains packs] -> store -> tracking (MLflow)
-                                                                                    \-> analysis -> report
+                                                                                    \-> summaries, comparisons -> report
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from study.analysis.failures import reason_keys
-from study.analysis.metrics import single
 from study.console import Console
 from study.driver.heartbeat import beat, in_job
 from study.driver.monitor import Monitor, stopping
@@ -47,6 +45,8 @@ from study.results.study import (
 from study.results.submitted_files import keep_submitted
 from study.store import Store, StudyLock, StudyStore
 from study.store.retry import Patience
+from study.summaries.failures import reason_keys
+from study.summaries.metrics import single
 from study.tracking import Publisher
 from study.trials.table import TrialTable
 from study.words import count_of

@@ -19,7 +19,7 @@ BREACHES = {
     "A floor of study/ imports only what is below it": [
         ("study.records", "study.store"),
         ("study.plan.plan", "study.engine"),
-        ("study.analysis.rows", "study.reports.page"),
+        ("study.summaries.rows", "study.reports.page"),
         ("study.store.study_store", "study.tracking.rows"),
         ("study.reports.page", "study.search.record"),
         ("study.driver.monitor", "study.run"),

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from torch import Tensor
 
-    from study.analysis.failures import Failure
     from study.api.deletion import Deletion
     from study.console import Console
     from study.driver.repeat import Repetition
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from study.source import SourceCode
     from study.spec import Spec
     from study.store import Export, StudyStore
+    from study.summaries.failures import Failure
 
 _PUBLISHED = "published"
 

@@ -9,12 +9,12 @@ from functools import reduce
 import numpy as np
 
 from study import statistics
-from study.analysis.summary import Summary
 from study.comparisons.finding import Finding, Lacking, Sample
 from study.records import Interval
 from study.statistics.exchanges import unpaired_share
 from study.statistics.partly_paired import PartlyPaired
 from study.statistics.welch import Contrast
+from study.summaries.summary import Summary
 from study.trials.seed_design import Sizes
 from study.trials.table import Flags, Floats, Ints, Trials, TrialTable, source_array
 from tasks.declarations import Metric

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from study import statistics, words
-from study.analysis import rows as result_rows
-from study.analysis.aggregate import CellSummary
-from study.analysis.metrics import MetricSummary, main
-from study.analysis.published import SOURCE, Published, choose
-from study.analysis.questions import varying
-from study.analysis.rows import ResultRows
-from study.analysis.summary import Summary
 from study.comparisons.compare import compare, side_of
 from study.comparisons.finding import Finding, Verdict, adjusted
 from study.errors import InputError
 from study.records import Cell, Interval, names_of
+from study.summaries import rows as result_rows
+from study.summaries.aggregate import CellSummary
+from study.summaries.metrics import MetricSummary, main
+from study.summaries.published import SOURCE, Published, choose
+from study.summaries.questions import varying
+from study.summaries.rows import ResultRows
+from study.summaries.summary import Summary
 from study.trials.seed_design import Sizes
 from study.trials.table import TrialTable
 

@@ -16,15 +16,15 @@ from typing import TypeVar
 import numpy as np
 
 from study import statistics
-from study.analysis import series
-from study.analysis.rows import ResultRows
-from study.analysis.summary import Summary
 from study.comparisons.compare import Side, compare, side_of
 from study.comparisons.finding import Finding, adjusted
 from study.comparisons.methods import Method
 from study.comparisons.plan import MOST_PAIRS, ComparisonPlan, Question, Statement, comparison_plan
 from study.comparisons.tuned import compare_tuned
 from study.records import Interval
+from study.summaries import series
+from study.summaries.rows import ResultRows
+from study.summaries.summary import Summary
 from study.trials.seed_design import Sizes
 from study.trials.table import Trials, TrialTable
 

@@ -10,12 +10,12 @@ from itertools import combinations
 import numpy as np
 
 from study import statistics
-from study.analysis.aggregate import CellSummary
-from study.analysis.published import choose
-from study.analysis.rows import ResultRows
-from study.analysis.summary import Summary
 from study.comparisons.finding import LEVEL
 from study.comparisons.plan import MOST_PAIRS
+from study.summaries.aggregate import CellSummary
+from study.summaries.published import choose
+from study.summaries.rows import ResultRows
+from study.summaries.summary import Summary
 from study.trials.table import TrialTable
 
 POWER = 0.8
@@ -86,7 +86,7 @@ def design(
         wanted: a difference of rates to find the seeds for.
 
     Example:
-        >>> from study.analysis.rows import cells
+        >>> from study.summaries.rows import cells
         >>> from study.records import Cell
         >>> of = [CellSummary(cell=Cell("lab:Task", name, {}), seeds=0) for name in ("lab:one", "lab:two")]
         >>> design(cells(of, {}), None, 20, most_pairs=5, wanted=0.2).wanted_seeds

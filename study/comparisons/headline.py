@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from study import words
-from study.analysis.rows import ResultRows
-from study.analysis.search import SearchFindings
-from study.analysis.summary import Summary
 from study.comparisons.contrasts import Contrasts, TrendTest, best
 from study.comparisons.finding import LEVEL, Finding, Verdict
 from study.comparisons.methods import Method
 from study.comparisons.plan import Question
+from study.summaries.rows import ResultRows
+from study.summaries.search import SearchFindings
+from study.summaries.summary import Summary
 
 _MOST_QUESTIONS = 4
 _MOST_NAMED = 3

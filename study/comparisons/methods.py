@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from study.analysis import series
-from study.analysis.rows import ResultRows
+from study.summaries import series
+from study.summaries.rows import ResultRows
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from study import statistics, words
-from study.analysis.rows import ResultRows
 from study.statistics import MeanOverCells, PerformanceProfile, SeedValues
 from study.statistics.seed_values import Sample
+from study.summaries.rows import ResultRows
 from study.trials.table import ENDED, Floats, Ints, Trials, TrialTable
 from tasks.declarations import Metric
 

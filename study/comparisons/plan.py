@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from study.analysis import series
-from study.analysis.rows import ResultRows
 from study.comparisons.methods import Method, methods_of
+from study.summaries import series
+from study.summaries.rows import ResultRows
 
 
 @dataclass(frozen=True)

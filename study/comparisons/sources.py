@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from study import statistics, words
-from study.analysis.aggregate import CellSummary
 from study.records import Interval
+from study.summaries.aggregate import CellSummary
 from study.trials.table import SourceArray, TrialTable, source_array
 from tasks.declarations import Metric
 

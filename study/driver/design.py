@@ -11,12 +11,12 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from study import words
-from study.analysis.aggregate import aggregate
-from study.analysis.rows import cells
 from study.comparisons.design import POWER, Design, PlannedPair, design
 from study.console import ConsoleTable
 from study.driver.outline import results_anywhere
 from study.plan.plan import Plan
+from study.summaries.aggregate import aggregate
+from study.summaries.rows import cells
 from study.trials.table import TrialTable
 
 _MOST_PAIRS = 10

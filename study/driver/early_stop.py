@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from study.analysis.reasons import failure_reason
 from study.plan.plan import Plan
 from study.records import Outcome, Result, Trial
+from study.summaries.reasons import failure_reason
 from study.words import count_of
 
 FIRST = 10

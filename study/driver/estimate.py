@@ -12,7 +12,6 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from study.analysis.reasons import failure_reason
 from study.console import ConsoleTable
 from study.driver.design import DesignNote, design_note
 from study.driver.first_call import try_first_trial
@@ -28,6 +27,7 @@ from study.plan.costs import count_draws, pack_cost
 from study.plan.packs import make_bundles, make_packs, shape_key
 from study.plan.plan import Plan
 from study.records import Cell, Pack, Trial
+from study.summaries.reasons import failure_reason
 from study.words import count_of, duration, show_value, title
 
 _CALIBRATION_S = 1.0

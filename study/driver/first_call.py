@@ -8,11 +8,11 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from study.analysis.reasons import failure_reason
 from study.engine.function import FunctionEngine, FunctionTrial, IsolatedTraining
 from study.errors import InputError
 from study.records import Trial
 from study.source import load_announced
+from study.summaries.reasons import failure_reason
 from study.words import show_value, title
 
 _CALL_S = 2.0

@@ -20,7 +20,7 @@ from study.visible import uncoloured
 from study.words import count_of, duration
 
 if TYPE_CHECKING:  # it imports pyarrow
-    from study.analysis.failures import Failure
+    from study.summaries.failures import Failure
 
 IN_JOB = "STUDY_JOB"
 """Environment variable that is 1 for a study's driver on a cluster."""

@@ -15,8 +15,6 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from study import words
-from study.analysis.published import published_times
-from study.analysis.solved_times import SolvedTimes, too_few_iterations
 from study.arrow import EMPTY_RESULTS
 from study.console import ConsoleTable
 from study.errors import StudyError
@@ -26,6 +24,8 @@ from study.results.code_changes import change_sentences
 from study.results.stored_plan import with_looks
 from study.spec.claims import claims_of
 from study.store import Store, StudyStore, one_a_trial
+from study.summaries.published import published_times
+from study.summaries.solved_times import SolvedTimes, too_few_iterations
 from tasks.criterion import in_words
 from tasks.family import Family
 from tasks.references import ReferenceCriterion
@@ -235,9 +235,9 @@ def _size(plan: Plan) -> str:
 def _until_sure(plan: Plan, root: str | Path) -> tuple[Plan, ConsoleTable]:
     """Plan the seeds that each cell can be expected to need, and show them."""
     # imported late: statistics and reports take as long to import as everything else together
-    from study.analysis.aggregate import aggregate
     from study.plan import until
     from study.reports import MOST_ROWS, cells
+    from study.summaries.aggregate import aggregate
     from study.trials.table import TrialTable
 
     trials = TrialTable(results_anywhere(plan, root), plan.metrics)

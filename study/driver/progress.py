@@ -14,9 +14,9 @@ from typing import Any
 from rich.live import Live
 from rich.text import Text
 
-from study.analysis.failures import Failure, FailureTally
 from study.console import Console
 from study.records import Outcome, Pack, Preparing, Progress, Result
+from study.summaries.failures import Failure, FailureTally
 from study.visible import visible
 from study.words import count_of, duration
 

@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from study.analysis.metrics import averaged
 from study.arrow import hyperparameters_of
 from study.outcomes.columns import ALIASES, NUMBERS, OUTCOME_SCHEMA, own_name
 from study.outcomes.files import Source
@@ -19,6 +18,7 @@ from study.outcomes.run_names import seed_names
 from study.outcomes.separated import MISSING
 from study.outcomes.wanted import Success, Wanted, question
 from study.records import LEAST_SEED, Outcome
+from study.summaries.metrics import averaged
 from study.words import count_of
 from tasks.declarations import Metric
 

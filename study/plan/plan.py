@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from study.analysis.cell_names import cell_names
-from study.analysis.questions import varying
 from study.errors import InputError, nearest
 from study.plan.pairs import pairs
 from study.records import Cell, Trial
 from study.spec.cells import canonical_cell, labelled_cells
 from study.spec.grid import check_limits, model_level, points
 from study.spec.tables import Spec
+from study.summaries.cell_names import cell_names
+from study.summaries.questions import varying
 from study.words import count_of
 from tasks.declarations import Metric
 from tasks.references import Criterion, ReferenceCriterion

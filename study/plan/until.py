@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from study import statistics
-from study.analysis.summary import WILSON, RateIntervals
 from study.plan.claims import DecidedClaims
 from study.plan.differ import DifferentRates, DifferentValues
 from study.plan.narrow import NarrowMeans, NarrowRates, sampling
@@ -21,6 +20,7 @@ from study.plan.plan import Plan
 from study.plan.verdict import CONFIDENCE, Rule, Verdict
 from study.spec.tables import Spec
 from study.statistics.checks import Floats
+from study.summaries.summary import WILSON, RateIntervals
 from study.trials.table import TrialTable
 
 

@@ -18,11 +18,6 @@ check_columns                        whether statistics can be chosen for tables
 write_report, FORMATS, USUAL         the files
 """
 
-from study.analysis.learning import LearningCurve
-from study.analysis.questions import varying
-from study.analysis.rows import ResultRows, cells, groups
-from study.analysis.series import chart_series
-from study.analysis.trial_details import Gates, TrialWeights
 from study.comparisons.comparison import PUBLISHED, Comparison, Comparisons, with_groups, with_published, with_study
 from study.comparisons.contrasts import Contrasts, contrasts
 from study.comparisons.headline import headline, search_headline
@@ -46,6 +41,11 @@ from study.reports.terminal import (
     verdicts_table,
 )
 from study.reports.write import FORMATS, USUAL, draws, write_report
+from study.summaries.learning import LearningCurve
+from study.summaries.questions import varying
+from study.summaries.rows import ResultRows, cells, groups
+from study.summaries.series import chart_series
+from study.summaries.trial_details import Gates, TrialWeights
 
 __all__ = [
     "FORMATS",

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from study import words
-from study.analysis.aggregate import CellSummary
-from study.analysis.rows import ResultRows
 from study.records import names_of
 from study.reports import metric_columns, table
 from study.reports.text_table import Column, estimates_column
+from study.summaries.aggregate import CellSummary
+from study.summaries.rows import ResultRows
 
 MOST_ROWS = 500
 """The most rows of a study that the index sets beside those of another; they take some 50 KB."""

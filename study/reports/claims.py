@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from study import words
-from study.analysis.aggregate import CellSummary
-from study.analysis.rows import ResultRows
 from study.records import Cell
 from study.reports.columns import CLAIMS
 from study.reports.csv_text import csv_text
 from study.reports.text_table import Column, TextTable, places, text_column
+from study.summaries.aggregate import CellSummary
+from study.summaries.rows import ResultRows
 
 if TYPE_CHECKING:
     from study.plan.claims import ClaimedCell, ClaimVerdict  # their imports take long, and tables of files need none

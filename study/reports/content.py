@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from study.analysis.failures import Failure
-from study.analysis.learning import LearningCurve
-from study.analysis.references import ReferenceFindings
-from study.analysis.rows import ResultRows
-from study.analysis.search import SearchFindings
-from study.analysis.trial_details import Gates, TrialWeights
 from study.comparisons.comparison import Comparisons
 from study.comparisons.contrasts import Contrasts
 from study.comparisons.overall import Overall
 from study.comparisons.sources import SourceShares
+from study.summaries.failures import Failure
+from study.summaries.learning import LearningCurve
+from study.summaries.references import ReferenceFindings
+from study.summaries.rows import ResultRows
+from study.summaries.search import SearchFindings
+from study.summaries.trial_details import Gates, TrialWeights
 from tasks.declarations import Metric
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from study.analysis.failures import Failure
-from study.analysis.rows import ResultRows
+from study.summaries.failures import Failure
+from study.summaries.rows import ResultRows
 from study.words import count_of
 
 MOST_REASONS = 5

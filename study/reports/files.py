@@ -8,13 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from study.analysis import rows as result_rows
-from study.analysis.aggregate import CellSummary, GroupSummary, published_error
-from study.analysis.metrics import metrics_of, single
-from study.analysis.published import SOURCE
-from study.analysis.rows import ResultRows
-from study.analysis.search import SearchFindings
-from study.analysis.summary import Summary
 from study.arrow import column_names, encoded, kinds_of
 from study.comparisons.comparison import Comparison, Comparisons, Reference
 from study.comparisons.contrasts import Contrasts
@@ -33,6 +26,13 @@ from study.reports.search.names import confirmed, objectives_note
 from study.reports.search.tables import importance_line, progress_note, winners_table
 from study.reports.sources import advice, next_table, sources_note, sources_table
 from study.reports.text_table import TextTable
+from study.summaries import rows as result_rows
+from study.summaries.aggregate import CellSummary, GroupSummary, published_error
+from study.summaries.metrics import metrics_of, single
+from study.summaries.published import SOURCE
+from study.summaries.rows import ResultRows
+from study.summaries.search import SearchFindings
+from study.summaries.summary import Summary
 
 if TYPE_CHECKING:
     from study.reports.figures.style import Drawn

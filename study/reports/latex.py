@@ -14,10 +14,10 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from study import words
-from study.analysis.rows import ResultRows
-from study.analysis.summary import Summary
 from study.reports import metric_columns, table
 from study.reports.text_table import Column, select
+from study.summaries.rows import ResultRows
+from study.summaries.summary import Summary
 from tasks.symbols import LATEX_SYMBOLS, LATEX_TITLES
 
 _NONE = "--"

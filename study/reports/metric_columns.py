@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from study import words
-from study.analysis.metrics import MetricSummary
-from study.analysis.rows import ResultRows
 from study.reports.text_table import Column, estimates_column
+from study.summaries.metrics import MetricSummary
+from study.summaries.rows import ResultRows
 from study.words import Notation
 from tasks.declarations import Metric
 

@@ -5,10 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from study import words
-from study.analysis.aggregate import CellSummary
-from study.analysis.learning import spread
-from study.analysis.metrics import MetricSeries, MetricSummary, series_of
-from study.analysis.rows import ResultRows
 from study.records import format_range
 from study.reports import latex
 from study.reports.columns import SERIES
@@ -16,6 +12,10 @@ from study.reports.csv_text import csv_text
 from study.reports.metric_columns import STATISTICS, write_of
 from study.reports.table import key_columns
 from study.reports.text_table import TextTable, estimates_column, places
+from study.summaries.aggregate import CellSummary
+from study.summaries.learning import spread
+from study.summaries.metrics import MetricSeries, MetricSummary, series_of
+from study.summaries.rows import ResultRows
 
 _MOST_PLACES = 6
 """The most places that a table shows."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from study import words
-from study.analysis.metrics import series_of
-from study.analysis.rows import ResultRows
+from study.summaries.metrics import series_of
+from study.summaries.rows import ResultRows
 
 _MOST_NAMES = 8
 _MOST_TITLES = 3

@@ -14,10 +14,6 @@ import pyarrow as pa
 from jinja2 import Template
 
 from study import statistics, words
-from study.analysis.aggregate import CellSummary
-from study.analysis.parts import Parts
-from study.analysis.rows import ResultRows
-from study.analysis.summary import Summary
 from study.comparisons.comparison import Comparison, Comparisons, Reference
 from study.comparisons.finding import LEVEL, Finding
 from study.records import sources_of
@@ -38,6 +34,10 @@ from study.reports.search.tables import CAUTION, candidates_table, progress_note
 from study.reports.sources import advice, next_table, sources_note, sources_table
 from study.reports.templates import asset, template
 from study.reports.text_table import TextTable
+from study.summaries.aggregate import CellSummary
+from study.summaries.parts import Parts
+from study.summaries.rows import ResultRows
+from study.summaries.summary import Summary
 
 MOST_SENTENCES = 12
 """The most rows that the comparison describes one by one; of more, only those that differ."""

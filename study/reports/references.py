@@ -7,13 +7,13 @@ import io
 from collections.abc import Iterator, Sequence
 
 from study import words
-from study.analysis.references import BoundRate, ReferenceFindings
-from study.analysis.rows import ResultRows
 from study.outcomes.text_cells import as_text
 from study.reports import latex
 from study.reports.columns import OWN_OF_BOUNDS
 from study.reports.table import key_columns
 from study.reports.text_table import TextTable, text_column
+from study.summaries.references import BoundRate, ReferenceFindings
+from study.summaries.rows import ResultRows
 from study.visible import visible
 from tasks.declarations import Metric
 from tasks.references import FEWEST, KINDS, Kind, References

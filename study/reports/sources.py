@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from study import words
-from study.analysis.aggregate import CellSummary
-from study.analysis.rows import ResultRows
 from study.comparisons.sources import MORE, SUCCESS, SourceShares
 from study.reports.columns import SOURCES
 from study.reports.csv_text import csv_text
 from study.reports.text_table import TextTable, text_column
+from study.summaries.aggregate import CellSummary
+from study.summaries.rows import ResultRows
 
 
 def sources_table(rows: ResultRows, shares: Sequence[SourceShares]) -> TextTable:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from study import words
-from study.analysis.metrics import MetricSummary
-from study.analysis.rows import ResultRows
 from study.records import Interval
 from study.reports.metric_columns import write_of
+from study.summaries.metrics import MetricSummary
+from study.summaries.rows import ResultRows
 from study.words import Notation
 
 WIDTH, HEIGHT = 240.0, 40.0

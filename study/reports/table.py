@@ -7,15 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from study import words
-from study.analysis.aggregate import CellSummary, published_error
-from study.analysis.rows import ResultRows
-from study.analysis.summary import Summary
 from study.comparisons.comparison import Comparisons, Reference
 from study.comparisons.contrasts import Contrasts
 from study.comparisons.finding import Finding
 from study.records import Cell, Interval
 from study.reports import metric_columns
 from study.reports.text_table import Column, TextTable, estimates_column, places, select, text_column
+from study.summaries.aggregate import CellSummary, published_error
+from study.summaries.rows import ResultRows
+from study.summaries.summary import Summary
 from study.words import Notation
 from tasks.declarations import Metric
 

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from study.analysis.rows import ResultRows
-from study.analysis.search import SearchFindings
 from study.comparisons.comparison import Comparisons
 from study.comparisons.sources import SourceShares
 from study.console import Console, ConsoleTable
@@ -18,6 +16,8 @@ from study.reports.search import names as search_names
 from study.reports.search import tables as search_tables
 from study.reports.sources import advice, next_table, sources_table
 from study.reports.text_table import TextTable
+from study.summaries.rows import ResultRows
+from study.summaries.search import SearchFindings
 
 if TYPE_CHECKING:
     from study.plan.claims import ClaimVerdict

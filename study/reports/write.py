@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from study.analysis.parts import Parts
 from study.errors import InputError
 from study.reports import files, latex, metric_series
 from study.reports import references as bounds
@@ -21,6 +20,7 @@ from study.reports.figures.names import KINDS, NAMES
 from study.reports.overall import methods_csv, profiles_csv
 from study.reports.search import tables as search_tables
 from study.reports.sources import sources_csv
+from study.summaries.parts import Parts
 from study.visible import visible
 
 FORMATS: Mapping[str, Sequence[str]] = {

@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterator, Mapping
 
 from study import tracking
-from study.analysis.aggregate import CellSummary
-from study.analysis.learning import QUANTILES, LearningCurve, learning_curve
-from study.analysis.metrics import single
-from study.analysis.series import chart_series
 from study.plan.plan import Plan
 from study.records import Interval
 from study.results.load import StudyResults
 from study.results.trials import choose_rows, first_trials, of_trials_in
+from study.summaries.aggregate import CellSummary
+from study.summaries.learning import QUANTILES, LearningCurve, learning_curve
+from study.summaries.metrics import single
+from study.summaries.series import chart_series
 from tasks.declarations import Metric
 
 MOST_CURVES = 100

@@ -13,7 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from study.analysis.aggregate import aggregate_by
 from study.comparisons.contrasts import contrasts
 from study.comparisons.headline import headline
 from study.comparisons.overall import overall
@@ -37,6 +36,7 @@ from study.reports import (
     write_report,
 )
 from study.store import Store
+from study.summaries.aggregate import aggregate_by
 from study.trials.seed_design import sizes_of_all
 from tasks.families import BUILT_IN_METRICS
 

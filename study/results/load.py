@@ -12,11 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from study import tracking
-from study.analysis.aggregate import CellSummary, aggregate
-from study.analysis.failures import Failure, with_earlier
-from study.analysis.parts import Parts
-from study.analysis.references import ReferenceFindings, reference_findings
-from study.analysis.search import SearchFindings
 from study.arrow import trials_table, unified, with_labels
 from study.comparisons.contrasts import contrasts
 from study.comparisons.headline import headline
@@ -49,6 +44,11 @@ from study.results.certificate import read_certificate
 from study.results.order_note import read_order_note
 from study.results.stored_plan import rows_of_plan, stored_plan
 from study.store import Store, StudyStore
+from study.summaries.aggregate import CellSummary, aggregate
+from study.summaries.failures import Failure, with_earlier
+from study.summaries.parts import Parts
+from study.summaries.references import ReferenceFindings, reference_findings
+from study.summaries.search import SearchFindings
 from study.trials.seed_design import sizes_of_all
 from study.trials.table import TrialTable
 from tasks.criterion import Bound

@@ -14,8 +14,6 @@ from typing import Any
 import pyarrow as pa
 
 from study import tracking, words
-from study.analysis.aggregate import CellSummary
-from study.analysis.metrics import of_trials, single
 from study.arrow import with_metrics
 from study.console import Console
 from study.errors import StudyError
@@ -46,6 +44,8 @@ from study.results.stored_packs import StoredPacks
 from study.results.stored_plan import rows_of_plan
 from study.results.trials import Exhibits, exhibits
 from study.store import StudyStore
+from study.summaries.aggregate import CellSummary
+from study.summaries.metrics import of_trials, single
 from study.words import count_of
 
 MOST_TRIALS = 25_000

@@ -12,15 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from study.analysis import series
-from study.analysis.aggregate import CellSummary
-from study.analysis.learning import learning_curve
-from study.analysis.metrics import of_curves, single
 from study.arrow import table_weights
 from study.errors import InputError
 from study.records import Outcome
 from study.reports import Gates, LearningCurve, ResultRows, TrialWeights
 from study.store import StudyStore
+from study.summaries import series
+from study.summaries.aggregate import CellSummary
+from study.summaries.learning import learning_curve
+from study.summaries.metrics import of_curves, single
 from tasks.criterion import Bound
 from tasks.declarations import Metric
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from study.analysis.search import Value
 from study.records import Cell, Outcome
 from study.search.objectives import Sample, value_of
+from study.summaries.search import Value
 from study.trials.table import MEASURED, TrialTable
 from tasks.declarations import Metric
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from study.analysis.aggregate import CellSummary
-from study.analysis.parts import Parts
-from study.analysis.search import Candidate, SearchFindings
 from study.records import Cell
 from study.search.importance import importance
 from study.search.objectives import front, objectives_of
@@ -17,6 +14,9 @@ from study.search.space import Space
 from study.spec import Spec
 from study.spec.document import write
 from study.spec.seeds import format_seeds
+from study.summaries.aggregate import CellSummary
+from study.summaries.parts import Parts
+from study.summaries.search import Candidate, SearchFindings
 from tasks.families import OwnFamily
 from tasks.packed_family import PackedFamily
 

@@ -10,10 +10,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from study.analysis.search import Objective, Value
 from study.records import Cell
 from study.search.objectives import ranked
 from study.spec.tables import Search
+from study.summaries.search import Objective, Value
 
 ValueAt = Callable[[Cell, int], Value | None]
 """Returns a candidate's values by that many of its first seeds; None while a result is pending."""

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import optuna
 
-from study.analysis.search import Candidate, Objective
 from study.search.objectives import objectives_of
 from study.search.space import Space
 from study.search.suggest import directions, distribution, frozen, quietly
 from study.spec import Spec
+from study.summaries.search import Candidate, Objective
 
 _FEWEST = 8
 """The fewest candidates from which importance is estimated."""

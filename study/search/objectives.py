@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from study import statistics, words
-from study.analysis.search import NO_NUMBER, Objective, Value
+from study.summaries.search import NO_NUMBER, Objective, Value
 from tasks.declarations import Metric
 
 Floats = npt.NDArray[np.float64]

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from study.analysis.search import Candidate
 from study.errors import InputError, StoreError
+from study.summaries.search import Candidate
 
 NAME = "search.json"
 """The file, in the study's folder."""

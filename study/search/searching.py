@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from study.analysis.search import Candidate, Objective, Value
 from study.errors import InputError
 from study.plan.plan import Plan
 from study.records import Cell
@@ -21,6 +20,7 @@ from study.search.storage import write_storage
 from study.search.suggest import Suggestions, resume, sampler_name
 from study.spec import Spec
 from study.spec.tables import Search
+from study.summaries.search import Candidate, Objective, Value
 from study.trials.table import TrialTable
 from tasks.families import OwnFamily
 

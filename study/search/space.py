@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from study.analysis.search import Parameter
 from study.records import Cell
 from study.spec import Spec, canonical_cell, model_level
 from study.spec.tables import RangeTable
+from study.summaries.search import Parameter
 
 MODEL = "model"
 

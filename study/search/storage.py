@@ -14,13 +14,13 @@ from optuna.trial import TrialState
 from sqlalchemy.exc import SQLAlchemyError
 
 from study.addresses import safe_message
-from study.analysis.search import Candidate
 from study.errors import last_line
 from study.search.objectives import objectives_of
 from study.search.record import Record
 from study.search.space import Space
 from study.search.suggest import attributes, directions, distribution, frozen, quietly
 from study.spec import Spec
+from study.summaries.search import Candidate
 
 
 def write_storage(uri: str, spec: Spec, record: Record, notify: Callable[[str], None]) -> bool:

@@ -18,11 +18,11 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from study.analysis.search import Candidate, Objective, Parameter, Value
 from study.search.objectives import objectives_of
 from study.search.record import Record
 from study.search.space import Space
 from study.spec.tables import Search
+from study.summaries.search import Candidate, Objective, Parameter, Value
 
 _SCALARS = (type(None), bool, int, float, str)
 """Types of the values that Optuna's distributions and databases take."""

@@ -83,7 +83,9 @@ def _rules(results: pa.Table, criterion: Criterion) -> Iterator[_Rule]:
     if not isinstance(criterion, ReferenceCriterion):
         yield _Rule(np.ones(len(results), bool), criterion, in_words(criterion) or None)
         return
-    from study.analysis.references import references_of  # imported late: statistics take long, and most don't need them
+    from study.summaries.references import (
+        references_of,  # imported late: statistics take long, and most don't need them
+    )
 
     cells = results["cell_id"].to_pylist()
     reference = np.array([criterion.reference_of.get(cell, "") for cell in cells], dtype=object)

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from study.analysis.reasons import failure_reason
 from study.arrow import (
     EMPTY_RESULTS,
     METRIC_COLUMNS,
@@ -29,6 +28,7 @@ from study.arrow import (
     with_short_errors,
 )
 from study.records import Cell, Curve, Outcome, Result, Trial, format_range, parse_range
+from study.summaries.reasons import failure_reason
 from study.tracking.keys import CURVE, SPELLING, keys_of
 from tasks.symbols import SWEPT_FIRST
 

@@ -47,7 +47,6 @@ from benchmarks import (
 from benchmarks.measure import published_cell
 from benchmarks.plain import KNOWN, output, penalty
 from study import statistics
-from study.analysis.aggregate import CellSummary
 from study.console import Console
 from study.driver.options import Options
 from study.plan.plan import make_plan
@@ -55,6 +54,7 @@ from study.plan.until import Verdict
 from study.run import Ending, run
 from study.spec import parse_spec
 from study.store import Store
+from study.summaries.aggregate import CellSummary
 from tasks import MODELS
 from tasks.networks import Network
 from tests.servers import postgres_programs

@@ -8,9 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from study.analysis.aggregate import CellSummary, GroupSummary, aggregate, aggregate_by
-from study.analysis.metrics import MetricSummary
-from study.analysis.search import Candidate, Parameter, SearchFindings
 from study.arrow import METRIC_COLUMNS, results_table
 from study.comparisons.contrasts import Contrasts, contrasts
 from study.comparisons.headline import headline
@@ -19,6 +16,9 @@ from study.records import Cell, Outcome, Pack, Result, Trial
 from study.reports import Report, ResultRows, cells, cells_rows, with_published
 from study.search.objectives import objectives_of
 from study.spec import canonical_cell
+from study.summaries.aggregate import CellSummary, GroupSummary, aggregate, aggregate_by
+from study.summaries.metrics import MetricSummary
+from study.summaries.search import Candidate, Parameter, SearchFindings
 from study.trials.table import TrialTable
 from tasks import MODELS, ArithmeticTask
 from tasks.declarations import Metric

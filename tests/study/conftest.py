@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from study.analysis.aggregate import CellSummary
+from study.summaries.aggregate import CellSummary
 from tests.study import builders
 
 

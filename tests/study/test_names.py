@@ -18,7 +18,7 @@ STUDY = Path(__file__).parents[2] / "study"
 
 OF_THE_FAMILY = (
     "engine/__init__.py", "engine/arithmetic/", "engine/compiled/", "engine/cpu/", "engine/gpu/", "engine/torch/",
-    "presets/", "reference/", "reports/script/", "analysis/published.py", "statistics/published.py",
+    "presets/", "reference/", "reports/script/", "summaries/published.py", "statistics/published.py",
     "store/format_1.py",
 )  # fmt: skip
 """Engines that are written for the family, scripts of its trials, published studies and figures of it, and files that

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from study.analysis.parts import Parts
 from study.reports.content import Report
 from study.reports.figures import (
     along_axis,
@@ -21,6 +20,7 @@ from study.reports.figures import (
 from study.reports.figures.dots import SECONDS
 from study.reports.figures.style import Drawn
 from study.reports.search.figures import contour, front, history, importance, slices
+from study.summaries.parts import Parts
 
 
 def draw(report: Report, parts: Parts | None = None) -> list[Drawn]:

@@ -17,16 +17,16 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from study import words
-from study.analysis import series as curves_of
-from study.analysis.metrics import MetricSeries
-from study.analysis.references import BoundRate, ReferenceFindings
-from study.analysis.rows import ResultRows
 from study.reports.figures import axes as axes_of
 from study.reports.figures.axes import Point
 from study.reports.figures.multiples import MOST_CURVES, MOST_TIPS, columns, grid, left_out
 from study.reports.figures.style import INK, STYLE, Drawn, Tips
 from study.reports.metric_columns import write_of
 from study.reports.metric_series import number, place_title, places_to_show, series_with_values
+from study.summaries import series as curves_of
+from study.summaries.metrics import MetricSeries
+from study.summaries.references import BoundRate, ReferenceFindings
+from study.summaries.rows import ResultRows
 from study.words import Notation
 from tasks.declarations import Metric
 from tasks.references import KINDS

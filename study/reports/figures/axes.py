@@ -13,13 +13,13 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
 from study import words
-from study.analysis import series
-from study.analysis.rows import ResultRows
-from study.analysis.summary import Summary
 from study.comparisons.comparison import Reference
 from study.records import Interval
 from study.reports.figures import texts
 from study.reports.figures.style import INK, MARKERS, PALETTE, PAPER
+from study.summaries import series
+from study.summaries.rows import ResultRows
+from study.summaries.summary import Summary
 from tasks.declarations import Metric
 from tasks.symbols import TO_SCALE
 

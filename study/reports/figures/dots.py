@@ -9,15 +9,15 @@ from functools import cached_property
 from typing import Any, Literal
 
 from study import words
-from study.analysis import series
-from study.analysis.rows import ResultRows
-from study.analysis.summary import Summary
 from study.comparisons.comparison import Comparisons, Reference
 from study.reports.figures import axes as axes_of
 from study.reports.figures.axes import Across, Point, Units
 from study.reports.figures.multiples import MOST_CURVES
 from study.reports.figures.style import PAPER
 from study.reports.metric_columns import names_to_show, write_of
+from study.summaries import series
+from study.summaries.rows import ResultRows
+from study.summaries.summary import Summary
 from study.words import Notation
 from tasks.declarations import Metric
 

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.patches import Patch
 
-from study.analysis.rows import ResultRows
-from study.analysis.trial_details import Gates
 from study.reports.figures.multiples import MOST_PANELS, MOST_TIPS, grid, left_out, part_of, sampled
 from study.reports.figures.style import PALETTE, STYLE, Drawn, Tips
+from study.summaries.rows import ResultRows
+from study.summaries.trial_details import Gates
 
 _BINS = 20
 _OUTCOMES = ((True, "solved", PALETTE[0]), (False, "not solved", PALETTE[1]))

@@ -13,9 +13,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from study import words
-from study.analysis import series
-from study.analysis.rows import ResultRows
-from study.analysis.summary import Summary
 from study.records import Interval
 from study.reports.figures import texts
 from study.reports.figures.axes import count
@@ -33,6 +30,9 @@ from study.reports.figures.multiples import (
 )
 from study.reports.figures.style import INK, PAPER, STYLE, WIDTH_IN, Drawn, Tips, plain, text_on
 from study.reports.metric_columns import write_of
+from study.summaries import series
+from study.summaries.rows import ResultRows
+from study.summaries.summary import Summary
 from study.words import Notation
 
 _COLOURS = "viridis"

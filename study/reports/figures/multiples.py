@@ -17,9 +17,9 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 
-from study.analysis.rows import ResultRows
 from study.reports.figures import texts
 from study.reports.figures.style import DPI, STYLE, WIDTH_IN
+from study.summaries.rows import ResultRows
 
 Floats = npt.NDArray[np.floating]
 

@@ -12,9 +12,6 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from study import words
-from study.analysis.dependence import DEPENDENCE_ADJUSTED
-from study.analysis.rows import ResultRows
-from study.analysis.summary import Summary
 from study.comparisons.comparison import Comparisons
 from study.records import Interval
 from study.reports.figures import axes as axes_of
@@ -23,6 +20,9 @@ from study.reports.figures.axes import Point
 from study.reports.figures.dots import ITERATIONS, MOST_FACETS, SECONDS, Clock, Line, Lines, Panel, beside_style, lines
 from study.reports.figures.multiples import MOST_TIPS, grid, left_out, panel_in
 from study.reports.figures.style import INK, STYLE, Drawn, Tips
+from study.summaries.dependence import DEPENDENCE_ADJUSTED
+from study.summaries.rows import ResultRows
+from study.summaries.summary import Summary
 from tasks.declarations import Metric
 
 _HEIGHTS_IN = ((2, 2.0), (4, 1.6), (MOST_FACETS, 1.3))

@@ -9,14 +9,14 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 
 from study import words
-from study.analysis.aggregate import CellSummary
-from study.analysis.rows import ResultRows
 from study.comparisons.sources import MORE, SUCCESS, SourceShares
 from study.records import Interval
 from study.reports.figures import axes as axes_of
 from study.reports.figures import texts
 from study.reports.figures.multiples import grid
 from study.reports.figures.style import STYLE, Drawn, Tips
+from study.summaries.aggregate import CellSummary
+from study.summaries.rows import ResultRows
 
 _MOST_ROWS = 20
 _NAME_IN, _ROW_IN, _AROUND_IN = 1.6, 0.34, 0.3

@@ -14,13 +14,13 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from study import words
-from study.analysis import series
-from study.analysis.rows import ResultRows
-from study.analysis.summary import Summary
 from study.reports.figures import axes as axes_of
 from study.reports.figures.multiples import MOST_CURVES, MOST_PANELS, MOST_TIPS, grid, left_out
 from study.reports.figures.style import INK, RULE, STYLE, Drawn, Tips
 from study.statistics import kaplan_meier
+from study.summaries import series
+from study.summaries.rows import ResultRows
+from study.summaries.summary import Summary
 
 Floats = npt.NDArray[np.float64]
 

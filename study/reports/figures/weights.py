@@ -13,12 +13,12 @@ from matplotlib.colors import Normalize, to_rgb
 from matplotlib.figure import Figure
 
 from study import words
-from study.analysis.aggregate import CellSummary
-from study.analysis.rows import ResultRows
-from study.analysis.trial_details import TrialWeights
 from study.records import sources_of
 from study.reports.figures.multiples import MOST_TIPS, colour_scale, fields, heading, write
 from study.reports.figures.style import RULE, STYLE, WIDTH_IN, Drawn, Tips, text_on
+from study.summaries.aggregate import CellSummary
+from study.summaries.rows import ResultRows
+from study.summaries.trial_details import TrialWeights
 from tasks.symbols import SWEPT_FIRST
 
 Matrix = npt.NDArray[np.float32]

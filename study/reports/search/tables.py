@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from study import words
-from study.analysis.rows import ResultRows
-from study.analysis.search import Candidate, Parameter, SearchFindings
 from study.reports.content import DataRows
 from study.reports.search import names as search_names
 from study.reports.table import seeds_column
 from study.reports.text_table import Column, TextTable, places, text_column
+from study.summaries.rows import ResultRows
+from study.summaries.search import Candidate, Parameter, SearchFindings
 
 MOST_CANDIDATES = 500
 """The most rows of the table of candidates: more make the page slow, and candidates.csv has all."""

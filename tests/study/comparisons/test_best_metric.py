@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from study.analysis.aggregate import aggregate_by
 from study.reports import contrasts, groups, headline
+from study.summaries.aggregate import aggregate_by
 from study.trials.table import TrialTable
 from tasks.declarations import Metric
 from tests.study.builders import outcomes_table

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 from study import statistics
-from study.analysis.aggregate import aggregate, aggregate_by
 from study.arrow import results_table
 from study.comparisons.contrasts import contrasts
 from study.comparisons.headline import headline
@@ -20,6 +19,7 @@ from study.outcomes import Source, gather
 from study.records import Outcome, Result, Sources, Trial
 from study.reports import cells, files, groups
 from study.results.groups import group_report
+from study.summaries.aggregate import aggregate, aggregate_by
 from study.trials.table import TrialTable
 from tasks.declarations import Metric
 from tests.study.builders import published_cell, summarised

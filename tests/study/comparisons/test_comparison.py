@@ -6,11 +6,11 @@ import pyarrow as pa
 import pytest
 
 from study import statistics
-from study.analysis.aggregate import aggregate_by
 from study.arrow import results_table
 from study.errors import InputError
 from study.records import Outcome, Result, Trial
 from study.reports import groups, with_groups, with_published, with_study
+from study.summaries.aggregate import aggregate_by
 from study.trials.table import TrialTable
 from tests.study.builders import arithmetic_cell, published_cell, summaries_of, summarised, table_of
 

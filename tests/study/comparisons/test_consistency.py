@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from study import words
-from study.analysis.aggregate import aggregate_by
 from study.comparisons.contrasts import contrasts
 from study.comparisons.finding import LEVEL
 from study.comparisons.headline import headline
 from study.reports import files, groups
 from study.reports.table import pairs_table, summaries_table
+from study.summaries.aggregate import aggregate_by
 from study.trials.table import TrialTable
 from tasks.declarations import Metric
 from tests.study.builders import outcomes_table

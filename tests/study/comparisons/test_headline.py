@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from study import reference
-from study.analysis.aggregate import aggregate_by
 from study.comparisons.contrasts import contrasts
 from study.comparisons.headline import headline
 from study.outcomes import gather, read_source
 from study.records import Cell
 from study.reports import cells, groups
+from study.summaries.aggregate import aggregate_by
 from study.trials.table import TrialTable
 from tests.study.builders import contrasts_of, published_cell, summaries_of
 

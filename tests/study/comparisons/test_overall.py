@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from study import statistics
-from study.analysis.aggregate import aggregate
 from study.arrow import results_table
 from study.comparisons import overall as of_all
 from study.comparisons.overall import overall as overall_of
 from study.records import Cell, Outcome, Result, Trial
 from study.reports import cells, groups
 from study.statistics import SeedValues
+from study.summaries.aggregate import aggregate
 from study.trials.table import TrialTable
 from tasks.declarations import Metric
 from tests.study.builders import outcomes_table, summarised, summarised_by

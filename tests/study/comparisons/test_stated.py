@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from study.analysis.aggregate import aggregate_by
 from study.comparisons.contrasts import contrasts
 from study.comparisons.headline import headline
 from study.comparisons.plan import Statement, comparison_plan
 from study.reports import groups
+from study.summaries.aggregate import aggregate_by
 from study.trials.table import TrialTable
 from tasks.declarations import Metric
 from tests.study.builders import outcomes_table

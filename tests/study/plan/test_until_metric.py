@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from study import statistics
-from study.analysis.aggregate import aggregate
 from study.arrow import results_table
 from study.errors import SpecError
 from study.plan.narrow import mean_sampling
@@ -23,6 +22,7 @@ from study.records import Outcome, Result, Sources, Trial
 from study.reports import cells as rows_of
 from study.reports.table import verdicts_note, verdicts_table
 from study.spec import parse_spec
+from study.summaries.aggregate import aggregate
 from study.trials.table import TrialTable
 
 CELLS = """

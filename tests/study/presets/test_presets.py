@@ -7,7 +7,6 @@ from hashlib import sha256
 
 import pytest
 
-from study.analysis.published import matches, published
 from study.driver.own_engine import own_engine
 from study.engine import engine_for
 from study.engine.packed.engine import PackedEngine, as_layout
@@ -18,6 +17,7 @@ from study.plan.plan import cells, make_plan
 from study.presets import preset_names, preset_text
 from study.records import Cell, Pack, Trial
 from study.spec import check_size, load_spec
+from study.summaries.published import matches, published
 from tasks.packed_family import recipe_text
 from tests.mnist import mnist, mnist_folder
 

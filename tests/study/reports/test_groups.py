@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from study import reference
-from study.analysis.aggregate import GroupSummary, aggregate_by
 from study.comparisons.contrasts import contrasts
 from study.console import Console
 from study.outcomes import gather, read_source, wanted
@@ -23,6 +22,7 @@ from study.reports import summaries_table as terminal_table
 from study.reports.column_notes import as_published
 from study.reports.files import statistics_columns
 from study.reports.table import summaries_table
+from study.summaries.aggregate import GroupSummary, aggregate_by
 from study.trials.table import TrialTable
 from tasks import MODELS, ArithmeticTask
 from tasks.symbols import MODEL_NAMES

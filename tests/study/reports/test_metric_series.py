@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from study.analysis.references import reference_findings
 from study.arrow import results_table
 from study.records import Cell, Outcome, Result, Trial
 from study.reports import Report, ResultRows, cells, cells_rows, metric_notes, write_report
@@ -16,6 +15,7 @@ from study.reports.figures import along_axis
 from study.reports.figures.axes import ARROW
 from study.reports.metric_series import series_table, series_with_values
 from study.reports.table import summaries_table
+from study.summaries.references import reference_findings
 from study.trials.table import TrialTable
 from tasks.declarations import Metric
 from tasks.references import ReferenceCriterion

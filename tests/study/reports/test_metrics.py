@@ -11,8 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from study.analysis.aggregate import aggregate_by
-from study.analysis.learning import LearningCurve, learning_curve
 from study.arrow import curves_table
 from study.console import Console
 from study.records import Curve
@@ -32,6 +30,8 @@ from study.reports.figures import learning_curves, panels
 from study.reports.figures.dots import ITERATIONS, lines
 from study.reports.table import comparison_table, summaries_table
 from study.reports.terminal import show_summaries
+from study.summaries.aggregate import aggregate_by
+from study.summaries.learning import LearningCurve, learning_curve
 from study.trials.table import TrialTable
 from tasks.declarations import Metric
 from tests.study.builders import outcomes_table, summarised_by

@@ -7,12 +7,12 @@ import io
 
 import pytest
 
-from study.analysis.aggregate import aggregate
-from study.analysis.references import ReferenceFindings, reference_findings
 from study.arrow import results_table
 from study.records import Cell, Outcome, Result, Trial
 from study.reports import Report, ResultRows, cells, cells_rows, reference_notes, write_report
 from study.reports.references import bounds_table
+from study.summaries.aggregate import aggregate
+from study.summaries.references import ReferenceFindings, reference_findings
 from study.trials.table import TrialTable
 from tasks.criterion import Bound
 from tasks.declarations import Metric

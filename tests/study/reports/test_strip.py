@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from study.analysis.metrics import MetricSummary
 from study.reports import cells
 from study.reports.strip import HEIGHT, WIDTH, strip
+from study.summaries.metrics import MetricSummary
 from tasks.declarations import Metric
 from tests.study.builders import published_cell, summaries_of
 

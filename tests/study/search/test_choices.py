@@ -12,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from study.analysis.search import Candidate
 from study.plan.plan import make_plan
 from study.records import Trial
 from study.search.findings import winners_file
@@ -22,6 +21,7 @@ from study.search.searching import planned_seeds
 from study.search.space import Space
 from study.search.suggest import Suggestions, resume
 from study.spec import Spec, dump, parse_spec
+from study.summaries.search import Candidate
 from tests.commands import invoke
 from tests.study.lab import lab
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from study.analysis.search import NO_NUMBER
 from study.arrow import results_table
 from study.records import Outcome, Result, Trial
 from study.search import Evidence
 from study.search.objectives import Sample, front, objectives_of, ranked, spread, value_of
+from study.summaries.search import NO_NUMBER
 from study.trials.table import TrialTable
 from tasks.arithmetic_family import ARITHMETIC
 from tasks.declarations import Metric

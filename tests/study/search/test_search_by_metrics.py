@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from study.analysis.search import NO_NUMBER
 from study.console import Console
 from study.driver.options import Options
 from study.errors import InputError, SpecError
@@ -18,6 +17,7 @@ from study.results.load import load_results
 from study.run import Ending, run
 from study.search import Searching
 from study.spec import Spec
+from study.summaries.search import NO_NUMBER
 from tests.study.lab import lab, packed_lab, packed_study, study_of
 
 __all__ = ["lab", "packed_lab"]

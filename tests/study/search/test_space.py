@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from study.analysis.search import Parameter
 from study.search.space import Space
 from study.spec import parse_spec
+from study.summaries.search import Parameter
 
 TEXT = """
 study: a

@@ -6,12 +6,12 @@ import random
 
 import pytest
 
-from study.analysis.search import Candidate
 from study.plan.plan import make_plan
 from study.search.findings import winners_file
 from study.search.searching import planned_seeds
 from study.search.space import Space
 from study.spec import load_spec, parse_spec
+from study.summaries.search import Candidate
 
 PLAIN = """
 study: plain

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from study.analysis.questions import varying
 from study.errors import SpecError
 from study.plan.plan import cells, make_plan
 from study.source import SourceCode
 from study.spec import Spec, parse_spec
 from study.spec.packed_tables import PackedSpec
+from study.summaries.questions import varying
 from tasks import TASKS
 from tasks.families import declared_family, family_of
 from tasks.packed_tasks import PACKED_TASKS

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from study import statistics
-from study.analysis.published import rows
+from study.summaries.published import rows
 from tasks.symbols import MODEL_NAMES
 
 PRINTED = {(row["operation"], row["model"]): row for row in rows("static_summary")}

@@ -12,13 +12,13 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from study.analysis.rows import ResultRows
-from study.analysis.search import NO_NUMBER, Candidate, Objective, Parameter, SearchFindings
 from study.records import Interval
 from study.reports.figures import axes as axes_of
 from study.reports.figures import texts
 from study.reports.figures.style import PALETTE, PAPER, plain
 from study.reports.search import names as search_names
+from study.summaries.rows import ResultRows
+from study.summaries.search import NO_NUMBER, Candidate, Objective, Parameter, SearchFindings
 
 CANDIDATE, CONFIRMED = PALETTE[0], PALETTE[1]
 MOST_DOTS = 3000

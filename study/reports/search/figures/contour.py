@@ -14,12 +14,12 @@ from matplotlib.colors import Colormap
 from matplotlib.figure import Figure
 from matplotlib.tri import Triangulation
 
-from study.analysis.search import Candidate, Parameter, SearchFindings
 from study.reports.figures.multiples import MOST_TIPS, colour_scale, grid, panel_in
 from study.reports.figures.style import STYLE, Drawn, Tips, text_on
 from study.reports.search import names as search_names
 from study.reports.search.figures import axes as search_axes
 from study.reports.search.figures.axes import CAUTION, Scale, objective_scales, parameter_scale
+from study.summaries.search import Candidate, Parameter, SearchFindings
 
 Floats = npt.NDArray[np.float64]
 

@@ -11,13 +11,13 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from study.analysis.rows import ResultRows
-from study.analysis.search import Candidate, SearchFindings
 from study.reports.figures.multiples import MOST_TIPS, grid, panel_in
 from study.reports.figures.style import STYLE, Drawn, Tips
 from study.reports.search import names as search_names
 from study.reports.search.figures import axes as search_axes
 from study.reports.search.figures.axes import CANDIDATE, CAUTION, CONFIRMED, MOST_DOTS, Scale
+from study.summaries.rows import ResultRows
+from study.summaries.search import Candidate, SearchFindings
 
 _HEIGHT_IN = 3.0
 _FRONT: dict[str, Any] = {"color": CANDIDATE, "linewidth": 1.0, "marker": "o", "markersize": 3.2}

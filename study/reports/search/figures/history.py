@@ -12,13 +12,13 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from study.analysis.rows import ResultRows
-from study.analysis.search import Candidate, Objective, SearchFindings
 from study.reports.figures.multiples import MOST_TIPS, grid
 from study.reports.figures.style import INK, RULE, STYLE, Drawn, Tips
 from study.reports.search import names as search_names
 from study.reports.search.figures import axes as search_axes
 from study.reports.search.figures.axes import CAUTION, MOST_DOTS, Scale
+from study.summaries.rows import ResultRows
+from study.summaries.search import Candidate, Objective, SearchFindings
 
 _ALONE_IN, _BESIDE_IN = 2.3, 1.6
 """Height of a panel."""

@@ -6,11 +6,11 @@ import matplotlib as mpl
 from matplotlib.artist import Artist
 from matplotlib.patches import Patch
 
-from study.analysis.search import SearchFindings
 from study.reports.figures import texts
 from study.reports.figures.multiples import grid, left_out
 from study.reports.figures.style import PALETTE, STYLE, Drawn, Tips
 from study.reports.search import names as search_names
+from study.summaries.search import SearchFindings
 
 _COLOURS = (PALETTE[0], PALETTE[2], PALETTE[3], PALETTE[4])
 """Colours of objectives; orange is that of confirmed candidates."""

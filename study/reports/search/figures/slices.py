@@ -9,13 +9,13 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 
-from study.analysis.rows import ResultRows
-from study.analysis.search import Candidate, Parameter, SearchFindings
 from study.reports.figures.multiples import MOST_PANELS, MOST_TIPS, columns, grid, left_out, panel_in
 from study.reports.figures.style import STYLE, Drawn, Tips
 from study.reports.search import names as search_names
 from study.reports.search.figures import axes as search_axes
 from study.reports.search.figures.axes import CANDIDATE, CAUTION, MOST_DOTS, Scale, parameter_scale
+from study.summaries.rows import ResultRows
+from study.summaries.search import Candidate, Parameter, SearchFindings
 
 _TALL_IN, _LOW_IN = 1.9, 1.65
 """Height of a panel that is alone, and of one among many."""

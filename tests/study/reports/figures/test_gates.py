@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from study.analysis.aggregate import GroupSummary
-from study.analysis.trial_details import Gates
 from study.reports import groups
 from study.reports.figures import gates
 from study.reports.figures.names import KINDS
 from study.reports.figures.style import PALETTE, render
+from study.summaries.aggregate import GroupSummary
+from study.summaries.trial_details import Gates
 
 ROWS = groups([GroupSummary(values=(f"m{i}",), seeds=9) for i in range(9)], ["model"])
 

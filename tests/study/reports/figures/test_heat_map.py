@@ -6,11 +6,11 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from study.analysis.aggregate import GroupSummary
 from study.reports import cells, groups
 from study.reports.figures import heat_map
 from study.reports.figures.names import KINDS
 from study.reports.figures.style import INK, PAPER, render
+from study.summaries.aggregate import GroupSummary
 from tests.study.builders import published_cell, summaries_of
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from study.analysis.aggregate import GroupSummary
-from study.analysis.learning import LearningCurve
 from study.reports import groups
 from study.reports.figures import learning_curves
 from study.reports.figures.names import KINDS
 from study.reports.figures.style import INK, PALETTE, render
+from study.summaries.aggregate import GroupSummary
+from study.summaries.learning import LearningCurve
 from tasks import ArithmeticTask
 
 TEST, VALIDATION = PALETTE[0], PALETTE[1]

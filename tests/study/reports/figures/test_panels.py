@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from matplotlib.collections import LineCollection
 
-from study.analysis.aggregate import GroupSummary
 from study.reports import cells, groups, with_published
 from study.reports.figures import panels
 from study.reports.figures.axes import ARROW
 from study.reports.figures.dots import SECONDS
 from study.reports.figures.names import KINDS
 from study.reports.figures.style import render
+from study.summaries.aggregate import GroupSummary
 from tasks import MODELS
 from tests.study.builders import error_of, published_cell, summaries_of
 

@@ -16,10 +16,6 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from study.analysis.aggregate import GroupSummary
-from study.analysis.learning import LearningCurve
-from study.analysis.summary import Times
-from study.analysis.trial_details import Gates, TrialWeights
 from study.comparisons.sources import SUCCESS, SourceShares
 from study.reports import DataRows, Report, groups
 from study.reports.figures import all as all_figures
@@ -29,6 +25,10 @@ from study.reports.figures.multiples import heading
 from study.reports.figures.names import KINDS
 from study.reports.figures.style import INK, PALETTE, PAPER, RULE, Drawn, Tips, plain, render
 from study.statistics import VarianceShares
+from study.summaries.aggregate import GroupSummary
+from study.summaries.learning import LearningCurve
+from study.summaries.summary import Times
+from study.summaries.trial_details import Gates, TrialWeights
 from tasks import ArithmeticTask
 from tests.study.builders import error_of
 
@@ -179,7 +179,7 @@ def test_titles_stay_within_their_panel(title):
 
 SCRIPT = """
 import hashlib
-from study.analysis.aggregate import GroupSummary
+from study.summaries.aggregate import GroupSummary
 from study.reports import groups
 from study.reports.figures import panels
 from study.reports.figures.names import KINDS

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from study.analysis.aggregate import GroupSummary
-from study.analysis.summary import Times
 from study.reports import cells, groups
 from study.reports.figures import survival
 from study.reports.figures.names import KINDS
 from study.reports.figures.style import INK, PALETTE, RULE, render
 from study.statistics import kaplan_meier
+from study.summaries.aggregate import GroupSummary
+from study.summaries.summary import Times
 from tests.study.builders import published_cell, summaries_of
 
 

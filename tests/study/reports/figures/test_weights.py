@@ -6,13 +6,13 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from study.analysis.aggregate import GroupSummary
-from study.analysis.trial_details import TrialWeights
 from study.records import Outcome
 from study.reports import cells, groups
 from study.reports.figures import weights
 from study.reports.figures.names import KINDS
 from study.reports.figures.style import render
+from study.summaries.aggregate import GroupSummary
+from study.summaries.trial_details import TrialWeights
 from tests.study.builders import published_cell, summaries_of
 
 ROWS = groups([GroupSummary(values=("m",), seeds=9)], ["model"])

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from study.analysis.search import Parameter
 from study.reports.figures.names import KINDS
 from study.reports.figures.style import render
 from study.reports.search.figures import contour
+from study.summaries.search import Parameter
 from tests.study.builders import search_of
 
 

@@ -7,9 +7,9 @@ import math
 import pytest
 
 from study import statistics
-from study.analysis.references import rates_by_bound, reference_findings, references_of
 from study.arrow import results_table
 from study.records import Cell, Outcome, Result, Trial
+from study.summaries.references import rates_by_bound, reference_findings, references_of
 from study.trials.table import TrialTable
 from tasks.criterion import Bound
 from tasks.declarations import Metric

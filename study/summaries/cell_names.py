@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from study.analysis import questions
 from study.records import Cell, Labels, format_range, value
+from study.summaries import questions
 from tasks.symbols import SELF_EXPLANATORY, SHORT, SWEPT_FIRST
 
 _CHARACTERS = 60  # of one value

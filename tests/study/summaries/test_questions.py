@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from study import words
-from study.analysis.questions import of_cells, varying
 from study.arrow import results_table
 from study.records import Outcome, Result, Trial, value
 from study.reports import cells
 from study.spec import canonical_cell
+from study.summaries.questions import of_cells, varying
 from tasks.arithmetic_family import ArithmeticFamily
 from tests.study.builders import published_cell, summarised
 

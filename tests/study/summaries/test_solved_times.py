@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from study.analysis.published import published_times, trained_cell
-from study.analysis.solved_times import SolvedTimes, too_few_iterations
+from study.summaries.published import published_times, trained_cell
+from study.summaries.solved_times import SolvedTimes, too_few_iterations
 from tasks.families import BUILT_IN
 
 CELL = trained_cell("simple", "mul", "NMU", hidden_size=2)

@@ -8,12 +8,12 @@ from functools import cached_property
 from typing import Any
 
 from study import words
-from study.analysis import questions
-from study.analysis.aggregate import CellSummary, GroupSummary
-from study.analysis.metrics import main, metrics_of, single
-from study.analysis.summary import Summary
 from study.records import Labels, value
 from study.statistics import AsPublished
+from study.summaries import questions
+from study.summaries.aggregate import CellSummary, GroupSummary
+from study.summaries.metrics import main, metrics_of, single
+from study.summaries.summary import Summary
 from tasks.declarations import Metric
 from tasks.symbols import SELF_EXPLANATORY
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from study.analysis import series
-from study.analysis.summary import WILSON
 from study.arrow import results_table
 from study.records import Cell, Outcome, Result, Trial
 from study.reports import cells, chart_series
 from study.reports.figures import panels
+from study.summaries import series
+from study.summaries.summary import WILSON
 from tasks.declarations import Metric
 from tests.study.builders import published_cell, summaries_of, summarised
 

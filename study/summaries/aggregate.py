@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from study.analysis import questions
-from study.analysis.dependence import with_dependence
-from study.analysis.metrics import MetricSummary, averaged
-from study.analysis.summary import WILSON, RateIntervals, Summary, can_be_judged, meant_to_run, summarise
 from study.arrow import table_cells
 from study.errors import InputError
 from study.records import Cell, Labels, Outcome
 from study.statistics import AsPublished
 from study.statistics import as_published as as_published_of
+from study.summaries import questions
+from study.summaries.dependence import with_dependence
+from study.summaries.metrics import MetricSummary, averaged
+from study.summaries.summary import WILSON, RateIntervals, Summary, can_be_judged, meant_to_run, summarise
 from study.trials.table import COLUMNS, ENDED, Trials, TrialTable
 from tasks.declarations import Metric
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from study.analysis import rows as result_rows
-from study.analysis.aggregate import CellSummary
-from study.analysis.metrics import main, metrics_of
-from study.analysis.rows import ResultRows
 from study.records import Labels
+from study.summaries import rows as result_rows
+from study.summaries.aggregate import CellSummary
+from study.summaries.metrics import main, metrics_of
+from study.summaries.rows import ResultRows
 from tasks.symbols import SWEPT_FIRST
 
 MOST_CURVES = 8

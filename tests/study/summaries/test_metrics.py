@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from study import statistics
-from study.analysis.metrics import MetricSummary, difference, main, of_curves, of_trials, series_of, single
 from study.records import Outcome
+from study.summaries.metrics import MetricSummary, difference, main, of_curves, of_trials, series_of, single
 from tasks.declarations import Metric
 from tests.study.builders import outcomes_table, summarised_by
 

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from study import statistics
-from study.analysis.metrics import series_of
 from study.records import Interval
+from study.summaries.metrics import series_of
 from study.trials.table import ENDED, TrialTable
 from tasks.criterion import Bound
 from tasks.references import KINDS, Kind, ReferenceCriterion, References

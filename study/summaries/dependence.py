@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 
 from study import statistics
-from study.analysis.summary import Summary
+from study.summaries.summary import Summary
 from study.trials.table import Floats, Ints, SourceArray, Trials, source_array
 
 DEPENDENCE_ADJUSTED = "dependence-adjusted"

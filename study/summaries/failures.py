@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from study.analysis.reasons import Reason, failure_reason
 from study.records import Outcome
+from study.summaries.reasons import Reason, failure_reason
 
 if TYPE_CHECKING:
     import pyarrow as pa

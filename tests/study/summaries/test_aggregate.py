@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 
 from study import statistics
-from study.analysis.aggregate import CellSummary
-from study.analysis.metrics import MetricSummary
 from study.arrow import results_table
 from study.errors import InputError
 from study.records import Cell, Outcome, Result, Trial
 from study.statistics.samples import intervals
+from study.summaries.aggregate import CellSummary
+from study.summaries.metrics import MetricSummary
 from study.trials.grouping import group_codes
 from tasks import ArithmeticTask
 from tests.study.builders import published_cell, summarised

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from study.analysis.failures import FailureTally, failures_of
-from study.analysis.reasons import failure_reason
 from study.arrow import results_table
 from study.records import Cell, Outcome, Result, Trial
+from study.summaries.failures import FailureTally, failures_of
+from study.summaries.reasons import failure_reason
 
 CELLS = [Cell("function", "bad:train", {"size": size}) for size in (1, 2)]
 IN_LIBRARY = """\

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from study import statistics
-from study.analysis.metrics import MetricSummary, Samples, averaged, summaries_of
 from study.records import Interval, Outcome
 from study.statistics.samples import intervals, numbers, sums
+from study.summaries.metrics import MetricSummary, Samples, averaged, summaries_of
 from study.trials.table import ENDED, OUTCOME_CODES, Flags, Floats, Ints, TrialTable
 
 

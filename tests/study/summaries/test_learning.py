@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from study.analysis.learning import QUANTILES, learning_curve
 from study.arrow import EMPTY_CURVES, curves_table
 from study.records import Curve
+from study.summaries.learning import QUANTILES, learning_curve
 
 MEASURES = ("validation_mse", "test_mse", "sparsity_error")
 

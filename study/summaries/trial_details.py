@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from study.analysis.learning import Floats
+from study.summaries.learning import Floats
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -11,8 +11,8 @@ from itertools import chain, groupby
 from statistics import median
 from typing import Any
 
-from study.analysis.solved_times import SolvedTimes
 from study.records import Cell, Interval
+from study.summaries.solved_times import SolvedTimes
 from tasks import MODELS
 from tasks.arithmetic_canonical import canonical
 from tasks.arithmetic_cell import ArithmeticCell, typed_cell

@@ -1,1 +1,0 @@
-"""What a report says, computed: rows, comparisons, contrasts, headlines. Nothing is written here."""

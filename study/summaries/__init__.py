@@ -1,1 +1,1 @@
-"""Summaries: one row a cell or group, with counts, estimates and intervals, and the names that tell rows apart."""
+"""Summaries of trials: one row a cell or group, with counts, estimates, intervals and names to tell rows apart."""

@@ -21,6 +21,7 @@ from tasks.declarations import Metric
 
 NO_SEEDS = "no trials with what is compared"
 _TOO_FEW = "too few values, or only equal ones"
+_PARTLY = "rows of a method share some seeds, but less than half of them: give all rows the same seeds"
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,7 @@ def _ranks(first: Side, second: Side, metric: str) -> Columns:
 
 
 @dataclass(frozen=True, eq=False)
-class _Seeds:
+class SeedNumbers:
     """One number for each seed of a method, by ascending seeds."""
 
     seeds: Ints
@@ -156,15 +157,21 @@ class _Seeds:
         return self.values[~np.isin(self.seeds, seeds)]
 
 
-def _by_seed(samples: Sequence[Trials], columns: Sequence[Floats]) -> _Seeds:
-    """Average a method's numbers seed by seed, over the seeds of which each of its rows has a number."""
+def _rows_by_seed(samples: Sequence[Trials], columns: Sequence[Floats]) -> list[SeedNumbers]:
+    """Average the numbers of each row seed by seed, over the seeds of which it has a number."""
     rows = []
     for sample, values in zip(samples, columns, strict=True):
         known = ~np.isnan(values)
         seeds, place, count = np.unique(sample.seeds[known], return_inverse=True, return_counts=True)
-        rows.append(_Seeds(seeds, np.bincount(place, weights=values[known], minlength=seeds.size) / count))
+        rows.append(SeedNumbers(seeds, np.bincount(place, weights=values[known], minlength=seeds.size) / count))
+    return rows
+
+
+def by_seed(samples: Sequence[Trials], columns: Sequence[Floats]) -> SeedNumbers:
+    """Average a method's numbers seed by seed, over the seeds of which each of its rows has a number."""
+    rows = _rows_by_seed(samples, columns)
     common = reduce(np.intersect1d, [row.seeds for row in rows])
-    return _Seeds(common, np.mean([row.of(common) for row in rows], axis=0))
+    return SeedNumbers(common, np.mean([row.of(common) for row in rows], axis=0))
 
 
 def _of_seeds(first: Side, second: Side, metric: str | None, blank: Finding, *, is_ranked: bool) -> Finding:
@@ -177,9 +184,13 @@ def _of_seeds(first: Side, second: Side, metric: str | None, blank: Finding, *, 
             if is_simple
             else _ranks(first, second, metric)
         )
-    a, b = (_by_seed(side.samples, values) for side, values in zip((first, second), numbers, strict=True))
-    if any(2 * of_side.seeds.size < _fewest(columns) for of_side, columns in zip((a, b), numbers, strict=True)):
-        return _of_independent_rows(first, second, metric, numbers, blank, is_ranked=is_ranked)
+    a, b = (by_seed(side.samples, values) for side, values in zip((first, second), numbers, strict=True))
+    rows = [_rows_by_seed(side.samples, columns) for side, columns in zip((first, second), numbers, strict=True)]
+    if any(
+        len(own) > 1 and 2 * of_side.seeds.size < min(row.seeds.size for row in own)
+        for of_side, own in zip((a, b), rows, strict=True)
+    ):
+        return _of_independent_rows(first, second, metric, rows, blank, is_ranked=is_ranked)
     shared = np.intersect1d(a.seeds, b.seeds)
     parts = a.of(shared), b.of(shared), a.without(shared), b.without(shared)
     if is_ranked and is_simple:
@@ -231,17 +242,22 @@ def _tested(
     )
 
 
-def _fewest(columns: Sequence[Floats]) -> int:
-    """Return the number of trials with a number in the smallest of several rows; 0 for a single one."""
-    return min(int(np.count_nonzero(~np.isnan(values))) for values in columns) if len(columns) > 1 else 0
-
-
 def _of_independent_rows(
-    first: Side, second: Side, metric: str | None, numbers: Columns, blank: Finding, *, is_ranked: bool
+    first: Side,
+    second: Side,
+    metric: str | None,
+    rows: Sequence[Sequence[SeedNumbers]],
+    blank: Finding,
+    *,
+    is_ranked: bool,
 ) -> Finding:
-    """Compare averages over rows that have few seeds in common: each row is a sample of its own."""
-    samples = [values[~np.isnan(values)] for columns in numbers for values in columns]
-    weights = [1 / len(columns) * sign for columns, sign in zip(numbers, (1, -1), strict=True) for _ in columns]
+    """Compare averages over rows that have no seeds in common: each row is a sample of its own."""
+    for own in rows:
+        seeds = np.concatenate([row.seeds for row in own])
+        if np.unique(seeds).size < seeds.size:
+            return _untested(blank, first, second, metric, _PARTLY)
+    samples = [row.values for own in rows for row in own]
+    weights = [1 / len(own) * sign for own, sign in zip(rows, (1, -1), strict=True) for _ in own]
     sizes = [values.size for values in samples]
     if min(sizes) < 2:
         return _untested(blank, first, second, metric, _TOO_FEW)
@@ -249,7 +265,7 @@ def _of_independent_rows(
     test = statistics.contrast(weights, [float(values.mean()) for values in samples], spreads, sizes)
     if test is None:
         return _untested(blank, first, second, metric, _TOO_FEW)
-    counts = Sample(first_alone=sum(sizes[: len(numbers[0])]), second_alone=sum(sizes[len(numbers[0]) :]))
+    counts = Sample(first_alone=sum(sizes[: len(rows[0])]), second_alone=sum(sizes[len(rows[0]) :]))
     return _tested(blank, test, "Welch", _means(first, second, metric), counts, is_of_ranks=is_ranked)
 
 
@@ -278,7 +294,7 @@ def _values(parts: Sequence[Floats], test: PartlyPaired) -> tuple[float, float]:
 def _of_combined_seeds(first: Side, second: Side, metric: str | None, blank: Finding, *, is_ranked: bool) -> Finding:
     """Compare trials of equal combinations of seeds, on the level of the seeds that are independent."""
     numbers = _ranks(first, second, metric) if is_ranked and metric is not None else _numbers(first, second, metric)
-    a, b = (_by_seed(side.samples, values) for side, values in zip((first, second), numbers, strict=True))
+    a, b = (by_seed(side.samples, values) for side, values in zip((first, second), numbers, strict=True))
     shared = np.intersect1d(a.seeds, b.seeds)
     array = source_array(shared, a.of(shared) - b.of(shared))
     if array is None:
@@ -305,7 +321,7 @@ def _at_any_time(first: Side, second: Side, metric: str | None, blank: Finding) 
     columns = _columns(first, second, lambda sample: 1 - sample.successes if metric is None else sample.losses(metric))
     if len(first.samples) > 1 and any(np.isinf(values).any() for side in columns for values in side):
         return _untested(blank, first, second, metric, "an average over rows with trials that diverged or failed")
-    a, b = (_by_seed(side.samples, of_side) for side, of_side in zip((first, second), columns, strict=True))
+    a, b = (by_seed(side.samples, of_side) for side, of_side in zip((first, second), columns, strict=True))
     shared = np.intersect1d(a.seeds, b.seeds)
     if not shared.size:
         return _untested(blank, first, second, metric, "they have no seeds in common, and seeds followed from results")

@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from study import statistics
-from study.comparisons.compare import Side, compare, side_of
+from study.comparisons.compare import Side, by_seed, compare, side_of
 from study.comparisons.finding import Finding, adjusted
 from study.comparisons.methods import Method
 from study.comparisons.plan import MOST_PAIRS, ComparisonPlan, Question, Statement, comparison_plan
@@ -26,7 +26,7 @@ from study.summaries import series
 from study.summaries.rows import ResultRows
 from study.summaries.summary import Summary
 from study.trials.seed_design import Sizes
-from study.trials.table import Trials, TrialTable
+from study.trials.table import Ints, Trials, TrialTable
 
 _FACTOR = 10.0
 """A key whose values span this factor or more was swept by factors: its logarithm is the regressor."""
@@ -232,6 +232,11 @@ _DEPENDENT = (
     "take them to be. So these are left out, as are intervals other than that of the success rate, which allows for it."
 )
 
+_REPEATED = (
+    "Some rows have several trials of a seed. Trends take the mean of each seed; regressions and tests of times, which "
+    "take trials as independent, are left out."
+)
+
 
 def _others(rows: ResultRows, trials: TrialTable, sizes: Sizes) -> Contrasts:
     """Test trends and times, which need independent trials in numbers that were fixed in advance."""
@@ -239,6 +244,8 @@ def _others(rows: ResultRows, trials: TrialTable, sizes: Sizes) -> Contrasts:
         return Contrasts(notes=(_NOT_FIXED,))
     if (trials.seeds < 0).any():
         return Contrasts(notes=(_DEPENDENT,))
+    if any(trials.group(summary.key).repeat_seeds for summary in rows.summaries):
+        return Contrasts(trends=_trends(rows, trials), notes=(_REPEATED,))
     times, notes = _speeds(rows, trials)
     return Contrasts(trends=_trends(rows, trials), slopes=_slopes(rows), speeds=_adjusted(times), notes=notes)
 
@@ -251,18 +258,21 @@ def _judged_seeds(samples: Sequence[Trials]) -> list[Trials] | None:
     """Select the judged trials of the seeds that samples have in common, in the same order for all.
 
     Returns:
-        None where they have less than half of the seeds of the smallest of them in common, or one has several trials of
-        a seed: then they are samples of their own.
+        None where they have less than half of the seeds of the smallest of them in common: then they are samples of
+        their own.
     """
-    if any(sample.repeat_seeds for sample in samples):
-        return None
-    seeds = [sample.seeds for sample in samples]
-    common = reduce(np.intersect1d, seeds)
-    if not common.size or 2 * common.size < min(own.size for own in seeds):
+    common = _common([sample.seeds for sample in samples])
+    if common is None:
         return None
     shared = [sample.of_seeds(common) for sample in samples]
     judged = np.all([sample.is_judged for sample in shared], axis=0)
     return [sample.select(judged) for sample in shared]
+
+
+def _common(seeds: Sequence[Ints]) -> Ints | None:
+    """Return the seeds that all have; None if those are less than half of the fewest that one has."""
+    common = reduce(np.intersect1d, seeds)
+    return None if not common.size or 2 * common.size < min(own.size for own in seeds) else common
 
 
 def _speeds(rows: ResultRows, trials: TrialTable) -> tuple[list[TimesTest], tuple[str, ...]]:
@@ -335,7 +345,14 @@ def _trend(summaries: Sequence[Summary], trials: TrialTable) -> tuple[statistics
 
     The scores are ranks 0, 1, 2, ..., so that one distant value doesn't decide: only the order is tested.
     """
-    judged = _judged_seeds(_samples(trials, summaries))
+    samples = _samples(trials, summaries)
+    if any(sample.repeat_seeds for sample in samples):
+        rates = [by_seed([sample], [sample.successes]) for sample in samples]
+        common = _common([of_row.seeds for of_row in rates])
+        if common is None:
+            return None, None
+        return statistics.paired_trend(np.column_stack([of_row.of(common) for of_row in rates])), common.size
+    judged = _judged_seeds(samples)
     if judged is None:
         counts = [s.solved for s in summaries], [s.judged for s in summaries]
         return statistics.cochran_armitage(range(len(summaries)), *counts), None

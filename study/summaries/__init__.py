@@ -1,1 +1,1 @@
-"""Summaries of trials: one row a cell or group, with counts, estimates, intervals and names to tell rows apart."""
+"""Summaries of trials: one row a cell or group, with counts, estimates, intervals and names."""

@@ -35,7 +35,6 @@ CODE = """
 from typing import Literal
 
 from tasks.seeded import seeded
-from tests.study.builders import summarised
 
 
 @seeded

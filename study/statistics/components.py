@@ -32,6 +32,8 @@ from study.statistics.checks import Floats, check_confidence
 
 _MOST_DRAWS, _FEWEST_DRAWS, _NUMBERS = 60_000, 9_000, 24_000_000
 """Arrays that are drawn: as many as have so many numbers together, within limits."""
+_MOST_DRAWN = _NUMBERS // _FEWEST_DRAWS
+"""The most numbers of a nested array whose trials are drawn one by one; of more, each row's successes are counted."""
 _ALIKE = 150
 """One in so many of them counts as alike."""
 _AT_ONCE = 800_000
@@ -213,12 +215,27 @@ def _mean(total: Floats, count: npt.NDArray[np.int64]) -> Floats:
 def _summary(y: Floats, mask: Mask, is_success: bool, is_nested: bool) -> Floats:
     """Compute what arrays are compared by: the rate, as a normal quantile, and the parts of the variance; [..., 3]."""
     variances, n = _variances(y, mask, is_nested), mask.sum()
-    if not is_success:
-        total = np.maximum(variances.sum(-1), 1e-300)
-        return np.stack([np.zeros_like(total), variances[..., 0] / total, variances[..., 1] / total], -1)
-    rate = (y.sum((-2, -1)) + 0.5) / (n + 1)
+    if is_success:
+        return _of_success(y.sum((-2, -1)), n, variances)
+    total = np.maximum(variances.sum(-1), 1e-300)
+    return np.stack([np.zeros_like(total), variances[..., 0] / total, variances[..., 1] / total], -1)
+
+
+def _of_success(solved: Floats, n: int, variances: Floats) -> Floats:
+    rate = (solved + 0.5) / (n + 1)
     spread = rate * (1 - rate)
     return np.stack([special.ndtri(rate), variances[..., 0] / spread, variances[..., 1] / spread], -1)
+
+
+def _summary_of_counts(solved: Floats, trials: Floats) -> Floats:
+    """Compute what `_summary` does of nested successes, from how many trials of each row were solved; [..., 3]."""
+    n = trials.sum()
+    rate = solved.sum(-1) / n
+    squares, pairs = n * rate * (1 - rate), float(np.sum(trials**2) - n)
+    of_rows = ((solved - rate[..., None] * trials) ** 2).sum(-1) - squares
+    none = -(squares + of_rows) / (n**2 - n - pairs)
+    first = of_rows / pairs - none
+    return _of_success(solved.sum(-1), n, np.stack([first, squares / n - none - first], -1))
 
 
 @lru_cache(maxsize=8)
@@ -234,6 +251,11 @@ def _table(shape: tuple[int, int], mask_bytes: bytes, is_success: bool, is_neste
         shares[rng.random(draws) < _WITHOUT, source] = 0.0
     shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
     bounds = special.ndtri(rng.uniform(0.02, 0.98, draws))
+    if is_nested and is_success and mask.size > _MOST_DRAWN:
+        trials = mask.sum(axis=1).astype(np.float64)
+        latent = bounds[:, None] - np.sqrt(shares[:, :1]) * rng.standard_normal((draws, len(trials)))
+        chances = special.ndtr(latent / np.sqrt(np.maximum(shares[:, 1:2], 1e-300)))
+        return shares, _summary_of_counts(rng.binomial(trials.astype(np.int64), chances).astype(np.float64), trials)
     some = max(1, _AT_ONCE // mask.size)
     summaries = []
     for first in range(0, draws, some):

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 from scipy import special
 
-from study.statistics import VarianceShares, shared_rate_interval, variance_shares, wilson
+from study.statistics import VarianceShares, components, shared_rate_interval, variance_shares, wilson
 from study.statistics.components import _jackknife, _logits, _variances
 
 Floats = npt.NDArray[np.float64]
@@ -256,3 +256,19 @@ def test_what_says_nothing_has_no_shares() -> None:
         variance_shares(np.full((4, 4), 2.0), is_success=True)
     with pytest.raises(ValueError, match="confidence"):
         variance_shares(drawn((0.5, 0, 0.5), (4, 4)), confidence=1.0)
+
+
+def test_counts_of_rows_say_what_their_trials_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many trials of a seed are drawn as a count, to the same summaries, and to intervals that are nearly the same."""
+    rng = np.random.default_rng(1)
+    solved = (rng.random((40, 60)) < rng.random((40, 1))).astype(float)
+    mask = np.ones(solved.shape, bool)
+    assert np.allclose(
+        components._summary_of_counts(solved.sum(axis=1), mask.sum(axis=1).astype(float)),
+        components._summary(solved, mask, is_success=True, is_nested=True),
+    )
+    one_by_one = shared_rate_interval(solved, is_nested=True)
+    components._table.cache_clear()
+    monkeypatch.setattr(components, "_MOST_DRAWN", 100)
+    assert shared_rate_interval(solved, is_nested=True) == pytest.approx(one_by_one, abs=0.02)
+    components._table.cache_clear()

@@ -7,11 +7,20 @@
     study.import_study("demo.zip")               a study that was exported
     study.import_mlflow(uri, "experiment")       runs that were trained elsewhere; import_csv, import_wandb
 
-docs/python.md explains them. Nothing else is imported before one of them is used.
+What code of one's own takes from here (docs/own-code.md):
+
+    seeded                       marks training functions and builders of models that a study file may name
+    Task, Stream, Purpose        a task of one's own, and what its rows are drawn from
+    Metric, Hyperparameter       what tasks and functions declare
+    DataFile, data_path          files of data
+    Engine                       an engine of one's own
+
+docs/python.md explains the first ones. Nothing is imported before one of the names is used.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from study.interrupts import defer_while_importing
@@ -19,10 +28,48 @@ from study.interrupts import defer_while_importing
 if TYPE_CHECKING:
     from study.api import Study, import_csv, import_mlflow, import_study, import_wandb, index, load, report
     from study.api import open_study as open  # noqa: A004
+    from study.engine.base import Engine
+    from tasks.data import DataFile, data_path
+    from tasks.declarations import Hyperparameter, Metric
+    from tasks.seeded import seeded
+    from tasks.stream import Purpose
+    from tasks.task import Task
+    from tasks.trial_stream import Stream
 
-__all__ = ["Study", "import_csv", "import_mlflow", "import_study", "import_wandb", "index", "load", "open", "report"]
+__all__ = [
+    "DataFile",
+    "Engine",
+    "Hyperparameter",
+    "Metric",
+    "Purpose",
+    "Stream",
+    "Study",
+    "Task",
+    "data_path",
+    "import_csv",
+    "import_mlflow",
+    "import_study",
+    "import_wandb",
+    "index",
+    "load",
+    "open",
+    "report",
+    "seeded",
+]
 
 _NAMES = {"open": "open_study"}
+_MODULES = {
+    "DataFile": "tasks.data",
+    "data_path": "tasks.data",
+    "Engine": "study.engine.base",
+    "Hyperparameter": "tasks.declarations",
+    "Metric": "tasks.declarations",
+    "Purpose": "tasks.stream",
+    "Stream": "tasks.trial_stream",
+    "Task": "tasks.task",
+    "seeded": "tasks.seeded",
+}
+"""Where names are that aren't in `study.api`, each of which costs no more than it needs."""
 
 defer_while_importing()
 
@@ -30,9 +77,7 @@ defer_while_importing()
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'study' has no attribute {name!r}")
-    from study import api
-
-    return getattr(api, _NAMES.get(name, name))
+    return getattr(import_module(_MODULES.get(name, "study.api")), _NAMES.get(name, name))
 
 
 def __dir__() -> list[str]:

@@ -6,7 +6,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 
-from tasks.seeded import seeded
+from study import seeded
 
 
 @seeded

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from tasks.seeded import seeded
+from study import seeded
 
 ROWS = Path(__file__).with_name("tides.csv")
 

@@ -7,11 +7,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 from torch import Tensor, nn
 
-from tasks.declarations import Metric
-from tasks.seeded import seeded
-from tasks.stream import Purpose
-from tasks.task import Task
-from tasks.trial_stream import Stream
+from study import Metric, Purpose, Stream, Task, seeded
 from units import UNITS
 
 INPUTS = 8

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tasks.seeded import seeded
+from study import seeded
 
 PROGRAM = Path(__file__).with_name("walk.py")
 

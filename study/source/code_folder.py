@@ -43,7 +43,7 @@ class CodeFolder:
     Example:
         >>> import tempfile
         >>> from study.source import ImportString
-        >>> text = "from tasks.seeded import seeded\n@seeded\ndef train(seed):\n    return {'loss': seed / 2}\n"
+        >>> text = "from study import seeded\n@seeded\ndef train(seed):\n    return {'loss': seed / 2}\n"
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     _ = Path(folder, "spirals.py").write_text(text)
         ...     with CodeFolder(Path(folder)) as code:
@@ -108,7 +108,7 @@ class CodeFolder:
 
         Raises:
             InputError: if the module isn't there or fails (with the line that failed), if it imports what isn't in
-                the copy, or if it has no such object with the mark of `tasks.seeded`.
+                the copy, or if it has no such object with the mark of `study.seeded`.
         """
         self.activate()
         before = set(sys.modules)
@@ -127,7 +127,7 @@ class CodeFolder:
             classes = " or ".join(f"{base.__module__}.{base.__qualname__}" for base in bases)
             raise InputError(
                 f"{import_string} isn't marked as what a study may call: write @seeded above it, after "
-                f"`from tasks.seeded import seeded`{f', or derive it from {classes}' if classes else ''}"
+                f"`from study import seeded`{f', or derive it from {classes}' if classes else ''}"
             )
         return object_
 

@@ -6,10 +6,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from tasks.declarations import Metric
-from tasks.stream import Purpose
-from tasks.task import Task
-from tasks.trial_stream import Stream
+from study import Metric, Purpose, Stream, Task
 
 INPUTS = 4
 

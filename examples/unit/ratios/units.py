@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from ratios.task import INPUTS
-from tasks.seeded import seeded
+from study import seeded
 
 
 class PowerUnit(nn.Module):

@@ -61,6 +61,17 @@ def test_importing_the_package_imports_nothing_else() -> None:
         study.lod  # noqa: B018
 
 
+def test_code_of_ones_own_takes_what_it_needs_from_the_package() -> None:
+    """Each name is there, and those of a training function import neither torch nor pydantic."""
+    for name in study.__all__:
+        assert getattr(study, name).__name__ in (name, f"{name}_study")
+    code = (
+        "import sys; from study import Hyperparameter, Metric, seeded; print({'torch', 'pydantic'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
 def test_a_study_is_loaded_from_a_file_a_preset_or_a_mapping(tmp_path: Path) -> None:
     """All are the same study; mistakes are those of the file."""
     import yaml

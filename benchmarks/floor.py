@@ -44,9 +44,9 @@ from benchmarks.measure import (
 from study.engine import ENGINES
 from study.records import Cell
 from study.reports.figures.style import PALETTE, STYLE, WIDTH_IN
+from study.stream.stream import Purpose
+from study.stream.stream_simd import fill_inputs
 from tasks.arithmetic_cell import task_of, typed_cell
-from tasks.stream import Purpose
-from tasks.stream_simd import fill_inputs
 
 Work = Callable[[int], object]
 """Does the work of so many iterations."""

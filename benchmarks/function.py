@@ -18,10 +18,10 @@ from pathlib import Path
 from benchmarks.measure import finish, in_turns, parser, tell
 from benchmarks.nothing import load, once, steps
 from study.engine.function import FunctionTraining, FunctionTrial, IsolatedTraining
-from tasks.declarations import Metric
+from study.interface.declarations import Metric
 
 _MODULE = """
-from tasks.seeded import seeded
+from study import seeded
 
 @seeded
 def once(seed, *, width: int = 32):

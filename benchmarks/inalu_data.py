@@ -11,7 +11,7 @@ import torch
 from scipy.special import ndtr, ndtri
 from torch import Tensor
 
-from tasks.stream import Purpose, words
+from study.stream.stream import Purpose, words
 
 Floats = npt.NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from benchmarks.inalu_data import Key, Rows
 from benchmarks.inalu_losses import Losses
 from benchmarks.inalu_units import ARMS, start_values
 from benchmarks.inalu_updates import Group
-from tasks.stream import Purpose, uniforms
+from study.stream.stream import Purpose, uniforms
 from units.inalu_training import ORIGINAL, INALUTraining
 from units.kernels import one_thread
 from units.unit import Unit

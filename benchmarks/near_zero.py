@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 from benchmarks.measure import finish, plain_parser
-from tasks.stream import EVALUATION_SEED, Purpose
-from tasks.stream_simd import fill_inputs
+from study.stream.stream import EVALUATION_SEED, Purpose
+from study.stream.stream_simd import fill_inputs
 from units import UNITS, Unit
 from units.kernels import one_thread
 

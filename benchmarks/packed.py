@@ -24,10 +24,10 @@ from study.engine.device import check_device, reproducible
 from study.engine.packed.members import SideBySide
 from study.engine.packed.proof import prove
 from study.engine.packed.recipe import Member, Recipe
-from tasks.declarations import Metric
-from tasks.stream import Purpose
+from study.interface.declarations import Metric
+from study.stream.stream import Purpose
+from study.stream.trial_stream import Stream
 from tasks.task import Task
-from tasks.trial_stream import Stream
 
 _WARM_UP = 20
 _GOALS = {2: 20, 32: 8, 128: 3}

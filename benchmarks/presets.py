@@ -22,15 +22,15 @@ from benchmarks.measure import Measure, finish, in_turns, new_pack, one_core, pa
 from benchmarks.packed import timed
 from study.driver.own_engine import own_engine
 from study.engine.packed.engine import PackedEngine
+from study.interface.signature import arguments_of
 from study.plan.plan import make_plan
 from study.presets import preset_text
 from study.records import Cell
 from study.spec import parse_spec
+from study.stream.stream import Purpose
+from study.stream.trial_stream import Stream, noise_from
 from tasks.packed_tasks import builder_of, packed_task
-from tasks.signature import arguments_of
-from tasks.stream import Purpose
 from tasks.task import Task
-from tasks.trial_stream import Stream, noise_from
 
 PRESETS: Mapping[str, Sequence[str]] = {
     "digits-product": ("NMU", "LSTM"),

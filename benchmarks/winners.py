@@ -22,12 +22,12 @@ from benchmarks.measure import finish, studies_parser, tell
 from study import statistics
 from study.comparisons.contrasts import contrasts
 from study.comparisons.headline import headline
+from study.interface.declarations import Metric
 from study.records import Outcome, Sources
 from study.statistics import looks
 from study.summaries.aggregate import aggregate_by
 from study.summaries.rows import groups
 from study.trials.table import TrialTable
-from tasks.declarations import Metric
 
 Floats = npt.NDArray[np.float64]
 Rng = np.random.Generator

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 
 from docs.map import ROOT
+from study.interface.packed_family import TRAINING
 from tasks.arithmetic_hyperparameters import HYPERPARAMETERS
-from tasks.packed_family import TRAINING
 
 PAGE = ROOT / "docs" / "study-file.md"
 _TABLE = re.compile(r"(<!-- hyperparameters: (\w+) -->\n).*?(<!-- end -->\n)", re.DOTALL)

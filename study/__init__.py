@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from study.api import Study, import_csv, import_mlflow, import_study, import_wandb, index, load, report
     from study.api import open_study as open  # noqa: A004
     from study.engine.base import Engine
-    from tasks.data import DataFile, data_path
-    from tasks.declarations import Hyperparameter, Metric
-    from tasks.seeded import seeded
-    from tasks.stream import Purpose
+    from study.interface.data import DataFile, data_path
+    from study.interface.declarations import Hyperparameter, Metric
+    from study.interface.seeded import seeded
+    from study.stream.stream import Purpose
+    from study.stream.trial_stream import Stream
     from tasks.task import Task
-    from tasks.trial_stream import Stream
 
 __all__ = [
     "DataFile",
@@ -59,15 +59,15 @@ __all__ = [
 
 _NAMES = {"open": "open_study"}
 _MODULES = {
-    "DataFile": "tasks.data",
-    "data_path": "tasks.data",
+    "DataFile": "study.interface.data",
+    "data_path": "study.interface.data",
     "Engine": "study.engine.base",
-    "Hyperparameter": "tasks.declarations",
-    "Metric": "tasks.declarations",
-    "Purpose": "tasks.stream",
-    "Stream": "tasks.trial_stream",
+    "Hyperparameter": "study.interface.declarations",
+    "Metric": "study.interface.declarations",
+    "Purpose": "study.stream.stream",
+    "Stream": "study.stream.trial_stream",
     "Task": "tasks.task",
-    "seeded": "tasks.seeded",
+    "seeded": "study.interface.seeded",
 }
 """Where names are that aren't in `study.api`, each of which costs no more than it needs."""
 

@@ -14,7 +14,7 @@ from study.records import Cell, Interval, Labels, format_range, value
 from study.rounding import half_width, interval_place, largest_size, last_place, place_apart, unit_size, write_numbers
 
 if TYPE_CHECKING:
-    from tasks.declarations import Metric
+    from study.interface.declarations import Metric
 
 NONE = "–"
 _DIGEST_CHARACTERS = 8
@@ -287,7 +287,7 @@ def metric_title(name: str, metric: Metric) -> str:
     """Return a metric's name for readers, with its unit.
 
     Example:
-        >>> from tasks.declarations import Metric
+        >>> from study.interface.declarations import Metric
         >>> metric_title("test_loss", Metric()), metric_title("wait", Metric(title="waiting time", unit="s"))
         ('test loss', 'waiting time (s)')
     """

@@ -1,18 +1,14 @@
 """What a trial must compute, and the networks that compute it: the table of contents.
 
-- declarations: what tasks, models and training functions declare of themselves
-- seeded: the mark of objects that a study file may name
-- error_text: text of errors that a user's code raised; stop_signals: stops by a signal, told apart from these
-- stream: the counter-based random stream; trial_stream: what tasks and models draw from it
 - task: what a task of one's own is
-- values: types of the values that a study file gives
-- family: what a study must know of its trials; families: the family of a cell
+- families: the family of a cell
 - arithmetic: the arithmetic task and its variants; arithmetic_family: their family; arithmetic_hyperparameters,
   arithmetic_checks: what it declares and checks; arithmetic_cell: its cells; arithmetic_canonical: from values to cells
 - threshold: when a trial has solved it; module_threshold: the same with one layer
 - models: the models trained on it, by name; networks: the same as torch modules
 
-Only the networks, the streams and one's own tasks need torch.
+Only the networks and one's own tasks need torch. seeded, declarations, data, stream, trial_stream and device have the
+names of `study.interface` and `study.stream` for code that was written when they were here.
 """
 
 from collections.abc import Callable

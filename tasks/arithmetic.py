@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from tasks.declarations import Metric
+from study.interface.declarations import Metric
 from tasks.distributions import Source, check_source
 from tasks.module_threshold import module_threshold
 from tasks.threshold import Range, threshold

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from study.interface.l1_strengths import l1_fields
 from tasks import SINGLE_MODULE, TASKS, Model, model_of
 from tasks.arithmetic_cell import TASK_NAMES, ArithmeticCell
 from tasks.arithmetic_hyperparameters import OF_NORMAL
-from tasks.l1_strengths import l1_fields
 from tasks.module_training import l1_strengths
 
 _LEARNING_RATE = 1e-3

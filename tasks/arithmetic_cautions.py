@@ -40,7 +40,7 @@ def _divides_around_zero(cell: ArithmeticCell) -> bool:
 
 
 def _has_zero(low: float, high: float) -> bool:
-    """Return whether 0 is among the numbers that are drawn between two ends, as `tasks.stream` computes them."""
+    """Return whether 0 is among the numbers that are drawn between two ends, as `study.stream.stream` computes them."""
     if not low < 0 < high:
         return False
     start, width = np.float32(low), np.float32(high) - np.float32(low)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
 
+from study.interface.family import Content
 from tasks import TASKS, ArithmeticTask, Model, model_of
 from tasks.distributions import Source
-from tasks.family import Content
 from tasks.threshold import Range
 
 TASK_NAMES = (

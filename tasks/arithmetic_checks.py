@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from study.interface.family import Check, Mistake, Values
+from study.interface.l1_strengths import NAMES as L1
+from study.interface.l1_strengths import l1_mistakes
 from tasks import SINGLE_MODULE, TASKS, arithmetic_canonical, model_of
 from tasks.arithmetic_cell import TASK_NAMES, ArithmeticCell
 from tasks.arithmetic_hyperparameters import SPARSITY
-from tasks.family import Check, Mistake, Values
-from tasks.l1_strengths import NAMES as L1
-from tasks.l1_strengths import l1_mistakes
 from tasks.models import SINGLE_LAYERS
 
 _NUMBER_BYTES = 4

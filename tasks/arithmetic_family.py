@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from study.interface.declarations import Metric
+from study.interface.family import Check, Content, Family, Mistake, Values
 from tasks import MODELS, SINGLE_MODULE, TASKS, model_of
 from tasks.arithmetic import ArithmeticTask, metrics_with
 from tasks.arithmetic_canonical import canonical
@@ -13,8 +15,6 @@ from tasks.arithmetic_cautions import zero_divisors
 from tasks.arithmetic_cell import TASK_NAMES, typed_cell
 from tasks.arithmetic_checks import CHECKS
 from tasks.arithmetic_hyperparameters import BOUNDS, HYPERPARAMETERS, OF_NORMAL, OUTWARD, RATIOS, SPARSITY
-from tasks.declarations import Metric
-from tasks.family import Check, Content, Family, Mistake, Values
 from tasks.models import Model
 from tasks.module_training import l1_strengths
 

@@ -7,12 +7,23 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from study.interface.declarations import Hyperparameter
+from study.interface.l1_strengths import FIRST_MEANING, LAST_MEANING
+from study.interface.values import (
+    Count,
+    Iteration,
+    NotNegative,
+    Positive,
+    Share,
+    ShareOrNone,
+    choice,
+    number,
+    quoted,
+    whole,
+)
 from tasks.arithmetic import OPERATIONS, check_range
-from tasks.declarations import Hyperparameter
 from tasks.distributions import DISTRIBUTIONS
-from tasks.l1_strengths import FIRST_MEANING, LAST_MEANING
 from tasks.threshold import Range
-from tasks.values import Count, Iteration, NotNegative, Positive, Share, ShareOrNone, choice, number, quoted, whole
 
 
 def _or_none(value: object) -> float | int | None:

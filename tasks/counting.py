@@ -11,13 +11,13 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from study.interface.declarations import MOST_IN_PACK, Metric
+from study.stream.stream import EVALUATION_SEED, Purpose
+from study.stream.trial_stream import Stream
 from tasks.cells import GRU, LSTM, Cell, ReLUCell, SequenceReader, TanhCell, UnitCell
-from tasks.declarations import MOST_IN_PACK, Metric
 from tasks.images import ImageData, Images, images_of
 from tasks.sequential import ReferenceCell, bounded_mean, network_of_images, read_in_parts
-from tasks.stream import EVALUATION_SEED, Purpose
 from tasks.task import Task
-from tasks.trial_stream import Stream
 from units import Unit
 
 Count = Annotated[int, Field(ge=1)]

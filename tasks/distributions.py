@@ -5,7 +5,7 @@
     benford   whole numbers of as many digits: the first by Benford's law, log10(1 + 1/d), the others uniform
 
 Where none of them is asked for, each number is uniform on the range, and of two intervals takes either with
-probability 1/2: that is part of `tasks.stream`.
+probability 1/2: that is part of `study.stream.stream`.
 
 Source: Mistry, Farrahi & Hare, "Learning Division with Neural Arithmetic Logic Modules", 2021.
 """

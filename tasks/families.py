@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping
 from typing import Any, get_type_hints
 
+from study.interface.declarations import Metric
+from study.interface.family import Content, Family
+from study.interface.function_family import TASK, FunctionFamily
+from study.interface.packed_family import PackedFamily
 from tasks.arithmetic import metrics_with
 from tasks.arithmetic_cell import ArithmeticCell
 from tasks.arithmetic_family import ARITHMETIC
-from tasks.declarations import Metric
-from tasks.family import Content, Family
-from tasks.function_family import TASK, FunctionFamily
-from tasks.packed_family import PackedFamily
 from tasks.packed_tasks import PACKED_TASKS
 
 BUILT_IN: Family = ARITHMETIC

@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from tasks.declarations import Metric
-from tasks.stream import Purpose
+from study.interface.declarations import Metric
+from study.stream.stream import Purpose
+from study.stream.trial_stream import Stream
 from tasks.task import Task
-from tasks.trial_stream import Stream
 from units import Unit
 
 LARGEST_TRAINED, LARGEST_TESTED = 5, 20

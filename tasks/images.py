@@ -14,8 +14,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from tasks.data import DataFile, data_path
-from tasks.device import on_device
+from study.interface.data import DataFile, data_path
+from study.stream.device import on_device
 
 IDX_FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 """The files of a folder of images."""
@@ -49,7 +49,7 @@ class Images:
     labels: Tensor
 
     def on_device(self) -> Images:
-        """Return them on the device that is used, see `tasks.device`."""
+        """Return them on the device that is used, see `study.stream.device`."""
         return Images(on_device(self.pixels), on_device(self.labels))
 
 

@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from study.interface.declarations import Metric
+from study.stream.device import on_device, use_device
+from study.stream.stream import Purpose
+from study.stream.trial_stream import Stream
 from tasks.cells import LSTM
-from tasks.declarations import Metric
-from tasks.device import on_device, use_device
-from tasks.stream import Purpose
 from tasks.task import Task
-from tasks.trial_stream import Stream
 from units import Unit
 
 _ONES = [
@@ -128,7 +128,7 @@ class Language(Task):
     "Neural Arithmetic Units", ICLR 2020, in its published program.
 
     Example:
-        >>> from tasks.trial_stream import Stream
+        >>> from study.stream.trial_stream import Stream
         >>> task = Language()
         >>> {part: len(numbers) for part, numbers in task.setup(Stream([0], 0, Purpose.SETUP)).items()}
         {'train': 169, 'validation': 200, 'test': 630}

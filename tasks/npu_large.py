@@ -10,12 +10,12 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 from torch import Tensor, nn
 
-from tasks.declarations import Metric
+from study.interface.declarations import Metric
+from study.stream.stream import Purpose
+from study.stream.trial_stream import Stream
 from tasks.npu_networks import free_layer, start_positive
 from tasks.sequential import bounded_mean
-from tasks.stream import Purpose
 from tasks.task import Task
-from tasks.trial_stream import Stream
 from units import Unit
 
 Count = Annotated[int, Field(ge=1)]
@@ -65,7 +65,7 @@ class NPULarge(Task):
         a = x_0 + ... + x_49,   b = x_38 + ... + x_87
         add: t = a + b,   mul: t = a b,   reciprocal: t = 1 / a,   root: t = √a
 
-    Inputs are Sobol points (`tasks.trial_stream.Stream.sobol`). They are trained in one range, and tested beyond it.
+    Inputs are Sobol points (`study.Stream.sobol`). They are trained in one range, and tested beyond it.
 
     Source: Heim, Pevný & Šmídl, "Neural Power Units", NeurIPS 2020; its program where that differs from the text.
 

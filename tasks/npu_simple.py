@@ -12,12 +12,12 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from tasks.declarations import Metric
+from study.interface.declarations import Metric
+from study.stream.stream import Purpose
+from study.stream.trial_stream import Stream
 from tasks.npu_networks import free_layer, only_adds
 from tasks.sequential import bounded_mean
-from tasks.stream import Purpose
 from tasks.task import Task
-from tasks.trial_stream import Stream
 from units import UNITS, Unit
 
 Count = Annotated[int, Field(ge=1)]

@@ -11,13 +11,13 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from study.interface.declarations import Metric
+from study.stream.device import on_device
+from study.stream.stream import Purpose
+from study.stream.trial_stream import Stream
 from tasks.arithmetic import ArithmeticTask
 from tasks.cells import GRU, LSTM, Cell, SequenceReader, UnitCell
-from tasks.declarations import Metric
-from tasks.device import on_device
-from tasks.stream import Purpose
 from tasks.task import Task
-from tasks.trial_stream import Stream
 from units import Unit
 
 # Errors above this count as this: those of units that multiply explode with the length of the sequence.

@@ -12,13 +12,13 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from study.interface.declarations import MOST_IN_PACK, Metric
+from study.stream.device import on_device, use_device
+from study.stream.stream import EVALUATION_SEED, Purpose
+from study.stream.trial_stream import Stream
 from tasks.cells import LSTM, Cell, UnitCell
-from tasks.declarations import MOST_IN_PACK, Metric
-from tasks.device import on_device, use_device
 from tasks.images import ImageData, Images, images_of
-from tasks.stream import EVALUATION_SEED, Purpose
 from tasks.task import Task
-from tasks.trial_stream import Stream
 from units import Unit
 from units.nac import NACAdd, NACMulNMU
 from units.nau import NAU

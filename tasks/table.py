@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from tasks.values import ChoiceError, quoted
+from study.interface.values import ChoiceError, quoted
 
 Floats = npt.NDArray[np.float64]
 Missing = Literal["refuse", "drop"]

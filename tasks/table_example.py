@@ -6,9 +6,9 @@ from functools import cache
 
 import numpy as np
 
-from tasks.stream import EVALUATION_SEED, Purpose
+from study.stream.stream import EVALUATION_SEED, Purpose
+from study.stream.trial_stream import Stream
 from tasks.table import Floats, Table
-from tasks.trial_stream import Stream
 
 ROWS, INPUTS = 4000, 28
 LOW, HIGH = 1.0, 5.0

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tasks.stream import Purpose
+from study.stream.stream import Purpose
+from study.stream.trial_stream import Stream
 from tasks.table import Floats
-from tasks.trial_stream import Stream
 
 PARTS = ("train", "validation", "test")
 _PERCENT = {"train": 70, "validation": 15, "test": 15}

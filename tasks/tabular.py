@@ -14,15 +14,15 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from tasks.data import DataFile, data_path
-from tasks.declarations import Metric
-from tasks.device import on_device
-from tasks.stream import Purpose
+from study.interface.data import DataFile, data_path
+from study.interface.declarations import Metric
+from study.stream.device import on_device
+from study.stream.stream import Purpose
+from study.stream.trial_stream import Stream
 from tasks.table import Floats, Missing, Table, column_names, read_table
 from tasks.table_example import OUTPUTS, example_table
 from tasks.table_split import PARTS, Places, extrapolating_split, labelled_split, random_split
 from tasks.task import Task
-from tasks.trial_stream import Stream
 from units.nalu import NALU
 
 EXAMPLE = "example"

@@ -11,10 +11,10 @@ from typing import Any, ClassVar, TypeAlias, get_type_hints
 
 from torch import Tensor, nn
 
-from tasks.declarations import MOST_IN_PACK, REQUIRED, UPDATE_US, Hyperparameter, Metric, check_series
+from study.interface.declarations import MOST_IN_PACK, REQUIRED, UPDATE_US, Hyperparameter, Metric, check_series
+from study.stream.stream import Purpose
+from study.stream.trial_stream import Stream
 from tasks.networks import network_of_units
-from tasks.stream import Purpose
-from tasks.trial_stream import Stream
 from units import Unit
 
 Batch: TypeAlias = tuple[Tensor, ...] | list[Tensor] | dict[str, Tensor] | Tensor

@@ -11,12 +11,12 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from study.interface.declarations import Metric
+from study.stream.device import on_device, use_device
+from study.stream.stream import Purpose
+from study.stream.trial_stream import Stream
 from tasks.cells import GRU, Cell, UnitCell
-from tasks.declarations import Metric
-from tasks.device import on_device, use_device
-from tasks.stream import Purpose
 from tasks.task import Task
-from tasks.trial_stream import Stream
 from units import Unit
 
 Count = Annotated[int, Field(ge=1)]

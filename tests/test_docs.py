@@ -11,10 +11,10 @@ import pytest
 
 from study.cli import main
 from study.errors import SpecError
+from study.interface.packed_family import TRAINING
 from study.plan.plan import make_plan
 from study.spec import parse_spec, schema
 from tasks.arithmetic_hyperparameters import HYPERPARAMETERS
-from tasks.packed_family import TRAINING
 from tests.pages import lay_out
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -8,14 +8,20 @@ from typing import Any
 import grimp
 import pytest
 from importlinter import api
+from importlinter.contracts.forbidden import ForbiddenContract
 from importlinter.contracts.layers import LayersContract
 from importlinter.contracts.protected import ProtectedContract
 from importlinter.domain.contract import Contract
 
 ROOT = Path(__file__).resolve().parents[1]
-KINDS: dict[str, type[Contract]] = {"layers": LayersContract, "protected": ProtectedContract}
+KINDS: dict[str, type[Contract]] = {
+    "forbidden": ForbiddenContract,
+    "layers": LayersContract,
+    "protected": ProtectedContract,
+}
 BREACHES = {
-    "units <- tasks <- study": [("units.nmu", "tasks.stream"), ("tasks.networks", "study.records")],
+    "units/ imports neither tasks/ nor study/": [("units.nmu", "study.stream.stream"), ("units.nmu", "tasks.networks")],
+    "tasks/ imports of study/ what code of one's own does": [("tasks.networks", "study.records")],
     "A floor of study/ imports only what is below it": [
         ("study.records", "study.store"),
         ("study.plan.plan", "study.engine"),

@@ -35,7 +35,7 @@ from study.engine.gpu.arrays import round_keys
 from study.engine.gpu.engine import _layout
 from study.engine.gpu.layout import Layout
 from study.records import Cell
-from tasks.stream import ROUNDS
+from study.stream.stream import ROUNDS
 
 _REGISTERS = (64, 128)
 _LAUNCH_S = 0.02

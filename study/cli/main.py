@@ -52,7 +52,7 @@ class _Group(click.Group):
 
 def _exit_despite_threads(code: Any) -> None:
     """End the process if a thread that a training function left would keep Python from exiting."""
-    left_threads = sys.modules.get("tasks.function.left_threads")
+    left_threads = sys.modules.get("study.interface.function.left_threads")
     if left_threads is None or not left_threads.keeps_from_exiting():
         return
     atexit._run_exitfuncs()

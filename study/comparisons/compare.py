@@ -10,6 +10,7 @@ import numpy as np
 
 from study import statistics
 from study.comparisons.finding import Finding, Lacking, Sample
+from study.interface.declarations import Metric
 from study.records import Interval
 from study.statistics.exchanges import unpaired_share
 from study.statistics.partly_paired import PartlyPaired
@@ -17,7 +18,6 @@ from study.statistics.welch import Contrast
 from study.summaries.summary import Summary
 from study.trials.seed_design import Sizes
 from study.trials.table import Flags, Floats, Ints, Trials, TrialTable, source_array
-from tasks.declarations import Metric
 
 NO_SEEDS = "no trials with what is compared"
 _TOO_FEW = "too few values, or only equal ones"

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from study import statistics, words
+from study.interface.declarations import Metric
 from study.statistics import MeanOverCells, PerformanceProfile, SeedValues
 from study.statistics.seed_values import Sample
 from study.summaries.rows import ResultRows
 from study.trials.table import ENDED, Floats, Ints, Trials, TrialTable
-from tasks.declarations import Metric
 
 MOST_METHODS = 24
 """The most methods that are compared over all questions."""

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from study import statistics, words
+from study.interface.declarations import Metric
 from study.records import Interval
 from study.summaries.aggregate import CellSummary
 from study.trials.table import SourceArray, TrialTable, source_array
-from tasks.declarations import Metric
 
 MORE = 100
 """Trials of which it is said what they would bring."""

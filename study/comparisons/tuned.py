@@ -10,10 +10,10 @@ import numpy as np
 from study import statistics
 from study.comparisons.compare import Side, without_test
 from study.comparisons.finding import Finding, Sample
+from study.interface.declarations import Metric
 from study.statistics.tuned import TunedMethod
 from study.trials.seed_design import Sizes
 from study.trials.table import Floats, Ints, Trials
-from tasks.declarations import Metric
 
 _ADAPTIVE = "each method's best values can't be chosen where the number of seeds followed from results"
 _COMBINED = "each method's best values can't be chosen where trials share seeds of sources"

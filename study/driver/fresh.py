@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 
 _GUARD = Path(__file__).parents[1] / "engine" / "function" / "guard.py"
-_PROGRAM = "tasks.function.fresh"
+_PROGRAM = "study.interface.function.fresh"
 
 
 class FreshCallError(Exception):

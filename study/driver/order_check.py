@@ -20,6 +20,8 @@ from study.driver.fresh import FreshCallError, FreshProcess
 from study.driver.progress import waiting
 from study.engine.function import Limits
 from study.errors import StoreAwayError, StoreError
+from study.interface.function.order import call_in_order, load
+from study.interface.function_family import OWN_NAMES
 from study.plan.plan import Plan
 from study.records import Trial
 from study.results.order_note import WARNINGS, OrderNote, read_order_note, write_order_note
@@ -29,8 +31,6 @@ from study.spec.function_tables import FunctionSpec
 from study.store import StudyStore
 from study.store.retry import Patience
 from study.words import join_and
-from tasks.function.order import call_in_order, load
-from tasks.function_family import OWN_NAMES
 
 Report = Mapping[str, Any]
 """The report of a trial, as `call_in_order` returns it."""

@@ -18,6 +18,9 @@ from study import words
 from study.arrow import EMPTY_RESULTS
 from study.console import ConsoleTable
 from study.errors import StudyError
+from study.interface.criterion import in_words
+from study.interface.family import Family
+from study.interface.references import ReferenceCriterion
 from study.plan.plan import Plan
 from study.records import Cell, Trial
 from study.results.code_changes import change_sentences
@@ -26,9 +29,6 @@ from study.spec.claims import claims_of
 from study.store import Store, StudyStore, one_a_trial
 from study.summaries.published import published_times
 from study.summaries.solved_times import SolvedTimes, too_few_iterations
-from tasks.criterion import in_words
-from tasks.family import Family
-from tasks.references import ReferenceCriterion
 
 T = TypeVar("T")
 

@@ -9,6 +9,7 @@ from study.engine.function import FunctionEngine, Limits
 from study.engine.own_code import OwnCode
 from study.engine.packed.engine import PackedEngine, as_layout, proof_of
 from study.errors import InputError
+from study.interface.packed_family import recipe_text
 from study.plan.plan import Plan
 from study.results.stored_code import proof_key
 from study.results.stored_plan import LAYOUTS
@@ -16,7 +17,6 @@ from study.spec import Spec
 from study.spec.function_tables import FunctionSpec
 from study.spec.packed_tables import PackedSpec
 from study.store import Store
-from tasks.packed_family import recipe_text
 
 OwnEngine = FunctionEngine | PackedEngine
 

@@ -21,13 +21,13 @@ from study.engine import Engine, check_device, engine_for, pack_key, passed_over
 from study.engine.function import FunctionEngine
 from study.engine.packed.engine import PackedEngine
 from study.errors import ClusterError, InputError
+from study.interface.family import Family
 from study.plan.packs import AtOnce, KeyOf, bundle_share, make_bundles, make_packs, shape_key
 from study.plan.plan import Plan
 from study.records import Cell, Pack, Trial
 from study.store import Store, StudyStore
 from study.worker.pack_work import PackWork
 from study.worker.prepare import first_step, prepared, preparing
-from tasks.family import Family
 
 # This file exists while NVIDIA's driver is loaded.
 _GPU_DRIVER = Path("/dev/nvidiactl")

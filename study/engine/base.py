@@ -55,7 +55,7 @@ class Engine(ABC):
     """What trains a pack.
 
     A trial's result must not depend on its pack, its place there, where slices end, or a resume; NaN in one
-    trial must touch no other; what a trial sees must be the bits of `tasks.stream`.
+    trial must touch no other; what a trial sees must be the bits of `study.stream.stream`.
 
     Attributes:
         name: in `ENGINES`.

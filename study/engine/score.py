@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from study.interface.declarations import Metric
 from study.records import Curve, Outcome, Result, Trial
-from tasks.declarations import Metric
 
 NO_STEP = -1
 """Stands for an evaluation that there is not."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from study.arrow import hyperparameters_of
+from study.interface.declarations import Metric
 from study.outcomes.columns import ALIASES, NUMBERS, OUTCOME_SCHEMA, own_name
 from study.outcomes.files import Source
 from study.outcomes.run_names import seed_names
@@ -20,7 +21,6 @@ from study.outcomes.wanted import Success, Wanted, question
 from study.records import LEAST_SEED, Outcome
 from study.summaries.metrics import averaged
 from study.words import count_of
-from tasks.declarations import Metric
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.bool_]

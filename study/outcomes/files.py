@@ -16,6 +16,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from study.errors import InputError
+from study.interface.declarations import Metric
 from study.outcomes.columns import MEASURED, NUMBERS, from_mlflow, own_name
 from study.outcomes.separated import header_and_separator, with_plain_numbers
 from study.outcomes.states import NO_RESULT, State, find_states
@@ -24,7 +25,6 @@ from study.store import formats
 from study.store.files import UNREADABLE, UnbelievableError, is_ours, version_of
 from study.trials.seed_design import Sizes
 from study.words import count_of
-from tasks.declarations import Metric
 
 SUFFIXES = (".csv", ".tsv", ".parquet")
 _KIND = "tags.study.kind"

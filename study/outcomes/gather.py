@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from study.arrow import CELL_COLUMNS, hyperparameters_of, metrics_of
 from study.errors import InputError
+from study.interface.declarations import Metric
 from study.outcomes.checks import checked
 from study.outcomes.columns import ALIASES, MEASURED, OUTCOME_SCHEMA
 from study.outcomes.files import Source
@@ -23,7 +24,6 @@ from study.outcomes.wanted import Wanted
 from study.trials.grouping import all_differ, group_codes
 from study.trials.seed_design import Sizes, sizes_of_all
 from study.trials.table import TrialTable
-from tasks.declarations import Metric
 
 SOURCE = "source"
 """Name of the column that says which file or study a row comes from."""

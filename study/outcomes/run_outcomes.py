@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from study.errors import InputError
+from study.interface.declarations import Metric
 from study.outcomes.columns import ALIASES, OUTCOME_SCHEMA
 from study.outcomes.files import Source, without_states
 from study.outcomes.gather import SOURCE, Outcomes, fewest_columns, gather, infer_type
@@ -27,7 +28,6 @@ from study.outcomes.wanted import Wanted, question, wanted
 from study.records import Outcome
 from study.trials.grouping import group_codes
 from study.words import count_of
-from tasks.declarations import Metric
 
 Rows = npt.NDArray[np.bool_]
 

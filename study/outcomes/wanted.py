@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from study.errors import InputError
+from study.interface.declarations import Metric
 from study.outcomes.run_names import direction
-from tasks.declarations import Metric
 
 _SUCCESS = re.compile(r"\s*(?P<column>.*?\S)\s*(?P<operator><=|>=|<|>)\s*(?P<threshold>\S+)\s*")
 _OPERATORS: Mapping[str, Callable[[npt.NDArray[np.float64], float], npt.NDArray[np.bool_]]] = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from study.interface.family import Family
 from study.records import Cell, Trial
 from tasks.families import family_of
-from tasks.family import Family
 
 
 def count_draws(trials: Iterable[Trial], family: Family | None = None) -> int:

@@ -6,10 +6,10 @@ import heapq
 import itertools
 from collections.abc import Mapping, Sequence
 
+from study.interface.family import Family
 from study.plan.costs import by_draw, count_draws, pack_cost
 from study.records import Cell, Trial
 from tasks.families import family_of
-from tasks.family import Family
 
 
 def with_whole_draws(count: int, draws: int) -> int:

@@ -7,11 +7,11 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
+from study.interface.family import Family
 from study.plan.costs import by_draw, pack_cost
 from study.plan.cuts import Work, balanced, cut_by_cost, cut_by_number, with_whole_draws
 from study.records import Cell, Pack, Trial
 from tasks.families import family_of
-from tasks.family import Family
 
 ShapeKey = tuple[object, ...]
 

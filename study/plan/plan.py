@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from study.errors import InputError, nearest
+from study.interface.declarations import Metric
+from study.interface.references import Criterion, ReferenceCriterion
 from study.plan.pairs import pairs
 from study.records import Cell, Trial
 from study.spec.cells import canonical_cell, labelled_cells
@@ -16,8 +18,6 @@ from study.spec.tables import Spec
 from study.summaries.cell_names import cell_names
 from study.summaries.questions import varying
 from study.words import count_of
-from tasks.declarations import Metric
-from tasks.references import Criterion, ReferenceCriterion
 
 
 @dataclass(frozen=True)

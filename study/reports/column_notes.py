@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tasks.declarations import Metric
+from study.interface.declarations import Metric
 
 
 @dataclass(frozen=True)

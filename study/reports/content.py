@@ -12,13 +12,13 @@ from study.comparisons.comparison import Comparisons
 from study.comparisons.contrasts import Contrasts
 from study.comparisons.overall import Overall
 from study.comparisons.sources import SourceShares
+from study.interface.declarations import Metric
 from study.summaries.failures import Failure
 from study.summaries.learning import LearningCurve
 from study.summaries.references import ReferenceFindings
 from study.summaries.rows import ResultRows
 from study.summaries.search import SearchFindings
 from study.summaries.trial_details import Gates, TrialWeights
-from tasks.declarations import Metric
 
 if TYPE_CHECKING:
     from study.plan.claims import ClaimVerdict

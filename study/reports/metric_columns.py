@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from study import words
+from study.interface.declarations import Metric
 from study.reports.text_table import Column, estimates_column
 from study.summaries.metrics import MetricSummary
 from study.summaries.rows import ResultRows
 from study.words import Notation
-from tasks.declarations import Metric
 
 _MOST_NARROW = 3
 """The most metrics of all trials in a terminal."""

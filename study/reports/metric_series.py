@@ -40,7 +40,7 @@ def place_title(series: MetricSeries, at: float) -> str:
     """Write a place of a series.
 
     Example:
-        >>> from tasks.declarations import Metric
+        >>> from study.interface.declarations import Metric
         >>> place_title(MetricSeries("MSE", "length", {}), 1000.0)
         'length 1,000'
     """

@@ -7,6 +7,8 @@ import io
 from collections.abc import Iterator, Sequence
 
 from study import words
+from study.interface.declarations import Metric
+from study.interface.references import FEWEST, KINDS, Kind, References
 from study.outcomes.text_cells import as_text
 from study.reports import latex
 from study.reports.columns import OWN_OF_BOUNDS
@@ -15,8 +17,6 @@ from study.reports.text_table import TextTable, text_column
 from study.summaries.references import BoundRate, ReferenceFindings
 from study.summaries.rows import ResultRows
 from study.visible import visible
-from tasks.declarations import Metric
-from tasks.references import FEWEST, KINDS, Kind, References
 
 _MOST_QUESTIONS = 8
 _MOST_METRICS = 3

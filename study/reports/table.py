@@ -10,6 +10,7 @@ from study import words
 from study.comparisons.comparison import Comparisons, Reference
 from study.comparisons.contrasts import Contrasts
 from study.comparisons.finding import Finding
+from study.interface.declarations import Metric
 from study.records import Cell, Interval
 from study.reports import metric_columns
 from study.reports.text_table import Column, TextTable, estimates_column, places, select, text_column
@@ -17,7 +18,6 @@ from study.summaries.aggregate import CellSummary, published_error
 from study.summaries.rows import ResultRows
 from study.summaries.summary import Summary
 from study.words import Notation
-from tasks.declarations import Metric
 
 if TYPE_CHECKING:
     from study.plan.verdict import Verdict  # its imports take long, and tables of files don't need them

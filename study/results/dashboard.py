@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from study import tracking
+from study.interface.declarations import Metric
 from study.plan.plan import Plan
 from study.records import Interval
 from study.results.load import StudyResults
@@ -14,7 +15,6 @@ from study.summaries.aggregate import CellSummary
 from study.summaries.learning import QUANTILES, LearningCurve, learning_curve
 from study.summaries.metrics import single
 from study.summaries.series import chart_series
-from tasks.declarations import Metric
 
 MOST_CURVES = 100
 """The most cells of which MLflow has learning curves; nobody tells more lines of a chart apart."""

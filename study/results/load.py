@@ -19,6 +19,9 @@ from study.comparisons.overall import Overall, overall
 from study.comparisons.plan import Statement
 from study.comparisons.sources import SourceShares, source_shares
 from study.errors import InputError
+from study.interface.criterion import Bound
+from study.interface.declarations import Metric
+from study.interface.references import ReferenceCriterion
 from study.outcomes import Source
 from study.plan import until
 from study.plan.claims import ClaimVerdict, claim_verdicts
@@ -51,9 +54,6 @@ from study.summaries.references import ReferenceFindings, reference_findings
 from study.summaries.search import SearchFindings
 from study.trials.seed_design import sizes_of_all
 from study.trials.table import TrialTable
-from tasks.criterion import Bound
-from tasks.declarations import Metric
-from tasks.references import ReferenceCriterion
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from study.errors import InputError, StoreError
+from study.interface.function_family import FunctionFamily
+from study.interface.packed_family import PackedFamily
 from study.plan.plan import Plan, make_plan
 from study.results.claim_looks import read_looks
 from study.results.stored_code import DECLARED, keep_copy, proof_key
@@ -17,8 +19,6 @@ from study.spec import Spec, parse_spec
 from study.spec.packed_tables import PackedSpec
 from study.store import StudyStore
 from tasks.families import declared_family
-from tasks.function_family import FunctionFamily
-from tasks.packed_family import PackedFamily
 
 LAYOUTS = "layouts.json"
 """How the trials of each recipe of a study train."""

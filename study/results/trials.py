@@ -14,6 +14,8 @@ import pyarrow.compute as pc
 
 from study.arrow import table_weights
 from study.errors import InputError
+from study.interface.criterion import Bound
+from study.interface.declarations import Metric
 from study.records import Outcome
 from study.reports import Gates, LearningCurve, ResultRows, TrialWeights
 from study.store import StudyStore
@@ -21,8 +23,6 @@ from study.summaries import series
 from study.summaries.aggregate import CellSummary
 from study.summaries.learning import learning_curve
 from study.summaries.metrics import of_curves, single
-from tasks.criterion import Bound
-from tasks.declarations import Metric
 
 MOST_ROWS = 12
 """The most rows whose learning curves and gates are shown."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from study.interface.declarations import Metric
 from study.records import Cell, Outcome
 from study.search.objectives import Sample, value_of
 from study.summaries.search import Value
 from study.trials.table import MEASURED, TrialTable
-from tasks.declarations import Metric
 
 
 class Evidence:

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from study import statistics, words
+from study.interface.declarations import Metric
 from study.summaries.search import NO_NUMBER, Objective, Value
-from tasks.declarations import Metric
 
 Floats = npt.NDArray[np.float64]
 

@@ -20,12 +20,12 @@ from types import ModuleType, TracebackType
 from typing import Any, Self
 
 from study.errors import InputError, nearest
+from study.interface.error_text import attempt, error_line
+from study.interface.seeded import is_seeded
+from study.interface.stop_signals import UnusualError, noting_stops, requested_stop
 from study.source.import_string import ImportString, parse_import_string
 from study.source.places import COPIES, OURS, is_installed, modules_in, place_elsewhere
 from study.visible import visible
-from tasks.error_text import attempt, error_line
-from tasks.seeded import is_seeded
-from tasks.stop_signals import UnusualError, noting_stops, requested_stop
 
 _FRAMES_OF_OURS = (__file__, importlib.__file__)
 _lock = threading.RLock()

@@ -12,8 +12,8 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from study.errors import InputError
+from study.interface.data import DataFile, provide_data
 from study.source.archive import digest_of, placed
-from tasks.data import DataFile, provide_data
 
 DATA_LIMIT_BYTES: Final = 512 * 2**20
 """The most that the files which a field of a task names may have in sum."""

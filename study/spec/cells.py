@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from study.interface.family import Family
 from study.records import Cell
 from study.spec.grid import model_level, points
 from study.spec.tables import Spec
 from tasks.families import BUILT_IN
-from tasks.family import Family
 
 
 def canonical_cell(task: str, model: str, values: Mapping[str, Any], family: Family = BUILT_IN) -> Cell:

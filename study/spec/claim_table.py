@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, model_validator
 from pydantic.json_schema import JsonSchemaValue
 
+from study.interface.values import number, quoted
 from study.spec.table import Table, optional
-from tasks.values import number, quoted
 
 CLAIM_KEYS = ("exceeds", "below", "by", "at")
 EVERY = "every"

@@ -9,6 +9,7 @@ from typing import Any
 
 from study import words
 from study.errors import nearest
+from study.interface.declarations import Metric
 from study.records import Cell, short_digest, value
 from study.spec.cells import labelled_cells
 from study.spec.claim_names import ClaimNames
@@ -16,7 +17,6 @@ from study.spec.claim_table import EVERY, ClaimTable
 from study.spec.counterparts import are_alike, swept
 from study.spec.document import Path
 from study.spec.tables import Spec
-from tasks.declarations import Metric
 
 SUCCESS_RATE, SOLVED_AT, TIME_TO_SUCCESS = "success_rate", "solved_at", "time_to_success"
 TIMES = (SOLVED_AT, TIME_TO_SUCCESS)

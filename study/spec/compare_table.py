@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, GetJsonSchemaHandler, model_validator
 from pydantic.json_schema import JsonSchemaValue
 
+from study.interface.values import quoted
 from study.spec.table import Table
-from tasks.values import quoted
 
 _KEYS = ("factor", "at", "tune")
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from study.errors import InputError
+from study.interface.data import DataFile
+from study.interface.declarations import Hyperparameter
 from study.source import SourceData, data_cache, read_data
 from study.spec.document import Path as Place
-from tasks.data import DataFile
-from tasks.declarations import Hyperparameter
 
 Digests = Mapping[str, Mapping[str, str]]
 """Of each field that names data, the digests by the paths that the file has."""

@@ -7,13 +7,13 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from study.errors import InputError
+from study.interface.declarations import check_series
+from study.interface.function_family import FunctionFamily
+from study.interface.signature import SignatureError, hyperparameters_of
 from study.source import CodeFolder, SourceCode, code_cache, parse_import_string, read_source_code, unpacked
 from study.spec.document import Path as Place
 from study.spec.function_tables import FunctionSpec
 from study.spec.own_code import RESERVED, TIMES, success_mistakes
-from tasks.declarations import check_series
-from tasks.function_family import FunctionFamily
-from tasks.signature import SignatureError, hyperparameters_of
 
 
 def load_function(

@@ -7,13 +7,13 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, create_model, model_validator
 
+from study.interface.declarations import Metric
+from study.interface.function_family import TASK, FunctionFamily
+from study.interface.values import Count, Iteration, NotNegative, Positive, choice, number
 from study.spec.own_code import OwnCodeSpec
 from study.spec.seeds import seeds_table
 from study.spec.table import Table, optional, table_field
 from study.spec.tables import ModelTable, search_table, settings_of
-from tasks.declarations import Metric
-from tasks.function_family import TASK, FunctionFamily
-from tasks.values import Count, Iteration, NotNegative, Positive, choice, number
 
 _Number = Annotated[float, BeforeValidator(number)]
 

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from pydantic.json_schema import models_json_schema
 
 from study.errors import InputError, SpecError, nearest
+from study.interface.values import ChoiceError, quoted
 from study.presets import preset_names, preset_text
 from study.source import SourceCode, SourceData
 from study.spec.checks import check
@@ -19,7 +20,6 @@ from study.spec.document import Document, Path, read
 from study.spec.overrides import Overrides, describe, dump, override
 from study.spec.tables import Spec, names_at, spec_class
 from tasks.families import BUILT_IN, OwnFamily
-from tasks.values import ChoiceError, quoted
 
 if TYPE_CHECKING:
     from study.spec.packed_tables import AnyPackedSpec
@@ -165,8 +165,8 @@ def _spec_of(document: Document, folder: pathlib.Path, declared: OwnFamily | Non
 def _packed_spec_of(
     document: Document, folder: pathlib.Path, declared: OwnFamily | None, identify: Identify
 ) -> Spec | None:
+    from study.interface.packed_family import PackedFamily
     from study.spec import data_files, packed, packed_tables
-    from tasks.packed_family import PackedFamily
 
     head, _ = _validate(document, packed_tables.AnyPackedSpec)
     if not isinstance(head, packed_tables.AnyPackedSpec):
@@ -195,8 +195,8 @@ def _packed_spec_of(
 
 def _check_training(document: Document, head: AnyPackedSpec) -> None:
     """Check what a file says of training, which is the same for all tasks, where a task or a model isn't known."""
+    from study.interface.packed_family import TRAINING, PackedFamily
     from study.spec.packed_tables import PackedSpec
-    from tasks.packed_family import TRAINING, PackedFamily
 
     names = [model.name for model in head.model_tables]
     family = PackedFamily(head.task_name, {}, {name: {} for name in names}, {}, code="")
@@ -217,9 +217,9 @@ def _function_spec_of(
     document: Document, folder: pathlib.Path, declared: OwnFamily | None, identify: Identify
 ) -> Spec | None:
     # imported late: studies of built-in tasks need nothing of this
+    from study.interface.function_family import FunctionFamily
     from study.spec import function, function_tables
     from study.spec.own_code import success_mistakes
-    from tasks.function_family import FunctionFamily
 
     head, _ = _validate(document, function_tables.AnyFunctionSpec)
     if not isinstance(head, function_tables.FunctionSpec) or "train" in {one.where for one in document.problems}:

@@ -8,11 +8,11 @@ from typing import Annotated
 from pydantic import BeforeValidator, model_validator
 
 from study.errors import nearest
+from study.interface.criterion import Bound
+from study.interface.values import number
 from study.spec.document import Path
 from study.spec.table import Table, optional, table_field
 from study.spec.tables import OBJECTIVES_OF_SUCCESS, Spec
-from tasks.criterion import Bound
-from tasks.values import number
 
 RESERVED = (
     "code", "metrics", "iterations", "trial_id", "cell_id", "seed", "task", "model", "label", "outcome", "solved",

@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from study.errors import InputError
+from study.interface.declarations import MOST_IN_PACK, REQUIRED, UPDATE_US, Hyperparameter, Metric
+from study.interface.packed_family import TRAINING, PackedFamily, task_field
+from study.interface.signature import SignatureError, arguments_of, canonical, hyperparameters_of
+from study.interface.stop_signals import exceptions_only
 from study.source import (
     CodeFolder,
     ImportString,
@@ -31,11 +35,7 @@ from study.spec.own_code import RESERVED, success_mistakes
 from study.spec.packed_tables import AnyPackedSpec, PackedSpec
 from study.spec.references import reference_mistakes
 from tasks import MODELS, TASKS
-from tasks.declarations import MOST_IN_PACK, REQUIRED, UPDATE_US, Hyperparameter, Metric
-from tasks.packed_family import TRAINING, PackedFamily, task_field
 from tasks.packed_tasks import PACKED_TASKS, builder_of, model_names, packed_task, revision_of
-from tasks.signature import SignatureError, arguments_of, canonical, hyperparameters_of
-from tasks.stop_signals import exceptions_only
 
 if TYPE_CHECKING:
     from tasks.task import Task

@@ -8,15 +8,15 @@ from typing import Annotated, Any, ClassVar
 from pydantic import ConfigDict, Field, GetJsonSchemaHandler, PrivateAttr, WithJsonSchema
 from pydantic.json_schema import JsonSchemaValue
 
+from study.interface.criterion import Bound
+from study.interface.packed_family import PackedFamily
+from study.interface.references import ReferenceCriterion
 from study.records import Cell
 from study.spec.own_code import OwnCodeSpec
 from study.spec.references import ReferencesTable, SuccessTable, reference_criterion
 from study.spec.table import Table, optional, table_field
 from study.spec.tables import ModelTable, TaskSpec
-from tasks.criterion import Bound
 from tasks.families import BUILT_IN
-from tasks.packed_family import PackedFamily
-from tasks.references import ReferenceCriterion
 
 
 class PackedSpec(OwnCodeSpec, TaskSpec):

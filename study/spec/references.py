@@ -10,16 +10,16 @@ from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, model_validat
 from pydantic.json_schema import JsonSchemaValue
 
 from study.errors import nearest
+from study.interface.criterion import Bound
+from study.interface.references import KINDS, ReferenceCriterion
+from study.interface.signature import canonical
+from study.interface.values import choice, number
 from study.records import Cell
 from study.spec.cells import canonical_cell
 from study.spec.document import Path
 from study.spec.grid import model_level, points
 from study.spec.own_code import BoundTable
 from study.spec.table import Table, optional, table_field
-from tasks.criterion import Bound
-from tasks.references import KINDS, ReferenceCriterion
-from tasks.signature import canonical
-from tasks.values import choice, number
 
 if TYPE_CHECKING:
     from study.spec.packed_tables import PackedSpec

@@ -11,10 +11,10 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, GetJsonSchemaHandler, create_model, model_validator
 from pydantic.json_schema import JsonSchemaValue
 
+from study.interface.values import Count, Positive, choice, quoted
 from study.records import Sources
 from study.spec.table import Table, optional
 from study.words import count_of
-from tasks.values import Count, Positive, choice, quoted
 
 MOST_SEEDS = 2**63
 MOST_TRIALS = 10_000_000

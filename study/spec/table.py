@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from tasks.values import quoted
+from study.interface.values import quoted
 
 
 def drop_default(schema: dict[str, Any]) -> None:

@@ -22,6 +22,11 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 
 from study.errors import nearest
+from study.interface.criterion import Bound
+from study.interface.declarations import Hyperparameter
+from study.interface.family import Family
+from study.interface.references import ReferenceCriterion
+from study.interface.values import Count, Positive, choice, number, quoted, whole
 from study.records import Cell
 from study.source import SourceCode, SourceData
 from study.spec.claim_table import ClaimTable
@@ -29,13 +34,8 @@ from study.spec.compare_table import CompareTable, as_list
 from study.spec.seeds import SeedsTable, Until, seeds_table
 from study.spec.table import Table, as_text, drop_default, optional, table_field, table_of, values
 from study.trials.seed_design import SeedDesign
-from tasks.criterion import Bound
-from tasks.declarations import Hyperparameter
 from tasks.families import BUILT_IN
-from tasks.family import Family
 from tasks.packed_tasks import PACKED_TASKS
-from tasks.references import ReferenceCriterion
-from tasks.values import Count, Positive, choice, number, quoted, whole
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$"
 _MLFLOW, _INDEX = "mlflow", "index.html"  # the store keeps MLflow's database and its index next to the studies

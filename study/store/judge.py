@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from study.arrow import table_curves
+from study.interface.criterion import Bound, first_success, in_words
+from study.interface.references import Criterion, ReferenceCriterion
 from study.records import Outcome
 from study.store.judgements import Key, keys_of
 from study.trials.table import TrialTable
-from tasks.criterion import Bound, first_success, in_words
-from tasks.references import Criterion, ReferenceCriterion
 
 CurvesOf = Callable[[Collection[str]], pa.Table]
 """Returns the curves of some trials."""

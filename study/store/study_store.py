@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from study.arrow import EMPTY_CURVES, EMPTY_RESULTS, WEIGHTS_SCHEMA, curves_table, results_table, unified, weights_table
 from study.environment import labelled
 from study.errors import BusyError, InputError, StoreError, StudyGoneError
+from study.interface.references import Criterion, ReferenceCriterion
 from study.records import Cell, Checkpoint, Curve, Outcome, Result, Weights
 from study.store import judgements
 from study.store.deduplicate import one_a_trial
@@ -27,7 +28,6 @@ from study.store.judge import judged
 from study.store.judgements import Key, judgements_file, read_judgements
 from study.store.solved import solved_cells
 from study.store.validated import ValidatedFiles, key_of, pack_of
-from tasks.references import Criterion, ReferenceCriterion
 
 _SPEC, _REPORT, _PAGE, _LOCK = "spec.yaml", "report", "report/report.html", "lock"
 _NOT_CONTENT = (_LOCK, "attempt")  # they change while a study runs, and say nothing about its results

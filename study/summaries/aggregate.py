@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from study.arrow import table_cells
 from study.errors import InputError
+from study.interface.declarations import Metric
 from study.records import Cell, Labels, Outcome
 from study.statistics import AsPublished
 from study.statistics import as_published as as_published_of
@@ -20,7 +21,6 @@ from study.summaries.dependence import with_dependence
 from study.summaries.metrics import MetricSummary, averaged
 from study.summaries.summary import WILSON, RateIntervals, Summary, can_be_judged, meant_to_run, summarise
 from study.trials.table import COLUMNS, ENDED, Trials, TrialTable
-from tasks.declarations import Metric
 
 _NEEDED = ("trial_id", "cell_id", "task", "model", *COLUMNS)
 

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from study import statistics
+from study.interface.declarations import Metric
 from study.records import Interval
 from study.statistics.samples import greatest, intervals, least, numbers
-from tasks.declarations import Metric
 
 Floats = npt.NDArray[np.float64]
 

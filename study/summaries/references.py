@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from study import statistics
+from study.interface.criterion import Bound
+from study.interface.references import KINDS, Kind, ReferenceCriterion, References
 from study.records import Interval
 from study.summaries.metrics import series_of
 from study.trials.table import ENDED, TrialTable
-from tasks.criterion import Bound
-from tasks.references import KINDS, Kind, ReferenceCriterion, References
 
 Floats = npt.NDArray[np.float64]
 

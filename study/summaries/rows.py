@@ -8,13 +8,13 @@ from functools import cached_property
 from typing import Any
 
 from study import words
+from study.interface.declarations import Metric
 from study.records import Labels, value
 from study.statistics import AsPublished
 from study.summaries import questions
 from study.summaries.aggregate import CellSummary, GroupSummary
 from study.summaries.metrics import main, metrics_of, single
 from study.summaries.summary import Summary
-from tasks.declarations import Metric
 from tasks.symbols import SELF_EXPLANATORY
 
 

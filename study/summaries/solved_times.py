@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from study import words
+from study.interface.family import Family
 from study.records import Cell
-from tasks.family import Family
 
 # Trials that differ in one of these are no guide to how long others take.
 _PACE = ("optimizer", "learning_rate")

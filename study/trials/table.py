@@ -27,9 +27,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from study.interface.declarations import Metric
 from study.records import Outcome, sources_of
 from study.trials.grouping import group_codes, rows_by
-from tasks.declarations import Metric
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

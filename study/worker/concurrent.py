@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 
+from study.interface.error_text import entries_of, error_traceback
+from study.interface.stop_signals import noting_stops, requested_stop
 from study.records import Event, Pack, PackCrashed, PackDone
-from tasks.error_text import entries_of, error_traceback
-from tasks.stop_signals import noting_stops, requested_stop
 
 Work = Callable[[Pack], Iterator[Event]]
 """Trains and stores a pack, yielding its progress about every second; closed early, it stores a checkpoint."""

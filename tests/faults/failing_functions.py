@@ -13,7 +13,7 @@ import threading
 import time
 from contextlib import suppress
 
-from tasks.seeded import seeded
+from study import seeded
 
 FAILING = 5
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from study.arrow import METRIC_COLUMNS, results_table
 from study.comparisons.contrasts import Contrasts, contrasts
 from study.comparisons.headline import headline
+from study.interface.declarations import Metric
 from study.outcomes import OUTCOME_SCHEMA
 from study.records import Cell, Outcome, Pack, Result, Trial
 from study.reports import Report, ResultRows, cells, cells_rows, with_published
@@ -21,7 +22,6 @@ from study.summaries.metrics import MetricSummary
 from study.summaries.search import Candidate, Parameter, SearchFindings
 from study.trials.table import TrialTable
 from tasks import MODELS, ArithmeticTask
-from tasks.declarations import Metric
 
 
 def published_cell(model: str = "NMU", **changes: Any) -> Cell:

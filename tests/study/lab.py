@@ -17,7 +17,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from tasks.seeded import seeded
+from study import seeded
 
 
 @seeded
@@ -92,8 +92,8 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from tasks.declarations import Metric
-from tasks.seeded import seeded
+from study.interface.declarations import Metric
+from study import seeded
 from tasks.task import Task
 
 
@@ -155,7 +155,7 @@ from typing import Literal
 import torch
 from torch import nn
 
-from tasks.seeded import seeded
+from study import seeded
 from units import UNITS
 
 

@@ -30,8 +30,8 @@ import threading
 
 import torch
 
-from tasks.function import messages
-from tasks.seeded import seeded
+from study.interface.function import messages
+from study import seeded
 
 
 class Unprintable(Exception):

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 CODE = """
 import time
-from tasks.seeded import seeded
+from study import seeded
 
 
 @seeded

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from study.interface.packed_family import TRAINING
 from tasks import MODELS, TASKS, ArithmeticTask
 from tasks.arithmetic_family import ARITHMETIC
-from tasks.packed_family import TRAINING
 from units import UNITS
 
 STUDY = Path(__file__).parents[2] / "study"
@@ -63,7 +63,7 @@ def of_the_family(text: str) -> list[str]:
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(STUDY)))
 def test_a_general_part_names_no_part_of_the_family(path: Path) -> None:
-    """It asks `tasks.family.Family` what it must know, so that it works for any task, model and training function."""
+    """It asks the study's family what it must know, so that it works for any task, model and training function."""
     assert of_the_family(path.read_text(encoding="utf-8")) == []
 
 

@@ -33,7 +33,7 @@ wrong = theirlab.engines:helper
 """
 ENGINES = """
 from study.engine.torch.engine import TorchEngine
-from tasks.seeded import seeded
+from study import seeded
 
 
 class Slow(TorchEngine):

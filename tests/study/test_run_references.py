@@ -10,6 +10,7 @@ import pytest
 
 from study.console import Console
 from study.driver.options import Options
+from study.interface.references import reference_bound
 from study.plan.plan import make_plan
 from study.results.load import load_results
 from study.results.study import report, sync
@@ -17,7 +18,6 @@ from study.run import Ending, run
 from study.spec import Spec
 from study.store import Store
 from study.tracking import published
-from tasks.references import reference_bound
 from tests.study.lab import lab, packed_lab, reference_study
 
 __all__ = ["lab", "packed_lab"]

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from study.spec import canonical_cell
-from tasks import stream
+from study.stream import stream
 from tasks.arithmetic_cautions import _has_zero, zero_divisors
 from tasks.arithmetic_cell import typed_cell
 

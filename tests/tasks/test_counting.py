@@ -10,14 +10,14 @@ import pytest
 import torch
 from torch import nn
 
+from study.interface.data import provide_data
+from study.stream.stream import Purpose
+from study.stream.trial_stream import Stream, evaluation_stream
 from tasks.cells import GRU, LSTM, Cell, ReLUCell, SequenceReader, TanhCell
 from tasks.counting import Counting, ImageSequenceReader
-from tasks.data import provide_data
 from tasks.images import digits
 from tasks.packed_tasks import builder_of
 from tasks.sequential import ReferenceCell
-from tasks.stream import Purpose
-from tasks.trial_stream import Stream, evaluation_stream
 from tests.mnist import mnist_folder
 from units import UNITS
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
+from study.stream.stream import Purpose
+from study.stream.trial_stream import Stream
 from tasks.identity import Identity
 from tasks.packed_tasks import builder_of, model_names
-from tasks.stream import Purpose
-from tasks.trial_stream import Stream
 from units import Unit
 
 TASK = Identity()

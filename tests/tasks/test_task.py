@@ -10,10 +10,10 @@ import pytest
 import torch
 from pydantic import Field
 
-from tasks.declarations import REQUIRED, Metric
-from tasks.stream import Purpose
+from study.interface.declarations import REQUIRED, Metric
+from study.stream.stream import Purpose
+from study.stream.trial_stream import Stream
 from tasks.task import Task
-from tasks.trial_stream import Stream
 
 Slope = Annotated[float, Field(gt=0)]
 LOSS = {"validation_loss": Metric()}

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from study.records import Range, Trial
+from study.stream.stream import EVALUATION_SEED, Purpose
+from study.stream.stream_simd import fill_inputs
 from tasks import ArithmeticTask
 from tasks.arithmetic_cell import ArithmeticCell
 from tasks.distributions import Source, distribute
-from tasks.stream import EVALUATION_SEED, Purpose
-from tasks.stream_simd import fill_inputs
 from units.kernels import contract
 
 _UNIT: Range = ((0.0, 1.0),)

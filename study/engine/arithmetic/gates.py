@@ -11,11 +11,11 @@ from torch import Tensor, nn
 
 from study.engine.arithmetic.evaluation_rows import draw_rows
 from study.records import Cell, Weights
+from study.stream.stream import Purpose
 from tasks.arithmetic_cell import typed_cell
 from tasks.arithmetic_family import ARITHMETIC
 from tasks.families import family_of
 from tasks.networks import Network
-from tasks.stream import Purpose
 from units.kernels import one_thread
 from units.nalu import GatedUnit
 from units.npu import NPU, RealNPU

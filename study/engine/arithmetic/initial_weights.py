@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from study.records import Trial
+from study.stream.stream import Purpose, uniforms
 from tasks.arithmetic_cell import typed_cell
-from tasks.stream import Purpose, uniforms
 from units import UNITS, Unit
 from units.initialize import Sizes
 

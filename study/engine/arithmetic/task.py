@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from study.stream.stream import Purpose, uniforms
 from tasks import ArithmeticTask
 from tasks.arithmetic_cell import ArithmeticCell, task_of
-from tasks.stream import Purpose, uniforms
 
 
 def masks_of(task: ArithmeticTask, seeds: npt.NDArray[np.uint64]) -> npt.NDArray[np.float32]:

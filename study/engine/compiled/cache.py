@@ -14,16 +14,16 @@ from typing import Any
 import llvmlite.binding as llvm  # type: ignore[import-untyped]
 import numba as nb
 
-import tasks.stream
-import tasks.stream_simd
-from tasks.compile import Decorator, IntoLibrary, Library, cached, digest
+import study.stream.stream
+import study.stream.stream_simd
+from study.stream.compile import Decorator, IntoLibrary, Library, cached, digest
 
 _HERE = Path(__file__).parent
 SOURCES = (
     *sorted(_HERE.glob("*.py")),
     *sorted((_HERE.parent / "cpu").glob("*.py")),
-    Path(tasks.stream.__file__),
-    Path(tasks.stream_simd.__file__),
+    Path(study.stream.stream.__file__),
+    Path(study.stream.stream_simd.__file__),
 )
 """The files that compiled functions are made of."""
 

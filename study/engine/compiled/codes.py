@@ -119,7 +119,7 @@ class InputStream(NamedTuple):
     """Where inputs come from.
 
     Args:
-        purpose: a `tasks.stream.Purpose`.
+        purpose: a `study.stream.stream.Purpose`.
         seeds: uint64 [trials].
         low: where each of the two intervals starts, float32 [trials, 2]; twice the same for one interval.
         width: of an interval, float32 [trials].

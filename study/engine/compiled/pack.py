@@ -17,9 +17,9 @@ from study.engine.arithmetic.update_rule import UpdateRule, new_update_rule
 from study.engine.compiled.codes import CODES, NO_LAYER, Code, InputStream, Network, Target
 from study.engine.compiled.formulas import SETTLED, bias_corrections
 from study.records import Trial
+from study.stream.stream import Purpose
 from tasks import OPERATIONS
 from tasks.arithmetic_cell import task_of, typed_cell
-from tasks.stream import Purpose
 from units.regularize import LIMITS
 from units.traits import TRAITS
 

@@ -20,10 +20,10 @@ from study.engine.cpu.loop import train
 from study.engine.cpu.scratch import new_scratch, zeros
 from study.engine.cpu.tables import new_tables
 from study.records import Range, Trial
+from study.stream.stream import Purpose
+from study.stream.stream_simd import LANES, padded
 from tasks.arithmetic_cell import typed_cell
 from tasks.distributions import Source
-from tasks.stream import Purpose
-from tasks.stream_simd import LANES, padded
 
 # Bytes of the inputs that are processed at a time: with a transposed copy of them, a part of a second-level cache.
 _BLOCK_BYTES = 64 * 1024

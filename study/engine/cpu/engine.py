@@ -25,9 +25,9 @@ from study.engine.cpu.loop import train
 from study.engine.training import Arrays, PendingEvaluation
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Pack, Weights
+from study.stream.compile import is_on_disk
 from tasks import ArithmeticTask
 from tasks.arithmetic_cell import typed_cell
-from tasks.compile import is_on_disk
 
 _Result = TypeVar("_Result")
 

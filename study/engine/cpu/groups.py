@@ -17,7 +17,7 @@ from study.engine.compiled.formulas import PLAIN
 from study.engine.cpu.first_layers import PRODUCTS, spare_rows
 from study.engine.cpu.layers import room_rows
 from study.engine.cpu.tables import PackTables
-from tasks.stream_simd import LANES, padded
+from study.stream.stream_simd import LANES, padded
 
 # Rows of stacked weights that are multiplied at a time: with a block's sums and their gradients, they stay in the
 # second-level cache.

@@ -6,8 +6,8 @@ from study.engine.compiled.cache import inlined, internal
 from study.engine.compiled.formulas import ADD, DIV, ROOT, SQUARED, SUB, combine, fold
 from study.engine.cpu.products import multiply, transpose
 from study.engine.cpu.simd import matrix
-from tasks import stream_simd
-from tasks.stream_simd import LANES, padded
+from study.stream import stream_simd
+from study.stream.stream_simd import LANES, padded
 
 # Rows that are drawn and transposed at a time, if any are: both copies of them stay in the first-level cache meanwhile.
 _STRIP = 32

@@ -28,7 +28,7 @@ from study.engine.cpu.stacks import (
     targets_of,
 )
 from study.engine.cpu.update import update
-from tasks.stream_simd import LANES, padded
+from study.stream.stream_simd import LANES, padded
 
 
 @forced

@@ -27,7 +27,7 @@ from numba.core import types
 
 from study.engine.compiled.cache import HAS_AVX512, compiled
 from study.engine.cpu.simd import INT, Matrix, accumulators, cgutils, four_sums, intrinsic, mask, multiply_add, one_sum
-from tasks.stream_simd import LANES
+from study.stream.stream_simd import LANES
 
 # Of a tile, so that its sums, what they are multiplied of, and nothing else are in registers: with AVX2 there are
 # sixteen, and a vector takes two. Fewer sums than eight registers would wait for each other.

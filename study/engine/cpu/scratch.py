@@ -11,7 +11,7 @@ from study.engine.cpu.groups import Sizes
 from study.engine.cpu.layers import Layer
 from study.engine.cpu.simd import matrix
 from study.engine.cpu.tables import PackTables
-from tasks.stream_simd import LANES, padded
+from study.stream.stream_simd import LANES, padded
 
 
 class Scratch(NamedTuple):

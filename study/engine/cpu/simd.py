@@ -13,7 +13,7 @@ from numba import core, extending
 from numba.core import types
 from numba.np import arrayobj as np_arrayobj
 
-from tasks.stream_simd import LANES
+from study.stream.stream_simd import LANES
 
 # None of these has types that fit.
 cgutils: Any = core.cgutils

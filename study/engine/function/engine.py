@@ -11,9 +11,9 @@ from typing import Any
 from study.engine.base import Engine, Training
 from study.engine.function.pack import Calls, FunctionPack
 from study.engine.own_code import OwnCode
+from study.interface.function_family import TASK
 from study.records import Cell, Checkpoint, Pack
 from study.source import CodeFolder, load_copied, parse_import_string
-from tasks.function_family import TASK
 
 _MIB_PER_GIB = 1024
 

@@ -104,7 +104,7 @@ def _trial(guard: int, connection: int) -> None:
         parent = Connection(_moved(connection))
         request: dict[str, Any] = json.loads(parent.recv_bytes())
         sys.argv, sys.path[:] = sys.argv[:1], request["path"]
-        importlib.import_module(request.get("program", "tasks.function.child")).run(parent, request)
+        importlib.import_module(request.get("program", "study.interface.function.child")).run(parent, request)
         code = 0
     finally:
         if code:

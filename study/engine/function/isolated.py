@@ -25,9 +25,9 @@ import numpy.typing as npt
 
 from study.engine.function.base import TrialCall
 from study.engine.function.trial import Arrays, FunctionProgress, FunctionTrial, state_in
-from tasks.error_text import shortened
-from tasks.function import Step
-from tasks.function.messages import BrokenMessageError, MessageReader, packed, unpacked
+from study.interface.error_text import shortened
+from study.interface.function import Step
+from study.interface.function.messages import BrokenMessageError, MessageReader, packed, unpacked
 
 _GUARD = str(Path(__file__).with_name("guard.py"))
 _REASONS: dict[int, str] = {

@@ -18,12 +18,12 @@ from study.engine.function.base import TrialCall
 from study.engine.function.isolated import IsolatedTraining, Limits
 from study.engine.function.training import FunctionTraining
 from study.engine.function.trial import FunctionRecord, FunctionTrial
+from study.interface.criterion import Bound, first_success, in_words, is_success
+from study.interface.declarations import Metric
+from study.interface.function_family import OWN_NAMES
 from study.records import Cell, Checkpoint, Curve, Outcome, Pack, Progress, Result, Trial, Weights
 from study.source import CodeFolder
 from study.words import count_of
-from tasks.criterion import Bound, first_success, in_words, is_success
-from tasks.declarations import Metric
-from tasks.function_family import OWN_NAMES
 
 _RECORD, _CALL = "record/", "call/"
 _told: set[str] = set()

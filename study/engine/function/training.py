@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from study.engine.function.base import TrialCall
 from study.engine.function.trial import Arrays, FunctionProgress, FunctionTrial, state_in
-from tasks.error_text import error_line
-from tasks.function import FunctionCall, FunctionError, GeneratorStates, Step, state_arrays, state_of
-from tasks.function.left_threads import note_left, running_threads
-from tasks.function.process_state import ProcessState
-from tasks.stop_signals import noting_stops, requested_stop
+from study.interface.error_text import error_line
+from study.interface.function import FunctionCall, FunctionError, GeneratorStates, Step, state_arrays, state_of
+from study.interface.function.left_threads import note_left, running_threads
+from study.interface.function.process_state import ProcessState
+from study.interface.stop_signals import noting_stops, requested_stop
 
 
 class FunctionTraining(TrialCall):
@@ -36,7 +36,7 @@ class FunctionTraining(TrialCall):
         ValueError: if the checkpoint is of other metrics.
 
     Example:
-        >>> from tasks.declarations import Metric
+        >>> from study.interface.declarations import Metric
         >>> def train(seed, *, width):
         ...     return {"loss": seed / width}
         >>> trial = FunctionTrial(seed=3, values={"width": 2}, metrics={"loss": Metric()})

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tasks.declarations import Metric
-from tasks.function.call import Step
+from study.interface.declarations import Metric
+from study.interface.function.call import Step
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 

@@ -19,8 +19,8 @@ from study.engine.gpu.groups import same_rows
 from study.engine.gpu.layout import EVALUATED_ROWS
 from study.engine.gpu.shape import Shape, new_shape
 from study.records import Range, Trial
-from tasks.stream import ROUNDS, WEYL, Purpose
-from tasks.stream_simd import fill_inputs, padded
+from study.stream.stream import ROUNDS, WEYL, Purpose
+from study.stream.stream_simd import fill_inputs, padded
 
 # Places in a trial's row of numbers: where its intervals start, their width times 2**-24, the step size, λ̂, 1 / the
 # iterations that λ grows for, and the out-of-bounds regulariser's weight.

@@ -23,14 +23,14 @@ from cuda.bindings import driver
 from cuda.core import Device, Kernel, LaunchConfig, ObjectCode, Stream, launch
 from cuda.core.utils import FileStreamProgramCache
 
-import tasks.stream
+import study.stream.stream
 from study.engine.gpu.arrays import Blocks, Choices, Evaluation, Tables, chunks
 from study.engine.gpu.groups import deal
 from study.engine.gpu.kernels import compile_kernels
 from study.engine.gpu.layout import Layout, new_layout
 from study.engine.gpu.shape import Shape
 from study.errors import DeviceError
-from tasks.compile import digest
+from study.stream.compile import digest
 
 _CACHE_BYTES = 256 * 2**20
 _ELF = b"\x7fELF"
@@ -40,7 +40,7 @@ _MOST_REGISTERS = 255
 _WANTED_THREADS = 512
 # What a block may have of shared memory without being asked for.
 _DEFAULT_BYTES = 48 * 1024
-_STAMP = digest((*sorted(Path(__file__).parents[1].rglob("*.py")), Path(tasks.stream.__file__)))
+_STAMP = digest((*sorted(Path(__file__).parents[1].rglob("*.py")), Path(study.stream.stream.__file__)))
 
 
 class CudaBlocks(Blocks):

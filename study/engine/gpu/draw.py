@@ -12,7 +12,7 @@ from study.engine.gpu.compile import inline
 from study.engine.gpu.instructions import load4, product, store4
 from study.engine.gpu.layout import Layout
 from study.engine.gpu.row_math import ONE, ZERO
-from tasks.stream import MULTIPLIERS, ROUNDS
+from study.stream.stream import MULTIPLIERS, ROUNDS
 
 _M0, _M1 = (np.uint32(factor) for factor in MULTIPLIERS)
 _EIGHT, _BIT, _ZERO_WORD = np.uint32(8), np.uint32(1), np.uint32(0)
@@ -43,7 +43,7 @@ class BlockStream(NamedTuple):
 
 @inline
 def _four_words(row, quad, iteration, stream):
-    """Encrypt (row, quad, iteration, TRAIN), all uint32, as `tasks.stream` has it: four uint32."""
+    """Encrypt (row, quad, iteration, TRAIN), all uint32, as `study.stream.stream` has it: four uint32."""
     c0, c1, c2, c3 = row, quad, iteration, _ZERO_WORD
     for n in range(ROUNDS):
         low_0, high_0 = product(c0, _M0)
@@ -57,7 +57,7 @@ def _four_words(row, quad, iteration, stream):
 
 @inline
 def _number(word, stream):
-    """Turn a word into an input, float32, as `tasks.stream` has it."""
+    """Turn a word into an input, float32, as `study.stream.stream` has it."""
     low = stream.low
     if stream.two:
         low = stream.second_low if word & _BIT else low

@@ -42,8 +42,8 @@ from study.engine.gpu.row_math import ZERO
 from study.engine.gpu.shape import Shape
 from study.engine.gpu.threads import new_threads
 from study.engine.gpu.weight_update import Step
-from tasks.compile import cached, digest
-from tasks.stream import ROUNDS
+from study.stream.compile import cached, digest
+from study.stream.stream import ROUNDS
 
 _STAMP = digest((*SOURCES, *sorted(Path(__file__).parent.glob("*.py"))))
 _compiled = partial(cached, _STAMP, error_model="numpy", _nrt=False)

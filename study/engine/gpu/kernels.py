@@ -35,7 +35,7 @@ from study.engine.gpu.layout import EVALUATED_ROWS, Layout
 from study.engine.gpu.phases import new_phases
 from study.engine.gpu.row_math import ZERO
 from study.engine.gpu.weight_update import Step
-from tasks.stream import ROUNDS
+from study.stream.stream import ROUNDS
 
 # mypy takes numba's own, older module for this one.
 _compiler: Any = cuda_compiler

@@ -20,7 +20,7 @@ from functools import cache
 
 from study.engine.compiled.codes import AFFINE, GATED, NAC_MUL, NALU, NMU
 from study.engine.gpu.shape import Shape, effective, factors, has_bias, parameters
-from tasks.stream_simd import padded
+from study.stream.stream_simd import padded
 
 # Four warps a block, so that many blocks share a multiprocessor and hide each other's barriers.
 _THREADS, _THREADS_IF_WIDE, _WIDE_QUADS = 128, 256, 64

@@ -20,14 +20,14 @@ from study.engine.packed.proof import MOST_ON_GPU, Proof, prove
 from study.engine.packed.recipe import L1, Member, Recipe, Sparsity, build
 from study.engine.packed.training import OFF_CPU, CriterionScores, PackedTraining
 from study.errors import InputError
+from study.interface.criterion import Bound
+from study.interface.declarations import Metric
+from study.interface.packed_family import recipe_text
+from study.interface.signature import arguments_of
+from study.interface.stop_signals import exceptions_only
 from study.records import Cell, Checkpoint, Pack, Sources
 from study.source import CodeFolder, SourceData, data_cache, is_import_string, parse_import_string
-from tasks.criterion import Bound
-from tasks.declarations import Metric
-from tasks.packed_family import recipe_text
 from tasks.packed_tasks import PACKED_TASKS, builder_of, packed_task
-from tasks.signature import arguments_of
-from tasks.stop_signals import exceptions_only
 from tasks.task import Task
 from units import Unit
 

@@ -27,10 +27,10 @@ from study.engine.packed.native import bounded_weights, limits_of, side_by_side,
 from study.engine.packed.optimizers import MOMENTS, Rates
 from study.engine.packed.recipe import Member, Recipe, build, seed_of, seeded_generators, untrained
 from study.engine.packed.traced import Compute, Draws, GivenStream, Gradients, ListeningStream, Numbers, drawn, recorded
-from tasks.device import use_device
-from tasks.stream import Purpose
+from study.stream.device import use_device
+from study.stream.stream import Purpose
+from study.stream.trial_stream import Stream, evaluation_stream, noise_from
 from tasks.task import EVALUATIONS
-from tasks.trial_stream import Stream, evaluation_stream, noise_from
 from units.kernels import one_thread
 from units.penalties import l1
 from units.regularize import sparsity
@@ -282,7 +282,7 @@ class SideBySide(Members):
     Example:
         >>> from dataclasses import dataclass
         >>> from study.engine.packed.optimizers import Schedule
-        >>> from tasks.declarations import Metric
+        >>> from study.interface.declarations import Metric
         >>> from tasks.task import Task
         >>> @dataclass(frozen=True)
         ... class Double(Task):

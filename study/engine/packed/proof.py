@@ -33,9 +33,9 @@ from study.engine.packed.recipe import (
     seeded_generators,
     untrained,
 )
-from tasks.stop_signals import exceptions_only
-from tasks.stream import Purpose
-from tasks.trial_stream import Dropout, Stream, noise_from
+from study.interface.stop_signals import exceptions_only
+from study.stream.stream import Purpose
+from study.stream.trial_stream import Dropout, Stream, noise_from
 from units.kernels import one_thread
 
 Numbers = dict[str, npt.NDArray[Any]]
@@ -105,7 +105,7 @@ def prove(recipe: Recipe, *, sizes: Sequence[int] = (2, 5, 8), device: str = "cp
 
     Example:
         >>> from dataclasses import dataclass
-        >>> from tasks.declarations import Metric
+        >>> from study.interface.declarations import Metric
         >>> from tasks.task import Task
         >>> @dataclass(frozen=True)
         ... class Double(Task):

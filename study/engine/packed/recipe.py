@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from study.engine.packed.optimizers import Optimizer, Schedule
-from tasks.stream import Purpose
+from study.stream.stream import Purpose
 from tasks.task import Task
 from units.penalties import stepwise
 

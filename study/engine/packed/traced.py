@@ -19,9 +19,9 @@ from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from tasks.stop_signals import exceptions_only
-from tasks.stream import Purpose
-from tasks.trial_stream import Draw, Stream
+from study.interface.stop_signals import exceptions_only
+from study.stream.stream import Purpose
+from study.stream.trial_stream import Draw, Stream
 from units.kernels import recording
 
 # The interpreter looks at the first runs, and rewrites the program for those that follow.

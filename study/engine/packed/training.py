@@ -17,11 +17,11 @@ from study.engine.packed.recipe import Member, Recipe
 from study.engine.packed.untrained import scored, untrained_means
 from study.engine.score import Evaluations, Scores
 from study.engine.training import Arrays, PendingEvaluation, SlicedTraining
+from study.interface.criterion import Bound, in_words
+from study.interface.declarations import Metric
+from study.interface.function.process_state import ProcessState
 from study.records import Checkpoint, Outcome, Pack, Progress, Result, Trial, Weights
 from study.source import CodeFolder
-from tasks.criterion import Bound, in_words
-from tasks.declarations import Metric
-from tasks.function.process_state import ProcessState
 
 OFF_CPU = "off_cpu"
 """The array of a checkpoint that is there if it was taken on another device than the CPU."""

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from study.engine.arithmetic.evaluation_rows import Draws, range_arrays
+from study.stream.stream import Purpose, inputs
 from tasks import ArithmeticTask
 from tasks.arithmetic_cell import ArithmeticCell
-from tasks.stream import Purpose, inputs
 from units.kernels import contract
 
 

@@ -24,8 +24,8 @@ from study.engine.torch.step import compiled_step
 from study.engine.torch.tensors import TorchTensors
 from study.engine.training import Arrays, PendingEvaluation
 from study.records import Cell, Checkpoint, Pack, Progress, Trial
+from study.stream.compile import is_on_disk
 from tasks.arithmetic_cell import typed_cell
-from tasks.compile import is_on_disk
 from units.kernels import one_thread
 
 

@@ -12,9 +12,9 @@ import torch
 
 from study.engine.arithmetic.initial_weights import PREFIX
 from study.engine.torch.penalties import inalu_training
+from study.stream.stream import Purpose, uniforms
 from tasks.arithmetic_cell import ArithmeticCell
 from tasks.networks import Network
-from tasks.stream import Purpose, uniforms
 from units.inalu import INALU
 
 _SINCE = PREFIX + "since"

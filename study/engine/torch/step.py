@@ -32,7 +32,7 @@ from study.engine.compiled.formulas import (
     sparsity_slope,
     sparsity_strength,
 )
-from tasks.compile import cached, digest
+from study.stream.compile import cached, digest
 
 _compiled = cached(digest((*SOURCES, Path(__file__))), error_model="numpy", nogil=True, _nrt=False)
 

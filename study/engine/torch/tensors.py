@@ -23,10 +23,10 @@ from study.engine.torch.penalties import Penalties
 from study.engine.torch.restarts import Restarts
 from study.engine.torch.step import Flat, sparsity_strengths, step_compiled, step_torch
 from study.records import Trial
+from study.stream.stream import Purpose
 from tasks.arithmetic_cell import task_of, typed_cell
 from tasks.distributions import Source
 from tasks.networks import Network
-from tasks.stream import Purpose
 
 # Hidden values of one evaluation chunk: about half of a core's second-level cache.
 _CHUNK_NUMBERS = 64 * 1024

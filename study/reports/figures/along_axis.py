@@ -17,6 +17,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from study import words
+from study.interface.declarations import Metric
+from study.interface.references import KINDS
 from study.reports.figures import axes as axes_of
 from study.reports.figures.axes import Point
 from study.reports.figures.multiples import MOST_CURVES, MOST_TIPS, columns, grid, left_out
@@ -28,8 +30,6 @@ from study.summaries.metrics import MetricSeries
 from study.summaries.references import BoundRate, ReferenceFindings
 from study.summaries.rows import ResultRows
 from study.words import Notation
-from tasks.declarations import Metric
-from tasks.references import KINDS
 
 _MOST_ACROSS, _MOST_FACETS, _MOST_MARKED, _MOST_TICKS = 3, 4, 12, 6
 _HEIGHT_IN = 1.9

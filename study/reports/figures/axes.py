@@ -14,13 +14,13 @@ from matplotlib.ticker import NullLocator
 
 from study import words
 from study.comparisons.comparison import Reference
+from study.interface.declarations import Metric
 from study.records import Interval
 from study.reports.figures import texts
 from study.reports.figures.style import INK, MARKERS, PALETTE, PAPER
 from study.summaries import series
 from study.summaries.rows import ResultRows
 from study.summaries.summary import Summary
-from tasks.declarations import Metric
 from tasks.symbols import TO_SCALE
 
 Units = tuple[tuple[float, str], ...]

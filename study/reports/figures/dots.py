@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from study import words
 from study.comparisons.comparison import Comparisons, Reference
+from study.interface.declarations import Metric
 from study.reports.figures import axes as axes_of
 from study.reports.figures.axes import Across, Point, Units
 from study.reports.figures.multiples import MOST_CURVES
@@ -19,7 +20,6 @@ from study.summaries import series
 from study.summaries.rows import ResultRows
 from study.summaries.summary import Summary
 from study.words import Notation
-from tasks.declarations import Metric
 
 _REFERENCE: dict[str, Any] = {
     "linestyle": (0, (3, 2)),

@@ -16,13 +16,13 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from study import words
+from study.interface.declarations import Metric
 from study.reports.figures import axes as axes_of
 from study.reports.figures.multiples import MOST_PANELS, MOST_TIPS, grid, part_of, sampled
 from study.reports.figures.style import INK, PALETTE, STYLE, Drawn, Tips
 from study.summaries.learning import QUANTILES, LearningCurve
 from study.summaries.metrics import of_curves, single
 from study.summaries.rows import ResultRows
-from tasks.declarations import Metric
 
 Floats = npt.NDArray[np.float64]
 

@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 
 from study import words
 from study.comparisons.comparison import Comparisons
+from study.interface.declarations import Metric
 from study.records import Interval
 from study.reports.figures import axes as axes_of
 from study.reports.figures import texts
@@ -23,7 +24,6 @@ from study.reports.figures.style import INK, STYLE, Drawn, Tips
 from study.summaries.dependence import DEPENDENCE_ADJUSTED
 from study.summaries.rows import ResultRows
 from study.summaries.summary import Summary
-from tasks.declarations import Metric
 
 _HEIGHTS_IN = ((2, 2.0), (4, 1.6), (MOST_FACETS, 1.3))
 """The largest number of facets, and the height of each."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from study import words
+from study.interface.declarations import Metric
 from study.records import Interval
 from study.summaries.search import Candidate, Objective, SearchFindings
 from study.summaries.summary import Summary
 from study.words import Notation
-from tasks.declarations import Metric
 from tasks.symbols import UNITS
 
 UNKNOWN = "unknown"

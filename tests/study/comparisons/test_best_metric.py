@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from study.interface.declarations import Metric
 from study.reports import contrasts, groups, headline
 from study.summaries.aggregate import aggregate_by
 from study.trials.table import TrialTable
-from tasks.declarations import Metric
 from tests.study.builders import outcomes_table
 
 ACCURACY = Metric(higher_is_better=True, title="test accuracy", low=0.0, high=1.0)

@@ -15,13 +15,13 @@ from study import statistics
 from study.arrow import results_table
 from study.comparisons.contrasts import contrasts
 from study.comparisons.headline import headline
+from study.interface.declarations import Metric
 from study.outcomes import Source, gather
 from study.records import Outcome, Result, Sources, Trial
 from study.reports import cells, files, groups
 from study.results.groups import group_report
 from study.summaries.aggregate import aggregate, aggregate_by
 from study.trials.table import TrialTable
-from tasks.declarations import Metric
 from tests.study.builders import published_cell, summarised
 
 METRICS = {"loss": Metric(low=0.0), "accuracy": Metric(higher_is_better=True)}

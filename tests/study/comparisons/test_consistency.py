@@ -13,11 +13,11 @@ from study import words
 from study.comparisons.contrasts import contrasts
 from study.comparisons.finding import LEVEL
 from study.comparisons.headline import headline
+from study.interface.declarations import Metric
 from study.reports import files, groups
 from study.reports.table import pairs_table, summaries_table
 from study.summaries.aggregate import aggregate_by
 from study.trials.table import TrialTable
-from tasks.declarations import Metric
 from tests.study.builders import outcomes_table
 
 OUTCOMES = {"success": ["solved", "unsolved", "diverged", "failed"], "metric": ["finished", "diverged", "failed"]}

@@ -11,12 +11,12 @@ from study import statistics
 from study.arrow import results_table
 from study.comparisons import overall as of_all
 from study.comparisons.overall import overall as overall_of
+from study.interface.declarations import Metric
 from study.records import Cell, Outcome, Result, Trial
 from study.reports import cells, groups
 from study.statistics import SeedValues
 from study.summaries.aggregate import aggregate
 from study.trials.table import TrialTable
-from tasks.declarations import Metric
 from tests.study.builders import outcomes_table, summarised, summarised_by
 
 METRICS = {"accuracy": Metric(higher_is_better=True)}

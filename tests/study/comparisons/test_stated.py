@@ -8,10 +8,10 @@ import pytest
 from study.comparisons.contrasts import contrasts
 from study.comparisons.headline import headline
 from study.comparisons.plan import Statement, comparison_plan
+from study.interface.declarations import Metric
 from study.reports import groups
 from study.summaries.aggregate import aggregate_by
 from study.trials.table import TrialTable
-from tasks.declarations import Metric
 from tests.study.builders import outcomes_table
 
 ACCURACY = {"accuracy": Metric(higher_is_better=True)}

@@ -30,7 +30,7 @@ import time
 
 import numpy as np
 
-from tasks.seeded import seeded
+from study import seeded
 
 RNG = np.random.default_rng(0)
 PYTHON = random.Random(0)

@@ -214,7 +214,7 @@ def test_trials_that_results_called_for_are_repeated(
 FUNCTIONS = """
 import numpy as np
 
-from tasks.seeded import seeded
+from study import seeded
 
 RNG = np.random.default_rng(0)
 

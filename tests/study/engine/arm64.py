@@ -16,8 +16,8 @@ from numba import types
 
 from study.engine.compiled import math
 from study.engine.cpu import products
-from tasks import stream_simd
-from tasks.compile import IntoLibrary, Library, cached
+from study.stream import stream_simd
+from study.stream.compile import IntoLibrary, Library, cached
 
 ROOT = Path(__file__).parents[3]
 TRIPLE = "aarch64-unknown-linux-gnu"
@@ -60,7 +60,7 @@ def code_of(function: Any, arguments: Sequence[Any]) -> Code:
     """Compile a function for arm64, with all that it calls, by the passes that numba would run there.
 
     Args:
-        function: made by `tasks.compile.cached`.
+        function: made by `study.stream.compile.cached`.
         arguments: numba's types of them.
     """
     llvm.initialize_all_targets()

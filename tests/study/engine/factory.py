@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tasks.compile import cached, digest, is_on_disk
+from study.stream.compile import cached, digest, is_on_disk
 
 _STAMP = digest([Path(__file__)])
 

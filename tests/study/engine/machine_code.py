@@ -11,7 +11,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from study.engine.compiled.cache import entry, internal
-from tasks.compile import is_on_disk
+from study.stream.compile import is_on_disk
 
 _BYTES = 128
 

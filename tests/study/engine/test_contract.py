@@ -17,11 +17,11 @@ from study.engine.arithmetic.evaluation_rows import EvaluationRows
 from study.engine.gpu.engine import GpuEngine
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Outcome, Pack, Result, Sources, Trial
+from study.stream.stream import Purpose, uniforms
 from tasks import MODELS, TASKS, ArithmeticTask
 from tasks.arithmetic_cell import task_of, typed_cell
 from tasks.models import SINGLE_LAYERS
 from tasks.networks import Network
-from tasks.stream import Purpose, uniforms
 from tests.study.builders import GIVEN, INPUTS, small_cell, small_pack
 from units.unit import Bounds
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from study.arrow import CELL_COLUMNS
 from study.engine import ENGINES
+from study.interface.packed_family import PackedFamily
 from study.plan.costs import count_draws, pack_cost
 from study.plan.packs import bundle_share, make_bundles, make_packs, shape_key
 from study.plan.plan import Plan, cells, make_plan
 from study.records import Cell, Pack, Trial
 from study.spec import load_spec, parse_spec
 from tasks.arithmetic_cell import typed_cell
-from tasks.packed_family import PackedFamily
 
 DEMO = """
 study: demo

@@ -12,13 +12,13 @@ from study.engine import engine_for
 from study.engine.packed.engine import PackedEngine, as_layout
 from study.engine.packed.members import PackLayout
 from study.engine.packed.proof import Proof
+from study.interface.packed_family import recipe_text
 from study.plan.packs import make_packs, shape_key
 from study.plan.plan import cells, make_plan
 from study.presets import preset_names, preset_text
 from study.records import Cell, Pack, Trial
 from study.spec import check_size, load_spec
 from study.summaries.published import matches, published
-from tasks.packed_family import recipe_text
 from tests.mnist import mnist, mnist_folder
 
 __all__ = ["mnist", "mnist_folder"]

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from study.arrow import results_table
+from study.interface.declarations import Metric
+from study.interface.references import ReferenceCriterion
 from study.records import Cell, Outcome, Result, Trial
 from study.reports import Report, ResultRows, cells, cells_rows, metric_notes, write_report
 from study.reports.figures import along_axis
@@ -17,8 +19,6 @@ from study.reports.metric_series import series_table, series_with_values
 from study.reports.table import summaries_table
 from study.summaries.references import reference_findings
 from study.trials.table import TrialTable
-from tasks.declarations import Metric
-from tasks.references import ReferenceCriterion
 from tests.study.builders import summarised
 
 LENGTHS = (1, 2, 3, 5, 10, 20, 50, 100)

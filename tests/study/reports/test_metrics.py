@@ -13,6 +13,7 @@ import pytest
 
 from study.arrow import curves_table
 from study.console import Console
+from study.interface.declarations import Metric
 from study.records import Curve
 from study.reports import (
     FORMATS,
@@ -33,7 +34,6 @@ from study.reports.terminal import show_summaries
 from study.summaries.aggregate import aggregate_by
 from study.summaries.learning import LearningCurve, learning_curve
 from study.trials.table import TrialTable
-from tasks.declarations import Metric
 from tests.study.builders import outcomes_table, summarised_by
 
 METRICS = {

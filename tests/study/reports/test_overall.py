@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from study.comparisons.overall import overall as overall_of
+from study.interface.declarations import Metric
 from study.reports import groups, groups_rows, write_report
 from study.reports.content import Report
 from study.reports.figures import improvement, profiles
 from study.reports.figures.style import render
 from study.reports.overall import overall_note, overall_table
 from study.trials.table import TrialTable
-from tasks.declarations import Metric
 from tests.study.builders import outcomes_table, summarised_by
 
 BY = ["task", "model"]

@@ -8,15 +8,15 @@ import io
 import pytest
 
 from study.arrow import results_table
+from study.interface.criterion import Bound
+from study.interface.declarations import Metric
+from study.interface.references import ReferenceCriterion
 from study.records import Cell, Outcome, Result, Trial
 from study.reports import Report, ResultRows, cells, cells_rows, reference_notes, write_report
 from study.reports.references import bounds_table
 from study.summaries.aggregate import aggregate
 from study.summaries.references import ReferenceFindings, reference_findings
 from study.trials.table import TrialTable
-from tasks.criterion import Bound
-from tasks.declarations import Metric
-from tasks.references import ReferenceCriterion
 
 METRICS = {"loss": Metric(title="test loss"), "accuracy": Metric(higher_is_better=True)}
 CELLS = [Cell("lab:Sums", model, {"size": size}) for size in (2, 3) for model in ("lab:Exact", "NMU")]

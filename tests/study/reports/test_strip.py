@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from study.interface.declarations import Metric
 from study.reports import cells
 from study.reports.strip import HEIGHT, WIDTH, strip
 from study.summaries.metrics import MetricSummary
-from tasks.declarations import Metric
 from tests.study.builders import published_cell, summaries_of
 
 

@@ -30,7 +30,7 @@ __all__ = ["lab"]
 KINDS = '''
 from typing import Literal
 
-from tasks.seeded import seeded
+from study import seeded
 
 
 @seeded

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from study.arrow import results_table
+from study.interface.declarations import Metric
 from study.records import Outcome, Result, Trial
 from study.search import Evidence
 from study.search.objectives import Sample, front, objectives_of, ranked, spread, value_of
 from study.summaries.search import NO_NUMBER
 from study.trials.table import TrialTable
 from tasks.arithmetic_family import ARITHMETIC
-from tasks.declarations import Metric
 from tests.study.builders import small_cell, summarised
 
 METRICS = ARITHMETIC.metrics

@@ -25,7 +25,7 @@ __all__ = ["lab", "packed_lab"]
 TRAIN = '''
 import random
 
-from tasks.seeded import seeded
+from study import seeded
 
 
 @seeded

@@ -8,7 +8,7 @@ from textwrap import dedent
 from study.source import CodeFolder, ImportString, code_folder, parse_import_string, read_source_code, unpacked
 
 MARKED = """
-from tasks.seeded import seeded
+from study import seeded
 
 @seeded
 def train(seed):

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from study.errors import InputError
+from study.interface.data import DataFile, data_path
 from study.source import read_data
 from study.source import source_data as module
-from tasks.data import DataFile, data_path
 
 FOLDER = DataFile(files=("a", "b"), known=("digits",), where="they are at example.org")
 

@@ -34,7 +34,7 @@ seeds: 9
 CODE = """
 from typing import Literal
 
-from tasks.seeded import seeded
+from study import seeded
 
 
 @seeded

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from study.errors import SpecError
+from study.interface.function_family import FunctionFamily
 from study.plan.plan import cells, make_plan
 from study.source import SourceCode
 from study.spec import Spec, parse_spec
 from study.spec.function_tables import FunctionSpec
-from tasks.function_family import FunctionFamily
 from tests.study.lab import lab, study_of
 
 __all__ = ["lab"]
@@ -113,9 +113,7 @@ def test_an_import_that_fails_shows_the_users_line(lab: Path) -> None:
 
 
 def test_a_signature_that_can_not_be_called_is_refused_whole(lab: Path) -> None:
-    text = (
-        "from tasks.seeded import seeded\n\n@seeded\ndef train(width, *, rate: float = 'a', model: int = 1, **rest): 0"
-    )
+    text = "from study import seeded\n\n@seeded\ndef train(width, *, rate: float = 'a', model: int = 1, **rest): 0"
     (lab / "mylab" / "training.py").write_text(text)
     [found] = mistakes(lab)
     for part in (

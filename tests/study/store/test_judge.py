@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from study.interface.criterion import Bound
+from study.interface.references import ReferenceCriterion, reference_bound
 from study.records import Cell, Curve, Outcome, Result, Trial
 from study.store import Store, StudyStore
 from study.store.judgements import FILE
-from tasks.criterion import Bound
-from tasks.references import ReferenceCriterion, reference_bound
 
 CELLS = {
     (model, size): Cell("lab:Products", model, {"size": size}) for model in ("exact", "learner") for size in (2, 3)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import study
+from study.interface.criterion import in_words
 from study.records import Cell
 from study.store import Store
-from tasks.criterion import in_words
 
 # Warnings of MLflow and what it imports are theirs to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")

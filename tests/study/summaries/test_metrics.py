@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from study import statistics
+from study.interface.declarations import Metric
 from study.records import Outcome
 from study.summaries.metrics import MetricSummary, difference, main, of_curves, of_trials, series_of, single
-from tasks.declarations import Metric
 from tests.study.builders import outcomes_table, summarised_by
 
 LOSS, ACCURACY = Metric(), Metric(higher_is_better=True, low=0.0, high=1.0)

@@ -8,12 +8,12 @@ import pytest
 
 from study import statistics
 from study.arrow import results_table
+from study.interface.criterion import Bound
+from study.interface.declarations import Metric
+from study.interface.references import ReferenceCriterion, reference_bound
 from study.records import Cell, Outcome, Result, Trial
 from study.summaries.references import rates_by_bound, reference_findings, references_of
 from study.trials.table import TrialTable
-from tasks.criterion import Bound
-from tasks.declarations import Metric
-from tasks.references import ReferenceCriterion, reference_bound
 
 EXACT, LEARNER, STRANGER = (Cell("lab:Sums", model, {"size": 2}) for model in ("exact", "learner", "stranger"))
 CRITERION = ReferenceCriterion(

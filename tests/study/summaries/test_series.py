@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from study.arrow import results_table
+from study.interface.declarations import Metric
 from study.records import Cell, Outcome, Result, Trial
 from study.reports import cells, chart_series
 from study.reports.figures import panels
 from study.summaries import series
 from study.summaries.summary import WILSON
-from tasks.declarations import Metric
 from tests.study.builders import published_cell, summaries_of, summarised
 
 

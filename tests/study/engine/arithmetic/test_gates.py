@@ -13,11 +13,11 @@ import torch
 from study.engine import ENGINES, effective_weights, mean_gates, stacked
 from study.engine.arithmetic.gates import Arrays
 from study.records import Cell, Pack, Trial, Weights
+from study.stream.stream import EVALUATION_SEED, Purpose
+from study.stream.stream_simd import fill_inputs
 from tasks import MODELS
 from tasks.arithmetic_cell import typed_cell
 from tasks.networks import Network
-from tasks.stream import EVALUATION_SEED, Purpose
-from tasks.stream_simd import fill_inputs
 from tests.study.builders import small_cell
 from units.golden import GOLDEN_RATIO
 

@@ -12,7 +12,7 @@ import numba
 import pytest
 from numba.core import config
 
-from tasks.compile import _CacheFile, cached, is_on_disk
+from study.stream.compile import _CacheFile, cached, is_on_disk
 
 
 def test_the_process_that_compiles_runs_the_machine_code_that_others_load(tmp_path):

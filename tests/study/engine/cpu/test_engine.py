@@ -20,9 +20,9 @@ from study.engine.cpu.engine import FusedEngine
 from study.engine.torch.engine import TorchEngine
 from study.errors import DeviceError
 from study.records import Checkpoint, Pack, Trial
+from study.stream.stream import Purpose
+from study.stream.stream_simd import LANES, fill_inputs, padded
 from tasks import MODELS
-from tasks.stream import Purpose
-from tasks.stream_simd import LANES, fill_inputs, padded
 from tests.study.builders import small_cell
 
 TRAINED = [name for name, model in MODELS.items() if {model.first, model.second} <= set(CODES)]
@@ -198,7 +198,7 @@ def _draw(x, transposed, n, block, seed, low, second, width, iteration, purpose,
 @pytest.mark.parametrize("width", [1.0, 0.1, 20.0, 1e-20])
 @pytest.mark.parametrize("n", [7, 35])
 def test_inputs_are_the_streams_bits(n, width, second):
-    """Inputs of one interval and of two are those of `tasks.stream`; past the last row stands a copy of the first."""
+    """Inputs of one interval and of two are those of the stream; past the last row stands a copy of the first."""
     seed, rows, block = 2**62 + 12345, 125, 80
     low = np.array([[-3.0, second]], np.float32)
     expected = np.empty((1, n, rows), np.float32)

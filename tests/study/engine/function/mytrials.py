@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 
-from tasks.function import messages
+from study.interface.function import messages
 
 
 def load(name: str, *arguments: object):
@@ -137,7 +137,7 @@ if __name__ == "__main__":  # a worker for tests: it runs a trial that never end
     from functools import partial
 
     from study.engine.function import FunctionTrial, IsolatedTraining
-    from tasks.declarations import Metric
+    from study.interface.declarations import Metric
 
     metrics = {"loss": Metric(), "accuracy": Metric(higher_is_better=True)}
     trial = FunctionTrial(seed=1, values={"pipe_path": sys.argv[1]}, metrics=metrics)

@@ -19,7 +19,7 @@ import pytest
 import torch
 
 from study.engine.function import FunctionProgress, FunctionRecord, FunctionTraining, FunctionTrial, IsolatedTraining
-from tasks.declarations import Metric
+from study.interface.declarations import Metric
 
 METRICS = {"loss": Metric(), "accuracy": Metric(higher_is_better=True)}
 NAN, INF = float("nan"), float("inf")

@@ -20,8 +20,8 @@ from study.engine.gpu.layout import Layout, new_layout
 from study.engine.gpu.shape import Shape
 from study.engine.torch.step import sparsity_strengths
 from study.records import Cell, Trial
+from study.stream.stream import Purpose, inputs
 from tasks.arithmetic_cell import typed_cell
-from tasks.stream import Purpose, inputs
 from tests.study.builders import small_cell
 
 ONE_LAYER: dict[str, Any] = {"task": "single-module", "hidden_size": None}

@@ -11,7 +11,7 @@ from torch import nn
 
 from study.engine.packed.optimizers import Schedule
 from study.engine.packed.recipe import Member, Recipe
-from tasks.declarations import Metric
+from study.interface.declarations import Metric
 from tasks.task import Task
 
 

@@ -27,10 +27,10 @@ from study.engine.packed.proof import Proof, prove
 from study.engine.packed.recipe import Member
 from study.engine.packed.untrained import untrained_means
 from study.errors import DeviceError, InputError
+from study.interface.packed_family import recipe_text
 from study.plan.plan import Plan, make_plan
 from study.records import Pack, Trial
 from study.spec import parse_spec
-from tasks.packed_family import recipe_text
 from tests.far_device import FAR, far_device
 from tests.study.engine.packed.spirals import Spirals, members, recipe
 from tests.study.engine.packed.test_engine import comparable

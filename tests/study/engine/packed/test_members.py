@@ -15,9 +15,9 @@ from torch import nn
 from study.engine.packed.members import OneByOne, SideBySide
 from study.engine.packed.optimizers import Optimizer, Schedule
 from study.engine.packed.recipe import L1, Member, Recipe, Sparsity
-from tasks.declarations import Metric
-from tasks.stream import Purpose
-from tasks.trial_stream import Stream, evaluation_stream
+from study.interface.declarations import Metric
+from study.stream.stream import Purpose
+from study.stream.trial_stream import Stream, evaluation_stream
 from tests.study.engine.packed.spirals import Spirals, members, mlp, recipe
 from units import UNITS
 from units.regularize import sparsity

@@ -13,7 +13,7 @@ from torch import nn
 
 from study.engine.packed.aligned import AlignedProducts
 from study.engine.packed.proof import Proof, prove, start
-from tasks.trial_stream import Dropout
+from study.stream.trial_stream import Dropout
 from tests.study.engine.packed.spirals import Spirals, members, recipe
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from study.engine.packed.training import CriterionScores
+from study.interface.criterion import Bound
+from study.interface.declarations import Metric
 from study.records import Cell, Outcome, Result, Trial
-from tasks.criterion import Bound
-from tasks.declarations import Metric
 
 NAN, INF = float("nan"), float("inf")
 TRIAL = Trial(Cell("lab:Task", "lab:mlp", {"iterations": 40}), 0)

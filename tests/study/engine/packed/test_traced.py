@@ -13,8 +13,8 @@ from study.engine.packed import members as members_module
 from study.engine.packed.members import PackLayout, SideBySide
 from study.engine.packed.recipe import L1, Recipe, Sparsity
 from study.engine.packed.traced import recorded
-from tasks.stream import Purpose
-from tasks.trial_stream import Draw, Dropout
+from study.stream.stream import Purpose
+from study.stream.trial_stream import Draw, Dropout
 from tests.study.engine.packed.spirals import Spirals, members, recipe
 from units import UNITS
 

@@ -14,7 +14,7 @@ from study.engine.packed.optimizers import Schedule
 from study.engine.packed.proof import prove
 from study.engine.packed.recipe import Member
 from study.engine.packed.untrained import scored, untrained_means
-from tasks.declarations import Metric
+from study.interface.declarations import Metric
 from tests.study.engine.packed.spirals import Spirals, members, recipe
 
 

@@ -22,11 +22,11 @@ from study.records import Cell, Curve, Outcome, Trial
 from study.reports.script import trial_script
 from study.spec import load_spec
 from study.spec.cells import canonical_cell
+from study.stream.stream import Purpose
 from tasks import MODELS
 from tasks.arithmetic_cell import task_of, typed_cell
 from tasks.models import SINGLE_LAYERS
 from tasks.networks import Network
-from tasks.stream import Purpose
 from tests.study.reports.script.builders import SEED, beginning, cell_of, run, script_of, train
 from tests.study.reports.script.cases import ALONE_CASES, BOUNDED, CASES, LATER, METHOD_CASES, NEAR_ZERO
 

@@ -1,0 +1,75 @@
+"""Declarations of hyperparameters as JSON, from which a study is read where its code isn't."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, TypeAdapter
+
+from study.interface.declarations import REQUIRED, Hyperparameter
+from study.interface.values import quoted
+
+
+def as_json(hyperparameter: Hyperparameter) -> dict[str, Any]:
+    """Write what is declared of a hyperparameter as data of JSON, its type as a JSON schema."""
+    declared: dict[str, Any] = {"schema": TypeAdapter(hyperparameter.type).json_schema()}
+    if hyperparameter.default is not REQUIRED:
+        declared["default"] = hyperparameter.default
+    return declared | {name: text for name in ("title", "unit") if (text := getattr(hyperparameter, name))}
+
+
+def from_json(declared: Mapping[str, Any]) -> Hyperparameter:
+    """Read what `as_json` wrote.
+
+    Example:
+        >>> from pydantic import TypeAdapter
+        >>> width = from_json(as_json(Hyperparameter(type=int, default=32)))
+        >>> TypeAdapter(width.type).validate_python(8.0), width.default
+        (8, 32)
+    """
+    schema = declared["schema"]
+    return Hyperparameter(
+        type=Annotated[Any, BeforeValidator(lambda value: _by_schema(schema, value)), _Schema(schema)],
+        default=declared.get("default", REQUIRED),
+        title=declared.get("title", ""),
+        unit=declared.get("unit", ""),
+        is_searchable=True,
+    )
+
+
+class _Schema:
+    """The JSON schema of a type that is known by it alone."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._schema = schema
+
+    def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> Mapping[str, Any]:
+        return self._schema
+
+
+def _by_schema(schema: Mapping[str, Any], value: Any) -> Any:
+    """Return a value as a type with that schema would: whole numbers as int, other numbers as float, lists of these."""
+    for option in schema.get("anyOf", [schema]):
+        match option.get("type"):
+            case "array" if isinstance(value, list | tuple):
+                items = [*option.get("prefixItems", ()), *[option.get("items", {})] * len(value)]
+                return [_by_schema(item, one) for item, one in zip(items, value, strict=False)]
+            case "integer" if _is_number(value) and value == int(value) and "enum" not in option:
+                return int(value)
+            case "number" if _is_number(value):
+                return float(value)
+            case "string" if isinstance(value, str):
+                return value
+            case "boolean" if isinstance(value, bool):
+                return value
+            case "null" if value is None:
+                return None
+            case _ if value in option.get("enum", [option.get("const", object())]):
+                return value
+    raise ValueError(f"must be as the signature has it, {json.dumps(schema)}, but got {quoted(value)}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,161 @@
+"""A family of tasks: what a study must know of the trials that it plans, whatever they compute."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from study.interface.declarations import Hyperparameter, Metric
+
+Values = Mapping[str, Any]
+"""Values of hyperparameters that are set, by name."""
+
+Mistake = tuple[Collection[str], str]
+"""The names that may be wrong, the likeliest first, and the message."""
+
+
+class Content(Protocol):
+    """What a cell of any family consists of."""
+
+    @property
+    def task(self) -> str: ...
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def values(self) -> Values: ...
+
+    def __hash__(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check between values of one point of a study's grid.
+
+    Args:
+        names: the hyperparameters that it reads; it is left out if one of them had a mistake of its own.
+        may_be_chosen: whether a search may suggest values that fail it, as long as some don't: it suggests others then.
+    """
+
+    names: tuple[str, ...]
+    may_be_chosen: bool = False
+
+
+class Family(ABC):
+    """Trials whose hyperparameters and metrics are declared in one place.
+
+    Attributes:
+        hyperparameters: by name, in the order of a cell's values.
+        metrics: by name; the best step is chosen by the first.
+        tasks: the names of its tasks.
+        models: the names of its models.
+        remarks: sentences on the data that readers of the results must know.
+        sources: the sources of randomness that may have seeds of their own.
+        question_fields: the hyperparameters that belong to the question, where tables don't know that by their names.
+    """
+
+    hyperparameters: Mapping[str, Hyperparameter]
+    metrics: Mapping[str, Metric]
+    tasks: Sequence[str]
+    models: Sequence[str]
+    remarks: Sequence[str] = ()
+    question_fields: Sequence[str] = ()
+    sources: Sequence[str] = ("init", "data")
+
+    def metrics_of(self, cells: Sequence[Content]) -> Mapping[str, Metric]:
+        """Return the metrics of the trials of some cells: by default, all have the same."""
+        return self.metrics
+
+    @abstractmethod
+    def canonical(self, task: str, model: str, values: Values) -> dict[str, Any]:
+        """Return the values of a cell: with defaults, and None where something doesn't apply.
+
+        Args:
+            task: name of a task.
+            model: name of a model.
+            values: those that are set.
+
+        Raises:
+            ValueError: if there can't be such a cell.
+        """
+
+    @property
+    def sizes(self) -> Sequence[str]:
+        """The hyperparameters that say how large a model is, as far as that is declared."""
+        return [name for name, one in self.hyperparameters.items() if one.is_searchable and not one.is_method]
+
+    @property
+    def plainest_model(self) -> str:
+        """The model with the fewest hyperparameters: it stands for a wrong one while the rest of a file is checked."""
+        return self.models[0]
+
+    @property
+    def checks(self) -> Sequence[Check]:
+        """What `mistakes` checks."""
+        return ()
+
+    def mistakes(self, check: Check, task: str, model: str, values: Values) -> Iterator[Mistake]:
+        """Yield what a check of `checks` finds wrong with some values, of which there are only those that it reads."""
+        return iter(())
+
+    def why_without_effect(self, name: str, task: str, model: str, values: Mapping[str, Collection[Any]]) -> str | None:
+        """Return why a hyperparameter has no effect, or None if it has one.
+
+        Args:
+            name: the hyperparameter.
+            task: name of the task.
+            model: name of the model.
+            values: what is set anywhere in the grid, by name.
+        """
+        return None
+
+    @property
+    def search_order(self) -> Sequence[str]:
+        """The hyperparameters that a search may choose, each before those that depend on it."""
+        return list(self.hyperparameters)
+
+    def is_chosen(self, name: str, values: Values) -> bool:
+        """Tell whether a hyperparameter has an effect, given the values that a search has chosen so far."""
+        return True
+
+    @abstractmethod
+    def shape(self, cell: Content) -> tuple[object, ...]:
+        """Return what must be equal among the trials of a pack."""
+
+    def rows_of(self, cell: Content) -> Hashable | None:
+        """Return what determines, with a seed, the rows that a trial of a cell sees; None if no two see the same."""
+        return None
+
+    @abstractmethod
+    def cost_us(self, cells: Sequence[Content], draws: int) -> float:
+        """Estimate the microseconds that a pack takes on one core.
+
+        Args:
+            cells: those of its trials, one for each, at least one.
+            draws: of rows, one for those that see the same rows.
+        """
+
+    @abstractmethod
+    def most_in_pack(self, cell: Content, trials: int, slots: int) -> int:
+        """Return the most trials of a cell that are useful in a pack, if its size isn't given.
+
+        Args:
+            cell: a cell of the pack.
+            trials: all trials of its shape that are to be trained.
+            slots: packs that are trained side by side.
+        """
+
+    def cautions(self, cells: Sequence[Content]) -> list[str]:
+        """Return sentences that a person should read before cells are trained."""
+        return []
+
+    def impossible(self, task: str, model: str, values: Values) -> str | None:
+        """Return why there can't be a cell with these values; None if there can."""
+        for check in self.checks:
+            read = {name: value for name, value in values.items() if name in check.names}
+            for _, message in self.mistakes(check, task, model, read):
+                return message
+        return None

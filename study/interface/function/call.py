@@ -1,0 +1,303 @@
+"""A call of a training function, step by step: its reports are checked, and its errors are put in words.
+
+A function returns a dict of its metrics, or yields such dicts with a `step` that increases; one that takes `resume` may
+yield a `state`, too, and is called with the latest one to go on.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import numbers
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from traceback import walk_tb
+from types import TracebackType
+from typing import Any
+
+from study.interface.declarations import Metric
+from study.interface.error_text import (
+    attempt,
+    entries_of,
+    error_line,
+    error_traceback,
+    is_users_file,
+    shortened,
+    storable,
+    type_name,
+)
+from study.interface.function.generators import seed_generators
+from study.interface.stop_signals import requested_stop
+
+_RESERVED = ("step", "state")
+_LONGEST = 2000
+
+
+class FunctionError(ValueError):
+    """A training function failed; the message is one line, with the file and line of the user's code.
+
+    Args:
+        message: what happened.
+        details: the traceback of the user's code, or an empty text.
+    """
+
+    def __init__(self, message: str, details: str = "") -> None:
+        super().__init__(shortened(storable(message), _LONGEST))
+        self.details = storable(details)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a training function reports at a step.
+
+    Args:
+        step: how far it is, in its own unit.
+        metrics: the declared metrics; they may be NaN or infinite.
+        state: what it can go on from; None if it says nothing. It may change in the next step: copy it before.
+    """
+
+    step: int
+    metrics: dict[str, float]
+    state: Any = None
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether every metric is a finite number."""
+        return all(map(math.isfinite, self.metrics.values()))
+
+
+class FunctionCall:
+    """One call of a training function.
+
+    Args:
+        function: it is called with `seed`, with the values, and with `resume` if it has such a parameter.
+        seed: the trial's seed; the global generators are seeded with it before the call, also of one that goes on.
+        values: the hyperparameters by name, as a study file has them: a list is a tuple where the function asks so.
+        metrics: what it must report, and nothing else.
+        iterations: the greatest step that it may report; None for any. A generator is closed there.
+        resume: the state to go on from, and its step; None to begin.
+
+    Example:
+        >>> def train(seed, *, width):
+        ...     for epoch in range(9):
+        ...         yield {"step": epoch, "loss": width / (1 + epoch)}
+        >>> call = FunctionCall(train, seed=1, values={"width": 2}, metrics={"loss": Metric()}, iterations=1)
+        >>> call.next_step(), call.next_step(), call.next_step()
+        (Step(step=0, metrics={'loss': 2.0}, state=None), Step(step=1, metrics={'loss': 1.0}, state=None), None)
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        seed: int,
+        values: Mapping[str, Any],
+        metrics: Mapping[str, Metric],
+        iterations: int | None = None,
+        resume: tuple[int, Any] | None = None,
+    ) -> None:
+        if not metrics or any(name in metrics for name in _RESERVED):
+            raise ValueError(f"there must be a metric, and none may be called step or state, but got {list(metrics)}")
+        self._function = function
+        self._seed = seed
+        self._values = values
+        self._metrics = metrics
+        self._iterations = iterations
+        self._resume = resume
+        self._last = -1 if resume is None else resume[0]
+        self._reports: Iterator[Any] | None = None
+        self._has_ended = False
+        self._was_interrupted = False
+        self.reports_steps = False
+        """Whether it yields its steps; known after the first."""
+        self._takes_resume = "resume" in inspect.signature(function).parameters
+
+    def next_step(self) -> Step | None:
+        """Call the function, or resume its generator, until it reports the next step.
+
+        Returns:
+            The step. None after the last one: the function has ended, `iterations` is reached, or the step before had
+            a metric that isn't finite.
+
+        Raises:
+            FunctionError: if the function raised any exception, or reported what it may not.
+            BaseException: what the handler of a signal raised (`noting_stops`), also if the function caught it.
+        """
+        if self._has_ended:
+            return None
+        if self._was_interrupted:
+            raise FunctionError(f"{self._place()}: it was interrupted, and can't go on")
+        step, failure = None, None
+        try:
+            step = self._begin() if self._reports is None else self._pull()
+            if step is None or not self.reports_steps or not step.is_finite or step.step == self._iterations:
+                self._end()
+        except FunctionError as error:
+            failure = error
+        except BaseException as error:  # such as asyncio.CancelledError, or a panic of a Rust extension
+            failure = _failure(error, self._place())
+        if (stop := requested_stop()) is not None:
+            self._was_interrupted = True  # a generator that was interrupted would seem to have come to its end
+            raise stop
+        if failure is not None:
+            self._has_ended = True
+            raise failure
+        return step
+
+    def close(self) -> None:
+        """End a generator that isn't needed any more, and raise what it raises."""
+        self._has_ended = True
+        close = getattr(self._reports, "close", None)
+        if close is not None:
+            close()
+
+    _end = close
+
+    def _begin(self) -> Step | None:
+        arguments = _arguments(self._function, self._values) | {"seed": self._seed}
+        if self._takes_resume:
+            arguments["resume"] = None if self._resume is None else self._resume[1]
+        seed_generators(self._seed)
+        reports = self._function(**arguments)
+        if isinstance(reports, Mapping):
+            return self._step(reports, {"step": max(self._last, 0)} | dict(reports))
+        if not isinstance(reports, Iterator):
+            raise self._wrong(f"must return a dict of metrics, or yield such dicts, but returned {_kind(reports)}")
+        self._reports, self.reports_steps = reports, True
+        return self._pull()
+
+    def _pull(self) -> Step | None:
+        assert self._reports is not None
+        try:
+            report = next(self._reports)
+        except StopIteration as end:
+            if end.value is not None:
+                raise self._wrong(
+                    f"yields its metrics, so it must not return any, but returned {_kind(end.value)}"
+                ) from None
+            if self._last < 0:
+                raise self._wrong("must yield at least one dict of metrics, but ended without one") from None
+            return None
+        if not isinstance(report, Mapping):
+            raise self._wrong(f"must yield dicts of metrics, but yielded {_kind(report)}")
+        if "step" not in report:
+            raise self._wrong(f"must yield dicts with a step, but yielded one with {_listed(report)} only")
+        step = self._step({name: report[name] for name in report if name != "state"}, report)
+        if step.step <= self._last:
+            raise self._wrong(f"must yield steps that increase, but yielded {step.step} after {self._last}")
+        if self._iterations is not None and step.step > self._iterations:
+            if self._last < 0:
+                raise self._wrong(
+                    f"must yield a step within iterations: {self._iterations}, but began with {step.step}"
+                )
+            return None
+        self._last = step.step
+        return step
+
+    def _step(self, given: Mapping[Any, Any], report: Mapping[Any, Any]) -> Step:
+        """Check what was reported; `given` must have the metrics, and may have a step."""
+        missing = [name for name in self._metrics if name not in given]
+        unknown = [name for name in given if name not in self._metrics and name != "step"]
+        verb = "yield" if self.reports_steps else "return"
+        if missing or unknown:
+            lacks = f"{_listed(missing)} isn't there" if missing else ""
+            more = f"{_listed(unknown)} isn't declared" if unknown else ""
+            what = " and ".join(filter(None, (lacks, more)))
+            raise self._wrong(f"must {verb} the metrics {_listed(self._metrics)}, no fewer and no others, but {what}")
+        if report.get("state") is not None and not self._takes_resume:
+            raise self._wrong("yields a state, so it must have a parameter resume, which is given the latest one")
+        step = _scalar(report["step"])
+        if isinstance(step, bool) or not isinstance(step, numbers.Integral) or not 0 <= int(step) < 2**63:
+            raise self._wrong(f"must {verb} a whole number of at least 0 as step, but got {report['step']!r}")
+        metrics = {name: self._number(name, given[name], verb) for name in self._metrics}
+        return Step(int(step), metrics, report.get("state"))
+
+    def _number(self, name: str, value: Any, verb: str) -> float:
+        scalar, metric = _scalar(value), self._metrics[name]
+        if not isinstance(scalar, numbers.Real):  # True and False are 1 and 0
+            raise self._wrong(f"must {verb} a number as {name}, but got {_kind(value)}")
+        try:
+            number = float(scalar)
+        except OverflowError:
+            raise self._wrong(f"must {verb} a number below 1e308 as {name}, but got a larger one") from None
+        for limit, words, is_beyond in (
+            (metric.low, "at least", metric.low is not None and number < metric.low),
+            (metric.high, "at most", metric.high is not None and number > metric.high),
+        ):
+            if is_beyond and math.isfinite(number):
+                raise self._wrong(f"must {verb} {words} {limit:g} as {name}, as it is declared, but got {number:g}")
+        return number
+
+    def _wrong(self, message: str) -> FunctionError:
+        name = getattr(inspect.unwrap(self._function), "__name__", type_name(self._function))
+        return FunctionError(f"{self._place()}: {name} {message}")
+
+    def _place(self) -> str:
+        """Return the file and line of the latest yield, or of the function."""
+
+        def find() -> str:
+            code = getattr(inspect.unwrap(self._function), "__code__", None)
+            frame = getattr(self._reports, "gi_frame", None)
+            if frame is not None:
+                return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+            return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else repr(self._function)
+
+        return attempt(find, type_name(self._function))
+
+
+def _arguments(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    if not any(isinstance(value, list) for value in values.values()):
+        return dict(values)
+    from study.interface.signature import (
+        arguments_of,  # only here: pydantic takes a while to import in a trial's own process
+    )
+
+    return arguments_of(function, values)
+
+
+def failure_of(error: BaseException) -> FunctionError:
+    """Describe an exception that a user's code raised outside a call, such as in an import."""
+    return _failure(error, "")
+
+
+def _failure(error: BaseException, otherwise: str) -> FunctionError:
+    """Describe an exception: one line with the place in the user's code, and the traceback without our entries."""
+    top = entries_of(error)
+    while top is not None and _is_ours(top):
+        top = top.tb_next
+    place = _users_line(top) or otherwise
+    text = error_line(error)
+    return FunctionError(f"{text} ({place})" if place else text, error_traceback(error, top))
+
+
+def _is_ours(entry: TracebackType) -> bool:
+    file = entry.tb_frame.f_code.co_filename
+    return file.startswith("<frozen") or Path(file).parent == Path(__file__).parent
+
+
+def _users_line(top: TracebackType | None) -> str:
+    """Return the file and line of the innermost call in the user's own files; empty if there is none."""
+    place = ""
+    for frame, line in walk_tb(top):
+        if is_users_file(frame.f_code.co_filename):
+            place = f"{frame.f_code.co_filename}:{line}"
+    return place
+
+
+def _scalar(value: Any) -> Any:
+    """Return a number of numpy, or an array or tensor of no axes, as Python's number."""
+    return value.item() if getattr(value, "shape", None) == () and hasattr(value, "item") else value
+
+
+def _kind(value: Any) -> str:
+    shape = getattr(value, "shape", None)
+    return (
+        f"{value!r:.60}"
+        if value is None or type(value) is str
+        else type(value).__name__ + (f" of shape {tuple(shape)}" if shape else "")
+    )
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(map(str, names)) or "nothing"

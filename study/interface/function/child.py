@@ -1,0 +1,86 @@
+"""A call of a training function in a process of its own, which reports to its parent as data.
+
+The parent is `study.engine.function.isolated`. It gives, as JSON: `load`, the module, name and arguments of what
+returns the function; `call`, what the call gets; `metrics`; `memory_gb`; `state_every_s`; and then the arrays of a
+state, or nothing. It gets messages (`study.interface.function.messages`): a step, with the arrays of its state if there
+is one, or the end.
+"""
+
+from __future__ import annotations
+
+import importlib
+import resource
+import sys
+import time
+from collections.abc import Mapping
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy.typing as npt
+
+from study.interface.declarations import Metric
+from study.interface.error_text import error_line
+from study.interface.function.call import FunctionCall, FunctionError, failure_of
+from study.interface.function.messages import packed, send, unpacked
+from study.interface.function.state import state_arrays, state_of
+
+
+def run(parent: Connection, request: Mapping[str, Any]) -> None:
+    """Call the function, and report its steps until it ends or fails."""
+    try:
+        _limit_memory(request["memory_gb"])
+        _report(parent, request)
+        end: dict[str, Any] = {"end": True}
+    except FunctionError as error:
+        end = {"error": str(error), "details": error.details}
+    except BaseException as error:  # nobody can press Ctrl-C here: the user's code raised it
+        failure = failure_of(error)
+        end = {"error": str(failure), "details": failure.details}
+    sys.stdout.flush()  # the parent may end this process as soon as it has the end
+    sys.stderr.flush()
+    send(parent.fileno(), end)
+
+
+def _report(parent: Connection, request: Mapping[str, Any]) -> None:
+    call, state_every_s = _call(parent, request), request["state_every_s"]
+    began = time.perf_counter()
+    copied_at = -state_every_s
+    while (step := call.next_step()) is not None:
+        now = time.perf_counter() - began
+        has_state = step.state is not None and now - copied_at >= state_every_s
+        arrays = packed(_arrays(step.state)) if has_state else b""
+        content = {"step": step.step, "metrics": step.metrics, "reports_steps": call.reports_steps}
+        send(parent.fileno(), content | {"training_s": time.perf_counter() - began}, arrays)
+        if has_state:
+            copied_at = now
+
+
+def _call(parent: Connection, request: Mapping[str, Any]) -> FunctionCall:
+    """Make the call; whatever the user's modules raise when they are imported is told."""
+    state = parent.recv_bytes()
+    try:
+        module, name, arguments = request["load"]
+        load: Any = importlib.import_module(module)
+        for part in name.split("."):
+            load = getattr(load, part)
+        arguments_of_call = dict(request["call"])
+        resume_step = arguments_of_call.pop("resume_step")
+        resume = None if resume_step is None else (resume_step, state_of(unpacked(state)))
+        metrics = {name: Metric(low=low, high=high) for name, (low, high) in request["metrics"].items()}
+        return FunctionCall(load(*arguments), metrics=metrics, resume=resume, **arguments_of_call)
+    except BaseException as error:
+        raise failure_of(error) from None
+
+
+def _arrays(state: Any) -> dict[str, npt.NDArray[Any]]:
+    try:
+        return state_arrays(state)
+    except BaseException as error:
+        raise FunctionError(error_line(error).removeprefix("ValueError: ")) from None
+
+
+def _limit_memory(memory_gb: float | None) -> None:
+    """Let what the process allocates beyond so many GiB fail; code, and files that it maps, don't count."""
+    if memory_gb is not None:
+        limit = int(memory_gb * 2**30)
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))

@@ -1,0 +1,114 @@
+"""Values at module level in the user's modules, which a trial can change and later trials can read.
+
+Settings of the process, such as its working directory, are put back after each trial (`process_state`).
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import types
+from collections import deque
+from collections.abc import Collection, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from study.interface.error_text import attempt
+
+_DEPTH = 3
+
+
+def shared_state(modules: Collection[str]) -> dict[str, tuple[str, Any]]:
+    """Return what later trials can read: by name, its type and a copy that can be compared.
+
+    Args:
+        modules: names of the user's top-level modules.
+
+    Example:
+        >>> import study.interface.function.shared_state as module
+        >>> module.COUNTS = [1]
+        >>> before = shared_state(["study"])
+        >>> module.COUNTS.append(2)
+        >>> changed_state(before, shared_state(["study"]))
+        ('study.interface.function.shared_state.COUNTS (list)',)
+        >>> del module.COUNTS
+    """
+    state: dict[str, tuple[str, Any]] = {}
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] in modules and isinstance(module, types.ModuleType):
+            state |= _values(name, vars(module), module.__name__)
+    return state
+
+
+def changed_state(before: Mapping[str, tuple[str, Any]], after: Mapping[str, tuple[str, Any]]) -> tuple[str, ...]:
+    """Return the names of what changed, each with its type; what is new doesn't count."""
+    names = [name for name in before if name in after and before[name] != after[name]]
+    return tuple(f"{name} ({before[name][0]})" for name in names)
+
+
+def _values(prefix: str, content: Mapping[str, Any], module: str) -> dict[str, tuple[str, Any]]:
+    """Return the state of the names of a module, or of a class that is defined in it."""
+    values: dict[str, tuple[str, Any]] = {}
+    for name, value in list(content.items()):
+        if name.startswith("__") or issubclass(type(value), types.ModuleType):
+            continue
+        path = f"{prefix}.{name}"
+        if issubclass(type(value), type):
+            if value.__module__ == module:
+                values |= _values(path, vars(value), "")
+            continue
+        # Weak references die while they are read, and a user's object may raise whatever is asked of it.
+        if (state := attempt(partial(_state, value), None)) is not None:
+            values[path] = state
+    return values
+
+
+def _state(value: Any) -> tuple[str, Any] | None:
+    """Return a value's type and what stands for it; None if it has no state that is known."""
+    if hasattr(value, "cache_info"):
+        return "a cache", value.cache_info()
+    if isinstance(value, types.FunctionType):
+        return "a function's defaults or attributes", _function(value)
+    copy = _copied(value, _DEPTH)
+    return None if copy is None else (type(value).__name__, copy)
+
+
+def _function(value: types.FunctionType) -> Any:
+    cells = [cell.cell_contents for cell in value.__closure__ or () if not callable(_contents(cell))]
+    return _copied((value.__defaults__, value.__kwdefaults__, vars(value), cells), _DEPTH)
+
+
+def _contents(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # an empty cell
+        return len
+
+
+def _copied(value: Any, depth: int) -> Any:
+    """Return what stands for a value and can be compared; None if it has no state that is known."""
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+        return repr(value)
+    if isinstance(value, np.ndarray | np.generic):
+        return value.dtype.str, value.shape, repr(value.tolist()) if value.dtype.hasobject else value.tobytes()
+    if isinstance(value, np.random.Generator | np.random.RandomState):
+        return repr(value.bit_generator.state if isinstance(value, np.random.Generator) else value.get_state())
+    if isinstance(value, random.Random):
+        return value.getstate()
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor | torch.Generator):
+        tensor = value if isinstance(value, torch.Tensor) else value.get_state()
+        values = attempt(lambda: tensor.detach().cpu().tolist(), None)  # a tensor may have no data
+        return str(tensor.dtype), repr(values)
+    content: Any
+    if isinstance(value, Mapping):
+        content = dict(value)
+    elif isinstance(value, list | tuple | set | frozenset | deque):
+        content = dict(enumerate(value))
+    else:
+        content = getattr(value, "__dict__", None) or attempt(lambda: repr(value), "")
+    if depth == 0 or not isinstance(content, dict):
+        return content if isinstance(content, str) else len(content)
+    return {str(name): _copied(item, depth - 1) for name, item in list(content.items())}

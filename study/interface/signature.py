@@ -1,0 +1,377 @@
+"""The hyperparameters of a training function, a builder of models or a frozen dataclass, from its signature.
+
+| annotation | what a study file gives |
+| --- | --- |
+| `int`, `float`, `str`, `bool`, `None` | that: 3.0 is an int, 3 is a float, and true is neither |
+| `Literal["a", 2, True]` | one of these |
+| `list[T]`, `tuple[T, ...]`, `tuple[T, U]` | a list; a function gets a tuple where it asks for one |
+| `T | None`, `Optional[T]`, `T | Literal["auto"]` | any of these; not `int | float`, which has 1 and 1.0 |
+| `Annotated[T, Field(gt=0)]`, `Annotated[T, Ge(0)]` | what is within the limits of pydantic or annotated_types |
+| `Annotated[str, DataFile()]` | a path of data, whose digest takes its place (fields of tasks only) |
+
+Anything else is refused: a value becomes part of a trial's id, and must be the same in a file, in a store and here.
+An Enum is refused, too: a Literal says the same. `Field(title="learning rate")` gives a name for readers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import sys
+import types
+import typing
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
+from typing import Annotated, Any, Literal, Union
+
+from pydantic import BeforeValidator, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+
+from study.interface.data import DataFile
+from study.interface.declarations import REQUIRED, Hyperparameter
+from study.interface.values import ChoiceError, number, whole
+
+_TAKES = "int, float, str, bool, None, Literal, list, tuple, or a union of these, with limits by Annotated"
+_VARIADIC = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+
+
+class SignatureError(ValueError):
+    """A signature can't be that of something that a study calls; the message lists all mistakes.
+
+    Args:
+        place: file, line and name of what has the signature.
+        mistakes: each parameter's name, or an empty one for the whole, and its message.
+    """
+
+    def __init__(self, place: str, mistakes: Iterable[tuple[str, str]]) -> None:
+        self.place = place
+        self.mistakes = tuple(mistakes)
+        count = len(self.mistakes)
+        lines = [f"  {name}: {message}" if name else f"  {message}" for name, message in self.mistakes]
+        super().__init__("\n".join([f"{place}: {count} mistake{'s' if count != 1 else ''} in its signature", *lines]))
+
+
+def hyperparameters_of(
+    called: Callable[..., Any],
+    *,
+    given: Collection[str] = ("seed",),
+    optional: Collection[str] = ("resume",),
+    reserved: Collection[str] = (),
+) -> dict[str, Hyperparameter]:
+    """Read the hyperparameters of a function or class from its signature, in its order.
+
+    Args:
+        called: a function, or a class that is called to make an instance.
+        given: names of parameters that the study gives by name, and that must be there.
+        optional: names of parameters that the study gives if they are there.
+        reserved: names that no hyperparameter may have.
+
+    Returns:
+        Each hyperparameter by name. Its type accepts and returns values as a study file has them; a default is such
+        a value, too (a tuple is a list).
+
+    Raises:
+        SignatureError: if a study can't call it; the message has every mistake.
+
+    Example:
+        >>> def train(seed, *, width: int = 32, activation: Literal["relu", "tanh"] = "relu", rate: float): ...
+        >>> {name: declared.default for name, declared in hyperparameters_of(train).items()}
+        {'width': 32, 'activation': 'relu', 'rate': REQUIRED}
+    """
+    mistakes: list[tuple[str, str]] = []
+    if inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called):
+        mistakes.append(("", "it is asynchronous, and a study calls plain functions and generators only"))
+    try:
+        parameters = inspect.signature(called).parameters
+    except (TypeError, ValueError):
+        raise SignatureError(
+            place_of(called), [("", "Python knows no signature of it; wrap it in a function")]
+        ) from None
+    hyperparameters = {}
+    for name, parameter in parameters.items():
+        try:
+            _check_kind(parameter)
+            if name not in given and name not in optional:
+                if name in reserved:
+                    raise ValueError("the name means something else in a study file; give it another one")
+                hyperparameters[name] = _hyperparameter(called, parameter)
+        except ValueError as error:
+            mistakes.append((name, str(error)))
+    mistakes += [
+        (name, f"it is missing: a study gives it to each call, so there must be a parameter {name}")
+        for name in given
+        if name not in parameters
+    ]
+    if mistakes:
+        raise SignatureError(place_of(called), mistakes)
+    return hyperparameters
+
+
+def arguments_of(called: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments to call something with: values of hyperparameters, with lists as tuples where it asks so.
+
+    Args:
+        called: a function, or a class that is called to make an instance.
+        values: some of its hyperparameters, as a study file has them.
+
+    Raises:
+        ValueError: if it has no such hyperparameter, or a value isn't of its type.
+
+    Example:
+        >>> def train(seed, *, layers: tuple[int, ...] = (32,)): ...
+        >>> arguments_of(train, {"layers": [8, 8]})
+        {'layers': (8, 8)}
+    """
+    parameters = inspect.signature(called).parameters
+    if unknown := [name for name in values if name not in parameters]:
+        raise ValueError(f"{place_of(called)} has no hyperparameter {', '.join(unknown)}")
+    return {
+        name: _tuples(value, _resolved(called, parameters[name])) if isinstance(value, list) else value
+        for name, value in values.items()
+    }
+
+
+def canonical(hyperparameter: Hyperparameter, value: object) -> Any:
+    """Return a value as it stands in a trial's id: of JSON, and the same for all ways to write it.
+
+    Raises:
+        ValueError: if it isn't of the hyperparameter's type; the message says what must hold.
+
+    Example:
+        >>> def train(seed, *, width: int, rate: float): ...
+        >>> declared = hyperparameters_of(train)
+        >>> canonical(declared["width"], 32.0), canonical(declared["rate"], 1)
+        (32, 1.0)
+    """
+    try:
+        return _plain(TypeAdapter(hyperparameter.type).validate_python(value))
+    except ValidationError as error:
+        raise ValueError("; ".join(dict.fromkeys(_worded(mistake) for mistake in error.errors()))) from None
+
+
+def place_of(called: Any) -> str:
+    """Return where something is defined, for messages: file, line and name, or its name if that isn't known.
+
+    Example:
+        >>> place_of(len)
+        'len'
+    """
+    function = inspect.unwrap(called.func if hasattr(called, "func") else called)
+    name = getattr(function, "__qualname__", repr(function))
+    code = getattr(function, "__code__", None) or getattr(getattr(function, "__init__", None), "__code__", None)
+    if code is None or code.co_filename.startswith("<"):  # of C, or generated, as a dataclass's is
+        return name
+    return f"{code.co_filename}:{code.co_firstlineno}: {name}"
+
+
+def _check_kind(parameter: inspect.Parameter) -> None:
+    if parameter.kind in _VARIADIC:
+        stars = _VARIADIC[parameter.kind]
+        raise ValueError(f"{stars}{parameter.name} hides what the hyperparameters are; name each of them instead")
+    if parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
+        raise ValueError("it is positional only, and a study gives values by name; move it behind the /")
+
+
+def _hyperparameter(called: Callable[..., Any], parameter: inspect.Parameter) -> Hyperparameter:
+    if parameter.annotation is inspect.Parameter.empty:
+        raise ValueError(f"it has no annotation; write its type, such as {parameter.name}: float")
+    annotation = _resolved(called, parameter)
+    declared = Hyperparameter(
+        type=_strict(annotation), title=_title(annotation), is_searchable=True, data=_data(annotation)
+    )
+    try:
+        TypeAdapter(declared.type)
+    except Exception as error:  # pydantic raises many kinds for limits that don't fit their type
+        raise ValueError(f"its annotation can't be used: {' '.join(str(error).split())}") from None
+    default = _default(called, parameter)
+    if default is REQUIRED:
+        return declared
+    try:
+        return dataclasses.replace(declared, default=canonical(declared, default))
+    except ValueError as error:
+        raise ValueError(f"its default isn't of its own type: it {error}") from None
+    except TypeError as error:
+        raise ValueError(f"its limits don't fit its type: {error}") from None
+
+
+def _default(called: Callable[..., Any], parameter: inspect.Parameter) -> Any:
+    if parameter.default is inspect.Parameter.empty:
+        return REQUIRED
+    if dataclasses.is_dataclass(called):
+        for field in dataclasses.fields(called):
+            if field.name == parameter.name and field.default_factory is not dataclasses.MISSING:
+                return field.default_factory()
+    return parameter.default
+
+
+def _resolved(called: Callable[..., Any], parameter: inspect.Parameter) -> Any:
+    """Return a parameter's annotation with the strings in it replaced by what they name."""
+    holder = types.SimpleNamespace(__annotations__={parameter.name: parameter.annotation})
+    try:
+        return typing.get_type_hints(holder, _names(called, parameter.name), include_extras=True)[parameter.name]
+    except Exception as error:  # a string may hold any expression
+        reason = f"{type(error).__name__}: {error}"
+        raise ValueError(f"its annotation {parameter.annotation!r} can't be read ({reason})") from None
+
+
+def _names(called: Any, name: str) -> dict[str, Any]:
+    """Return the names of the module in which an annotation was written; a field may be one of a base class."""
+    if isinstance(called, partial):
+        return _names(called.func, name)
+    if not isinstance(called, type):
+        return getattr(inspect.unwrap(called), "__globals__", {})
+    for class_ in called.__mro__:
+        if name in vars(class_).get("__annotations__", {}):
+            return vars(sys.modules[class_.__module__])
+    return getattr(inspect.unwrap(called.__init__), "__globals__", {})  # type: ignore[misc]
+
+
+def _title(annotation: Any) -> str:
+    extras = getattr(annotation, "__metadata__", ())
+    return next((extra.title for extra in extras if isinstance(extra, FieldInfo) and extra.title), "")
+
+
+def _data(annotation: Any) -> DataFile | None:
+    extras = getattr(annotation, "__metadata__", ())
+    return next((extra for extra in extras if isinstance(extra, DataFile)), None)
+
+
+def _strict(annotation: Any) -> Any:
+    """Return the type of values as a study file has them; pydantic alone would take "3" for 3, and true for 1."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is Annotated:
+        return _annotated(annotation.__origin__, annotation.__metadata__)
+    if isinstance(annotation, type) and annotation in _CHECKS:
+        return Annotated[annotation, BeforeValidator(_CHECKS[annotation])]
+    if annotation in (None, types.NoneType):
+        return None
+    if origin is Literal:
+        return _literal(arguments)
+    if origin in (Union, types.UnionType):
+        return _union(arguments)
+    if origin is list and len(arguments) == 1:
+        return _list(arguments[0])
+    if origin is tuple and arguments:
+        return _tuple(arguments)
+    raise ValueError(f"its type {_name_of(annotation)} isn't one that a study file can give; it must be {_TAKES}")
+
+
+def _annotated(inner: Any, limits: tuple[Any, ...]) -> Any:
+    strict = _strict(inner)
+    if typing.get_origin(inner) in (Union, types.UnionType):  # None has no limits, and pydantic would ask it for them
+        raise ValueError("limits must stand at the type that they limit: Annotated[T, ...] | None")
+    if typing.get_origin(strict) is Annotated:  # the check comes before the limits: they need a number
+        return Annotated[(strict.__origin__, *limits, *strict.__metadata__)]
+    return Annotated[(strict, *limits)]
+
+
+def _literal(choices: tuple[Any, ...]) -> Any:
+    if wrong := [choice for choice in choices if type(choice) not in (str, int, bool, types.NoneType)]:
+        raise ValueError(f"a Literal must be of texts, whole numbers, True, False or None, but has {wrong[0]!r}")
+
+    def check(value: object) -> Any:
+        for choice in choices:
+            if choice == value and isinstance(choice, bool) == isinstance(value, bool):
+                return choice
+        raise ChoiceError(value, choices)
+
+    return Annotated[Literal[choices], BeforeValidator(check)]
+
+
+def _union(options: tuple[Any, ...]) -> Any:
+    bare = {option.__origin__ if typing.get_origin(option) is Annotated else option for option in options}
+    if {int, float} <= bare:
+        raise ValueError("int | float would make two trials of 1 and 1.0; write float")
+    return Union[tuple(_strict(option) for option in options)]  # noqa: UP007 (the options are computed)
+
+
+def _list(item: Any) -> Any:
+    return Annotated[list[_strict(item)], BeforeValidator(_sequence)]  # type: ignore[misc]
+
+
+def _tuple(items: tuple[Any, ...]) -> Any:
+    """Return the type of lists that have a tuple's items."""
+    if len(items) == 2 and items[1] is Ellipsis:
+        return _list(items[0])
+
+    def check(value: object) -> list[Any]:
+        if len(sequence := _sequence(value)) != len(items):
+            raise ValueError(f"must be a list of {len(items)}, but got {value!r}")
+        return sequence
+
+    types_ = tuple(_strict(item) for item in items)
+    return Annotated[tuple[types_], BeforeValidator(check)]  # type: ignore[valid-type]
+
+
+def _tuples(value: Any, annotation: Any) -> Any:
+    """Return a list as the tuple that an annotation asks for, at any depth."""
+    while typing.get_origin(annotation) is Annotated:
+        annotation = annotation.__origin__
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if not isinstance(value, list):
+        return value
+    if origin in (Union, types.UnionType):
+        fitting = [option for option in arguments if _fits(value, option)]
+        return _tuples(value, fitting[0]) if fitting else value
+    if origin is tuple:
+        items = (arguments[0],) * len(value) if arguments[-1] is Ellipsis else arguments
+        return tuple(_tuples(item, type_) for item, type_ in zip(value, items, strict=True))
+    return [_tuples(item, arguments[0]) for item in value] if arguments else value
+
+
+def _fits(value: object, annotation: Any) -> bool:
+    try:
+        TypeAdapter(_strict(annotation)).validate_python(value)
+    except ValidationError:
+        return False
+    return True
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"must be a text, but got {value!r}")
+    return value
+
+
+def _sequence(value: object) -> list[Any]:
+    if not isinstance(value, list | tuple):  # pydantic takes a set, too, whose order is anything
+        raise ValueError(f"must be a list, but got {value!r}")
+    return list(value)
+
+
+def _truth(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"must be true or false, but got {value!r}")
+    return value
+
+
+_CHECKS: dict[type, Callable[[object], Any]] = {
+    int: whole,
+    float: lambda value: float(number(value)),
+    str: _text,
+    bool: _truth,
+}
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of JSON: a tuple as a list; the validators of a user may return anything."""
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if value is None or type(value) in (bool, str):
+        return value
+    if type(value) in (int, float):
+        return number(value)
+    raise ValueError(f"must be a text, a number, true, false, nothing or a list, but is {_name_of(type(value))}")
+
+
+def _worded(mistake: Any) -> str:
+    """Return pydantic's message as what must hold and what was given."""
+    if mistake["type"] == "value_error":
+        return str(mistake["ctx"]["error"])
+    message = str(mistake["msg"])
+    must = f"must {message.removeprefix('Input should ')}" if message.startswith("Input should ") else message
+    return f"{must}, but got {mistake['input']!r}"
+
+
+def _name_of(type_: Any) -> str:
+    return type_.__name__ if isinstance(type_, type) and not typing.get_args(type_) else str(type_)

@@ -1,0 +1,349 @@
+"""A call of a training function: what it may report, and the words for what it may not."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import re
+import signal
+import sys
+from contextlib import suppress
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from study.interface.declarations import Metric
+from study.interface.function import FunctionCall, FunctionError, Step
+from study.interface.stop_signals import noting_stops
+
+METRICS = {"loss": Metric(low=0.0), "accuracy": Metric(higher_is_better=True, low=0.0, high=1.0)}
+
+
+def call_of(function, *, iterations=None, resume=None, **values):
+    return FunctionCall(function, seed=3, values=values, metrics=METRICS, iterations=iterations, resume=resume)
+
+
+def every_step(function, **settings) -> list[Step]:
+    return list(iter(call_of(function, **settings).next_step, None))
+
+
+def returns(report):
+    def train(seed):
+        return report
+
+    return train
+
+
+def yields(*reports):
+    def train(seed):
+        yield from reports
+
+    return train
+
+
+def report(step=None, loss=0.5, accuracy=0.5, **more):
+    return {"loss": loss, "accuracy": accuracy, **({} if step is None else {"step": step}), **more}
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        (1, 1.0), (True, 1.0), (np.float32(0.1), float(np.float32(0.1))), (np.int8(1), 1.0), (np.bool_(False), 0.0),
+        (np.array(0.5), 0.5), (torch.tensor(0.25), 0.25), (torch.tensor(0.5, requires_grad=True), 0.5),
+        (Fraction(1, 4), 0.25),
+    ],
+)  # fmt: skip
+def test_numbers_of_all_libraries_are_numbers(value, number):
+    """Numbers of numpy, and arrays and tensors of no axes, are Python's numbers; True and False are 1 and 0."""
+    for step in every_step(returns(report(accuracy=value))) + every_step(yields(report(1, accuracy=value))):
+        assert (step.metrics["accuracy"], type(step.metrics["accuracy"])) == (number, float)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (returns(None), "must return a dict of metrics, or yield such dicts, but returned None"),
+        (returns([1]), "but returned list"),
+        (returns({"loss": 1.0}), "metrics loss, accuracy, no fewer and no others, but accuracy isn't there"),
+        (returns(report(lss=1)), "but lss isn't declared"),
+        (returns({"lss": 1, "accuracy": 1}), "but loss isn't there and lss isn't declared"),
+        (returns(report(state=1)), "but state isn't declared"),
+        (returns(report(loss="0.5")), "must return a number as loss, but got '0.5'"),
+        (returns(report(loss=None)), "must return a number as loss, but got None"),
+        (returns(report(loss=1j)), "must return a number as loss, but got complex"),
+        (returns(report(loss=Decimal(1))), "but got Decimal"),
+        (returns(report(loss=np.ones(1))), r"must return a number as loss, but got ndarray of shape \(1,\)"),
+        (returns(report(loss=torch.ones(2, 3))), r"but got Tensor of shape \(2, 3\)"),
+        (returns(report(loss=10**400)), "must return a number below 1e308 as loss"),
+        (returns(report(accuracy=93.5)), "must return at most 1 as accuracy, as it is declared, but got 93.5"),
+        (returns(report(loss=-1)), "must return at least 0 as loss, as it is declared, but got -1"),
+        (returns(report(2.5)), "must return a whole number of at least 0 as step, but got 2.5"),
+        (yields(), "must yield at least one dict of metrics, but ended without one"),
+        (yields(3), "must yield dicts of metrics, but yielded int"),
+        (yields(report()), "must yield dicts with a step, but yielded one with loss, accuracy only"),
+        (yields(report(-1)), "must yield a whole number of at least 0 as step, but got -1"),
+        (yields(report(True)), "must yield a whole number of at least 0 as step, but got True"),
+        (yields({"step": 1}), "must yield the metrics loss, accuracy"),
+        (yields(report(1), report(1)), "must yield steps that increase, but yielded 1 after 1"),
+        (yields(report(1, state=2)), "it must have a parameter resume"),
+    ],
+)  # fmt: skip
+def test_what_may_not_be_reported_is_refused(function, message):
+    """The message has the function's file and a line, what must hold, and what was given."""
+    with pytest.raises(FunctionError, match=message) as refused:
+        every_step(function)
+    assert re.match(rf"{re.escape(__file__)}:\d+: train ", str(refused.value))
+
+
+def test_the_line_is_that_of_the_yield():
+    """A mistake in a yield has its line, not that of the function."""
+
+    def train(seed):
+        yield report(1)
+        yield {"step": 2}
+
+    with pytest.raises(FunctionError) as refused:
+        every_step(train)
+    assert str(refused.value).startswith(f"{__file__}:{inspect.getsourcelines(train)[1] + 2}: train must yield")
+
+
+def test_a_generator_that_returns_something_is_refused():
+    """Metrics that a generator returns would be lost."""
+
+    def train(seed):
+        yield report(1)
+        return report()
+
+    with pytest.raises(FunctionError, match="yields its metrics, so it must not return any, but returned dict"):
+        every_step(train)
+
+
+@pytest.mark.parametrize(("iterations", "expected"), [(None, [0, 10, 20, 30]), (20, [0, 10, 20]), (25, [0, 10, 20])])
+def test_iterations_bound_a_generator(iterations, expected):
+    """No step beyond is reported, and the generator is closed where nothing more is wanted of it, before it works."""
+    begun, ends = [], []
+
+    def train(seed):
+        try:
+            for step in range(0, 40, 10):
+                begun.append(step)
+                yield report(step)
+        finally:
+            ends.append("closed")
+
+    call = call_of(train, iterations=iterations)
+    assert [step.step for step in iter(call.next_step, None)] == expected
+    assert ends == ["closed"]
+    assert begun == ([0, 10, 20] if iterations == 20 else [0, 10, 20, 30])
+    assert call.next_step() is None
+
+
+def test_a_first_step_beyond_the_bound_is_refused():
+    """A trial without any step would have no result."""
+    with pytest.raises(FunctionError, match="must yield a step within iterations: 5, but began with 10"):
+        every_step(yields(report(10)), iterations=5)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), np.float32("-inf"), torch.tensor(float("nan"))])
+def test_a_metric_that_is_not_finite_ends_the_call(value):
+    """It is the last step; a limit of the metric doesn't speak of it."""
+    steps = every_step(yields(report(1), report(2, loss=value), report(3)))
+    assert [(step.step, step.is_finite) for step in steps] == [(1, True), (2, False)]
+
+
+def test_an_error_has_the_users_line():
+    """One line with type, message and the innermost line of the user's code, and a traceback without ours."""
+
+    def train(seed, *, text: str):
+        yield report(0)
+        parse(text)
+
+    with pytest.raises(FunctionError) as failed:
+        every_step(train, text="no\nJSON")
+    line = inspect.getsourcelines(parse)[1] + 1
+    message = "JSONDecodeError: Expecting value: line 1 column 1 (char 0)"
+    assert str(failed.value) == f"{message} ({__file__}:{line})"
+    assert "in train" in failed.value.details
+    assert str(Path("study/interface/function/call.py")) not in failed.value.details.replace(__file__, "")
+
+
+def parse(text):
+    return json.loads(text)
+
+
+def test_an_error_before_the_first_step_is_one_too():
+    """Also of a function that returns a dict; sys.exit ends the trial, not the worker."""
+
+    def train(seed, *, code: int):
+        sys.exit(code)
+
+    with pytest.raises(FunctionError, match=r"it ended Python by sys.exit\(3\) \(.*test_call.py:\d+\)"):
+        every_step(train, code=3)
+    with pytest.raises(FunctionError, match=r"TypeError: .* missing 1 required .*'code' \(.*test_call.py:\d+\)"):
+        every_step(train)
+
+
+def test_what_fails_when_it_is_closed_fails():
+    """An error that a generator raises when it is ended at its bound isn't passed over."""
+
+    def train(seed):
+        try:
+            for step in range(9):
+                yield report(step)
+        finally:
+            raise OSError("the disk is full")
+
+    with pytest.raises(FunctionError, match="OSError: the disk is full"):
+        every_step(train, iterations=2)
+
+
+@pytest.fixture
+def ctrl_c():
+    """A function that presses Ctrl-C; a shell that runs pytest in the background has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield lambda: signal.raise_signal(signal.SIGINT)
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("is_swallowed", [False, True])
+def test_ctrl_c_stops_a_call(ctrl_c, is_swallowed):
+    """Even if the function catches it. To go on with the call afterwards is an error, not the end of the generator."""
+
+    def train(seed):
+        yield report(0)
+        with suppress(BaseException if is_swallowed else ValueError):
+            ctrl_c()
+        yield report(1)
+
+    call = call_of(train)
+    assert call.next_step() is not None
+    with pytest.raises(KeyboardInterrupt), noting_stops():
+        call.next_step()
+    with pytest.raises(FunctionError, match="it was interrupted, and can't go on"):
+        call.next_step()
+
+
+class UnprintableError(Exception):
+    """As an exception class with a mistake in it."""
+
+    def __str__(self):
+        raise OSError("no text")
+
+    __repr__ = __str__
+
+
+class PanicError(BaseException):
+    """As pyo3's PanicException, which isn't an Exception."""
+
+
+def nameless():
+    """Make an exception whose class can't tell its name."""
+
+    class Nameless(type):
+        @property
+        def __name__(cls):
+            raise RuntimeError
+
+    return Nameless("Hidden", (Exception,), {"__class__": property(lambda self: 1 / 0)})("text")
+
+
+MISSING = "its message is missing, because its"
+RAISED = {
+    "surrogates": (lambda: ValueError(b"caf\xe9".decode("utf-8", "surrogateescape")), r"ValueError: caf\udce9"),
+    "no text": (UnprintableError, f"UnprintableError: {MISSING} __str__ raised OSError"),
+    "no repr": (
+        lambda: SystemExit(UnprintableError()),
+        "SystemExit: its message is missing, because its __repr__ raised OSError",
+    ),
+    "long": (lambda: ValueError("x" * 10**6), f"ValueError: {'x' * 497}..."),
+    "panic": (lambda: PanicError("unwrap"), "PanicError: unwrap"),
+    "cancelled": (asyncio.CancelledError, "CancelledError"),
+    "interrupt": (KeyboardInterrupt, "KeyboardInterrupt"),
+    "end of a generator": (GeneratorExit, "GeneratorExit"),
+    "group": (
+        lambda: BaseExceptionGroup("two", [ValueError("a"), PanicError("b")]),
+        "BaseExceptionGroup: two (2 sub-exceptions)",
+    ),
+    "without a name": (nameless, "Hidden: text"),
+}
+
+
+@pytest.mark.parametrize("name", RAISED)
+@pytest.mark.parametrize("does_yield", [False, True])
+def test_whatever_is_raised_fails_the_call(name, does_yield):
+    """The reason is one line of text that can be stored; to describe an exception can't fail."""
+    make, reason = RAISED[name]
+    error = make()
+
+    def step(seed):
+        raise error
+
+    def steps(seed):
+        yield report(0)
+        raise error
+
+    function = steps if does_yield else step
+    line = inspect.getsourcelines(function)[1] + (2 if does_yield else 1)
+    with pytest.raises(FunctionError) as failed:
+        every_step(function)
+    assert str(failed.value) == f"{reason} ({__file__}:{line})"
+    f"{failed.value}{failed.value.details}".encode()
+    assert len(failed.value.details) < 30_000
+
+
+class Awkward:
+    """A number of whose attributes each raises something."""
+
+    def __getattr__(self, name):
+        raise PanicError(name)
+
+
+REPORTED = {
+    "object": Awkward,
+    "metric": lambda: report(loss=Awkward()),
+    "name": lambda: {UnprintableError(): 1.0},
+    "step": lambda: report(step=UnprintableError()),
+}
+
+
+@pytest.mark.parametrize("name", REPORTED)
+def test_whatever_is_reported_fails_the_call(name):
+    """Also a report of objects that can't be looked at."""
+    with pytest.raises(FunctionError, match=re.escape(__file__)):
+        every_step(lambda seed: REPORTED[name]())
+
+
+def test_resume_is_given_to_who_takes_it():
+    """A function with such a parameter gets None first, and a state later, whose step its own must exceed."""
+
+    def train(seed, resume):
+        yield report(5, state=(seed, resume))
+
+    (step,) = every_step(train)
+    assert step.state == (3, None)
+    (step,) = every_step(train, resume=(4, "half"))
+    assert step.state == (3, "half")
+    with pytest.raises(FunctionError, match="must yield steps that increase, but yielded 5 after 5"):
+        every_step(train, resume=(5, "half"))
+    assert every_step(lambda seed, resume: iter(()), resume=(5, "half")) == []
+
+
+def test_lists_are_tuples_where_a_function_asks_for_them():
+    """A study file has lists only."""
+
+    def train(seed, *, layers: tuple[int, ...], sizes: list[int]):
+        return report(loss=float(isinstance(layers, tuple)), accuracy=float(isinstance(sizes, list)))
+
+    assert every_step(train, layers=[1, 2], sizes=[1])[0].metrics == {"loss": 1.0, "accuracy": 1.0}
+
+
+@pytest.mark.parametrize("metrics", [{}, {"step": Metric()}, {"state": Metric()}])
+def test_names_of_metrics_must_not_be_those_of_something_else(metrics):
+    """There is a metric, and none is called as what stands beside them."""
+    with pytest.raises(ValueError, match="there must be a metric"):
+        FunctionCall(returns({}), seed=1, values={}, metrics=metrics)

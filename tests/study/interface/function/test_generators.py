@@ -1,0 +1,69 @@
+"""The global generators are seeded from a trial's seed, and go on where a slice of the trial ended."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+
+import numpy as np
+import torch
+
+from study.interface.function import GeneratorStates, seed_generators
+
+
+def draws() -> list[float]:
+    return [random.random(), float(np.random.random()), float(torch.rand(()))]  # noqa: NPY002
+
+
+def test_generators_repeat():
+    """Of one seed all three generators give the same numbers, whatever was drawn before, and of another others."""
+    seed_generators(3)
+    first = draws()
+    seed_generators(4)
+    other = draws()
+    seed_generators(3)
+    assert draws() == first
+    assert all(a != b for a, b in zip(first, other, strict=True))
+
+
+def test_seeds_are_those_that_one_sets_by_hand():
+    """A function that is seeded here draws what it draws where it is called by hand."""
+    seed_generators(7)
+    found = draws()
+    random.seed(7)
+    np.random.seed(7)  # noqa: NPY002
+    torch.manual_seed(7)
+    assert draws() == found
+
+
+def test_what_others_draw_between_slices_changes_nothing():
+    """With the states restored, the generators go on as if nobody had drawn."""
+    seed_generators(3)
+    expected = [draws(), draws()]
+    seed_generators(3)
+    found = [draws()]
+    states = GeneratorStates.now()
+    draws()
+    states.restore()
+    assert [*found, draws()] == expected
+
+
+_LATE = """
+import sys
+import random
+from study.interface.function import seed_generators
+seed_generators(5)
+seed_generators(3)
+assert "torch" not in sys.modules
+random.random()
+import torch
+print(float(torch.rand(())), sum(type(finder).__module__.startswith("tasks") for finder in sys.meta_path))
+"""
+
+
+def test_torch_that_is_imported_later_is_seeded_too():
+    """A call that imports torch draws from it what it draws where torch was there before; nothing stays behind."""
+    done = subprocess.run([sys.executable, "-c", _LATE], capture_output=True, text=True, check=True)
+    torch.manual_seed(3)
+    assert done.stdout.split() == [str(float(torch.rand(()))), "0"]

@@ -1,0 +1,51 @@
+"""A trial that changes a module's values is noticed, whatever else lies in the module."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from study.interface.function.shared_state import changed_state, shared_state
+
+
+class Raises(Mapping[str, int]):
+    """A mapping whose values can't be read, as one of weak references whose keys died meanwhile."""
+
+    def __getitem__(self, name: str) -> int:
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(["a"])
+
+    def __len__(self) -> int:
+        return 1
+
+
+class RaisesOnAttributes:
+    """An object that answers no question."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+
+@pytest.fixture
+def module(monkeypatch):
+    """A user's module with a list."""
+    module = types.ModuleType("lab")
+    module.COUNTS = [1]
+    monkeypatch.setitem(sys.modules, "lab", module)
+    return module
+
+
+@pytest.mark.parametrize("make", [Raises, lambda: [{"nested": Raises()}], RaisesOnAttributes])
+def test_values_that_cannot_be_read_are_left_out(module, make):
+    """Reading a user's objects never fails a trial, and what else changed is still found."""
+    module.WEAK = make()
+    before = shared_state({"lab"})
+    assert set(before) == {"lab.COUNTS"}
+    module.COUNTS.append(2)
+    assert changed_state(before, shared_state({"lab"})) == ("lab.COUNTS (list)",)

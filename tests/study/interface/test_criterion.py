@@ -1,0 +1,50 @@
+"""Success follows from metrics alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from study.interface.criterion import Bound, first_success, is_success
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("bound", "expected"),
+    [
+        (Bound(at_least=1.0), [False, True, True, False, True]),
+        (Bound(below=1.0), [True, False, False, False, False]),
+        (Bound(at_most=1.0), [True, True, False, False, False]),
+        (Bound(at_least=1.0, below=2.0), [False, True, False, False, False]),
+    ],
+)
+def test_bounds_hold_as_they_say(bound, expected):
+    """`at_least` and `at_most` take the bound itself, `below` doesn't, and NaN is within no bounds."""
+    values = np.array([0.5, 1.0, 2.0, NAN, INF])
+    assert bound.holds(values).tolist() == expected
+    assert [is_success({"m": value}, {"m": bound}) for value in values] == expected
+
+
+def test_the_first_success_meets_all_bounds_at_once():
+    """A step counts only if every bound holds there, and it may be lost again later."""
+    steps = np.array([0, 5, 9, 12])
+    curves = {"loss": np.array([0.1, 0.5, 0.1, 0.9]), "accuracy": np.array([0.2, 0.9, 0.9, NAN])}
+    criterion = {"loss": Bound(below=0.2), "accuracy": Bound(at_least=0.9)}
+    assert first_success(steps, curves, criterion) == 9
+    assert first_success(steps, curves, {"accuracy": Bound(at_least=0.9)}) == 5
+    assert first_success(steps, curves, {"loss": Bound(below=0.1)}) is None
+    assert first_success(steps[:0], {"loss": curves["loss"][:0]}, {"loss": Bound(below=9)}) is None
+
+
+def test_a_metric_that_is_not_there_is_an_error():
+    """A criterion on something that isn't reported isn't a failure to meet it."""
+    with pytest.raises(KeyError):
+        is_success({"loss": 0.1}, {"accuracy": Bound(below=1)})
+
+
+@pytest.mark.parametrize("bounds", [{}, {"at_least": 2.0, "below": 2.0}])
+def test_impossible_bounds_are_refused(bounds):
+    """A bound says something, and can be met."""
+    with pytest.raises(ValueError, match=r"at_least"):
+        Bound(**bounds)

@@ -1,0 +1,82 @@
+"""What tasks make is on the device that is used, and numbers are the same on each."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+import torch
+from torch.utils._pytree import tree_leaves
+
+from study.stream.device import _copies, current_device, on_device, use_device
+from study.stream.stream import Purpose
+from study.stream.trial_stream import Stream, evaluation_stream
+from tasks.images import digits
+from tasks.packed_tasks import PACKED_TASKS, packed_task
+from tasks.task import EVALUATIONS
+from tests.far_device import FAR, far_device
+from tests.study.stream.test_trial_stream import DRAWS
+
+
+@pytest.mark.parametrize("name", [*DRAWS, "batch"])
+def test_numbers_of_a_stream_have_the_same_bits_on_every_device(name):
+    """They are drawn on the CPU and copied; what streams keep between calls stays usable on both."""
+    draw = DRAWS.get(name, lambda stream: stream.batch(20, 5))
+
+    def drawn():
+        return draw(Stream([7], 5, Purpose.TRAIN))
+
+    with far_device():
+        with use_device(FAR):
+            there = drawn()
+            assert torch.zeros(1).device == there.device == torch.device(FAR)
+        assert torch.equal(there.cpu(), drawn())
+        assert drawn().is_cpu
+
+
+def test_data_are_copied_once_and_forgotten_with_the_original():
+    with far_device() as device:
+        data, before = torch.arange(3.0), len(_copies)
+        with use_device(FAR):
+            assert on_device(data) is on_device(data)
+            assert on_device(data).device == torch.device(FAR)
+        assert on_device(data) is data
+        assert device.copied_back == 0
+        del data
+        gc.collect()
+        assert len(_copies) == before
+
+
+def test_the_cpu_can_be_used_within_another_device():
+    """What is kept for all devices is made on the CPU, whatever is used at the moment; each ends where it began."""
+    assert current_device() is None
+    with far_device(), use_device(FAR):
+        with use_device("cpu"):
+            assert current_device() is None
+            assert torch.zeros(1).is_cpu
+        assert torch.zeros(1).device == current_device() == torch.device(FAR)
+    assert current_device() is None
+
+
+def test_images_are_where_they_are_used():
+    images = digits()["test"]
+    assert images.on_device().pixels is images.pixels
+    with far_device(), use_device(FAR):
+        assert {images.on_device().pixels.device.type, images.on_device().labels.device.type} == {"far"}
+
+
+@pytest.mark.parametrize("name", PACKED_TASKS)
+def test_a_task_made_for_one_device_draws_on_another(name):
+    """First on the far device, then on the CPU: nothing that a task keeps is left on the first."""
+    made = packed_task(name)().for_proof()
+
+    def drawn(device):
+        with use_device(device):
+            setup = (made.setup(Stream([3], 0, Purpose.SETUP)),) if made.has_setup else ()
+            sets = [made.evaluation(evaluation_stream(purpose), purpose, *setup) for purpose in EVALUATIONS.values()]
+            return tree_leaves((made.draw(Stream([3], 0, Purpose.TRAIN), *setup), sets))
+
+    with far_device():
+        for there, here in zip(drawn(FAR), drawn("cpu"), strict=True):
+            assert (there.device.type, here.device.type) == ("far", "cpu")
+            assert torch.equal(there.cpu(), here)

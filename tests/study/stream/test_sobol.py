@@ -1,0 +1,25 @@
+"""Sobol points are those of the library's engine, wherever one begins."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.quasirandom import SobolEngine
+
+from study.stream.sobol import BITS, sobol_points
+
+
+@pytest.mark.parametrize(("start", "points"), [(0, 1), (0, 5000), (4095, 2), (4096, 4096), (12_345, 9000), (2**18, 3)])
+def test_points_are_those_of_the_engine(start: int, points: int) -> None:
+    """Computed from their numbers, they are what the engine comes to, in all 24 bits that are kept."""
+    engine = SobolEngine(100)
+    engine.fast_forward(start)
+    expected = (engine.draw(points, dtype=torch.float64) * 2**BITS).floor()
+    assert torch.equal(sobol_points(start, points, 100).double(), expected)
+
+
+def test_points_beyond_the_sequence_are_refused() -> None:
+    """There are 2^30, counted from 0."""
+    for start, points in ((-1, 2), (2**30, 1), (0, -1)):
+        with pytest.raises(ValueError, match="must hold, but got start"):
+            sobol_points(start, points, 2)

@@ -11,6 +11,7 @@ What code of one's own takes from here (docs/own-code.md):
 
     seeded                       marks training functions and builders of models that a study file may name
     Task, Stream, Purpose        a task of one's own, and what its rows are drawn from
+    Dropout, noise, on_device    random numbers in a model, and what a task keeps on a GPU
     Metric, Hyperparameter       what tasks and functions declare
     DataFile, data_path          files of data
     Engine                       an engine of one's own
@@ -32,12 +33,14 @@ if TYPE_CHECKING:
     from study.interface.data import DataFile, data_path
     from study.interface.declarations import Hyperparameter, Metric
     from study.interface.seeded import seeded
+    from study.stream.device import on_device
     from study.stream.stream import Purpose
-    from study.stream.trial_stream import Stream
+    from study.stream.trial_stream import Dropout, Stream, noise
     from tasks.task import Task
 
 __all__ = [
     "DataFile",
+    "Dropout",
     "Engine",
     "Hyperparameter",
     "Metric",
@@ -52,6 +55,8 @@ __all__ = [
     "import_wandb",
     "index",
     "load",
+    "noise",
+    "on_device",
     "open",
     "report",
     "seeded",
@@ -61,12 +66,15 @@ _NAMES = {"open": "open_study"}
 _MODULES = {
     "DataFile": "study.interface.data",
     "data_path": "study.interface.data",
+    "Dropout": "study.stream.trial_stream",
     "Engine": "study.engine.base",
     "Hyperparameter": "study.interface.declarations",
     "Metric": "study.interface.declarations",
     "Purpose": "study.stream.stream",
     "Stream": "study.stream.trial_stream",
     "Task": "tasks.task",
+    "noise": "study.stream.trial_stream",
+    "on_device": "study.stream.device",
     "seeded": "study.interface.seeded",
 }
 """Where names are that aren't in `study.api`, each of which costs no more than it needs."""

@@ -35,7 +35,7 @@ from study.engine.packed.recipe import (
 )
 from study.interface.stop_signals import exceptions_only
 from study.stream.stream import Purpose
-from study.stream.trial_stream import Dropout, Stream, noise_from
+from study.stream.trial_stream import Stream, noise_from
 from units.kernels import one_thread
 
 Numbers = dict[str, npt.NDArray[Any]]
@@ -104,6 +104,7 @@ def prove(recipe: Recipe, *, sizes: Sequence[int] = (2, 5, 8), device: str = "cp
         torch.OutOfMemoryError: if a GPU has no room for a pack of these sizes.
 
     Example:
+        >>> from study import Dropout
         >>> from dataclasses import dataclass
         >>> from study.interface.declarations import Metric
         >>> from tasks.task import Task
@@ -288,9 +289,7 @@ def _explained(recipe: Recipe, error: Exception) -> str:
     if "randomness" in text:
         dropouts = _names(recipe, nn.modules.dropout._DropoutNd)
         if dropouts:
-            return (
-                f"{dropouts} draws from torch's global generator; {Dropout.__module__}.Dropout draws from the trial's"
-            )
+            return f"{dropouts} draws from torch's global generator; study.Dropout draws from the trial's"
         return "the task or the model draws from torch's global generator; draw from the stream instead"
     if ".item()" in text:
         return "the task or the model reads a tensor's value, by .item(), float(), if or while: use torch.where"

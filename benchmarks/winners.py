@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from benchmarks.measure import finish, studies_parser, tell
+from benchmarks.measure import cores, finish, studies_parser, tell
 from study import statistics
 from study.comparisons.contrasts import contrasts
 from study.comparisons.headline import headline
@@ -168,8 +170,10 @@ def report_names_winner(design: Design, rng: Rng) -> tuple[bool, bool, bool]:
     )
 
 
-def row(design: Design, studies: int, seed: int) -> dict[str, Any]:
-    """Count the studies in which a winner is named."""
+def row(place: int, studies: int, seed: int) -> dict[str, Any]:
+    """Count the studies of a design in which a winner is named."""
+    design = DESIGNS[place]
+    tell(design.name)
     rng = np.random.default_rng([seed, zlib.crc32(design.name.encode())])
     named = np.array([report_names_winner(design, rng) for _ in range(studies)])
     shares = 100 * named.mean(axis=0)
@@ -185,11 +189,9 @@ def row(design: Design, studies: int, seed: int) -> dict[str, Any]:
 def main(words: Sequence[str] | None = None) -> None:
     """Simulate each design, print and write a row for each."""
     options = studies_parser(__doc__).parse_args(words)
-    rows = []
-    for design in DESIGNS:
-        tell(design.name)
-        rows.append(row(design, options.studies, options.seed))
-    finish(rows, options)
+    with ProcessPoolExecutor(cores()) as pool:
+        count = partial(row, studies=options.studies, seed=options.seed)
+        finish(list(pool.map(count, range(len(DESIGNS)))), options)
 
 
 if __name__ == "__main__":

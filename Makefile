@@ -68,7 +68,7 @@ statistics: install-dev  ## count how often intervals hold the truth and tests r
 	$(BIN)/python -m benchmarks.shared_rates --studies 100 --out benchmarks/results/shared_rates.csv
 	$(BIN)/python -m benchmarks.pairing --out benchmarks/results/pairing/intervals.csv
 	$(BIN)/python -m benchmarks.overlap --out benchmarks/results/overlap/partial.csv
-	$(BIN)/python -m benchmarks.winners --studies 400 --out benchmarks/results/winners.csv
+	$(BIN)/python -m benchmarks.winners --studies 2000 --out benchmarks/results/winners.csv
 	$(BIN)/python -m benchmarks.tuned --studies 2000 --out benchmarks/results/tuned/laws.csv
 	$(BIN)/python -m benchmarks.robust --out benchmarks/results/robust/interquartile-mean.csv
 	$(BIN)/python -m benchmarks.tables --write

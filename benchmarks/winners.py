@@ -24,6 +24,7 @@ from benchmarks.measure import cores, finish, studies_parser, tell
 from study import statistics
 from study.comparisons.contrasts import contrasts
 from study.comparisons.headline import headline
+from study.comparisons.plan import Statement
 from study.interface.declarations import Metric
 from study.records import Outcome, Sources
 from study.statistics import looks
@@ -46,12 +47,14 @@ class Design:
         draw: draws the columns of its trials, an array each.
         sizes: how the number of seeds comes about.
         by: the columns that tell its rows apart.
+        statements: the comparisons that its file asks for; none for the default.
     """
 
     name: str
     draw: Callable[[Rng], Mapping[str, Sequence[Any]]]
     sizes: Any = "fixed"
     by: tuple[str, ...] = ("model",)
+    statements: tuple[Statement, ...] = ()
 
 
 def _successes(rng: Rng, methods: int, seeds: int, rate: float, alike: float) -> Floats:
@@ -146,6 +149,12 @@ DESIGNS = (
     Design("crossed, 20 x 20", lambda rng: crossed(rng, 20)),
     Design("seeds added while p > 0.05", adaptive, "adaptive"),
     Design("two factors, metric, 12 seeds", swept, by=("kind", "rate")),
+    Design(
+        "two optimizers, each at its best of four rates, 12 seeds",
+        swept,
+        by=("kind", "rate"),
+        statements=(Statement(("kind",), ("rate",)),),
+    ),
     Design("three in ten diverge, metric, 20 seeds", diverging),
 )
 
@@ -160,7 +169,7 @@ def report_names_winner(design: Design, rng: Rng) -> tuple[bool, bool, bool]:
     table = pa.table({**columns, **numbers, "stopped_early": pa.nulls(count, pa.bool_())})
     trials = TrialTable(table, _METRICS if "loss" in columns else {}, design.by)
     rows = groups(aggregate_by(trials), design.by)
-    found = contrasts(rows, trials, design.sizes)
+    found = contrasts(rows, trials, design.sizes, design.statements)
     sentence = headline(rows, found)
     phrases = ("succeeds most often", "has the lowest", "has the best", " is best at ", " is better than ")
     return (

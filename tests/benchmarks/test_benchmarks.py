@@ -486,23 +486,28 @@ def test_looks_are_counted_again_alike(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_claims_are_counted_again_alike(tmp_path, monkeypatch):
-    """Each law has its lines, claims at their bounds are rarely decided, and AdaStop sees the draws of claims."""
+    """Each law has its lines, claims at their bounds are rarely decided, also if their seeds are raised."""
     monkeypatch.setattr(claims, "PEERS", dict(list(claims.PEERS.items())[-2:]))  # AdaStop takes seconds a study
     tabled = []
-    for number, (seed, peer_studies) in enumerate([("7", "1"), ("7", "1"), ("8", "0")]):
+    for number, (seed, only) in enumerate([("7", ()), ("7", ()), ("8", ("--only", "errors"))]):
         (tmp_path / str(number)).mkdir()
         out = tmp_path / str(number) / "errors.csv"
-        claims.main(["--studies", "20", "--peer-studies", peer_studies, "--seed", seed, "--out", str(out)])
+        claims.main(["--studies", "20", "--peer-studies", "1", "--seed", seed, *only, "--out", str(out)])
         tabled.append({path.stem: path.read_text() for path in out.parent.glob("*.csv")})
     assert tabled[0] == tabled[1]
-    assert all(tabled[0][name] != text for name, text in tabled[2].items())
-    errors, power, peers = (list(csv.DictReader(tabled[0][name].splitlines())) for name in ("errors", "power", "peers"))
+    assert list(tabled[2]) == ["errors"]
+    assert tabled[0]["errors"] != tabled[2]["errors"]
+    names = ("errors", "power", "raised", "peers")
+    errors, power, raised, peers = (list(csv.DictReader(tabled[0][name].splitlines())) for name in names)
     assert [row["law"] for row in errors] == list(claims.ERRORS)
     assert all(float(row["wrong"]) <= 0.25 for row in errors)
     assert len(power) == len(claims.POWER) * len(claims.RULES)
     assert len(peers) == len(claims.PEERS) * 2
+    assert len(raised) == len(claims.RAISED) * len(claims.WAYS) * 2
+    assert all(float(row["wrong"]) <= 0.25 for row in raised if row["rule"] == "shared")
     assert tables.errors_table(errors).count("\n") == 1 + len(errors)
     assert tables.power_table(power).count("\n") == 1 + len(claims.POWER)
+    assert tables.raised_table(raised).count("\n") == 1 + len(claims.RAISED) * len(claims.WAYS)
     assert tables.peers_table(peers).count("\n") == 1 + len(peers)
 
 

@@ -1,0 +1,30 @@
+"""Reports of equal methods are drawn again alike, and seldom name a winner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks import winners
+
+
+@pytest.mark.parametrize("place", range(len(winners.DESIGNS)), ids=[design.name for design in winners.DESIGNS])
+def test_each_design_is_counted_again_alike(place: int) -> None:
+    """A row has the share of studies that a sentence, a bold row or a verdict calls decided; the seed decides which."""
+    row = winners.row(place, studies=6, seed=0)
+    assert row == winners.row(place, studies=6, seed=0)
+    assert float(row["any"]) >= max(float(row[name]) for name in ("sentence", "bold", "verdict"))
+    assert float(row["any"]) <= 50
+
+
+def test_a_difference_is_named() -> None:
+    """What is counted is there: a method that is solved always beside one that never is, is named everywhere."""
+
+    def different(rng: np.random.Generator) -> Any:
+        columns = winners.plain(rng, 2, 30)
+        return columns | {"outcome": ["solved" if model == "m0" else "unsolved" for model in columns["model"]]}
+
+    design = winners.Design("different", different)
+    assert winners.report_names_winner(design, np.random.default_rng(0)) == (True, True, True)

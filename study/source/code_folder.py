@@ -19,6 +19,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, Self
 
+import tasks  # noqa: F401  # here first: later imports would find a package of this name in a user's folder
 from study.errors import InputError, nearest
 from study.interface.error_text import attempt, error_line
 from study.interface.seeded import is_seeded

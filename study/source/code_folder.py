@@ -19,7 +19,6 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, Self
 
-import tasks  # noqa: F401  # here first: later imports would find a package of this name in a user's folder
 from study.errors import InputError, nearest
 from study.interface.error_text import attempt, error_line
 from study.interface.seeded import is_seeded
@@ -180,12 +179,18 @@ class CodeFolder:
         return taken
 
     def _check_names(self) -> None:
-        for name in sorted(self._names & sys.modules.keys()):
-            path = _file(sys.modules[name])
+        # Those of this program are refused before it imports them, since its own imports would find the folder's.
+        for name in sorted(self._names & {*sys.modules, *OURS}):
+            path = _file(sys.modules[name]) if name in sys.modules else ""
             if not path or name in OURS or name in sys.stdlib_module_names or is_installed(Path(path)):
+                other = (
+                    "that of this program"
+                    if name in OURS
+                    else f"{path or 'one'} that this process has imported already"
+                )
                 raise InputError(
-                    f"two modules are called {name}: the study's, and {path or 'one'} that this process has imported "
-                    "already. A process can import only one of them: rename yours, or uninstall the other"
+                    f"two modules are called {name}: the study's, and {other}. A process can import only one of them: "
+                    "rename yours, or uninstall the other"
                 )
 
     def _check_origins(self, import_string: ImportString, imported: Set[str]) -> None:

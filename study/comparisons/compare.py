@@ -169,7 +169,11 @@ def _rows_by_seed(samples: Sequence[Trials], columns: Sequence[Floats]) -> list[
 
 def by_seed(samples: Sequence[Trials], columns: Sequence[Floats]) -> SeedNumbers:
     """Average a method's numbers seed by seed, over the seeds of which each of its rows has a number."""
-    rows = _rows_by_seed(samples, columns)
+    return _over_rows(_rows_by_seed(samples, columns))
+
+
+def _over_rows(rows: Sequence[SeedNumbers]) -> SeedNumbers:
+    """Average over rows, at the seeds that all of them have."""
     common = reduce(np.intersect1d, [row.seeds for row in rows])
     return SeedNumbers(common, np.mean([row.of(common) for row in rows], axis=0))
 
@@ -184,8 +188,8 @@ def _of_seeds(first: Side, second: Side, metric: str | None, blank: Finding, *, 
             if is_simple
             else _ranks(first, second, metric)
         )
-    a, b = (by_seed(side.samples, values) for side, values in zip((first, second), numbers, strict=True))
     rows = [_rows_by_seed(side.samples, columns) for side, columns in zip((first, second), numbers, strict=True)]
+    a, b = map(_over_rows, rows)
     if any(
         len(own) > 1 and 2 * of_side.seeds.size < min(row.seeds.size for row in own)
         for of_side, own in zip((a, b), rows, strict=True)

@@ -77,7 +77,7 @@ _MODULES = {
     "on_device": "study.stream.device",
     "seeded": "study.interface.seeded",
 }
-"""Where names are that aren't in `study.api`, each of which costs no more than it needs."""
+"""The modules of the names that `study.api` doesn't have, so that each imports no more than it needs."""
 
 defer_while_importing()
 

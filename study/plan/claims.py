@@ -75,7 +75,9 @@ class ClaimVerdict:
 
     @property
     def looked_before(self) -> list[int]:
-        """By how many seeds the claim was judged before the study's file asked for those of now."""
+        """By how many seeds the claim was judged before, if that takes some of its error."""
+        if self.error <= self.test.error:
+            return []
         return sorted(look.seeds for look in self.test.earlier if not self.test.is_last(look))
 
 

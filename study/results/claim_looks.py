@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from study.errors import StoreError
 from study.plan.plan import ClaimLook, Plan
-from study.spec.seeds import format_seeds, parse_seeds
+from study.spec.seeds import MOST_TRIALS, count_seeds, format_seeds, parse_seeds
 from study.store import StudyStore
 
 NAME = "claim_looks.json"
@@ -32,7 +32,7 @@ def read_looks(folder: StudyStore) -> tuple[ClaimLook, ...]:
         return ()
     try:
         return tuple(_look(**look) for look in json.loads(content)["looks"])
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise StoreError(
             f"{folder.file_address(NAME)} can't be read: {error}; it says how much of the error of claims earlier "
             "looks have had: restore it, or remove it to judge claims as if they had never been looked at"
@@ -42,4 +42,7 @@ def read_looks(folder: StudyStore) -> tuple[ClaimLook, ...]:
 def _look(claim: str, seeds: str | list[int], exact: float, bets: float) -> ClaimLook:
     if not (0 <= exact <= 1 and 0 <= bets <= 1):
         raise ValueError(f"exact and bets must be from 0 to 1, but are {exact} and {bets}")
-    return ClaimLook(str(claim), parse_seeds(seeds), float(exact), float(bets))
+    parsed = parse_seeds(seeds)
+    if (count := count_seeds(parsed)) > MOST_TRIALS:
+        raise ValueError(f"a look has at most {MOST_TRIALS:,} seeds, but one has {count:,}")
+    return ClaimLook(str(claim), parsed, float(exact), float(bets))

@@ -266,11 +266,21 @@ def test_the_plan_says_what_earlier_looks_cost(raised: Path, tmp_path: Path) -> 
     assert "judged before by 3 and 6 seeds, so wrong in at most 8.75% of studies" in told
 
 
-def test_looks_that_cannot_be_read_are_an_error(raised: Path, tmp_path: Path) -> None:
-    """No verdict is given as if a claim had never been looked at."""
+@pytest.mark.parametrize(
+    ("look", "message"),
+    [
+        ({"seeds": 3, "exact": 2, "bets": 0}, "exact and bets must be from 0 to 1, but are 2 and 0"),
+        ({"seeds": "0-9223372036854775000", "exact": 0.05, "bets": 0}, "a look has at most 10,000,000 seeds"),
+        ({"exact": 0.05, "bets": 0}, "missing 1 required positional argument: 'seeds'"),
+    ],
+)
+def test_looks_that_cannot_be_read_are_an_error(
+    raised: Path, tmp_path: Path, look: dict[str, object], message: str
+) -> None:
+    """No verdict is given as if a claim had never been looked at, and nothing that was stored takes long."""
     root = tmp_path / "store"
     shutil.copytree(raised, root)
-    (root / "raised" / "claim_looks.json").write_text('{"looks": [{"claim": "a", "seeds": 3, "exact": 2, "bets": 0}]}')
+    (root / "raised" / "claim_looks.json").write_text(json.dumps({"looks": [{"claim": "a"} | look]}))
     told = invoke("check", "raised", "--store", str(root))
     assert told.exit_code == 1
-    assert "exact and bets must be from 0 to 1, but are 2 and 0" in " ".join(told.output.split())
+    assert message in " ".join(told.output.split())

@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from benchmarks.measure import PACK, finish, in_turns, new_pack, one_core, parser, published_cell, ratio, tell, training
-from study.engine import ENGINES
+from study.engine import engine_named
 
 _MODELS = ("NMU", "NAU", "NALU", "NAC-mul", "gated-NAU-NMU", "linear")
 _SHAPE = (100, 2)
@@ -64,7 +64,7 @@ def trainer(models: Sequence[str], cache: Path) -> Iterator[Trainer]:
 
 
 def _train(pipe: Connection, models: Sequence[str]) -> None:
-    engine = ENGINES["fused"]
+    engine = engine_named("fused")
     with one_core():
         began = time.process_time()
         engine.prepare(published_cell(models[0], *_SHAPE))

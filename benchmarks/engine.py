@@ -28,7 +28,8 @@ from benchmarks.measure import (
     training,
 )
 from benchmarks.plain import KNOWN, plain_loop
-from study.engine import ENGINES
+from study.engine import engine_named
+from study.plugins.families import family_of
 from study.records import Cell
 
 
@@ -45,7 +46,8 @@ PLAIN = Way("plain loop", 1, 1)
 
 def ways(cell: Cell, packs: Sequence[int], cells: Sequence[int], device: str) -> list[Way]:
     """List the ways to train a cell."""
-    able = [name for name, engine in ENGINES.items() if device in engine.devices and engine.refuses(cell) is None]
+    engines = [(name, engine_named(name)) for name in family_of(cell).engines]
+    able = [name for name, engine in engines if device in engine.devices and engine.refuses(cell) is None]
     return [PLAIN, *(Way(name, pack, of_seed) for name in able for pack in packs for of_seed in cells)]
 
 
@@ -54,7 +56,7 @@ def measurement(cell: Cell, way: Way, device: str) -> Measure:
     if way == PLAIN:
         return plain_loop(cell, device)
     clock = time.perf_counter if device == "cuda" else time.process_time
-    return training(ENGINES[way.name], new_pack(cell, way.pack, way.cells), device, clock=clock)
+    return training(engine_named(way.name), new_pack(cell, way.pack, way.cells), device, clock=clock)
 
 
 def rows_of(cell: Cell, arguments: Namespace) -> list[dict[str, Any]]:

@@ -41,12 +41,12 @@ from benchmarks.measure import (
     tell,
     training,
 )
-from study.engine import ENGINES
+from study.engine import engine_named
 from study.records import Cell
 from study.reports.figures.style import PALETTE, STYLE, WIDTH_IN
 from study.stream.stream import Purpose
 from study.stream.stream_simd import fill_inputs
-from tasks.arithmetic_cell import task_of, typed_cell
+from tasks.arithmetic.cell import task_of, typed_cell
 
 Work = Callable[[int], object]
 """Does the work of so many iterations."""
@@ -68,10 +68,10 @@ def engine_stream(cell: Cell) -> Work:
     The only place here that knows the engine's inside. Compiled afresh each time: a cached copy would not notice when
     what it calls changes.
     """
-    from study.engine.cpu.arrays import CpuArrays
-    from study.engine.cpu.groups import new_groups
-    from study.engine.cpu.inputs import draw
-    from study.engine.cpu.scratch import new_scratch
+    from tasks.arithmetic.engine.cpu.arrays import CpuArrays
+    from tasks.arithmetic.engine.cpu.groups import new_groups
+    from tasks.arithmetic.engine.cpu.inputs import draw
+    from tasks.arithmetic.engine.cpu.scratch import new_scratch
 
     arrays = CpuArrays(new_pack(cell, 1).trials)
     source, block, batch, n = arrays._source, arrays._block, cell.value("batch_size"), cell.value("input_size")
@@ -210,7 +210,7 @@ def by_blas(cell: Cell) -> Measure:
 def rows_of(cell: Cell, arguments: Namespace) -> list[dict[str, Any]]:
     """Measure one shape."""
     engines = {
-        cells: training(ENGINES["fused"], new_pack(cell, PACK, cells), clock=time.process_time)
+        cells: training(engine_named("fused"), new_pack(cell, PACK, cells), clock=time.process_time)
         for cells in arguments.cells
     }
     parts = {

@@ -23,8 +23,8 @@ from benchmarks.inalu_data import DISTRIBUTIONS, OPERATIONS, Key, Rows, all_keys
 from benchmarks.inalu_trials import Trained, mse_of_rows, train
 from benchmarks.inalu_units import ARMS, exact_unit
 from benchmarks.measure import finish, plain_parser, tell
+from study.engine.device import one_thread
 from study.statistics import fisher_exact, wilson
-from units.kernels import one_thread
 
 Row = dict[str, Any]
 

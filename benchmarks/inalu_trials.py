@@ -14,9 +14,9 @@ from benchmarks.inalu_data import Key, Rows
 from benchmarks.inalu_losses import Losses
 from benchmarks.inalu_units import ARMS, start_values
 from benchmarks.inalu_updates import Group
+from study.engine.device import one_thread
 from study.stream.stream import Purpose, uniforms
 from units.inalu_training import ORIGINAL, INALUTraining
-from units.kernels import one_thread
 from units.unit import Unit
 
 _TURN = 10

@@ -22,7 +22,7 @@ from study.engine import Engine
 from study.environment import provenance
 from study.records import Cell, Pack, Trial
 from study.spec.cells import canonical_cell
-from tasks import MODELS
+from tasks.arithmetic import MODELS
 
 Measure = Callable[[float], float]
 """Works for about so many seconds and gives microseconds a unit of work."""

@@ -20,10 +20,10 @@ import torch
 from torch import Tensor
 
 from benchmarks.measure import finish, plain_parser
+from study.engine.device import one_thread
 from study.stream.stream import EVALUATION_SEED, Purpose
 from study.stream.stream_simd import fill_inputs
 from units import UNITS, Unit
-from units.kernels import one_thread
 
 Row = dict[str, Any]
 

@@ -25,9 +25,9 @@ from study.engine.packed.members import SideBySide
 from study.engine.packed.proof import prove
 from study.engine.packed.recipe import Member, Recipe
 from study.interface.declarations import Metric
+from study.interface.task import Task
 from study.stream.stream import Purpose
 from study.stream.trial_stream import Stream
-from tasks.task import Task
 
 _WARM_UP = 20
 _GOALS = {2: 20, 32: 8, 128: 3}

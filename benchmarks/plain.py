@@ -16,9 +16,9 @@ from torch.nn import functional
 
 from benchmarks.measure import BATCH, Measure
 from study.records import Cell
-from tasks import MODELS
-from tasks.arithmetic_cell import task_of, typed_cell
-from tasks.networks import Network
+from tasks.arithmetic import MODELS
+from tasks.arithmetic.cell import task_of, typed_cell
+from tasks.arithmetic.networks import Network
 from units import Unit
 from units.regularize import LIMITS
 

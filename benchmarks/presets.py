@@ -23,14 +23,14 @@ from benchmarks.packed import timed
 from study.driver.own_engine import own_engine
 from study.engine.packed.engine import PackedEngine
 from study.interface.signature import arguments_of
+from study.interface.task import Task
 from study.plan.plan import make_plan
-from study.presets import preset_text
+from study.plugins.packed_tasks import builder_of, packed_task
+from study.plugins.presets import preset_text
 from study.records import Cell
 from study.spec import parse_spec
 from study.stream.stream import Purpose
 from study.stream.trial_stream import Stream, noise_from
-from tasks.packed_tasks import builder_of, packed_task
-from tasks.task import Task
 
 PRESETS: Mapping[str, Sequence[str]] = {
     "digits-product": ("NMU", "LSTM"),

@@ -21,8 +21,8 @@ from study.records import Cell, Curve, Outcome, Result, Trial, Weights
 from study.reports import FORMATS
 from study.spec import parse_spec
 from study.store import Store
-from tasks import MODELS
-from tasks.networks import Network
+from tasks.arithmetic import MODELS
+from tasks.arithmetic.networks import Network
 
 SPEC = """
 study: made-up

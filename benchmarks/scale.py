@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from benchmarks.measure import finish, parser, tell
 from study import run as running
-from study.arrow import METRIC_COLUMNS
+from study.arrow import metric_columns
 from study.console import Console
 from study.driver import resources
 from study.driver.monitor import Monitor
@@ -93,7 +93,7 @@ class Idle(Training):
                     outcome=Outcome.SOLVED if solved else Outcome.UNSOLVED,
                     threshold=0.1,
                     best_iteration=1000,
-                    metrics=dict.fromkeys(METRIC_COLUMNS, 0.01),
+                    metrics=dict.fromkeys(metric_columns(), 0.01),
                     solved_at_iteration=1000 if solved else None,
                     iterations=1000,
                     training_s=0.01,
@@ -101,7 +101,7 @@ class Idle(Training):
                     device="cpu",
                 )
             )
-            curves.append(Curve(trial.id, iteration, dict.fromkeys(METRIC_COLUMNS, errors)))
+            curves.append(Curve(trial.id, iteration, dict.fromkeys(metric_columns(), errors)))
             weights.append(Weights(trial.id, 1001, _zeros(trial.cell.value("hidden_size"))))
         return results, curves, weights
 

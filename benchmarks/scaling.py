@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.measure import PACK, cores, finish, in_turns, new_pack, parser, published_cell, ratio, tell, training
-from study.engine.cpu.engine import FusedEngine
 from study.records import Cell
 from study.store import Store
+from tasks.arithmetic.engine.cpu.engine import FusedEngine
 
 ROOT = Path(__file__).resolve().parents[1]
 LOCAL = "study, without Ray"

@@ -20,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.measure import finish, one_core, plain_parser, tell
-from study.engine import ENGINES
+from study.engine import engine_named
 from study.records import Cell, Curve, Pack, Result, Trial
-from study.reports.script import trial_script
 from study.spec.cells import canonical_cell
-from tasks import MODELS
+from tasks.arithmetic import MODELS
+from tasks.arithmetic.script import trial_script
 
 _MSES = ("validation_mse", "test_mse")
 _NEAR = 1e-3
@@ -55,7 +55,7 @@ def cells(models: Sequence[str]) -> list[Cell]:
 
 def trained(cell: Cell, seeds: Sequence[int], engine: str) -> list[tuple[Result, Curve]]:
     """Train a cell's trials by an engine."""
-    training = ENGINES[engine].start(Pack(tuple(Trial(cell, seed) for seed in seeds)), device="cpu")
+    training = engine_named(engine).start(Pack(tuple(Trial(cell, seed) for seed in seeds)), device="cpu")
     while not training.done:
         training.advance(1.0)
     results, curves, _ = training.finish()
@@ -90,7 +90,7 @@ def agreement(curve: Mapping[str, npt.NDArray[Any]], stored: Curve, threshold: f
 
 def rows_of(cell: Cell, seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
     """Compare a cell's trials: each by its script, and by the torch engine."""
-    engine = "fused" if ENGINES["fused"].refuses(cell) is None else "torch"
+    engine = "fused" if engine_named("fused").refuses(cell) is None else "torch"
     others = trained(cell, seeds, "torch")
     for (result, curve), (other, others_curve) in zip(trained(cell, seeds, engine), others, strict=True):
         outcome, at, read, took_s = scripted(result, curve)

@@ -14,14 +14,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.measure import finish, in_turns, one_core, parser, tell, training
-from study.engine import ENGINES
+from study.engine import engine_named
 from study.plan.costs import count_draws
 from study.plan.packs import make_packs
 from study.plan.plan import make_plan
 from study.records import Pack, Trial
 from study.spec import load_spec
 
-_FUSED = ENGINES["fused"]
+_FUSED = engine_named("fused")
 
 
 def costs_us(packs: Sequence[Pack], *, rounds: int, seconds: float) -> Mapping[str, float]:

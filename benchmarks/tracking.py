@@ -34,7 +34,7 @@ from sqlalchemy import create_engine, inspect, text
 from benchmarks.measure import Measure, finish, new_pack, parser, published_cell, tell, training
 from benchmarks.report import made_up_plan, store
 from docs.pictures import browser_path, opened
-from study.engine import ENGINES
+from study.engine import engine_named
 from study.results.stored_packs import StoredPacks
 from study.store import Store, StudyStore
 from study.tracking import Publisher, default_uri, sync
@@ -94,7 +94,7 @@ def published(
 def _start_training() -> None:
     global _training
     more_than_needed = new_pack(published_cell("NMU", 100, 2), 256)
-    _training = training(ENGINES["fused"], more_than_needed)
+    _training = training(engine_named("fused"), more_than_needed)
 
 
 def _train(for_s: float) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from docs.map import BEGIN, END, ROOT
+from docs.marks import BEGIN, END, ROOT
 from study.reports.column_notes import ColumnNote
 from study.reports.columns import FILES
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tasks import MODELS, TASKS
+from tasks.arithmetic import MODELS, TASKS
 from units import UNITS
 from units.traits import TRAITS
 

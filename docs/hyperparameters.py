@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 
-from docs.map import ROOT
+from docs.marks import ROOT
 from study.interface.packed_family import TRAINING
-from tasks.arithmetic_hyperparameters import HYPERPARAMETERS
+from tasks.arithmetic.hyperparameters import HYPERPARAMETERS
 
 PAGE = ROOT / "docs" / "study-file.md"
 _TABLE = re.compile(r"(<!-- hyperparameters: (\w+) -->\n).*?(<!-- end -->\n)", re.DOTALL)

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from docs.map import ROOT
-from tasks.symbols import MODEL_SYMBOLS, VALUE_SYMBOLS
+from docs.marks import ROOT
+from tasks.arithmetic.symbols import SYMBOLS
 
 PAGE = ROOT / "docs" / "which-unit.md"
 RESULTS = ROOT / "docs" / "results"
@@ -48,7 +48,7 @@ def best(rows: Sequence[Row]) -> str:
     for label in dict.fromkeys(_label(row) for row in rows):
         there = [row for row in rows if _label(row) == label]
         lines.append([label, *(_best_of([row for row in there if row["operation"] == name]) for name in operations)])
-    return _table(["", *(VALUE_SYMBOLS["operation"][name] for name in operations)], lines)
+    return _table(["", *(SYMBOLS.value_symbols["operation"][name] for name in operations)], lines)
 
 
 def every(rows: Sequence[Row]) -> str:
@@ -63,7 +63,7 @@ def every(rows: Sequence[Row]) -> str:
     """
     labels = list(dict.fromkeys(_label(row) for row in rows))
     of = {(row["operation"], row["model"], _label(row)): row["solved"] for row in rows}
-    symbols = VALUE_SYMBOLS["operation"]
+    symbols = SYMBOLS.value_symbols["operation"]
     lines = [
         [symbols[operation], _symbol(model), *(of.get((operation, model, one), "–") for one in labels)]
         for operation in dict.fromkeys(row["operation"] for row in rows)
@@ -93,7 +93,7 @@ def _label(row: Row) -> str:
 
 
 def _symbol(model: str) -> str:
-    return MODEL_SYMBOLS.get(model, model)
+    return SYMBOLS.model_symbols.get(model, model)
 
 
 def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:

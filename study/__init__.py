@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from study.interface.data import DataFile, data_path
     from study.interface.declarations import Hyperparameter, Metric
     from study.interface.seeded import seeded
+    from study.interface.task import Task
     from study.stream.device import on_device
     from study.stream.stream import Purpose
     from study.stream.trial_stream import Dropout, Stream, noise
-    from tasks.task import Task
 
 __all__ = [
     "DataFile",
@@ -72,7 +72,7 @@ _MODULES = {
     "Metric": "study.interface.declarations",
     "Purpose": "study.stream.stream",
     "Stream": "study.stream.trial_stream",
-    "Task": "tasks.task",
+    "Task": "study.interface.task",
     "noise": "study.stream.trial_stream",
     "on_device": "study.stream.device",
     "seeded": "study.interface.seeded",

@@ -6,10 +6,9 @@ import math
 import re
 from collections.abc import Sequence
 from decimal import Decimal
-from functools import cache
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from study.plugins.vocabulary import vocabulary
 from study.records import Cell, Interval, Labels, format_range, value
 from study.rounding import half_width, interval_place, largest_size, last_place, place_apart, unit_size, write_numbers
 
@@ -18,13 +17,6 @@ if TYPE_CHECKING:
 
 NONE = "–"
 _DIGEST_CHARACTERS = 8
-
-
-@cache
-def _symbols() -> ModuleType:
-    from tasks import symbols  # only here: it brings numpy, and commands that say how long something took need none
-
-    return symbols
 
 
 def symbol(model: str) -> str:
@@ -38,7 +30,7 @@ def symbol(model: str) -> str:
         ('NAC₊', 'NAC₊', 'mine')
     """
     name = model_name(model)
-    return str(_symbols().MODEL_SYMBOLS.get(name, name))
+    return str(vocabulary().model_symbols.get(name, name))
 
 
 def model_name(model: str) -> str:
@@ -48,12 +40,12 @@ def model_name(model: str) -> str:
         >>> model_name("NAC•,NMU"), model_name("mine")
         ('NAC-mul-NMU', 'mine')
     """
-    return str(_symbols().MODEL_NAMES.get(model, model))
+    return str(vocabulary().model_names.get(model, model))
 
 
 def title(key: str) -> str:
     """Return a readable name of a hyperparameter or of an axis of the grid."""
-    return str(_symbols().TITLES.get(key, key.replace("_", " ")))
+    return str(vocabulary().titles.get(key, key.replace("_", " ")))
 
 
 def show(cell: Cell, key: str, labels: Labels) -> str:
@@ -73,12 +65,12 @@ def show_value(key: str, content: Any) -> str:
         '29140146'
     """
     if content is None:
-        return str(_symbols().NONES.get(key, NONE))
+        return str(vocabulary().nones.get(key, NONE))
     if key == "model":
         return symbol(str(content))
     if isinstance(content, str) and re.fullmatch("(sha256|parsed):[0-9a-f]{64}", content):
         return content.partition(":")[2][:_DIGEST_CHARACTERS]  # tables as files have all of it
-    of_values = _symbols().VALUE_SYMBOLS.get(key)
+    of_values = vocabulary().value_symbols.get(key)
     if of_values is not None:
         return str(of_values.get(content, str(content)))
     if isinstance(content, tuple):

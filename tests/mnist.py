@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from study.source.source_data import DATA_FOLDER
-from tasks.images import IDX_FILES
+from tasks.shared.images import IDX_FILES
 
 SIZES = {"train": 1200, "t10k": 1000}
 

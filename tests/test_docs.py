@@ -14,7 +14,7 @@ from study.errors import SpecError
 from study.interface.packed_family import TRAINING
 from study.plan.plan import make_plan
 from study.spec import parse_spec, schema
-from tasks.arithmetic_hyperparameters import HYPERPARAMETERS
+from tasks.arithmetic.hyperparameters import HYPERPARAMETERS
 from tests.pages import lay_out
 
 ROOT = Path(__file__).resolve().parents[1]

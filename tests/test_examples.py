@@ -11,16 +11,16 @@ import torch
 import yaml
 
 from study.driver.own_engine import own_engine
-from study.engine import ENGINES
 from study.engine.packed.engine import PackedEngine, as_layout
 from study.interface.packed_family import recipe_text
+from study.interface.task import Task
 from study.plan.plan import Plan, make_plan
 from study.records import Pack, Trial
 from study.source import parse_import_string
 from study.spec import load_spec, parse_spec
 from study.stream.stream import Purpose
 from study.stream.trial_stream import Stream, evaluation_stream
-from tasks.task import Task
+from tests.engines import ENGINES
 from tests.pages import estimates, files_shown, lay_out, run, sessions, trains
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -2,7 +2,7 @@
 
 `registry` names them. Each file holds one concept, the pure function first, then its module: `linear`, `nac`, `nalu`,
 `nau`, `nmu`, `gated`, and later `npu`, `reciprocal`, `inalu`, `golden`. What they share: `unit` (what every unit is),
-`initialize`, `regularize`, `sparsity`, `kernels`, `product`. What training may add: `penalties`, `gradients`,
+`initialize`, `regularize`, `sparsity`, `kernels`, `product`. What training may add: `gradients`,
 `inalu_training`. What is known of units without torch: `traits`, `variance`, `moments`, `optimal_variance`,
 `curvature`.
 """

@@ -2,14 +2,11 @@
 
 A trial must come out bit for bit the same alone and in a pack, so an element's value must not depend on its
 place in memory. On the CPU this holds for most of torch's operations; the others are replaced here. On several threads
-it holds for none: for the same bits, compute within `one_thread`.
+it holds for none: for the same bits, torch must be restricted to one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -17,50 +14,6 @@ from torch import Tensor, nn
 
 # BLAS rounds by where a matrix begins in memory. Trials all begin alike if their rows fill whole cache lines.
 _ALIGNED_ROWS = 16
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Restrict torch to one thread, and restore its number of threads in the end.
-
-    Several threads divide a product by its size, and so round a trial's numbers differently in a pack than alone.
-    Besides, on several threads many small products spend most of their time waiting for each other.
-
-    Example:
-        >>> with one_thread():
-        ...     torch.get_num_threads()
-        1
-    """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-
-
-_RECORDING: ContextVar[bool] = ContextVar("recording", default=False)
-
-
-@contextmanager
-def recording() -> Iterator[None]:
-    """Tell operations that they are being recorded, and so must not depend on values.
-
-    Example:
-        >>> with recording():
-        ...     is_recording()
-        True
-    """
-    token = _RECORDING.set(True)
-    try:
-        yield
-    finally:
-        _RECORDING.reset(token)
-
-
-def is_recording() -> bool:
-    """Return whether operations are being recorded."""
-    return _RECORDING.get()
 
 
 def contract(weight: Tensor, x: Tensor) -> Tensor:

@@ -135,7 +135,7 @@ def gate_start(sizes: Sizes) -> Tensor:
 class RealNPU(Unit):
     """Multiply and divide with signs: y = exp(W log r) ⊙ cos(W k); see `real_npu`, `npu_initial`, `gate_start`.
 
-    W isn't bounded. The published unit is trained with the `units.penalties.l1` of all parameters, the gate among them.
+    W isn't bounded. The published unit is trained with an L1 penalty of all parameters, the gate among them.
 
     Args: as for `Unit`.
 

@@ -12,8 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-
-from units.kernels import is_recording
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 Saved = tuple[Tensor, Tensor, Tensor, Tensor]
 
@@ -72,7 +71,7 @@ def _others(grad: Tensor, factors: Tensor, product: Tensor) -> Tensor:
         return factors.flip(-2).mul_(grad.unsqueeze(-2))
     if factors.device.type != "cpu":
         return _others_exactly(grad, factors)  # reading a value would make the device wait
-    if is_recording():
+    if get_proxy_mode() is not None:  # it is being recorded, so operations must not depend on values
         others: Tensor = _others_as_one_operation(grad, factors, product)
         return others
     return _others_divided(grad, factors, product)

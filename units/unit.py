@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import ClassVar, Literal, get_args
 
 import torch
@@ -144,6 +145,11 @@ class Unit(nn.Module, ABC):
         if self.bounds == "regularized":
             return {}
         return {name: LIMITS[kind] for name, kind in self.traits.bounded.items()}
+
+    @property
+    def regularisers(self) -> dict[str, Callable[[Tensor], Tensor]]:
+        """By bounded parameter, what measures how far it is from discrete values: see `units.regularize.sparsity`."""
+        return {name: partial(sparsity, kind=kind, shape="linear") for name, kind in self.traits.bounded.items()}
 
     @torch.no_grad()
     def clip_(self) -> None:

@@ -13,11 +13,11 @@ from benchmarks.gpu.machine import Machine, each, spread
 from benchmarks.gpu.sizes import Model, Sizes
 from benchmarks.measure import cores, new_pack, tell
 from study.engine import Training
-from study.engine.cpu.engine import FusedEngine
-from study.engine.gpu.arrays import Devices, GpuArrays
-from study.engine.gpu.emulated import EmulatedBlocks
 from study.records import Cell, Outcome, Trial
 from study.statistics import fisher_exact
+from tasks.arithmetic.engine.cpu.engine import FusedEngine
+from tasks.arithmetic.engine.gpu.arrays import Devices, GpuArrays
+from tasks.arithmetic.engine.gpu.emulated import EmulatedBlocks
 
 LEVEL = 1e-3
 """Success rates that differ by chance this seldom are taken for different."""

@@ -33,11 +33,11 @@ from benchmarks.gpu.operations import steps
 from benchmarks.gpu.warp import PARAMETERS_FROM, SHARED_FROM, Code, Memory, parse, run_block
 from benchmarks.measure import published_cell, tell
 from benchmarks.tables import markdown
-from study.engine.gpu.arrays import Choices, GpuArrays, Tables
-from study.engine.gpu.emulated import EmulatedBlocks
-from study.engine.gpu.layout import MOST_TOGETHER, Layout, new_layout
-from study.engine.gpu.shape import Shape
 from study.records import Cell, Trial
+from tasks.arithmetic.engine.gpu.arrays import Choices, GpuArrays, Tables
+from tasks.arithmetic.engine.gpu.emulated import EmulatedBlocks
+from tasks.arithmetic.engine.gpu.layout import MOST_TOGETHER, Layout, new_layout
+from tasks.arithmetic.engine.gpu.shape import Shape
 
 PAGE = Path(__file__).parents[2] / "docs" / "gpu.md"
 CAPABILITY = (9, 0)
@@ -109,7 +109,7 @@ def block_of(cell: Cell, trials: int) -> tuple[_Block, GpuArrays]:
 
 def machine_code(layout: Layout, choices: Choices, nvdisasm: str) -> Machine:
     """Compile the training kernel, for blocks of any number of trials, and take it apart."""
-    from study.engine.gpu import kernels
+    from tasks.arithmetic.engine.gpu import kernels
 
     here = SimpleNamespace(compute_capability=CAPABILITY)
     with patch("numba.cuda.dispatcher.get_current_device", lambda: here):

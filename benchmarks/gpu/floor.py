@@ -31,11 +31,11 @@ from benchmarks.gpu.machine import LEAST_SLOTS, SLOTS, Machine, each, smi
 from benchmarks.gpu.sizes import Model, Sizes
 from benchmarks.gpu.speed import laps
 from benchmarks.measure import Measure, in_turns, new_pack, published_cell, tell
-from study.engine.gpu.arrays import round_keys
-from study.engine.gpu.engine import _layout
-from study.engine.gpu.layout import Layout
 from study.records import Cell
 from study.stream.stream import ROUNDS
+from tasks.arithmetic.engine.gpu.arrays import round_keys
+from tasks.arithmetic.engine.gpu.engine import _layout
+from tasks.arithmetic.engine.gpu.layout import Layout
 
 _REGISTERS = (64, 128)
 _LAUNCH_S = 0.02
@@ -135,7 +135,7 @@ def new_draw_kernel(layout: Layout) -> Any:
     """Make the kernel: draws(count, keys, numbers, out). A thread's sums go to `out`, so that none is left out."""
     from numba import cuda, float32, uint32, uint64
 
-    from study.engine.gpu.draw import BlockStream, new_draw, new_multiply
+    from tasks.arithmetic.engine.gpu.draw import BlockStream, new_draw, new_multiply
 
     draw, (multiply, subsets), passes, totals = new_draw(layout), new_multiply(layout), layout.passes, layout.totals
     threads, size, at_trial, subset_count = layout.threads, layout.size(1), layout.at_trial(0, 1), layout.shape.subsets
@@ -176,7 +176,7 @@ def draws_ptx(layout: Layout, capability: tuple[int, int], registers: int) -> st
     """Compile the kernel to PTX as the engine compiles its own."""
     from numba import float32, int64, types, uint32
 
-    from study.engine.gpu.kernels import to_ptx
+    from tasks.arithmetic.engine.gpu.kernels import to_ptx
 
     kinds = (int64, types.CPointer(uint32), types.CPointer(float32), types.CPointer(float32))
     kernel = new_draw_kernel(layout)
@@ -187,8 +187,8 @@ def _on_gpu(machine: Machine, layout: Layout, registers: int) -> tuple[Callable[
     """Give what draws in all blocks on the device, so many times over, and how many blocks these are."""
     from cuda.core import Device, LaunchConfig, Stream, launch
 
-    from study.engine.gpu.device import blocks_of_one
-    from study.engine.gpu.kernels import to_machine_code
+    from tasks.arithmetic.engine.gpu.device import blocks_of_one
+    from tasks.arithmetic.engine.gpu.kernels import to_machine_code
 
     Device(torch.cuda.current_device()).set_current()
     capability = torch.cuda.get_device_capability()
@@ -218,7 +218,7 @@ def _emulated(machine: Machine, layout: Layout, registers: int) -> tuple[Callabl
 def _draw_loop(layout: Layout) -> Any:
     import numba as nb
 
-    from study.engine.gpu.draw import BlockStream, new_draw, new_multiply
+    from tasks.arithmetic.engine.gpu.draw import BlockStream, new_draw, new_multiply
 
     draw, (multiply, subsets), passes, threads = new_draw(layout), new_multiply(layout), layout.passes, layout.threads
     at_trial, subset_count = layout.at_trial(0, 1), layout.shape.subsets

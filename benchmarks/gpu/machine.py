@@ -17,10 +17,10 @@ import torch
 
 from benchmarks.measure import published_cell, tell
 from study.engine import Training
-from study.engine.gpu.arrays import Devices, GpuArrays
-from study.engine.gpu.emulated import EmulatedBlocks
-from study.engine.gpu.engine import GpuEngine, GpuTraining, _layout
 from study.records import Cell, Pack, Trial
+from tasks.arithmetic.engine.gpu.arrays import Devices, GpuArrays
+from tasks.arithmetic.engine.gpu.emulated import EmulatedBlocks
+from tasks.arithmetic.engine.gpu.engine import GpuEngine, GpuTraining, _layout
 
 Task = TypeVar("Task")
 Found = TypeVar("Found")
@@ -70,7 +70,7 @@ class Machine:
         if self.emulated:
             # Other than the blocks they are compared with in one thing that must not matter.
             return partial(EmulatedBlocks, backwards=True, most=most)
-        from study.engine.gpu.device import CudaBlocks
+        from tasks.arithmetic.engine.gpu.device import CudaBlocks
 
         return partial(CudaBlocks, registers=registers, most=most)
 
@@ -78,7 +78,7 @@ class Machine:
         """Count the trials that are trained side by side."""
         if self.emulated:
             return self.multiprocessors
-        from study.engine.gpu.device import trials_at_once
+        from tasks.arithmetic.engine.gpu.device import trials_at_once
 
         return trials_at_once(_layout(cell), registers)
 

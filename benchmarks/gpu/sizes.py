@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from benchmarks.measure import published_cell
-from study.engine.gpu.engine import GpuEngine
 from study.records import Cell
 from study.spec.cells import canonical_cell
-from tasks import MODELS
+from tasks.arithmetic import MODELS
+from tasks.arithmetic.engine.gpu.engine import GpuEngine
 
 Model = tuple[str, int, int]
 """Model, inputs, hidden units."""

@@ -15,10 +15,10 @@ from benchmarks.gpu.machine import LEAST_SLOTS, SLOTS, Machine, each
 from benchmarks.gpu.sizes import Model, Sizes
 from benchmarks.measure import PACK, in_turns, new_pack, published_cell, tell, training
 from study.engine import Training
-from study.engine.cpu.engine import FusedEngine
-from study.engine.gpu.layout import MOST_TOGETHER
-from study.engine.torch.engine import TorchEngine
 from study.records import Cell, Pack, Trial
+from tasks.arithmetic.engine.cpu.engine import FusedEngine
+from tasks.arithmetic.engine.gpu.layout import MOST_TOGETHER
+from tasks.arithmetic.engine.torch.engine import TorchEngine
 
 WANTED = (25e6, 60e6)
 """Trial-iterations a second wanted of the NMU with 100 inputs and 2 hidden units."""

@@ -30,7 +30,7 @@ def new_file(name: str, preset: str | None = None, folder: Path = Path()) -> Pat
     Raises:
         InputError: if there is such a file already, no such preset, or no study may have that name.
     """
-    from study.presets import preset_names, preset_text
+    from study.plugins.presets import preset_names, preset_text
     from study.spec import parse_spec
 
     names = preset_names()
@@ -60,7 +60,7 @@ def is_stored(name: str, store: str) -> bool:
 
 def is_preset_alone(name: str, store: str) -> bool:
     """Tell whether a name is that of a preset, and of no study of the store."""
-    from study.presets import preset_names
+    from study.plugins.presets import preset_names
 
     return name in preset_names() and not is_stored(name, store)
 
@@ -75,7 +75,7 @@ def file_of(name: str, store: str) -> str:
     Raises:
         UnknownStudyError: if there is neither.
     """
-    from study.presets import preset_names, preset_text
+    from study.plugins.presets import preset_names, preset_text
     from study.store import Store
 
     try:

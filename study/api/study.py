@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from study.console import Console
     from study.driver.repeat import Repetition
     from study.plan.plan import Plan
-    from study.reports.script import TrialScript
+    from study.plugins.scripts import TrialScript
     from study.results.adoptions import Adoption
     from study.results.certificate import Certificate
     from study.results.claims import CheckedClaims
@@ -381,11 +381,11 @@ class Study:
     def _trainable(self, results: StudyResults) -> Plan:
         """Return the plan of what is stored, with the code that trains it."""
         from study.plan.plan import make_plan
+        from study.plugins.families import OwnFamily
         from study.results.load import extended_plan
-        from tasks.families import BUILT_IN
 
         stored = results.plan
-        if stored.spec.family is BUILT_IN and (self._spec is None or stored.may_extend):
+        if not isinstance(stored.spec.family, OwnFamily) and (self._spec is None or stored.may_extend):
             return stored
         plan = make_plan(self._with_own_code(results.folder)) if self._spec is None else self.planned
         return extended_plan(plan, results.folder, results.folder.read_results()) if plan.may_extend else plan

@@ -11,15 +11,14 @@
 
 from study.arrow.checks import complaint, names_complaint, with_short_errors
 from study.arrow.columns import (
-    CELL_COLUMNS,
     EMPTY_CURVES,
     EMPTY_RESULTS,
-    METRIC_COLUMNS,
     RESERVED_NAMES,
     RESULT_COLUMNS,
-    built_in_kinds,
+    cell_columns,
     column_names,
     hyperparameters_of,
+    metric_columns,
     metrics_of,
     with_labels,
     with_metrics,
@@ -28,17 +27,15 @@ from study.arrow.curves import curves_table, table_curves
 from study.arrow.kinds import encoded, kind_of
 from study.arrow.results import kinds_of, results_table, table_cells, table_results, trials_table
 from study.arrow.unify import unified
-from study.arrow.weights import WEIGHTS_SCHEMA, table_weights, weights_table
+from study.arrow.weights import WEIGHTS_SCHEMA, stacked_weights, table_weights, weights_table
 
 __all__ = [
-    "CELL_COLUMNS",
     "EMPTY_CURVES",
     "EMPTY_RESULTS",
-    "METRIC_COLUMNS",
     "RESERVED_NAMES",
     "RESULT_COLUMNS",
     "WEIGHTS_SCHEMA",
-    "built_in_kinds",
+    "cell_columns",
     "column_names",
     "complaint",
     "curves_table",
@@ -46,9 +43,11 @@ __all__ = [
     "hyperparameters_of",
     "kind_of",
     "kinds_of",
+    "metric_columns",
     "metrics_of",
     "names_complaint",
     "results_table",
+    "stacked_weights",
     "table_cells",
     "table_curves",
     "table_results",

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from types import UnionType
-from typing import get_args
 
 import pyarrow as pa
 
-from study.arrow.kinds import FLAG, NUMBER, RANGE, TEXT, WHOLE, type_of
+from study.arrow.kinds import NUMBER, type_of
+from study.plugins.families import families, family_named, is_family_task
 from study.records import Cell, Labels
-from tasks import TASKS
-from tasks.families import BUILT_IN, BUILT_IN_TYPES
-from tasks.threshold import Range
 
 HYPERPARAMETER, METRIC, NOTE = "hyperparameter", "metric", "note"
 """Roles. A note is of its row's other columns."""
@@ -51,16 +47,8 @@ RESULT_COLUMNS: tuple[str, ...] = (*_JUDGED.names, *_AFTER.names)
 EMPTY_CURVES = pa.Table.from_batches([], pa.schema([("trial_id", pa.string()), ("iteration", pa.list_(pa.int64()))]))
 """No learning curves: the columns that every table of curves has."""
 
-CELL_COLUMNS: tuple[str, ...] = tuple(BUILT_IN_TYPES)
-"""Task, model and the hyperparameters that the built-in tasks and models declare, in order."""
-METRIC_COLUMNS: tuple[str, ...] = tuple(BUILT_IN.metrics)
-"""The metrics that all trials of the built-in tasks have, in order."""
-
 RESERVED_NAMES = frozenset((*EMPTY_RESULTS.column_names, *EMPTY_CURVES.column_names, WHOLE_NUMBERS.name))
 """Names that a metric shouldn't have, and of which `seed`, `task` and `model` can't name a hyperparameter either."""
-
-_BY_TYPE = {int: WHOLE, float: NUMBER, str: TEXT, bool: FLAG, Range: RANGE}
-_OF_TASK = CELL_COLUMNS[: CELL_COLUMNS.index("model")]
 
 
 @dataclass(frozen=True)
@@ -162,18 +150,28 @@ def column_names(cells: Iterable[Cell]) -> list[str]:
 
 
 def declared_kinds(cell: Cell) -> Mapping[str, str]:
-    """Return the kinds of hyperparameters as the cell's task declares them; none if it isn't built in."""
-    return _DECLARED if cell.task in TASKS else {}
+    """Return the kinds of hyperparameters as the cell's family declares them; none if it has no declared family."""
+    return family_named(cell.task).kinds if is_family_task(cell.task) else {}
 
 
 def declared_metrics(cell: Cell) -> tuple[str, ...]:
-    """Return the metrics that the cell's task declares; none if it isn't built in."""
-    return METRIC_COLUMNS if cell.task in TASKS else ()
+    """Return the metrics that the cell's family declares; none if it has no declared family."""
+    return tuple(family_named(cell.task).metrics) if is_family_task(cell.task) else ()
 
 
-def built_in_kinds() -> Mapping[str, str]:
-    """Return the kind of each hyperparameter that the built-in tasks and models declare, in order."""
-    return _DECLARED
+def cell_columns() -> tuple[str, ...]:
+    """List task, model and the hyperparameters that families declare, in order."""
+    names = [
+        name
+        for family in families()
+        for name in ("task", *family.task_columns, "model", *(k for k in family.kinds if k not in family.task_columns))
+    ]
+    return tuple(dict.fromkeys(names))
+
+
+def metric_columns() -> tuple[str, ...]:
+    """List the metrics that all trials of families have, in order."""
+    return tuple(dict.fromkeys(name for family in families() for name in family.metrics))
 
 
 def results_schema(head: Iterable[pa.Field], metrics: Iterable[pa.Field], *, has_whole_numbers: bool) -> pa.Schema:
@@ -189,22 +187,11 @@ def results_schema(head: Iterable[pa.Field], metrics: Iterable[pa.Field], *, has
 
 
 def _names(cell: Cell) -> list[str]:
-    own = [name for name in cell.values if name in _OF_TASK] if cell.task in TASKS else []
+    of_task = family_named(cell.task).task_columns if is_family_task(cell.task) else ()
+    own = [name for name in cell.values if name in of_task]
     return ["task", *own, "model", *(name for name in cell.values if name not in own)]
 
 
 def _of_role(table: pa.Table | pa.Schema, role: str) -> list[str]:
     schema = table if isinstance(table, pa.Schema) else table.schema
     return [field.name for field in schema if (column := column_of(field)) is not None and column.role == role]
-
-
-def _declared() -> dict[str, str]:
-    """Return the kinds of the built-in hyperparameters, by the annotations of their fields."""
-    types = {
-        name: get_args(type_)[0] if isinstance(type_, UnionType) else type_ for name, type_ in BUILT_IN_TYPES.items()
-    }
-    kinds = {name: _BY_TYPE[type_] for name, type_ in types.items()}
-    return {name: kind for name, kind in kinds.items() if name not in _OF_CELL.names}
-
-
-_DECLARED = _declared()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,3 +54,17 @@ def _arrays(row: Mapping[str, Any], values: npt.NDArray[np.float32]) -> dict[str
     return {
         name: part.reshape(shape).copy() for name, shape, part in zip(row["name"], row["shape"], parts, strict=True)
     }
+
+
+def stacked_weights(weights: Sequence[Weights]) -> dict[str, npt.NDArray[np.float32]]:
+    """Stack the arrays of several trials of one cell, each to [trials, ...].
+
+    Args:
+        weights: of at least one trial.
+
+    Example:
+        >>> one, other = (Weights(name, 41, {"layer_1.bias": np.zeros(2, np.float32)}) for name in "ab")
+        >>> stacked_weights([one, other])["layer_1.bias"].shape
+        (2, 2)
+    """
+    return {name: np.stack([one.arrays[name] for one in weights]) for name in weights[0].arrays}

@@ -38,7 +38,7 @@ from study.errors import InputError
 @click.pass_context
 def list_(ctx: click.Context, store: str, on_cluster: str | None, as_json: bool, of_presets: bool) -> None:
     """List the studies of the store, and the presets; or those of a cluster, whoever submitted them."""
-    from study.presets import preset_names
+    from study.plugins.presets import preset_names
     from study.results.listing import presets, presets_table, studies, studies_table
 
     if on_cluster is not None:

@@ -11,12 +11,12 @@ import numpy as np
 from study import statistics, words
 from study.comparisons.compare import compare, side_of
 from study.comparisons.finding import Finding, Verdict, adjusted
+from study.comparisons.published import PublishedCell, published_sources, repeated_cell
 from study.errors import InputError
 from study.records import Cell, Interval, names_of
 from study.summaries import rows as result_rows
 from study.summaries.aggregate import CellSummary
 from study.summaries.metrics import MetricSummary, main
-from study.summaries.published import SOURCE, Published, choose
 from study.summaries.questions import varying
 from study.summaries.rows import ResultRows
 from study.summaries.summary import Summary
@@ -35,6 +35,7 @@ class Reference:
 
     Args:
         source: the published table, or the study or file.
+        publication: where the table was published; empty for a study or file.
         ended: the number of trials that ran to a result.
         solved: the number of trials that solved the task.
         judged: the number of trials of which it is known whether they did.
@@ -48,6 +49,7 @@ class Reference:
     """
 
     source: str
+    publication: str = ""
     ended: int
     solved: int = 0
     judged: int = 0
@@ -124,11 +126,12 @@ def with_published(summaries: Sequence[CellSummary], untested: str = "") -> Comp
     pairs = [
         (row, summary, _published(published_cell, summary))
         for row, summary in enumerate(summaries)
-        if summary.judged and (published_cell := choose(summary.cell, cells)) is not None
+        if summary.judged and (published_cell := repeated_cell(summary.cell, cells)) is not None
     ]
     findings = adjusted([_with_counts(summary, beside, untested) for _, summary, beside in pairs])
     compared = (Comparison(row=r, summary=s, beside=b, finding=f) for (r, s, b), f in zip(pairs, findings, strict=True))
-    return Comparisons(name=PUBLISHED, source=SOURCE, comparisons=tuple(compared))
+    sources = dict.fromkeys(beside.publication for _, _, beside in pairs) or published_sources()
+    return Comparisons(name=PUBLISHED, source="; ".join(sources), comparisons=tuple(compared))
 
 
 def _with_counts(summary: Summary, beside: Reference, untested: str) -> Finding:
@@ -305,20 +308,17 @@ def _reference(source: str, of: Summary) -> Reference:
     return Reference(source=source, ended=of.ended, metrics=of.metrics, complete=of.complete, **_success(of, of.judged))
 
 
-def _published(of: Published, beside: Summary) -> Reference:
+def _published(of: PublishedCell, beside: Summary) -> Reference:
     """Return a published cell's numbers, with those metrics of a row that were published."""
+    estimates = {name: of.metrics.get(name, (None, None)) for name in beside.metrics}
     metrics = {
-        name: MetricSummary(
-            metric=summary.metric,
-            mean=getattr(of, f"{name}_mean", None),
-            mean_interval=getattr(of, f"{name}_interval", None),
-        )
-        for name, summary in beside.metrics.items()
+        name: MetricSummary(metric=beside.metrics[name].metric, mean=mean, mean_interval=interval)
+        for name, (mean, interval) in estimates.items()
     }
-    return Reference(source=of.table, ended=of.seeds, metrics=metrics, **_success(of, of.seeds))
+    return Reference(source=of.table, publication=of.source, ended=of.seeds, metrics=metrics, **_success(of, of.seeds))
 
 
-def _success(of: Summary | Published, judged: int) -> dict[str, Any]:
+def _success(of: Summary | PublishedCell, judged: int) -> dict[str, Any]:
     if not judged:
         return {}
     return {

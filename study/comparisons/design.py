@@ -12,8 +12,8 @@ import numpy as np
 from study import statistics
 from study.comparisons.finding import LEVEL
 from study.comparisons.plan import MOST_PAIRS
+from study.comparisons.published import repeated_cell
 from study.summaries.aggregate import CellSummary
-from study.summaries.published import choose
 from study.summaries.rows import ResultRows
 from study.summaries.summary import Summary
 from study.trials.table import TrialTable
@@ -142,7 +142,7 @@ def _rate(rows: ResultRows, row: int) -> float | None:
     if summary.judged:
         return (summary.solved + 0.5) / (summary.judged + 1)
     if isinstance(summary, CellSummary):
-        published = choose(summary.cell, [s.cell for s in rows.summaries if isinstance(s, CellSummary)])
+        published = repeated_cell(summary.cell, [s.cell for s in rows.summaries if isinstance(s, CellSummary)])
         return None if published is None or not published.seeds else (published.solved + 0.5) / (published.seeds + 1)
     return None
 

@@ -235,10 +235,11 @@ def calibrate(pack: Pack, engine: Engine, device: str) -> float:
     training = engine.start(pack, device=device)
     training.advance(0.0)
     first = training.checkpoint()  # after one evaluation and as few updates as the engine does at a time
-    training.advance(_CALIBRATION_S)
+    if not training.done:
+        training.advance(_CALIBRATION_S)
     last = training.checkpoint()
     update_s = (last.training_s - first.training_s) / max(1, last.iteration - first.iteration)
-    evaluation_s = max(0.0, first.training_s - update_s * first.iteration) / cell.value("evaluate_every")
+    evaluation_s = max(0.0, first.training_s - update_s * first.iteration) / (cell.value("evaluate_every") or 1)
     return float(update_s + evaluation_s) / len(pack.trials)
 
 

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from study import words
 from study.arrow import EMPTY_RESULTS
+from study.comparisons.published import published_times
 from study.console import ConsoleTable
 from study.errors import StudyError
 from study.interface.criterion import in_words
@@ -27,7 +28,6 @@ from study.results.code_changes import change_sentences
 from study.results.stored_plan import with_looks
 from study.spec.claims import claims_of
 from study.store import Store, StudyStore, one_a_trial
-from study.summaries.published import published_times
 from study.summaries.solved_times import SolvedTimes, too_few_iterations
 
 T = TypeVar("T")
@@ -190,7 +190,7 @@ def too_few(plan: Plan, cells: Iterable[Cell], root: str | Path) -> list[str]:
     if not models or isinstance(criterion, ReferenceCriterion):  # what solves a trial differs from study to study
         return []
     text, task = None if criterion is None else in_words(criterion), plan.spec.task_name
-    times = list(published_times()) if criterion is None else []
+    times = published_times() if criterion is None else []
     for of_study in _of_each_study(plan, root, lambda folder: _solved(folder, task, models, text)):
         times += [SolvedTimes(cell, f"study {name}", len(at), median(at), min(at)) for name, cell, at in of_study]
     return too_few_iterations(with_iterations, times, plan.spec.family)

@@ -21,8 +21,9 @@ from study.engine import Engine, engine_for
 from study.engine.function import FunctionEngine
 from study.errors import InputError
 from study.plan.plan import Plan
+from study.plugins import offers
+from study.plugins.scripts import TrialScript
 from study.records import Curve, Outcome, Pack, Result, Trial, Weights
-from study.reports.script import TrialScript, trial_script
 from study.results.certificate import Certificate, write_certificate
 from study.store import Store, StudyStore
 from study.words import duration, join_and
@@ -131,7 +132,19 @@ def script(study: str, folder: StudyStore, results: pa.Table, trial_id: str) -> 
     stored = _stored(folder, results, trial_id)
     if stored.curve is None:
         raise InputError(f"trial {trial_id} has no learning curve in the store, so there is nothing to compare with")
-    return trial_script(study, stored.result, stored.curve)
+    return _script_writer(stored.result.trial)(study, stored.result, stored.curve)
+
+
+def _script_writer(trial: Trial) -> Callable[[str, Result, Curve], TrialScript]:
+    """Return what writes scripts for a trial's task: a function that an installed package offers."""
+    tasks = offers.names("scripts")
+    if trial.cell.task not in tasks:
+        raise InputError(
+            f"trial {trial.id} has no script: scripts are written for the tasks {', '.join(tasks)}, but its task is "
+            f"{trial.cell.task}; without --script it is trained again here"
+        )
+    writer: Callable[[str, Result, Curve], TrialScript] = offers.load("scripts", trial.cell.task)
+    return writer
 
 
 def _train(trial: Trial, engine: Engine, device: str) -> _Trained:

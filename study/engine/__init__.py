@@ -1,23 +1,16 @@
-"""Engines: what trains a pack. `base` says what one must provide, `registry` names them.
+"""Engines train packs. `base` says what one must provide, `registry` finds them by name."""
 
-`arithmetic` is what the engines of the built-in tasks share; its `gates` says what trained weights do.
-"""
-
-from study.engine.arithmetic.gates import effective_weights, mean_gates, stacked
 from study.engine.base import Engine, Training
 from study.engine.device import check_device
-from study.engine.registry import ENGINES, engine_for, pack_key, passed_over, trials_at_once
+from study.engine.registry import engine_for, engine_named, pack_key, passed_over, trials_at_once
 
 __all__ = [
-    "ENGINES",
     "Engine",
     "Training",
     "check_device",
-    "effective_weights",
     "engine_for",
-    "mean_gates",
+    "engine_named",
     "pack_key",
     "passed_over",
-    "stacked",
     "trials_at_once",
 ]

@@ -1,4 +1,4 @@
-"""What an engine must provide; one contract test (`tests/study/engine`) runs over all of `ENGINES`.
+"""The interface of engines; one contract test (`tests/study/engine`) runs over all of them.
 
 An engine trains one pack. It knows no disk, no network and no Ray: it is pulled, a slice of time at a time, and
 hands out records. A faster engine implements this interface, and changes nothing else.
@@ -58,7 +58,7 @@ class Engine(ABC):
     trial must touch no other; what a trial sees must be the bits of `study.stream.stream`.
 
     Attributes:
-        name: in `ENGINES`.
+        name: under which a package offers it.
         devices: of ``cpu`` and ``cuda``, those it trains on.
     """
 

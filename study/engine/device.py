@@ -18,6 +18,26 @@ _FEW, _MORE = 4, 20
 
 
 @contextmanager
+def one_thread() -> Iterator[None]:
+    """Restrict torch to one thread, and restore its number of threads in the end.
+
+    Several threads divide a product by its size, and so round a trial's numbers differently in a pack than alone.
+    Besides, on several threads many small products spend most of their time waiting for each other.
+
+    Example:
+        >>> with one_thread():
+        ...     torch.get_num_threads()
+        1
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+@contextmanager
 def room_for(pack: Pack, memory_mb: float) -> Iterator[None]:
     """Translate torch's error of a GPU without memory into ours.
 

@@ -1,4 +1,4 @@
-"""The engines by name, the preferred first; those of installed plug-ins only if they are named."""
+"""The engine that trains a cell: by name, or the first of those that the cell's family prefers."""
 
 from __future__ import annotations
 
@@ -6,22 +6,19 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 
 from study.engine.base import Engine
-from study.engine.cpu.engine import FusedEngine
-from study.engine.gpu.engine import GpuEngine
-from study.engine.torch.engine import TorchEngine
 from study.errors import InputError, nearest
+from study.plugins import offers
+from study.plugins.families import family_of
+from study.plugins.import_string import ImportString
 from study.records import Cell
-from study.source import CodeFolder, find_plugin, is_offered
-
-ENGINES: dict[str, Engine] = {engine.name: engine for engine in (FusedEngine(), GpuEngine(), TorchEngine())}
 
 
 def engine_for(name: str, cell: Cell, device: str, own: Engine | None = None) -> Engine:
     """Choose the engine that trains a cell.
 
     Args:
-        name: in `ENGINES`, that of a plug-in, or ``auto`` for the first of `ENGINES` that has the device and doesn't
-            refuse the cell.
+        name: of an engine that an installed package offers, or ``auto`` for the first engine of the cell's family that
+            has the device and doesn't refuse the cell.
         cell: what is to be trained.
         device: ``cpu`` or ``cuda``.
         own: the engine of a study that brings its own, which is the only one that can train it.
@@ -29,22 +26,24 @@ def engine_for(name: str, cell: Cell, device: str, own: Engine | None = None) ->
     Raises:
         InputError: if the engine named refuses the cell, or none takes it.
     """
-    engines = ENGINES if own is None else {own.name: own}
-    if name != "auto" and name not in engines:
-        if not is_offered("engines", name):
-            raise InputError(
-                f"--engine must be auto, one of {', '.join(engines)}, or an engine that an installed package offers, "
-                f"but got {name!r}{nearest(name, engines)}"
-            )
-        engines = {name: _installed(name)}
+    engines = _engines(name, cell, own)
     passed: dict[str, str] = {}
-    for engine in engines.values() if name == "auto" else [engines[name]]:
+    for engine in engines:
         reason = _against(engine, cell, device)
         if reason is None:
             return engine
         passed[engine.name] = reason
     reasons = "; ".join(f"{engine}: {reason}" for engine, reason in passed.items())
     raise InputError(f"no engine trains {cell.model} (cell {cell.id}) on {device}: {reasons}")
+
+
+def engine_named(name: str) -> Engine:
+    """Return the engine that an installed package offers under a name; it is imported once.
+
+    Raises:
+        InputError: if there is none, it can't be imported, or isn't an engine of that name.
+    """
+    return _engine(name, offers.find_plugin("engines", name))
 
 
 def pack_key(name: str, cell: Cell, devices: Iterable[str], own: Engine | None = None) -> tuple[object, ...]:
@@ -61,15 +60,21 @@ def pack_key(name: str, cell: Cell, devices: Iterable[str], own: Engine | None =
 
 
 def passed_over(engine: Engine, cell: Cell, device: str) -> dict[str, str]:
-    """List the engines for the device that come before this one and can't train the cell, each with the reason.
+    """List the engines of the cell's family that come before this one and can't train the cell, each with the reason.
+
+    Args:
+        engine: which was chosen.
+        cell: what it trains.
+        device: ``cpu`` or ``cuda``; engines without it aren't listed.
 
     Example:
         >>> from study.spec.cells import canonical_cell
-        >>> passed_over(ENGINES["torch"], canonical_cell("simple", "NMU-normalized", {}), "cpu")
+        >>> passed_over(engine_named("torch"), canonical_cell("simple", "NMU-normalized", {}), "cpu")
         {'fused': 'it has no gradient for the unit NMU-normalized'}
     """
-    before = list(ENGINES.values())[: list(ENGINES).index(engine.name)]
-    reasons = {other.name: other.refuses(cell) for other in before if device in other.devices}
+    preferred = family_of(cell).engines
+    before = preferred[: preferred.index(engine.name)] if engine.name in preferred else ()
+    reasons = {other.name: other.refuses(cell) for other in map(engine_named, before) if device in other.devices}
     return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
@@ -78,14 +83,27 @@ def trials_at_once(name: str, cells: Sequence[Cell], own: Engine | None = None) 
     return [engine_for(name, cell, "cuda", own).trials_at_once(cell) for cell in cells]
 
 
+def _engines(name: str, cell: Cell, own: Engine | None) -> Sequence[Engine]:
+    """Return the engines that may train a cell, the preferred first."""
+    if own is not None and name in ("auto", own.name):
+        return [own]
+    preferred = () if own is not None else family_of(cell).engines
+    if name == "auto":
+        return [engine_named(one) for one in preferred]
+    if name in preferred or offers.is_offered("engines", name):
+        return [engine_named(name)]
+    known = [own.name] if own is not None else preferred
+    raise InputError(
+        f"--engine must be auto, one of {', '.join(known)}, or an engine that an installed package offers, "
+        f"but got {name!r}{nearest(name, known)}"
+    )
+
+
 @cache
-def _installed(name: str) -> Engine:
-    """Import the engine that an installed package offers under a name."""
-    import_string = find_plugin("engines", name)
-    with CodeFolder(None) as folder:
-        class_ = folder.load(import_string, (Engine,))
+def _engine(name: str, import_string: ImportString) -> Engine:
+    class_ = offers.load("engines", name)
     if not (isinstance(class_, type) and issubclass(class_, Engine)):
-        raise InputError(f"{import_string} must be a class derived from study.engine.base.Engine, but is {class_!r}")
+        raise InputError(f"{import_string} must be a class derived from study.Engine, but is {class_!r}")
     engine: Engine = class_()
     if engine.name != name:
         raise InputError(f"{import_string} calls itself {engine.name!r}, but is offered under the name {name!r}")

@@ -7,10 +7,18 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy.typing as npt
+
 from study.interface.declarations import Hyperparameter, Metric
 
 Values = Mapping[str, Any]
 """Values of hyperparameters that are set, by name."""
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+"""Parameters of trained trials, by name."""
+
+# A larger matrix has fields that nobody can tell apart in a figure.
+_LARGEST_SHOWN = 10_000
 
 Mistake = tuple[Collection[str], str]
 """The names that may be wrong, the likeliest first, and the message."""
@@ -55,6 +63,10 @@ class Family(ABC):
         remarks: sentences on the data that readers of the results must know.
         sources: the sources of randomness that may have seeds of their own.
         question_fields: the hyperparameters that belong to the question, where tables don't know that by their names.
+        engines: names of the engines that can train its cells, the preferred first; empty for a study's own engine.
+        kinds: the kind of each hyperparameter's column (`study.arrow.kinds`), in the order of columns; empty where
+            the values say it.
+        task_columns: the hyperparameters whose columns stand between those of task and model.
     """
 
     hyperparameters: Mapping[str, Hyperparameter]
@@ -63,10 +75,18 @@ class Family(ABC):
     models: Sequence[str]
     remarks: Sequence[str] = ()
     question_fields: Sequence[str] = ()
+    engines: Sequence[str] = ()
+    kinds: Mapping[str, str] = {}
+    task_columns: Sequence[str] = ()
     sources: Sequence[str] = ("init", "data")
 
     def metrics_of(self, cells: Sequence[Content]) -> Mapping[str, Metric]:
         """Return the metrics of the trials of some cells: by default, all have the same."""
+        return self.metrics
+
+    @property
+    def all_metrics(self) -> Mapping[str, Metric]:
+        """The metrics that any cell of the family may have: by default, those that all have."""
         return self.metrics
 
     @abstractmethod
@@ -151,6 +171,27 @@ class Family(ABC):
     def cautions(self, cells: Sequence[Content]) -> list[str]:
         """Return sentences that a person should read before cells are trained."""
         return []
+
+    def effective_weights(self, cell: Content, arrays: Arrays) -> dict[str, npt.NDArray[Any]]:
+        """Return the matrices of a trained trial that a report shows, each [out, in], by names for people.
+
+        By default the parameters that are matrices of at most 10,000 numbers, under their own names.
+
+        Args:
+            cell: the trial's.
+            arrays: the trial's parameters by name.
+        """
+        return {name: array for name, array in arrays.items() if array.ndim == 2 and array.size <= _LARGEST_SHOWN}
+
+    def mean_gates(self, cell: Content, arrays: Arrays, rows: int | None = None) -> dict[str, npt.NDArray[Any]]:
+        """Return how far the gates of trained trials are open on average, [trials, gates], by layer; by default none.
+
+        Args:
+            cell: of the trials.
+            arrays: the trials' parameters by name, each [trials, ...].
+            rows: how many validation rows to average over; None for all.
+        """
+        return {}
 
     def impossible(self, task: str, model: str, values: Values) -> str | None:
         """Return why there can't be a cell with these values; None if there can."""

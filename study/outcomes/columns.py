@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import pyarrow as pa
 
-from study.arrow import METRIC_COLUMNS, RESULT_COLUMNS
+from study.arrow import RESULT_COLUMNS
 
 OUTCOME_SCHEMA = pa.schema(
     [
@@ -34,7 +34,7 @@ ALIASES: Mapping[str, Sequence[str]] = {
 NUMBERS = ("solved_at_iteration", "training_s", "trained_iterations")
 
 MEASURED = {
-    *("trial_id", "cell_id", *METRIC_COLUMNS),
+    *("trial_id", "cell_id"),
     *(name for name in RESULT_COLUMNS if name != "criterion"),  # which is a hyperparameter in many files
     *("best_evaluation", "evaluations", "interpolation_mse", "extrapolation_mse", "interpolation_solved_at"),
 }

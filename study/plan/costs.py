@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from study.interface.family import Family
+from study.plugins.families import family_of
 from study.records import Cell, Trial
-from tasks.families import family_of
 
 
 def count_draws(trials: Iterable[Trial], family: Family | None = None) -> int:

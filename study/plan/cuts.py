@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from study.interface.family import Family
 from study.plan.costs import by_draw, count_draws, pack_cost
+from study.plugins.families import family_of
 from study.records import Cell, Trial
-from tasks.families import family_of
 
 
 def with_whole_draws(count: int, draws: int) -> int:

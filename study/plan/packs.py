@@ -10,8 +10,8 @@ from functools import partial
 from study.interface.family import Family
 from study.plan.costs import by_draw, pack_cost
 from study.plan.cuts import Work, balanced, cut_by_cost, cut_by_number, with_whole_draws
+from study.plugins.families import family_of
 from study.records import Cell, Pack, Trial
-from tasks.families import family_of
 
 ShapeKey = tuple[object, ...]
 

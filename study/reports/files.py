@@ -29,7 +29,6 @@ from study.reports.text_table import TextTable
 from study.summaries import rows as result_rows
 from study.summaries.aggregate import CellSummary, GroupSummary, published_error
 from study.summaries.metrics import metrics_of, single
-from study.summaries.published import SOURCE
 from study.summaries.rows import ResultRows
 from study.summaries.search import SearchFindings
 from study.summaries.summary import Summary
@@ -265,7 +264,7 @@ def _comparison_row(rows: ResultRows, c: Comparison, against: Comparisons) -> di
         **({} if against.metric else _times_compared(c)),
         "complete": s.complete,
         "other_complete": other.complete,
-        "source": f"{SOURCE}: {other.source}" if against.is_published else other.source,
+        "source": f"{other.publication}: {other.source}" if against.is_published else other.source,
     }
     return row | {f"compared_{name}" if name in rows.keys else name: n for name, n in numbers.items()}
 

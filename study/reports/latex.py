@@ -14,11 +14,11 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from study import words
+from study.plugins.vocabulary import vocabulary
 from study.reports import metric_columns, table
 from study.reports.text_table import Column, select
 from study.summaries.rows import ResultRows
 from study.summaries.summary import Summary
-from tasks.symbols import LATEX_SYMBOLS, LATEX_TITLES
 
 _NONE = "--"
 _SPECIAL = {
@@ -101,9 +101,9 @@ def show_value(key: str, value: Any) -> str:
     """
     if value is not None and key == "model":
         name = words.model_name(str(value))
-        return LATEX_SYMBOLS["model"].get(name) or escape(words.symbol(name))
-    if isinstance(value, str) and value in LATEX_SYMBOLS.get(key, {}):
-        return LATEX_SYMBOLS[key][value]
+        return vocabulary().latex_symbols.get("model", {}).get(name) or escape(words.symbol(name))
+    if isinstance(value, str) and value in vocabulary().latex_symbols.get(key, {}):
+        return vocabulary().latex_symbols[key][value]
     text = words.show_value(key, value)
     if key.endswith("_range") and re.fullmatch(r"[-\d.,e+\[\]|]+", text):
         return "$" + text.replace("|", r" \cup ") + "$"
@@ -227,7 +227,7 @@ def _of(s: Summary) -> str:
 
 def _header(rows: ResultRows, columns: Sequence[_Statistic]) -> tuple[str, str, str]:
     """Write the two lines of the header, and the rules between them."""
-    titles = [LATEX_TITLES.get(key) or escape(_capital(words.title(key))) for key in rows.keys]
+    titles = [vocabulary().latex_titles.get(key) or escape(_capital(words.title(key))) for key in rows.keys]
     head, below, rules = list(titles), [""] * len(titles), ""
     for title, group in groupby(columns, lambda column: column.title):
         own = [column.below for column in group]

@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from study.errors import StoreError
+from study.plugins.families import OwnFamily
 from study.spec import Spec
 from study.store import StudyStore
 from study.words import count_of, join_and
-from tasks.families import OwnFamily
 
 LOG = "code/adopted.json"
 """The file of a study's folder that holds the log. Entries are only added."""

@@ -14,13 +14,13 @@ from pathlib import Path
 
 from study.errors import InputError, StoreError
 from study.interface.packed_family import PackedFamily
+from study.plugins.families import OwnFamily
 from study.results.adoptions import Adoption, add_adoption, adoption_of, adoptions_of
 from study.results.stored_code import CodeCopy, copies, read_copy
 from study.source import SourceCode, parsed_files
 from study.spec import Spec
 from study.store import StudyStore
 from study.words import count_of, join_and
-from tasks.families import OwnFamily
 
 _MOST_NAMES = 5
 

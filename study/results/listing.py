@@ -11,7 +11,7 @@ from study.console import ConsoleTable
 from study.errors import InputError, reason_of
 from study.plan.costs import pack_cost
 from study.plan.plan import make_plan
-from study.presets import preset_names, preset_text
+from study.plugins.presets import preset_names, preset_text
 from study.records import Trial
 from study.results.stored_plan import rows_of_plan, stored_plan
 from study.spec import load_spec

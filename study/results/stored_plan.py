@@ -13,12 +13,12 @@ from study.errors import InputError, StoreError
 from study.interface.function_family import FunctionFamily
 from study.interface.packed_family import PackedFamily
 from study.plan.plan import Plan, make_plan
+from study.plugins.families import declared_family
 from study.results.claim_looks import read_looks
 from study.results.stored_code import DECLARED, keep_copy, proof_key
 from study.spec import Spec, parse_spec
 from study.spec.packed_tables import PackedSpec
 from study.store import StudyStore
-from tasks.families import declared_family
 
 LAYOUTS = "layouts.json"
 """How the trials of each recipe of a study train."""

@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from study.arrow import table_weights
+from study.arrow import stacked_weights, table_weights
 from study.errors import InputError
 from study.interface.criterion import Bound
 from study.interface.declarations import Metric
+from study.plugins.families import family_of
 from study.records import Outcome
 from study.reports import Gates, LearningCurve, ResultRows, TrialWeights
 from study.store import StudyStore
@@ -152,12 +153,9 @@ def _gates(row: int, summary: CellSummary, trials: pa.Table, weights: pa.Table) 
     own = table_weights(of_trials_in(weights, trials))
     if not own:
         return []
-    # imported late: torch takes seconds to import
-    from study.engine import mean_gates, stacked
-
     outcomes = dict(zip(trials["trial_id"].to_pylist(), trials["outcome"].to_pylist(), strict=True))
     is_solved = np.array([outcomes[one.trial_id] == str(Outcome.SOLVED) for one in own])
-    gates = mean_gates(summary.cell, stacked(own), _GATE_ROWS)
+    gates = family_of(summary.cell).mean_gates(summary.cell, stacked_weights(own), _GATE_ROWS)
     return [
         Gates(
             row=row,
@@ -207,8 +205,6 @@ def _weights(
     stored = table_weights(weights.filter(pc.equal(weights["trial_id"], trial_id))) if trial_id else []
     if not stored:
         return None
-    from study.engine import effective_weights
-
     result: Mapping[str, object] = table.filter(pc.equal(table["trial_id"], trial_id)).to_pylist()[0]
     row = [s.cell_id for s in summaries].index(str(result["cell_id"]))
     return TrialWeights(
@@ -216,5 +212,5 @@ def _weights(
         seed=int(str(result["seed"])),
         outcome=str(result["outcome"]),
         iteration=stored[0].iteration,
-        matrices=effective_weights(summaries[row].cell, stored[0].arrays),
+        matrices=family_of(summaries[row].cell).effective_weights(summaries[row].cell, stored[0].arrays),
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from study.interface.packed_family import PackedFamily
+from study.plugins.families import OwnFamily
 from study.records import Cell
 from study.search.importance import importance
 from study.search.objectives import front, objectives_of
@@ -18,7 +19,6 @@ from study.spec.seeds import format_seeds
 from study.summaries.aggregate import CellSummary
 from study.summaries.parts import Parts
 from study.summaries.search import Candidate, SearchFindings
-from tasks.families import OwnFamily
 
 T = TypeVar("T")
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from study.errors import InputError
 from study.plan.plan import Plan
+from study.plugins.families import OwnFamily
 from study.records import Cell
 from study.search.evidence import Evidence
 from study.search.halving import Round, ValueAt, affordable, compare
@@ -22,7 +23,6 @@ from study.spec import Spec
 from study.spec.tables import Search
 from study.summaries.search import Candidate, Objective, Value
 from study.trials.table import TrialTable
-from tasks.families import OwnFamily
 
 Notify = Callable[[str], None]
 

@@ -1,7 +1,6 @@
 """The code that a study names: read, hashed, copied, and imported from the copy (docs/code-copies.md).
 
-import_string  `package.module:object`
-plugins        installed plug-ins by name; the versions of what is installed
+distributions  the versions of installed packages
 places         whose a top-level module is: the user's own, installed, Python's or this package's
 imports        which modules a source file imports
 source_code    import strings -> the files of the user's own code, their digest and what stands for them in an id
@@ -11,16 +10,15 @@ code_folder    the folder of a copy, and the objects in it
 source_data    the data files that a study file names, known by their digest
 """
 
+from study.plugins.import_string import ImportString, is_import_string, parse_import_string
 from study.source.archive import code_cache, data_cache, digest_of, pack_archive, read_archive, unpacked
 from study.source.code_folder import CodeFolder, load_announced, load_copied
-from study.source.import_string import ImportString, is_import_string, parse_import_string
+from study.source.distributions import check_distributions
 from study.source.parsed import parsed_digest, parsed_files
-from study.source.plugins import GROUPS, check_distributions, find_plugin, is_offered
 from study.source.source_code import SourceCode, read_source_code
 from study.source.source_data import SourceData, read_data
 
 __all__ = [
-    "GROUPS",
     "CodeFolder",
     "ImportString",
     "SourceCode",
@@ -29,9 +27,7 @@ __all__ = [
     "code_cache",
     "data_cache",
     "digest_of",
-    "find_plugin",
     "is_import_string",
-    "is_offered",
     "load_announced",
     "load_copied",
     "pack_archive",

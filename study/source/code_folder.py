@@ -23,7 +23,7 @@ from study.errors import InputError, nearest
 from study.interface.error_text import attempt, error_line
 from study.interface.seeded import is_seeded
 from study.interface.stop_signals import UnusualError, noting_stops, requested_stop
-from study.source.import_string import ImportString, parse_import_string
+from study.plugins.import_string import ImportString, parse_import_string
 from study.source.places import COPIES, OURS, is_installed, modules_in, place_elsewhere
 from study.visible import visible
 

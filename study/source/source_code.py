@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from study.errors import InputError, nearest
+from study.plugins.import_string import ImportString
 from study.source.archive import SIZE_LIMIT_BYTES, digest_of, pack_archive
-from study.source.import_string import ImportString
+from study.source.distributions import distribution_of
 from study.source.imports import imported_packages
 from study.source.parsed import parsed_digest
 from study.source.places import OURS, modules_in, own_place, place_elsewhere
-from study.source.plugins import distribution_of
 from study.visible import visible
 
 

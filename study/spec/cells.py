@@ -9,20 +9,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from study.interface.family import Family
+from study.plugins.families import family_named
 from study.records import Cell
 from study.spec.grid import model_level, points
 from study.spec.tables import Spec
-from tasks.families import BUILT_IN
 
 
-def canonical_cell(task: str, model: str, values: Mapping[str, Any], family: Family = BUILT_IN) -> Cell:
+def canonical_cell(task: str, model: str, values: Mapping[str, Any], family: Family | None = None) -> Cell:
     """Make the cell of a point.
 
     Args:
         task: the task's name.
         model: the model's name.
         values: values of the hyperparameters that are set, by name.
-        family: what declares them.
+        family: what declares them; None for the family that installed packages offer for the task.
 
     Raises:
         ValueError: if the task doesn't exist with these values.
@@ -32,7 +32,7 @@ def canonical_cell(task: str, model: str, values: Mapping[str, Any], family: Fam
         >>> cell.value("sparsity_strength"), cell.iterations
         (None, 200000)
     """
-    return Cell(task, model, family.canonical(task, model, values))
+    return Cell(task, model, (family or family_named(task)).canonical(task, model, values))
 
 
 def labelled_cells(spec: Spec) -> dict[Cell, dict[str, str]]:

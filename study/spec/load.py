@@ -12,24 +12,22 @@ from pydantic import ValidationError
 from pydantic.json_schema import models_json_schema
 
 from study.errors import InputError, SpecError, nearest
+from study.interface.family import Family
 from study.interface.values import ChoiceError, quoted
-from study.presets import preset_names, preset_text
+from study.plugins.families import OwnFamily, families, family_named, is_family_task
+from study.plugins.presets import preset_names, preset_text
 from study.source import SourceCode, SourceData
 from study.spec.checks import check
 from study.spec.document import Document, Path, read
 from study.spec.overrides import Overrides, describe, dump, override
 from study.spec.tables import Spec, names_at, spec_class
-from tasks.families import BUILT_IN, OwnFamily
 
 if TYPE_CHECKING:
     from study.spec.packed_tables import AnyPackedSpec
 
 _LIMITS = {"greater_than": (">", "gt"), "greater_than_equal": (">=", "ge"), "less_than": ("<", "lt")}
 _LIMITS["less_than_equal"] = ("<=", "le")
-_STAND_INS: dict[str, Any] = {
-    "study": "unnamed", "task": {"name": BUILT_IN.tasks[0]}, "models": [BUILT_IN.plainest_model], "seeds": 1,
-    "objective": "success_rate", "trials": 10**9,
-}  # fmt: skip
+_STAND_INS: dict[str, Any] = {"study": "unnamed", "seeds": 1, "objective": "success_rate", "trials": 10**9}
 _MANY_SEEDS = 10**9
 _NONE: Overrides = {}
 
@@ -51,7 +49,7 @@ def schema() -> dict[str, Any]:
     from study.spec.function_tables import AnyFunctionSpec
     from study.spec.packed_tables import AnyPackedSpec
 
-    shapes = (spec_class(BUILT_IN), AnyFunctionSpec, AnyPackedSpec)
+    shapes: list[type[Spec]] = [*(spec_class(family) for family in families()), AnyFunctionSpec, AnyPackedSpec]
     schemas, shared = models_json_schema([(shape, "validation") for shape in shapes])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -150,16 +148,25 @@ def _spec_of(document: Document, folder: pathlib.Path, declared: OwnFamily | Non
         return None
     if "train" in document.data:
         return _function_spec_of(document, folder, declared, identify)
-    # imported late: studies of built-in tasks need nothing of this
-    if isinstance(document.data.get("task"), dict) and document.data["task"].get("name") not in BUILT_IN.tasks:
-        from study.spec.packed import names_packed_task
+    family = _family_of(document.data)
+    if family is None:
+        from study.spec.packed import names_packed_task  # imported late: studies of families need nothing of this
 
-        if declared is not None or names_packed_task(document.data):
+        known = families()
+        if declared is not None or names_packed_task(document.data) or not known:
             return _packed_spec_of(document, folder, declared, identify)
-    spec, unread = _validate(document, spec_class(BUILT_IN))
+        family = known[0]  # which names the mistake in the task
+    spec, unread = _validate(document, spec_class(family))
     if spec is not None:
         document.problems += check(spec, document, unread)
     return spec
+
+
+def _family_of(data: Mapping[str, Any]) -> Family | None:
+    """Return the family that installed packages offer for the task that a file names; None if they offer none."""
+    task = data.get("task")
+    name = task.get("name") if isinstance(task, dict) else None
+    return family_named(name) if isinstance(name, str) and is_family_task(name) else None
 
 
 def _packed_spec_of(
@@ -274,7 +281,7 @@ def _validate(document: Document, class_: type[Spec]) -> tuple[Spec | None, Coll
                 unread.add("ranges")
             if path[0] == "claims":
                 unread.add("claims")
-            _leave_out(data, path)
+            _leave_out(data, path, _stand_ins(class_))
 
 
 def _hyperparameters(class_: type[Spec]) -> set[str]:
@@ -290,28 +297,36 @@ def _place_of(path: Path) -> Path:
     return path
 
 
-def _leave_out(data: dict[str, Any], path: Path) -> None:
-    """Remove a wrong value, or replace it by a right one where there must be one; no other value moves."""
+def _stand_ins(class_: type[Spec]) -> Mapping[str, Any]:
+    """Return right values of the keys that a file must have, by name."""
+    # Where the code isn't known yet, a name that needs no lookup.
+    family = getattr(class_, "family", None) or next(iter(families()), None)
+    task, model = ("unknown", "unknown") if family is None else (family.tasks[0], family.plainest_model)
+    return {**_STAND_INS, "task": {"name": task}, "models": [model]}
+
+
+def _leave_out(data: dict[str, Any], path: Path, stand_ins: Mapping[str, Any]) -> None:
+    """Drop a wrong value, or replace it by a placeholder if the key is required; other values keep their places."""
     match path:
         case ("seeds", "until", str(key)):
             _leave_out_of_until(data["seeds"]["until"], key)
         case ("claims", *_):
             data.pop("claims", None)
         case (("study" | "models") as name,) | ("seeds" as name, *_):
-            data[name] = copy.deepcopy(_STAND_INS[name])
+            data[name] = copy.deepcopy(stand_ins[name])
         case ("search", ("objective" | "trials") as name) if isinstance(data.get("search"), dict):
-            data["search"][name] = _STAND_INS[name]
+            data["search"][name] = stand_ins[name]
         case ("metrics",):
             data["metrics"] = dict.fromkeys(_metrics_named(data) or ["loss"], "lower")
         case ("task", *inside) if not inside or inside == ["name"]:
             task = data.get("task")
-            data["task"] = (task if isinstance(task, dict) else {}) | _STAND_INS["task"]
+            data["task"] = (task if isinstance(task, dict) else {}) | stand_ins["task"]
         case ("metrics", str(name)) | ("metrics", str(name), "better"):
             data["metrics"][name] = "lower"
         case ("success", str(name), "word"):
             del data["success"][name]
         case ("models", int(i)) | ("models", int(i), "name"):
-            data["models"][i] = _STAND_INS["models"][0]
+            data["models"][i] = stand_ins["models"][0]
         case (*before, "zip", axis, int(i)):
             _at(data, (*before, "zip", axis))[i] = {}
         case (*before, "grid", name, int()):

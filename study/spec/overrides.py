@@ -9,9 +9,9 @@ from typing import Any
 import yaml
 
 from study.errors import InputError
+from study.plugins.families import is_family_task
 from study.spec.document import Document, Path, read, where, write
 from study.spec.seeds import format_seeds
-from tasks.families import BUILT_IN
 
 Overrides = Mapping[Path, Any]
 """Values by their places in a file: keys from the top."""
@@ -134,9 +134,10 @@ def _without_label(point: Mapping[str, Any]) -> dict[str, Any]:
 def _prefixes(data: Mapping[str, Any]) -> dict[str, str]:
     """Return the tables that set hyperparameters for all models, with what their names begin with elsewhere."""
     task = data.get("task")
-    is_built_in = isinstance(task, dict) and task.get("name") in BUILT_IN.tasks
+    name = task.get("name") if isinstance(task, dict) else None
+    has_family = isinstance(name, str) and is_family_task(name)
     return dict.fromkeys(("task", "protocol", "fixed", "grid", "ranges"), "") | (
-        {"success": "success_"} if is_built_in else {}
+        {"success": "success_"} if has_family else {}
     )
 
 

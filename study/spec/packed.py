@@ -16,15 +16,23 @@ from study.interface.declarations import MOST_IN_PACK, REQUIRED, UPDATE_US, Hype
 from study.interface.packed_family import TRAINING, PackedFamily, task_field
 from study.interface.signature import SignatureError, arguments_of, canonical, hyperparameters_of
 from study.interface.stop_signals import exceptions_only
+from study.plugins import offers
+from study.plugins.families import is_family_task
+from study.plugins.packed_tasks import (
+    builder_of,
+    is_stable_task,
+    model_names,
+    model_set_names,
+    packed_task,
+    revision_of,
+)
 from study.source import (
     CodeFolder,
     ImportString,
     SourceCode,
     SourceData,
     code_cache,
-    find_plugin,
     is_import_string,
-    is_offered,
     parse_import_string,
     read_source_code,
     unpacked,
@@ -34,11 +42,9 @@ from study.spec.document import Path as Place
 from study.spec.own_code import RESERVED, success_mistakes
 from study.spec.packed_tables import AnyPackedSpec, PackedSpec
 from study.spec.references import reference_mistakes
-from tasks import MODELS, TASKS
-from tasks.packed_tasks import PACKED_TASKS, builder_of, model_names, packed_task, revision_of
 
 if TYPE_CHECKING:
-    from tasks.task import Task
+    from study.interface.task import Task
 
 _TASK: Place = ("task", "name")
 _RESERVED = (*RESERVED, *TRAINING)
@@ -79,9 +85,9 @@ def names_packed_task(data: Mapping[str, Any]) -> bool:
     """Tell whether a study file names a task that trains in packs: by its name, an import string, or as a plug-in."""
     task = data.get("task")
     name = task.get("name") if isinstance(task, Mapping) else None
-    if not isinstance(name, str) or name in TASKS:
+    if not isinstance(name, str) or is_family_task(name):
         return False
-    return name in PACKED_TASKS or is_import_string(name) or is_offered("tasks", name)
+    return is_stable_task(name) or is_import_string(name) or offers.is_offered("tasks", name)
 
 
 def with_import_strings(data: dict[str, Any], aliases: Mapping[str, str]) -> None:
@@ -123,9 +129,11 @@ def load_packed(
         PackedError: if something isn't there, fails, or doesn't fit together; it has every mistake.
     """
     places = {_TASK: spec.task_name} | {("models", i): model.name for i, model in enumerate(spec.model_tables)}
-    known = model_names(packed_task(spec.task_name)) if spec.task_name in PACKED_TASKS else tuple(MODELS)
-    built_in = {place: name for place, name in places.items() if name in (PACKED_TASKS if place == _TASK else known)}
-    names = {place: name for place, name in places.items() if place not in built_in}
+    known = model_names(packed_task(spec.task_name)) if is_stable_task(spec.task_name) else model_set_names()
+    stable = {
+        place: name for place, name in places.items() if (is_stable_task(name) if place == _TASK else name in known)
+    }
+    names = {place: name for place, name in places.items() if place not in stable}
     objects, mistakes = {}, list[tuple[Place, str]]()
     for place, name in names.items():
         try:
@@ -140,9 +148,9 @@ def load_packed(
         copy = unpacked(code.archive, code.digest, code_cache()) if code.files else None
     except InputError as error:
         raise PackedError([(_TASK, str(error))]) from None
-    declared = _Declaring(spec, objects, built_in, copy).declared(data, folder)
+    declared = _Declaring(spec, objects, stable, copy).declared(data, folder)
     family = PackedFamily(
-        built_in.get(_TASK) or str(objects[_TASK]),
+        stable.get(_TASK) or str(objects[_TASK]),
         declared.fields,
         declared.arguments,
         declared.metrics,
@@ -161,10 +169,10 @@ def _import_string(place: Place, name: str, known: Collection[str]) -> ImportStr
     if is_import_string(name):
         return parse_import_string(name)
     if place == _TASK:
-        return find_plugin("tasks", name, (*TASKS, *PACKED_TASKS))
-    if is_offered("units", name):
-        return find_plugin("units", name)
-    return find_plugin("models", name, known)
+        return offers.find_plugin("tasks", name, (*offers.names("families"), *offers.names("stable_tasks")))
+    if offers.is_offered("units", name):
+        return offers.find_plugin("units", name)
+    return offers.find_plugin("models", name, known)
 
 
 class _Declaring:
@@ -173,18 +181,14 @@ class _Declaring:
     Args:
         spec: the study that names them.
         objects: those of one's own, by their places in the file.
-        built_in: the names of those that come along.
+        stable: the names of the task and of models that are known by name.
         copy: the folder of the code's copy; None if nothing is of the user's own.
     """
 
     def __init__(
-        self,
-        spec: AnyPackedSpec,
-        objects: Mapping[Place, ImportString],
-        built_in: Mapping[Place, str],
-        copy: Path | None,
+        self, spec: AnyPackedSpec, objects: Mapping[Place, ImportString], stable: Mapping[Place, str], copy: Path | None
     ) -> None:
-        self._spec, self._objects, self._built_in, self._copy = spec, objects, built_in, copy
+        self._spec, self._objects, self._stable, self._copy = spec, objects, stable, copy
         self._mistakes: list[tuple[Place, str]] = []
 
     def declared(self, data: Mapping[str, Any], folder: Path) -> _Declared:
@@ -206,7 +210,7 @@ class _Declaring:
             metrics = self._read(_TASK, partial(_metrics, made)) or {} if made else getattr(task, "metrics", {})
             arguments = {
                 self._name(place): self._read(place, partial(self._arguments, made, place, opened)) or {}
-                for place in [*self._objects, *self._built_in]
+                for place in [*self._objects, *self._stable]
                 if place != _TASK
             }
         declared = _Declared(fields, metrics, arguments, sources)
@@ -215,7 +219,7 @@ class _Declaring:
                 declared, trials_at_once=made.most_in_pack, update_us=made.update_us, remarks=tuple(made.remarks)
             )
         if not self._mistakes:
-            models = {place: self._name(place) for place in [*self._objects, *self._built_in] if place != _TASK}
+            models = {place: self._name(place) for place in [*self._objects, *self._stable] if place != _TASK}
             self._mistakes += _clashes(self._name(_TASK), models, declared)
         if self._mistakes:
             raise PackedError(self._mistakes)
@@ -243,17 +247,20 @@ class _Declaring:
         return sources
 
     def _name(self, place: Place) -> str:
-        return self._built_in.get(place) or str(self._objects[place])
+        return self._stable.get(place) or str(self._objects[place])
 
     def _task(self, opened: CodeFolder) -> type[Task]:
-        from tasks.task import Task, check_task_class  # only here: a file that names no such task is read without torch
+        from study.interface.task import (  # only here: a file that names no such task is read without torch
+            Task,
+            check_task_class,
+        )
 
-        if _TASK in self._built_in:
-            return packed_task(self._built_in[_TASK])
+        if _TASK in self._stable:
+            return packed_task(self._stable[_TASK])
         name = self._objects[_TASK]
         task = opened.load(name, (Task,))
         if not (isinstance(task, type) and issubclass(task, Task)):
-            raise InputError(f"{name} must be a class derived from tasks.task.Task, but is {task!r}")
+            raise InputError(f"{name} must be a class derived from study.Task, but is {task!r}")
         check_task_class(task)
         return task
 
@@ -299,12 +306,12 @@ class _Declaring:
     def _arguments(self, task: Task | None, place: Place, opened: CodeFolder) -> dict[str, Hyperparameter]:
         from torch import nn
 
-        from tasks.networks import GIVEN, network_of_units
-        from units import Unit
+        from study.interface.layers import is_pack_layer
+        from study.interface.networks import GIVEN, network_of_units
 
-        name = self._built_in.get(place)
+        name = self._stable.get(place)
         builder: Any = None if name else opened.load(self._objects[place], (nn.Module,))
-        is_unit = isinstance(builder, type) and issubclass(builder, Unit)
+        is_unit = is_pack_layer(builder)
         if task is None and (name or is_unit):
             return hyperparameters_of(network_of_units, given=GIVEN, optional=(), reserved=_RESERVED)
         if task is not None and name:
@@ -315,7 +322,7 @@ class _Declaring:
 
 
 def _metrics(task: Task) -> Mapping[str, Metric]:
-    from tasks.task import check_metrics
+    from study.interface.task import check_metrics
 
     metrics = task.measured()
     check_metrics(type(task).__name__, metrics)

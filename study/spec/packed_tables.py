@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
-from pydantic import ConfigDict, Field, GetJsonSchemaHandler, PrivateAttr, WithJsonSchema
+from pydantic import ConfigDict, Field, GetJsonSchemaHandler, PrivateAttr
 from pydantic.json_schema import JsonSchemaValue
 
 from study.interface.criterion import Bound
 from study.interface.packed_family import PackedFamily
 from study.interface.references import ReferenceCriterion
+from study.plugins import offers
 from study.records import Cell
 from study.spec.own_code import OwnCodeSpec
 from study.spec.references import ReferencesTable, SuccessTable, reference_criterion
 from study.spec.table import Table, optional, table_field
 from study.spec.tables import ModelTable, TaskSpec
-from tasks.families import BUILT_IN
 
 
 class PackedSpec(OwnCodeSpec, TaskSpec):
@@ -75,8 +75,16 @@ class AnyTask(Table):
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    # Other files fit no shape but their own, so that editors find the mistakes in them.
-    name: Annotated[str, WithJsonSchema({"type": "string", "pattern": f"^(?!({'|'.join(BUILT_IN.tasks)})$)"})]
+    name: str
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        # Files of families fit no shape but their own, so that editors find the mistakes in them.
+        made = handler(core)
+        table = handler.resolve_ref_schema(made)
+        others = "|".join(offers.names("families"))
+        table["properties"]["name"] = {"type": "string"} | ({"pattern": f"^(?!({others})$)"} if others else {})
+        return made
 
 
 class AnyModel(ModelTable):

@@ -25,8 +25,10 @@ from study.errors import nearest
 from study.interface.criterion import Bound
 from study.interface.declarations import Hyperparameter
 from study.interface.family import Family
+from study.interface.packed_family import PackedFamily
 from study.interface.references import ReferenceCriterion
 from study.interface.values import Count, Positive, choice, number, quoted, whole
+from study.plugins import offers
 from study.records import Cell
 from study.source import SourceCode, SourceData
 from study.spec.claim_table import ClaimTable
@@ -34,8 +36,6 @@ from study.spec.compare_table import CompareTable, as_list
 from study.spec.seeds import SeedsTable, Until, seeds_table
 from study.spec.table import Table, as_text, drop_default, optional, table_field, table_of, values
 from study.trials.seed_design import SeedDesign
-from tasks.families import BUILT_IN
-from tasks.packed_tasks import PACKED_TASKS
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$"
 _MLFLOW, _INDEX = "mlflow", "index.html"  # the store keeps MLflow's database and its index next to the studies
@@ -167,9 +167,8 @@ def search_table(family: Family) -> type[Search]:
     """Make the class of the searches in a family: its objectives are those of success, and metrics that are averaged.
 
     Example:
-        >>> from tasks.arithmetic_family import ARITHMETIC
-        >>> from tasks.arithmetic_family import ARITHMETIC
-        >>> search_table(ARITHMETIC)(objective="sparsity_error", trials=60).objective
+        >>> from study.plugins.families import family_named
+        >>> search_table(family_named("simple"))(objective="sparsity_error", trials=60).objective
         ('sparsity_error',)
     """
     names = (*OBJECTIVES_OF_SUCCESS, *(name for name, metric in family.metrics.items() if metric.of != "none"))
@@ -333,9 +332,9 @@ class TaskSpec(Spec):
         prefixes: of each table beside fixed, grid, zip and ranges, what its names begin with elsewhere.
 
     Example:
-        >>> from tasks.arithmetic_family import ARITHMETIC
+        >>> from study.plugins.families import family_named
         >>> data = {"study": "mine", "task": {"name": "simple"}, "models": ["NMU"], "seeds": 3}
-        >>> spec = spec_class(ARITHMETIC).model_validate(data)
+        >>> spec = spec_class(family_named("simple")).model_validate(data)
         >>> spec.task_name, spec.models[0].name, list(spec.first_seeds)
         ('simple', 'NMU', [0, 1, 2])
     """
@@ -375,8 +374,8 @@ def spec_class(family: Family, base: type[TaskSpec] = TaskSpec) -> type[TaskSpec
         base: the class that it is derived from.
 
     Example:
-        >>> from tasks.arithmetic_family import ARITHMETIC
-        >>> list(spec_class(ARITHMETIC).model_fields)[:6]
+        >>> from study.plugins.families import family_named
+        >>> list(spec_class(family_named("simple")).model_fields)[:6]
         ['fixed', 'grid', 'zip', 'ranges', 'study', 'question']
     """
     settings = settings_of(family)
@@ -384,8 +383,9 @@ def spec_class(family: Family, base: type[TaskSpec] = TaskSpec) -> type[TaskSpec
     for name, declared in family.hyperparameters.items():
         if declared.table:
             types[declared.table][name.removeprefix(base.prefixes[declared.table])] = declared.type
-    # Those that come along and train in packs have classes of their own; here they are named in a mistake.
-    tasks = choice((*family.tasks, *PACKED_TASKS) if family is BUILT_IN else family.tasks)
+    # Stable tasks have classes of their own; here they are named in a mistake.
+    others = () if isinstance(family, PackedFamily) else (*offers.names("families"), *offers.names("stable_tasks"))
+    tasks = choice(tuple(dict.fromkeys([*family.tasks, *others])))
     task = create_model("Task", __base__=table_of("_Task", types.pop("task")), name=(tasks, ...))
     model = create_model("ModelTable", __base__=ModelTable, name=(choice(family.models), ...), **settings)
     fields: dict[str, Any] = {
@@ -423,8 +423,8 @@ def names_at(table: type[Table], path: Sequence[str | int]) -> list[str]:
     """Return the keys that the table at a place can have; none where any key is allowed.
 
     Example:
-        >>> from tasks.arithmetic_family import ARITHMETIC
-        >>> names_at(spec_class(ARITHMETIC), ["models", 0, "ranges", "learning_rate"])
+        >>> from study.plugins.families import family_named
+        >>> names_at(spec_class(family_named("simple")), ["models", 0, "ranges", "learning_rate"])
         ['low', 'high', 'scale', 'step', 'choices']
     """
     at: type[Table] | None = table

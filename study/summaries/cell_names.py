@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from study.plugins.vocabulary import vocabulary
 from study.records import Cell, Labels, format_range, value
 from study.summaries import questions
-from tasks.symbols import SELF_EXPLANATORY, SHORT, SWEPT_FIRST
 
 _CHARACTERS = 60  # of one value
 _ID_CHARACTERS = 6
@@ -42,7 +42,7 @@ def cell_names(cells: Sequence[Cell], labels: Labels) -> dict[str, str]:
     keys = questions.keys(cells, labels)
     axes = questions.axes(keys, labels)
     first = [*(key for key in keys if key == "model"), *axes]
-    last = [key for key in keys if key in SWEPT_FIRST]
+    last = [key for key in keys if key in vocabulary().swept_first]
     order = [*first, *(key for key in keys if key not in (*first, *last)), *last]
     texts = [" ".join(filter(None, (_text(key, value(cell, key, labels), axes) for key in order))) for cell in cells]
     counts = Counter(texts)
@@ -59,9 +59,9 @@ def _text(key: str, content: Any, axes: Sequence[str]) -> str:
     if key == "model":
         return str(content).rpartition(":")[2]
     text = _written(content)
-    if key in SHORT:
-        return f"{SHORT[key]}{text}"
-    return text if key in axes or key in SELF_EXPLANATORY else f"{key} {text}"
+    if key in vocabulary().short:
+        return f"{vocabulary().short[key]}{text}"
+    return text if key in axes or key in vocabulary().self_explanatory else f"{key} {text}"
 
 
 def _written(content: Any) -> str:

@@ -50,9 +50,9 @@ def learning_curve(
 
     Example:
         >>> from study.records import Curve
-        >>> from study.arrow import METRIC_COLUMNS, curves_table
+        >>> from study.arrow import curves_table, metric_columns
         >>> mse = np.float32([[9, 4, 2], [9, 3, np.nan], [9, 1, 0.5]])
-        >>> metrics = [dict.fromkeys(METRIC_COLUMNS, one) for one in mse]
+        >>> metrics = [dict.fromkeys(metric_columns(), one) for one in mse]
         >>> table = curves_table(Curve(name, np.arange(3) * 100, one) for name, one in zip("abc", metrics))
         >>> curve = learning_curve(0, table)
         >>> curve.iteration.tolist(), curve.quantiles["test_mse"][2].tolist()

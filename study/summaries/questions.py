@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Sequence
 from typing import Any
 
+from study.plugins.families import is_family_task
+from study.plugins.vocabulary import vocabulary
 from study.records import Cell, Labels, names_of, value
-from tasks import TASKS
-from tasks.symbols import METHODS, NAMED_FIRST
 
 
 def varying(cells: Sequence[Cell], labels: Labels | None = None) -> list[str]:
@@ -22,7 +22,7 @@ def varying(cells: Sequence[Cell], labels: Labels | None = None) -> list[str]:
     """
     labels = labels or {}
     axes = list(dict.fromkeys(axis for cell in cells for axis in labels.get(cell.id, {})))
-    first = ["model", *axes, *NAMED_FIRST]
+    first = ["model", *axes, *vocabulary().named_first]
     names: list[str] = []
     for key in dict.fromkeys([*first, *names_of(cells)]):
         without_key = {tuple(value(cell, k, labels) for k in names) for cell in cells}
@@ -44,7 +44,7 @@ def keys(cells: Sequence[Cell], labels: Labels) -> tuple[str, ...]:
         (('width',), ('model',))
     """
     names = varying(cells, labels)
-    is_own = not any(cell.task in TASKS for cell in cells)
+    is_own = not any(is_family_task(cell.task) for cell in cells)
     return tuple(names if "model" in names or (names and is_own) else ["model", *names])
 
 
@@ -60,18 +60,18 @@ def methods(some: Sequence[str], axes: Sequence[str] = ()) -> frozenset[str]:
         >>> sorted(methods(["model", "operation", "learning_rate"])), sorted(methods(["source", "colour"]))
         (['learning_rate', 'model'], ['colour', 'source'])
     """
-    compared = [key for key in some if key in METHODS or key in axes]
+    compared = [key for key in some if key in vocabulary().methods or key in axes]
     return frozenset(compared or some)
 
 
 def has_methods(some: Sequence[str]) -> bool:
     """Return whether any of some columns is known to say how a question is answered."""
-    return any(key in METHODS for key in some)
+    return any(key in vocabulary().methods for key in some)
 
 
 def are_declared(cells: Sequence[Cell]) -> bool:
     """Return whether the family of some cells says which hyperparameters are methods."""
-    return all(cell.task in TASKS for cell in cells)
+    return all(is_family_task(cell.task) for cell in cells)
 
 
 def methods_of_cells(

@@ -9,13 +9,13 @@ from typing import Any
 
 from study import words
 from study.interface.declarations import Metric
+from study.plugins.vocabulary import vocabulary
 from study.records import Labels, value
 from study.statistics import AsPublished
 from study.summaries import questions
 from study.summaries.aggregate import CellSummary, GroupSummary
 from study.summaries.metrics import main, metrics_of, single
 from study.summaries.summary import Summary
-from tasks.symbols import SELF_EXPLANATORY
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class ResultRows:
         text = self.text(row, key)
         if text == words.NONE:
             return ""
-        is_named = key in SELF_EXPLANATORY or (isinstance(cell_value, str) and not self.is_plain)
+        is_named = key in vocabulary().self_explanatory or (isinstance(cell_value, str) and not self.is_plain)
         return text if is_named else f"{words.title(key)} {text}"
 
     def questions(self) -> list[tuple[Any, ...]]:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from study.plugins.vocabulary import vocabulary
 from study.records import Labels
 from study.summaries import rows as result_rows
 from study.summaries.aggregate import CellSummary
 from study.summaries.metrics import main, metrics_of
 from study.summaries.rows import ResultRows
-from tasks.symbols import SWEPT_FIRST
 
 MOST_CURVES = 8
 """The most curves of one panel; more are split into facets."""
@@ -35,7 +35,7 @@ class Series:
 def x_axis(rows: ResultRows) -> str:
     """Choose the key of the x axis: one that is always swept, else the key with the most values, numeric keys first."""
     keys = rows.varying()
-    for key in SWEPT_FIRST:
+    for key in vocabulary().swept_first:
         if key in keys:
             return key
     swept = [key for key in keys if key != "model"]
@@ -98,7 +98,10 @@ def chart_series(summaries: Sequence[CellSummary], labels: Labels | None = None)
         return []
     charts = [values for values in charts if values]
     rows = result_rows.cells(drawn, labels or {})
-    x = next((key for key in SWEPT_FIRST if all(isinstance(s.cell.value(key), int) for s in drawn)), x_axis(rows))
+    x = next(
+        (key for key in vocabulary().swept_first if all(isinstance(s.cell.value(key), int) for s in drawn)),
+        x_axis(rows),
+    )
     values = [s.cell.value(x) if x in s.cell.names else rows.value(row, x) for row, s in enumerate(drawn)]
     rank = {value: place for place, value in enumerate(levels(rows, x))}
     are_whole = all(isinstance(value, int) and not isinstance(value, bool) for value in values)

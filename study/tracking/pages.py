@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from study.arrow import METRIC_COLUMNS
+from study.arrow import metric_columns
 from study.tracking.rows import PLACE
 
 EXPERIMENT_KIND = {"mlflow.experimentKind": "custom_model_development"}
@@ -20,7 +20,6 @@ _VIEW_TAG = "mlflow.sharedViewState."
 # of 4,000 trials those of a few cells. Only these names work for the keys.
 _BY_PLACE, _BY_NAME = f"tags.`{PLACE}`", "tags.`mlflow.runName`"
 _OF_CELLS = ("trials", "success_rate", "success_rate_lower", "success_rate_upper", "solved_at_median")
-_OF_TRIALS = ("solved_at_iteration", *METRIC_COLUMNS)
 _OUTCOME = "tags.`study.outcome`"
 _HOW_TO_READ = """
 **How to read it.** *Views*, at the top right, has *Cells*: the run of the study, which has the report under
@@ -56,13 +55,14 @@ def experiment_tags(
     if counts:
         count_tags["study.trials"] = "{done:,} of {trials:,}, {solved:,} solved".format(**counts)
     trials = "tags.`study.kind` = 'trial'"
+    of_trials = ("solved_at_iteration", *metric_columns())
     not_solved = f"{trials} and {_OUTCOME} != 'solved'"
     return {
         "mlflow.note.content": _note(question, finding, failures, _HOW_TO_READ),
         **count_tags,
         **_view(CELLS, "Cells", f"tags.`{PLACE}` != ''", _BY_PLACE, _OF_CELLS),
-        **_view(TRIALS, "Trials", trials, _BY_NAME, _OF_TRIALS, _OUTCOME),
-        **_view(NOT_SOLVED, "Trials that were not solved", not_solved, _BY_NAME, _OF_TRIALS, _OUTCOME),
+        **_view(TRIALS, "Trials", trials, _BY_NAME, of_trials, _OUTCOME),
+        **_view(NOT_SOLVED, "Trials that were not solved", not_solved, _BY_NAME, of_trials, _OUTCOME),
         **_view(LINES, "Charts", "tags.`study.kind` = 'line'", _BY_NAME),
         **_view(CURVES, "Learning curves", "tags.`study.kind` = 'curve'", _BY_NAME),
     }

@@ -18,19 +18,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from study.arrow import (
-    EMPTY_RESULTS,
-    METRIC_COLUMNS,
-    RESULT_COLUMNS,
-    built_in_kinds,
-    kind_of,
-    results_table,
-    with_short_errors,
-)
+from study.arrow import EMPTY_RESULTS, RESULT_COLUMNS, kind_of, metric_columns, results_table, with_short_errors
+from study.plugins.families import declared_kinds
+from study.plugins.vocabulary import GENERAL
 from study.records import Cell, Curve, Outcome, Result, Trial, format_range, parse_range
 from study.summaries.reasons import failure_reason
 from study.tracking.keys import CURVE, SPELLING, keys_of
-from tasks.symbols import SWEPT_FIRST
 
 CURVE_POINTS = 50
 """Points of a learning curve in MLflow; writing takes about 0.1 ms a point. The store has the whole curve."""
@@ -62,7 +55,7 @@ _TAGS = {
 }
 _NUMBERS = tuple(name for name in RESULT_COLUMNS if name not in _TAGS)
 _SOLVED = "solved"
-_SIZE = SWEPT_FIRST[0]
+_SIZE = GENERAL.swept_first[0]
 _TAG_CHARACTERS = 5000  # MLflow allows 8000; longer text continues in error.2, error.3, ...
 _PARAMETER_CHARACTERS = 6000  # MLflow cuts off the rest without a word
 _LARGEST = sys.float_info.max  # what the database stores for infinity
@@ -132,8 +125,8 @@ class _Names:
     @property
     def is_built_in(self) -> bool:
         """Whether they are those that the built-in tasks declare."""
-        declared = built_in_kinds()
-        return set(self.metrics) <= set(METRIC_COLUMNS) and self.kinds.items() <= declared.items()
+        declared = declared_kinds()
+        return set(self.metrics) <= set(metric_columns()) and self.kinds.items() <= declared.items()
 
     def tag(self) -> dict[str, str]:
         """Return the tags by which `_names_of` finds them again; none for those that are built in."""
@@ -149,7 +142,7 @@ class _Names:
 def _names_of(tags: Mapping[str, str]) -> _Names:
     """Read from a run's tags what its hyperparameters and metrics are."""
     if _KINDS not in tags:
-        return _Names(built_in_kinds(), METRIC_COLUMNS)
+        return _Names(declared_kinds(), metric_columns())
     content = json.loads("".join(_read_pages(_KINDS, tags)))
     return _Names(content["hyperparameters"], content["metrics"], content.get("spelling", 1))
 

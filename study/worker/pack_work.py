@@ -37,7 +37,7 @@ class PackWork:
         root: the store's address, the same on every machine.
         study: the study's name.
         attempt: id of the driver's attempt; a worker stops when another driver has taken the study over.
-        engine: name in `ENGINES`, or ``auto``.
+        engine: name of an engine, or ``auto``.
         device: ``cpu`` or ``cuda``.
         own: the engine of a study that brings its own.
         checkpoint_every_s: seconds of training between checkpoints.

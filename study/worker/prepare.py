@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from study.engine import ENGINES, Engine
+from study.engine import Engine, engine_named
 from study.records import Cell, Preparing
 
 _prepared: set[str] = set()
@@ -29,7 +29,7 @@ def prepare(engine: Engine, cell: Cell) -> None:
     The engine finds the results on disk. The lock is released when its holder dies.
 
     Args:
-        engine: an engine registered in `ENGINES`.
+        engine: an engine that an installed package offers.
         cell: a cell that the engine supports.
     """
     for _ in prepared(engine, cell):
@@ -124,7 +124,7 @@ def main() -> None:
     for name, task, model, values in json.load(sys.stdin.buffer):
         # JSON has no tuples.
         hashable = {key: tuple(map(tuple, v)) if isinstance(v, list) else v for key, v in values.items()}
-        prepare(ENGINES[name], Cell(task, model, hashable))
+        prepare(engine_named(name), Cell(task, model, hashable))
 
 
 if __name__ == "__main__":

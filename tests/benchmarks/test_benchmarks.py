@@ -55,8 +55,8 @@ from study.run import Ending, run
 from study.spec import parse_spec
 from study.store import Store
 from study.summaries.aggregate import CellSummary
-from tasks import MODELS
-from tasks.networks import Network
+from tasks.arithmetic import MODELS
+from tasks.arithmetic.networks import Network
 from tests.servers import postgres_programs
 
 TEXTS = {"model", "preset", "engine", "part", "kind", "file", "asked", "what", "command"}

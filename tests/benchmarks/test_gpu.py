@@ -23,9 +23,9 @@ from benchmarks.gpu.__main__ import PARTS, main
 from benchmarks.gpu.checks import different
 from benchmarks.gpu.machine import Machine
 from benchmarks.measure import published_cell
-from study.engine.gpu.arrays import Devices
-from study.engine.gpu.emulated import EmulatedBlocks
-from study.engine.gpu.engine import GpuEngine, _layout
+from tasks.arithmetic.engine.gpu.arrays import Devices
+from tasks.arithmetic.engine.gpu.emulated import EmulatedBlocks
+from tasks.arithmetic.engine.gpu.engine import GpuEngine, _layout
 
 SHORT = ("--emulated", "--rounds", "1", "--seconds", "0.01")
 NUMBERS = {

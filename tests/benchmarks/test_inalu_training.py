@@ -14,9 +14,9 @@ from benchmarks.inalu_losses import Losses
 from benchmarks.inalu_trials import Trials, mse_of_rows, squared_error
 from benchmarks.inalu_units import ARMS, start_values
 from benchmarks.inalu_updates import Group
+from study.engine.device import one_thread
 from study.stream.stream import Purpose, uniforms
 from units.inalu_training import ORIGINAL, INALUTraining, outward_sum
-from units.kernels import one_thread
 
 NEVER = replace(ORIGINAL, outward_from=10**9, restart_every=None)
 SOON = replace(ORIGINAL, outward_from=40, restart_every=50, restart_window=5, restart_memory=45)

@@ -7,10 +7,11 @@ import re
 
 import pytest
 
-from docs.map import ROOT
-from study.presets import preset_names
+from docs.marks import ROOT
+from study.plugins import offers
+from study.plugins.packed_tasks import packed_task
+from study.plugins.presets import preset_names
 from study.spec import load_spec
-from tasks.packed_tasks import PACKED_TASKS, packed_task
 from tests.mnist import mnist, mnist_folder
 
 __all__ = ["mnist", "mnist_folder"]
@@ -21,7 +22,7 @@ def section(task: str) -> str:
     return PAGE.split(f"\n## {task}\n")[1].split("\n## ")[0]
 
 
-@pytest.mark.parametrize("name", PACKED_TASKS)
+@pytest.mark.parametrize("name", offers.names("stable_tasks"))
 def test_fields_models_and_defaults_are_on_the_page(name):
     """Each field of a task stands in its section with its default, and so does each model that only it knows."""
     task, text = packed_task(name), section(name)
@@ -37,7 +38,7 @@ def test_fields_models_and_defaults_are_on_the_page(name):
         assert of_field.strip("`") == str(default), field.name
 
 
-@pytest.mark.parametrize("name", PACKED_TASKS)
+@pytest.mark.parametrize("name", offers.names("stable_tasks"))
 def test_metrics_are_on_the_page(name):
     """Each metric is named, those of a length or a number by the first of them or a letter."""
     text = section(name)
@@ -51,6 +52,6 @@ def test_presets_are_on_the_page():
     """The table names the presets of each task that trains in packs."""
     for preset in preset_names():
         task = load_spec(preset).task_name
-        if task in PACKED_TASKS:
+        if offers.is_offered("stable_tasks", task):
             (row,) = [line for line in PAGE.splitlines() if line.startswith(f"| [`{task}`]")]
             assert f"`{preset}`" in row

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from study.arrow import METRIC_COLUMNS, results_table
+from study.arrow import metric_columns, results_table
 from study.comparisons.contrasts import Contrasts, contrasts
 from study.comparisons.headline import headline
 from study.interface.declarations import Metric
@@ -21,7 +21,7 @@ from study.summaries.aggregate import CellSummary, GroupSummary, aggregate, aggr
 from study.summaries.metrics import MetricSummary
 from study.summaries.search import Candidate, Parameter, SearchFindings
 from study.trials.table import TrialTable
-from tasks import MODELS, ArithmeticTask
+from tasks.arithmetic import MODELS, ArithmeticTask
 
 
 def published_cell(model: str = "NMU", **changes: Any) -> Cell:
@@ -95,7 +95,7 @@ def exact_result(trial: Trial, **changes: Any) -> Result:
         engine="torch",
         device="cpu",
     )
-    metrics = result.metrics | {name: changes.pop(name) for name in METRIC_COLUMNS if name in changes}
+    metrics = result.metrics | {name: changes.pop(name) for name in metric_columns() if name in changes}
     return replace(result, metrics={name: v for name, v in metrics.items() if v is not None}, **changes)
 
 

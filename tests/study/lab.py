@@ -94,7 +94,7 @@ from torch import nn
 
 from study.interface.declarations import Metric
 from study import seeded
-from tasks.task import Task
+from study.interface.task import Task
 
 
 @dataclass(frozen=True)

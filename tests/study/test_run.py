@@ -18,8 +18,7 @@ from study.cluster import Capacity
 from study.console import Console
 from study.driver.options import Options
 from study.driver.resources import Slots, slots_of_cluster
-from study.engine import ENGINES, Training
-from study.engine.torch.engine import TorchEngine
+from study.engine import Training
 from study.errors import BusyError, ClusterError, InputError, StudyError, StudyGoneError
 from study.plan.plan import Plan, make_plan
 from study.records import Pack
@@ -29,6 +28,8 @@ from study.run import Ending, Extend, run, until_sure
 from study.spec import parse_spec
 from study.store import Store
 from study.tracking import published
+from tasks.arithmetic.engine.torch.engine import TorchEngine
+from tests.engines import ENGINES, use_engines
 from tests.study.cluster.crashing import Crashing
 
 # Warnings of MLflow and what it imports are theirs to mend.
@@ -111,14 +112,14 @@ def test_mlflow_down_costs_nothing(tmp_path, uri):
 def test_crashed_packs_are_failed_trials_and_are_tried_again(tmp_path, uri, monkeypatch):
     """A pack that crashes gives failed trials, shown and counted; run again, they get their results."""
     plan = planned()
-    monkeypatch.setattr("study.engine.registry.ENGINES", {"crashing": Crashing()})
+    use_engines(monkeypatch, {"crashing": Crashing()})
     ending, told = run_here(plan, tmp_path, uri, keep_going=True)
     assert ending == Ending.FAILURES
     assert "no NMU today" in told
     found = load_results("whole", tmp_path)
     assert [(s.failed, s.solved, s.complete) for s in found.summaries] == [(3, 0, False), (3, 0, False), (0, 3, True)]
 
-    monkeypatch.setattr("study.engine.registry.ENGINES", ENGINES)
+    use_engines(monkeypatch, ENGINES)
     ending, told = run_here(plan, tmp_path, uri)
     assert ending == Ending.FINISHED
     assert load_results("whole", tmp_path, tracking_uri=uri).counts == load_results("whole", tmp_path).counts
@@ -234,7 +235,7 @@ def striking_second(monkeypatch: pytest.MonkeyPatch, strike: Callable[[], None])
         def prepare(self, cell: object) -> None:
             """Begin nothing."""
 
-    monkeypatch.setattr("study.engine.registry.ENGINES", {"torch": Striking()})
+    use_engines(monkeypatch, {"torch": Striking()})
     return begun
 
 

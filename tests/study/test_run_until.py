@@ -20,7 +20,6 @@ from study.arrow import table_results
 from study.console import Console
 from study.driver.estimate import preview
 from study.driver.options import Options
-from study.engine import ENGINES
 from study.plan.plan import Plan, make_plan
 from study.plan.until import extended
 from study.records import Result
@@ -33,6 +32,7 @@ from study.tracking import published
 from study.tracking.rows import TRIAL_ID
 from study.trials.table import TrialTable
 from tests.commands import DEADLINE_S, PACK_STORED, Start, blow, starting
+from tests.engines import ENGINES, use_engines
 from tests.study.cluster.crashing import Crashing
 
 # Warnings of MLflow and what it imports are theirs to mend.
@@ -212,7 +212,7 @@ def test_seeds_added_by_outcomes_are_tested_only_seed_by_seed(tmp_path):
 
 def test_packs_that_crash_end_the_run(tmp_path, undisturbed, monkeypatch):
     """A cell that always crashes gets its `max` of failed trials and no more; run again, all is as undisturbed."""
-    monkeypatch.setattr("study.engine.registry.ENGINES", {"crashing": Crashing()})
+    use_engines(monkeypatch, {"crashing": Crashing()})
     ending, told = run_here(tmp_path, keep_going=True)
     assert ending == Ending.FAILURES
     assert "no NMU today" in told
@@ -221,7 +221,7 @@ def test_packs_that_crash_end_the_run(tmp_path, undisturbed, monkeypatch):
     assert found.summaries[1].complete
     assert not found.verdicts[0].is_sure
 
-    monkeypatch.setattr("study.engine.registry.ENGINES", ENGINES)
+    use_engines(monkeypatch, ENGINES)
     ending, told = run_here(tmp_path)
     assert ending == Ending.FINISHED, told
     assert load_results("sure", tmp_path).verdicts == load_results("sure", undisturbed).verdicts

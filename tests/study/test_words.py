@@ -8,20 +8,20 @@ import pytest
 
 from study import words
 from study.reports import latex
-from tasks import MODELS
-from tasks.symbols import MODEL_NAMES, MODEL_SYMBOLS
+from tasks.arithmetic import MODELS
+from tasks.arithmetic.symbols import SYMBOLS
 from tests.study.builders import published_cell
 
 
 def test_models_carry_the_fields_symbols():
     """No two models look alike, in figures or in LaTeX; a model that isn't known keeps its name."""
-    assert set(MODEL_SYMBOLS) <= set(MODELS)
+    assert set(SYMBOLS.model_symbols) <= set(MODELS)
     for write in (words.symbol, partial(latex.show_value, "model")):
         assert len({write(model) for model in MODELS}) == len(MODELS)
         assert write("somebody's own") == "somebody's own"
 
 
-@pytest.mark.parametrize(("symbol", "model"), MODEL_NAMES.items())
+@pytest.mark.parametrize(("symbol", "model"), SYMBOLS.model_names.items())
 def test_published_symbols_are_the_models(symbol, model):
     """A model reads the same whether a file calls it as study files do or as the published tables do."""
     assert words.symbol(symbol) == words.symbol(model)
@@ -30,7 +30,7 @@ def test_published_symbols_are_the_models(symbol, model):
 
 def test_published_names_are_models():
     """Every model of the published tables is one that a study can train."""
-    assert set(MODEL_NAMES.values()) <= set(MODELS)
+    assert set(SYMBOLS.model_names.values()) <= set(MODELS)
 
 
 def test_values_are_written_for_people():

@@ -11,13 +11,13 @@ import torch
 from torch import nn
 
 from study.interface.data import provide_data
+from study.plugins.packed_tasks import builder_of
 from study.stream.stream import Purpose
 from study.stream.trial_stream import Stream, evaluation_stream
-from tasks.cells import GRU, LSTM, Cell, ReLUCell, SequenceReader, TanhCell
-from tasks.counting import Counting, ImageSequenceReader
-from tasks.images import digits
-from tasks.packed_tasks import builder_of
-from tasks.sequential import ReferenceCell
+from tasks.sequential.counting import Counting, ImageSequenceReader
+from tasks.sequential.task import ReferenceCell
+from tasks.shared.cells import GRU, LSTM, Cell, ReLUCell, SequenceReader, TanhCell
+from tasks.shared.images import digits
 from tests.mnist import mnist_folder
 from units import UNITS
 

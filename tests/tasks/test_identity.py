@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
+from study.plugins.packed_tasks import builder_of, model_names
 from study.stream.stream import Purpose
 from study.stream.trial_stream import Stream
-from tasks.identity import Identity
-from tasks.packed_tasks import builder_of, model_names
+from tasks.identity.task import Identity
 from units import Unit
 
 TASK = Identity()

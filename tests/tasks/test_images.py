@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch import nn
 
-from tasks.images import IDX_FILES, idx_images, read_idx
-from tasks.sequential import ConvolutionalNetwork, SequenceOfImages, reference_network
+from tasks.sequential.task import ConvolutionalNetwork, SequenceOfImages, reference_network
+from tasks.shared.images import IDX_FILES, idx_images, read_idx
 from tests.mnist import SIZES, idx, mnist_folder
 
 __all__ = ["mnist_folder"]

@@ -7,10 +7,10 @@ import torch
 from torch import nn
 from torch.func import vmap
 
+from study.plugins.packed_tasks import builder_of
 from study.stream.stream import Purpose
 from study.stream.trial_stream import Stream
-from tasks.language import LARGEST, TEST, TOKENS, TRAIN, VALIDATION, Language, Reader, words
-from tasks.packed_tasks import builder_of
+from tasks.language.task import LARGEST, TEST, TOKENS, TRAIN, VALIDATION, Language, Reader, words
 
 TASK = Language()
 

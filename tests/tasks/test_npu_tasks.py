@@ -7,12 +7,12 @@ import math
 import pytest
 import torch
 
+from study.plugins.packed_tasks import builder_of
 from study.stream.stream import Purpose
 from study.stream.trial_stream import Stream
-from tasks.npu_large import FIRST, SECOND, TESTED, TEXT, TRAINED, NPULarge
-from tasks.npu_networks import FreeNAU, free_layer
-from tasks.npu_simple import NPUSimple
-from tasks.packed_tasks import builder_of
+from tasks.npu.large import FIRST, SECOND, TESTED, TEXT, TRAINED, NPULarge
+from tasks.npu.networks import FreeNAU, free_layer
+from tasks.npu.simple import NPUSimple
 from units import UNITS
 
 SIMPLE = NPUSimple()

@@ -6,12 +6,12 @@ import pytest
 import torch
 from torch import nn
 
+from study.plugins.packed_tasks import builder_of
 from study.stream.stream import Purpose
 from study.stream.trial_stream import Stream, evaluation_stream
-from tasks.arithmetic import OPERATIONS, ArithmeticTask
-from tasks.cells import GRU, LSTM, UnitCell
-from tasks.packed_tasks import builder_of
-from tasks.recurrent import Recurrent
+from tasks.arithmetic.task import OPERATIONS, ArithmeticTask
+from tasks.recurrent.task import Recurrent
+from tasks.shared.cells import GRU, LSTM, UnitCell
 from units import UNITS
 
 

@@ -8,11 +8,11 @@ import torch
 from sklearn.datasets import load_digits
 from torch import nn
 
+from study.plugins.packed_tasks import builder_of
 from study.stream.stream import Purpose
 from study.stream.trial_stream import Stream, evaluation_stream
-from tasks.images import digits
-from tasks.packed_tasks import builder_of
-from tasks.sequential import Perceptron, ReferenceCell, SequenceOfImages, Sequential, pull_of_inputs
+from tasks.sequential.task import Perceptron, ReferenceCell, SequenceOfImages, Sequential, pull_of_inputs
+from tasks.shared.images import digits
 from units import UNITS
 
 PRODUCT, SUM = Sequential(), Sequential(operation="sum", train_length=10, test_lengths=(1, 30), batch_size=16)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.table import column_names, read_table
+from tasks.tabular.table import column_names, read_table
 
 CONTENT = "width,height,part,area\n1,2.5,train,-3e-1\n\n4,5,test,6\n"
 

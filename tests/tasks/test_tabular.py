@@ -12,12 +12,12 @@ import torch
 from torch import nn
 
 from study.interface.data import provide_data
+from study.plugins.packed_tasks import builder_of
 from study.stream.stream import Purpose
 from study.stream.trial_stream import Stream, evaluation_stream
-from tasks.packed_tasks import builder_of
-from tasks.table_example import NOISE, OUTPUTS, example_table
-from tasks.table_split import PARTS, extrapolating_split, labelled_split, random_split
-from tasks.tabular import Tabular
+from tasks.tabular.example import NOISE, OUTPUTS, example_table
+from tasks.tabular.split import PARTS, extrapolating_split, labelled_split, random_split
+from tasks.tabular.task import Tabular
 from units.nalu import NALU
 
 RAW = {"inputs_scale": "none", "outputs_scale": "none"}

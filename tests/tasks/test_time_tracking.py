@@ -7,10 +7,10 @@ from hashlib import sha256
 import pytest
 import torch
 
+from study.plugins.packed_tasks import builder_of
 from study.stream.stream import Purpose
 from study.stream.trial_stream import Stream, evaluation_stream
-from tasks.packed_tasks import builder_of
-from tasks.time_tracking import ACTIONS, Agent, Countdown, Episodes, TimeTracking, Walks, _sampled
+from tasks.time_tracking.task import ACTIONS, Agent, Countdown, Episodes, TimeTracking, Walks, _sampled
 
 TASK = TimeTracking(evaluation_rows=40)
 UP, DOWN, LEFT, RIGHT, STAY = range(ACTIONS)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from units.kernels import one_thread
+from study.engine.device import one_thread
 
 
 @pytest.fixture(autouse=True)

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from study.engine.penalties import l1, stepwise
 from units import UNITS
 from units.gradients import clip_by_norm, clip_by_value
 from units.inalu import INALU, PrimerINALU
 from units.inalu_training import ORIGINAL, PRIMER, INALUTraining, outward, outward_sum
 from units.initialize import generator_uniform
-from units.penalties import l1, stepwise
 
 
 def gradients_of(trials: int, seed: int = 0) -> list[Tensor]:

@@ -1,4 +1,4 @@
-"""The engine that trains tasks and models in packs: one's own, and those that come along with `PACKED_TASKS`."""
+"""The engine that trains tasks and models in packs: one's own, and those that installed packages offer."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from study.engine.packed.training import OFF_CPU, CriterionScores, PackedTrainin
 from study.errors import InputError
 from study.interface.criterion import Bound
 from study.interface.declarations import Metric
+from study.interface.layers import is_pack_layer
 from study.interface.packed_family import recipe_text
 from study.interface.signature import arguments_of
 from study.interface.stop_signals import exceptions_only
+from study.interface.task import Task
+from study.plugins.packed_tasks import builder_of, is_stable_task, packed_task
 from study.records import Cell, Checkpoint, Pack, Sources
 from study.source import CodeFolder, SourceData, data_cache, is_import_string, parse_import_string
-from tasks.packed_tasks import PACKED_TASKS, builder_of, packed_task
-from tasks.task import Task
-from units import Unit
 
 _MIB = 2**20
 
@@ -46,7 +46,7 @@ class PackedEngine(Engine):
     """Trains one task and models of it; it is data, so that it can be sent to workers with the code in it.
 
     Args:
-        task: the task's import string, or its name if it comes along.
+        task: the task's import string, or its name if an installed package offers it.
         fields: the names of the task's hyperparameters.
         models: of each model, by its import string, the names of its arguments.
         code: the code of them all.
@@ -194,7 +194,7 @@ class PackedEngine(Engine):
             data.provide(data_cache())
         task: type[Task] = (
             packed_task(cell.task)
-            if cell.task in PACKED_TASKS
+            if is_stable_task(cell.task)
             else folder.load(parse_import_string(cell.task), (Task,))
         )
         try:
@@ -234,7 +234,7 @@ def _builder(folder: CodeFolder, cell: Cell, task: Task) -> Callable[..., nn.Mod
     if not is_import_string(cell.model):
         return builder_of(task, cell.model)
     model = folder.load(parse_import_string(cell.model), (nn.Module,))
-    if isinstance(model, type) and issubclass(model, Unit):
+    if is_pack_layer(model):
         return task.network(model, model)
     builder: Callable[..., nn.Module] = model
     return builder

@@ -21,19 +21,18 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.utils._pytree import tree_map
 
+from study.engine.device import one_thread
 from study.engine.packed.aligned import AlignedProducts
 from study.engine.packed.flat import FlatWeights
-from study.engine.packed.native import bounded_weights, limits_of, side_by_side, sparsity_errors
+from study.engine.packed.native import limits_of, regularisers, side_by_side, sparsity_errors
 from study.engine.packed.optimizers import MOMENTS, Rates
 from study.engine.packed.recipe import Member, Recipe, build, seed_of, seeded_generators, untrained
 from study.engine.packed.traced import Compute, Draws, GivenStream, Gradients, ListeningStream, Numbers, drawn, recorded
+from study.engine.penalties import l1
+from study.interface.task import EVALUATIONS
 from study.stream.device import use_device
 from study.stream.stream import Purpose
 from study.stream.trial_stream import Stream, evaluation_stream, noise_from
-from tasks.task import EVALUATIONS
-from units.kernels import one_thread
-from units.penalties import l1
-from units.regularize import sparsity
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 """The state of trials by name; the first axis is the trial."""
@@ -83,8 +82,8 @@ class Members(ABC):
             part.copy_(torch.stack([self._modules[row].get_parameter(name).detach() for row in self._rows]))
         weights = self._flat.parts("weight")
         self._limits = [(weights[name], *limits) for name, limits in limits_of(self._modules[0]).items()]
-        self._sparsity = recipe.sparsity if (bounded := bounded_weights(self._modules[0])) else None
-        self._bounded = bounded
+        self._regularisers = regularisers(self._modules[0])
+        self._sparsity = recipe.sparsity if self._regularisers else None
         self._l1 = recipe.l1
         self.iteration = 0
         if state is not None:
@@ -209,7 +208,7 @@ class Members(ABC):
             raise ValueError(f"loss must return a scalar, but returned a tensor of shape {tuple(loss.shape)}")
         of_sparsity, of_l1 = strengths
         if self._sparsity is not None:
-            errors = (sparsity(tensors[name], kind, "linear") for name, kind in self._bounded.items())
+            errors = (regulariser(tensors[name]) for name, regulariser in self._regularisers.items())
             loss = loss + of_sparsity * sum(errors)
         if self._l1 is not None:
             loss = loss + of_l1 * l1(tensors[name] for name in self._flat.leaves)
@@ -283,7 +282,7 @@ class SideBySide(Members):
         >>> from dataclasses import dataclass
         >>> from study.engine.packed.optimizers import Schedule
         >>> from study.interface.declarations import Metric
-        >>> from tasks.task import Task
+        >>> from study.interface.task import Task
         >>> @dataclass(frozen=True)
         ... class Double(Task):
         ...     rows: int = 32

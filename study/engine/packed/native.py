@@ -1,26 +1,25 @@
-"""Units inside of a user's module: side by side they use their own axis of trials, and keep bounds.
+"""Pack layers inside of a user's module: side by side they use their own axis of trials, and keep bounds.
 
-A unit's arithmetic rounds a trial alike in any pack (`units/kernels.py`), which `torch.func.vmap` of its operations
-would not keep, and its gradients have formulas of their own, which vmap can't transform.
+Their arithmetic rounds a trial alike in any pack, which `torch.func.vmap` of its operations would not keep, and their
+gradients may have formulas of their own, which vmap can't transform.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from units import Unit
-from units.regularize import Kind
+from study.interface.layers import pack_layers
 
 
 class _Plain(nn.Module):
     """A unit as its class computes, whatever stands in for the method of the instance."""
 
-    def __init__(self, unit: Unit) -> None:
+    def __init__(self, unit: nn.Module) -> None:
         super().__init__()
         self.unit = unit
 
@@ -50,7 +49,8 @@ class _Packed(torch.autograd.Function):
 
 
 def side_by_side(module: nn.Module) -> None:
-    """Make the units in a module compute with their own axis of trials; it then works within `torch.func.vmap` only.
+    """Make the pack layers in a module compute with their own axis of trials; it then works within
+    `torch.func.vmap` only.
 
     Example:
         >>> from torch.func import vmap
@@ -61,14 +61,14 @@ def side_by_side(module: nn.Module) -> None:
         >>> vmap(lambda weight: functional_call(module, {"0.weight": weight}, (x,)))(weight).flatten().tolist()
         [3.0, 21.0]
     """
-    for unit in _units(module).values():
+    for unit in pack_layers(module).values():
         plain = _Plain(unit)
 
         def forward(x: Tensor, plain: _Plain = plain) -> Tensor:
             output: Tensor = _Packed.apply(plain, x, *dict(plain.named_parameters()).values())  # type: ignore[no-untyped-call]
             return output
 
-        unit.forward = forward  # type: ignore[method-assign]
+        unit.forward = forward
 
 
 def limits_of(module: nn.Module) -> Mapping[str, tuple[float, float]]:
@@ -81,7 +81,7 @@ def limits_of(module: nn.Module) -> Mapping[str, tuple[float, float]]:
     """
     return {
         f"{path}.{name}".lstrip("."): limits
-        for path, unit in _units(module).items()
+        for path, unit in pack_layers(module).items()
         for name, limits in unit.limits.items()
     }
 
@@ -89,12 +89,13 @@ def limits_of(module: nn.Module) -> Mapping[str, tuple[float, float]]:
 class _SparsityError(nn.Module):
     """A unit whose output is its sparsity error: of some, the mean over their matrices."""
 
-    def __init__(self, unit: Unit) -> None:
+    def __init__(self, unit: nn.Module) -> None:
         super().__init__()
-        self.unit = unit
+        self.unit: Any = unit
 
     def forward(self) -> Tensor:
-        return self.unit.sparsity_error()
+        error: Tensor = self.unit.sparsity_error()
+        return error
 
 
 def sparsity_errors(module: nn.Module, parameters: Mapping[str, Tensor]) -> Tensor | None:
@@ -114,30 +115,26 @@ def sparsity_errors(module: nn.Module, parameters: Mapping[str, Tensor]) -> Tens
         tensor([0.0000, 0.2500])
     """
     errors = []
-    for path, unit in _units(module).items():
+    for path, unit in pack_layers(module).items():
         names = {f"unit.{name}": f"{path}.{name}".lstrip(".") for name, _ in unit.named_parameters()}
         own = {name: parameters[of_module] for name, of_module in names.items()}
         errors.append(functional_call(_SparsityError(unit), own, ()))
     return torch.stack(errors).amax(0) if errors else None
 
 
-def bounded_weights(module: nn.Module) -> Mapping[str, Kind]:
-    """Return the bounded weights of the units in a module, by their names in it, with their kind.
+def regularisers(module: nn.Module) -> Mapping[str, Callable[[Tensor], Tensor]]:
+    """Return the regularised weights of the layers in a module, by their names in it, with their regularisers.
 
     Example:
         >>> from units import UNITS
-        >>> bounded_weights(nn.Sequential(UNITS["NAU"](2, 3), nn.Linear(3, 1), UNITS["NMU"](1, 1)))
-        {'0.weight': 'NAU', '2.weight': 'NMU'}
+        >>> list(regularisers(nn.Sequential(UNITS["NAU"](2, 3), nn.Linear(3, 1), UNITS["NMU"](1, 1))))
+        ['0.weight', '2.weight']
     """
     return {
-        f"{path}.{name}".lstrip("."): kind
-        for path, unit in _units(module).items()
-        for name, kind in unit.traits.bounded.items()
+        f"{path}.{name}".lstrip("."): regulariser
+        for path, unit in pack_layers(module).items()
+        for name, regulariser in unit.regularisers.items()
     }
-
-
-def _units(module: nn.Module) -> dict[str, Unit]:
-    return {path: part for path, part in module.named_modules() if isinstance(part, Unit)}
 
 
 def _names(plain: _Plain) -> list[str]:

@@ -21,6 +21,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from study.engine.device import one_thread
 from study.engine.packed.members import Arrays, Members, OneByOne, PackLayout, SideBySide
 from study.engine.packed.optimizers import Schedule
 from study.engine.packed.recipe import (
@@ -36,7 +37,6 @@ from study.engine.packed.recipe import (
 from study.interface.stop_signals import exceptions_only
 from study.stream.stream import Purpose
 from study.stream.trial_stream import Stream, noise_from
-from units.kernels import one_thread
 
 Numbers = dict[str, npt.NDArray[Any]]
 
@@ -107,7 +107,7 @@ def prove(recipe: Recipe, *, sizes: Sequence[int] = (2, 5, 8), device: str = "cp
         >>> from study import Dropout
         >>> from dataclasses import dataclass
         >>> from study.interface.declarations import Metric
-        >>> from tasks.task import Task
+        >>> from study.interface.task import Task
         >>> @dataclass(frozen=True)
         ... class Double(Task):
         ...     metrics = {"validation_loss": Metric()}

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from study.engine.packed.optimizers import Optimizer, Schedule
+from study.engine.penalties import stepwise
+from study.interface.task import Task
 from study.stream.stream import Purpose
-from tasks.task import Task
-from units.penalties import stepwise
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class L1:
 
         β(t) = min(β_0 10^floor(t / 10,000), β_1)
 
-    Source: Heim, Pevný & Šmídl, "Neural Power Units", NeurIPS 2020; see `units.penalties`.
+    Source: Heim, Pevný & Šmídl, "Neural Power Units", NeurIPS 2020; see `study.engine.penalties`.
 
     Args:
         first_strength: β_0, > 0.
@@ -120,7 +120,7 @@ def build(recipe: Recipe, seed: int) -> nn.Module:
         TypeError: if what was built isn't a module.
 
     Example:
-        >>> from tasks.task import Task
+        >>> from study.interface.task import Task
         >>> recipe = Recipe(task=None, model=nn.Linear, hyperparameters={"in_features": 1, "out_features": 1})
         >>> bool(build(recipe, 7).weight == build(recipe, 7).weight)
         True

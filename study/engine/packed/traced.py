@@ -22,7 +22,6 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 from study.interface.stop_signals import exceptions_only
 from study.stream.stream import Purpose
 from study.stream.trial_stream import Draw, Stream
-from units.kernels import recording
 
 # The interpreter looks at the first runs, and rewrites the program for those that follow.
 _CHECKED = 3
@@ -141,8 +140,7 @@ class _Repeat:
             gradients = compute(*tree_unflatten(list(tensors), structure))
             return tuple(gradients[name] for name in names)
 
-        with recording():
-            graph = make_fx(flat)(*tensors)
+        graph = make_fx(flat)(*tensors)
         _remove_detours(graph)
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # tracers warn of what `recorded` checks

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from study.engine.packed.proof import Proof, start
 from study.engine.packed.recipe import Member, Recipe
-from tasks.task import SCORE_NETWORKS
+from study.interface.task import SCORE_NETWORKS
 
 # Trials of a study begin at 0, and nobody has trained as many.
 _FIRST_SEED = 2**62

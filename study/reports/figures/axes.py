@@ -15,13 +15,13 @@ from matplotlib.ticker import NullLocator
 from study import words
 from study.comparisons.comparison import Reference
 from study.interface.declarations import Metric
+from study.plugins.vocabulary import vocabulary
 from study.records import Interval
 from study.reports.figures import texts
 from study.reports.figures.style import INK, MARKERS, PALETTE, PAPER
 from study.summaries import series
 from study.summaries.rows import ResultRows
 from study.summaries.summary import Summary
-from tasks.symbols import TO_SCALE
 
 Units = tuple[tuple[float, str], ...]
 """From large to small: the number of iterations or seconds in a unit, and the unit's name."""
@@ -82,7 +82,7 @@ def across(rows: ResultRows) -> Across:
     x = series.x_axis(rows)
     levels = series.levels(rows, x)
     is_numeric = all(level is None or isinstance(level, int | float) for level in levels) and len(levels) > 1
-    to_scale = x in TO_SCALE and None not in levels
+    to_scale = x in vocabulary().to_scale and None not in levels
     places = levels if is_numeric else levels[:_MOST_NAMES]
     at = {level: float(level) if to_scale else float(rank) for rank, level in enumerate(places)}
     positions = tuple(at.get(rows.value(row, x), math.nan) for row in range(len(rows.summaries)))

@@ -13,13 +13,13 @@ from matplotlib.colors import Normalize, to_rgb
 from matplotlib.figure import Figure
 
 from study import words
+from study.plugins.vocabulary import vocabulary
 from study.records import sources_of
 from study.reports.figures.multiples import MOST_TIPS, colour_scale, fields, heading, write
 from study.reports.figures.style import RULE, STYLE, WIDTH_IN, Drawn, Tips, text_on
 from study.summaries.aggregate import CellSummary
 from study.summaries.rows import ResultRows
 from study.summaries.trial_details import TrialWeights
-from tasks.symbols import SWEPT_FIRST
 
 Matrix = npt.NDArray[np.float32]
 
@@ -109,7 +109,7 @@ def _name(rows: ResultRows, row: int) -> str:
     summary = rows.summaries[row]
     if not isinstance(summary, CellSummary):
         return rows.name(row)
-    swept = [key for key in SWEPT_FIRST if key in summary.cell.names]
+    swept = [key for key in vocabulary().swept_first if key in summary.cell.names]
     first = [f"{words.title(key)} {words.show_value(key, summary.cell.value(key))}" for key in swept]
     first = [words.symbol(summary.cell.model), *first]
     others = [key for key in rows.varying() if key not in ("model", *swept)]

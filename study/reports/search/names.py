@@ -8,11 +8,11 @@ from typing import Any
 
 from study import words
 from study.interface.declarations import Metric
+from study.plugins.vocabulary import vocabulary
 from study.records import Interval
 from study.summaries.search import Candidate, Objective, SearchFindings
 from study.summaries.summary import Summary
 from study.words import Notation
-from tasks.symbols import UNITS
 
 UNKNOWN = "unknown"
 """The value of a candidate of which too many trials have no number."""
@@ -81,7 +81,7 @@ def title(parameter: str) -> str:
 
 def unit(parameter: str) -> str:
     """Return a parameter's unit; empty for a plain number."""
-    return UNITS.get(parameter.rpartition(".")[2], "")
+    return vocabulary().units.get(parameter.rpartition(".")[2], "")
 
 
 def value(parameter: str, choice: Any) -> str:

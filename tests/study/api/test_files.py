@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from study.presets import preset_text
+from study.plugins.presets import preset_text
 from study.spec import load_spec
 from tests.commands import invoke
 

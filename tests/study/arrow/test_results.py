@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from study.arrow import (
-    CELL_COLUMNS,
     EMPTY_RESULTS,
-    METRIC_COLUMNS,
+    cell_columns,
     column_names,
     hyperparameters_of,
     kind_of,
+    metric_columns,
     metrics_of,
     results_table,
     table_cells,
@@ -122,8 +122,8 @@ def test_built_in_results_have_the_columns_that_they_always_had() -> None:
     failed = Result(trial=Trial(published_cell("linear"), 0), outcome=Outcome.FAILED)
     table = results_table([failed])
     assert table.schema.equals(results_table([exact_result(Trial(published_cell(momentum=0.9), 0))]).schema)
-    assert list(table.column_names[3 : 3 + len(CELL_COLUMNS)]) == list(CELL_COLUMNS)
-    assert metrics_of(table) == list(METRIC_COLUMNS)
+    assert list(table.column_names[3 : 3 + len(cell_columns())]) == list(cell_columns())
+    assert metrics_of(table) == list(metric_columns())
     assert table.schema.field("momentum").type == pa.float64()
 
 

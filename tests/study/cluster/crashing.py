@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from study.engine import Training
-from study.engine.cpu.engine import FusedEngine
 from study.plan.packs import shape_key
 from study.records import Cell, Checkpoint, Pack
+from tasks.arithmetic.engine.cpu.engine import FusedEngine
 
 
 class Crashing(FusedEngine):

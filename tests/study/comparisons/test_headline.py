@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from study import reference
 from study.comparisons.contrasts import contrasts
 from study.comparisons.headline import headline
 from study.outcomes import gather, read_source
@@ -14,6 +13,7 @@ from study.records import Cell
 from study.reports import cells, groups
 from study.summaries.aggregate import aggregate_by
 from study.trials.table import TrialTable
+from tasks.arithmetic import published
 from tests.study.builders import contrasts_of, published_cell, summaries_of
 
 
@@ -88,7 +88,7 @@ def test_of_many_that_share_the_lead_some_are_named():
 
 def test_methods_of_different_questions_are_not_pooled():
     """What adds and what multiplies have a best method each."""
-    text = headline_of_outcomes(gather([read_source(Path(reference.__file__).with_name("static_seeds.csv"))]))
+    text = headline_of_outcomes(gather([read_source(Path(published.__file__).with_name("static_seeds.csv"))]))
     assert text.startswith(
         "At +, Linear, NAC₊ and NAU all solved 100% of their trials; at ×, success rate: NAC•,σ 100%, NMU 98%"
     )

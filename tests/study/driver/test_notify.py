@@ -14,11 +14,11 @@ import pytest
 import study
 from study.console import Console
 from study.driver import notify
-from study.engine import ENGINES
 from study.errors import StudyError
 from study.run import Ending
 from study.settings import user_file
 from tests.commands import CHECKPOINT, DEADLINE_S, blow, invoke, starting
+from tests.engines import ENGINES, use_engines
 from tests.study.cluster.crashing import Crashing
 
 # Warnings of MLflow and what it imports are theirs to mend.
@@ -35,6 +35,7 @@ LITTLE = {
 }
 WRITE = """
 import json, os, sys
+from tests.engines import ENGINES, use_engines
 variables = {name: os.environ.get(name) for name in ("STUDY_NAME", "STUDY_ENDING", "STUDY_FINDING", "STUDY_REPORT")}
 with open(sys.argv[1], "a") as file:
     print(json.dumps([sys.argv[2:], variables]), file=file)
@@ -73,9 +74,9 @@ def test_the_command_learns_how_a_study_ended(tmp_path: Path, monkeypatch: pytes
     """Failures, then the finish: as words and variables, through no shell; a run with nothing to do is no news."""
     log = tmp_path / "log"
     name_command(*writing(log))
-    monkeypatch.setattr("study.engine.registry.ENGINES", {"crashing": Crashing()})
+    use_engines(monkeypatch, {"crashing": Crashing()})
     assert train(Path("studies"))[0] is Ending.FAILURES
-    monkeypatch.setattr("study.engine.registry.ENGINES", ENGINES)
+    use_engines(monkeypatch, ENGINES)
     study.load(LITTLE, store=Path("studies"), tracking_uri="off").run(local=True)
     assert train(Path("studies"))[0] is Ending.FINISHED
     page = tmp_path / "work" / "studies" / "little" / "report" / "report.html"

@@ -12,16 +12,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from study.engine import ENGINES, Engine
-from study.engine.arithmetic.evaluation_rows import EvaluationRows
-from study.engine.gpu.engine import GpuEngine
+from study.engine import Engine
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Outcome, Pack, Result, Sources, Trial
 from study.stream.stream import Purpose, uniforms
-from tasks import MODELS, TASKS, ArithmeticTask
-from tasks.arithmetic_cell import task_of, typed_cell
-from tasks.models import SINGLE_LAYERS
-from tasks.networks import Network
+from tasks.arithmetic import MODELS, TASKS, ArithmeticTask
+from tasks.arithmetic.cell import task_of, typed_cell
+from tasks.arithmetic.engine.gpu.engine import GpuEngine
+from tasks.arithmetic.engine.shared.evaluation_rows import EvaluationRows
+from tasks.arithmetic.models import SINGLE_LAYERS
+from tasks.arithmetic.networks import Network
+from tests.engines import ENGINES
 from tests.study.builders import GIVEN, INPUTS, small_cell, small_pack
 from units.unit import Bounds
 

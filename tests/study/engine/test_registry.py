@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from study.engine import ENGINES, engine_for, passed_over
+from study.engine import engine_for, passed_over
 from study.errors import InputError
 from study.records import Cell
-from tasks import TASKS, ArithmeticTask
+from tasks.arithmetic import TASKS, ArithmeticTask
+from tests.engines import ENGINES
 from tests.study.builders import small_cell
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from study.engine.arithmetic.training import ArithmeticScores
 from study.records import Outcome, Trial
-from tasks.arithmetic_cell import typed_cell
+from tasks.arithmetic.cell import typed_cell
+from tasks.arithmetic.engine.shared.training import ArithmeticScores
 from tests.study.builders import small_cell
 
 NAN, INF = float("nan"), float("inf")

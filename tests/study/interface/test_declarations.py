@@ -11,11 +11,11 @@ import pytest
 from study.interface.declarations import Metric, check_series
 from study.interface.function_family import FunctionFamily
 from study.interface.packed_family import PackedFamily
-from tasks.families import declared_family
-from tasks.identity import Identity
-from tasks.recurrent import Recurrent
-from tasks.sequential import Sequential
-from tasks.task import check_metrics
+from study.interface.task import check_metrics
+from study.plugins.families import declared_family
+from tasks.identity.task import Identity
+from tasks.recurrent.task import Recurrent
+from tasks.sequential.task import Sequential
 
 ERROR: dict[str, Any] = {"series": "error", "along": "length"}
 

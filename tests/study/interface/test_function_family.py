@@ -12,7 +12,7 @@ from pydantic import Field
 from study.interface.declarations import Metric
 from study.interface.function_family import OWN_NAMES, FunctionFamily
 from study.interface.signature import hyperparameters_of
-from tasks.families import family_of
+from study.plugins.families import family_of
 
 
 def train(

@@ -18,18 +18,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from study import reference
-from study.arrow import EMPTY_RESULTS, METRIC_COLUMNS, results_table
+from study.arrow import EMPTY_RESULTS, metric_columns, results_table
 from study.errors import InputError
 from study.outcomes import OUTCOME_SCHEMA, Outcomes, gather, read_source, wanted
 from study.outcomes.columns import MEASURED, from_mlflow
 from study.records import Outcome, Result, Trial
 from study.reports.content import DataRows
 from study.reports.files import to_csv
-from tasks import ArithmeticTask
+from tasks.arithmetic import ArithmeticTask, published
 from tests.study.builders import published_cell, summarised, summarised_by
 
-SEEDS = Path(reference.__file__).with_name("static_seeds.csv")
+SEEDS = Path(published.__file__).with_name("static_seeds.csv")
 HEAD = "model,hidden_size,seed,solved,solved_at,sparsity_error\n"
 GOOD = HEAD + "NMU,2,0,True,7000,1e-6\nNMU,2,1,False,,0.3\nNAU,2,0,True,9000,2e-6\nNAU,2,1,True,8000,1e-6\n"
 
@@ -296,7 +295,7 @@ def test_what_is_no_such_file_is_told(tmp_path):
 
 def test_results_of_trials_are_no_hyperparameters():
     """Every column that all results have describes the trial, or what it was judged by, or is measured."""
-    fixed = {*EMPTY_RESULTS.column_names, *METRIC_COLUMNS}
+    fixed = {*EMPTY_RESULTS.column_names, *metric_columns()}
     assert fixed - MEASURED == {"task", "model", "seed", "criterion"}
 
 

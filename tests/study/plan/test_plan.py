@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from study.arrow import CELL_COLUMNS
-from study.engine import ENGINES
+from study.arrow import cell_columns
 from study.interface.packed_family import PackedFamily
 from study.plan.costs import count_draws, pack_cost
 from study.plan.packs import bundle_share, make_bundles, make_packs, shape_key
 from study.plan.plan import Plan, cells, make_plan
 from study.records import Cell, Pack, Trial
 from study.spec import load_spec, parse_spec
-from tasks.arithmetic_cell import typed_cell
+from tasks.arithmetic.cell import typed_cell
+from tests.engines import ENGINES
 
 DEMO = """
 study: demo
@@ -109,7 +109,7 @@ OTHER: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", CELL_COLUMNS)
+@pytest.mark.parametrize("name", cell_columns())
 def test_every_field_is_in_the_id(name: str) -> None:
     """Changing any field of a cell, all of which change results, changes its id and its trials'."""
     cell = planned().cells[1]
@@ -147,7 +147,7 @@ def test_trials_are_cells_with_seeds() -> None:
     assert found.trials_count == len(found.trials) == 12
 
 
-@pytest.mark.parametrize("name", CELL_COLUMNS)
+@pytest.mark.parametrize("name", cell_columns())
 def test_shape_key_lets_the_right_fields_differ(name: str) -> None:
     """Trials share a pack if they differ in what changes no shape, and only then."""
     cell = planned().cells[1]
@@ -278,7 +278,7 @@ def test_every_trial_is_in_one_pack_of_any_shapes(pending: Sequence[Trial], slot
     assert all(len({FUSED.pack_key(trial.cell) for trial in pack.trials}) == 1 for pack in found)
 
 
-@pytest.mark.parametrize("name", CELL_COLUMNS)
+@pytest.mark.parametrize("name", cell_columns())
 def test_the_fused_engine_trains_all_that_see_the_same_numbers_side_by_side(name: str) -> None:
     """What an engine trains together is its own to say: here all but the sizes of rows, and how long trials train."""
     cell = planned().cells[1]

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from study import reference
 from study.comparisons.contrasts import contrasts
 from study.console import Console
 from study.outcomes import gather, read_source, wanted
@@ -24,8 +23,9 @@ from study.reports.files import statistics_columns
 from study.reports.table import summaries_table
 from study.summaries.aggregate import GroupSummary, aggregate_by
 from study.trials.table import TrialTable
-from tasks import MODELS, ArithmeticTask
-from tasks.symbols import MODEL_NAMES
+from tasks.arithmetic import MODELS, ArithmeticTask
+from tasks.arithmetic import published as published_files
+from tasks.arithmetic.symbols import SYMBOLS
 from tests.study.builders import error_of, outcomes_table, summarised_by
 
 BY = pa.schema([("operation", pa.string()), ("model", pa.string())])
@@ -35,7 +35,7 @@ HOSTILE = '50% of_a & b$ {x} ~^\\ "#|*'
 def published(as_published: bool = True) -> list[GroupSummary]:
     """Summarise the published seeds."""
     gathered = gather(
-        [read_source(Path(reference.__file__).with_name("static_seeds.csv"))],
+        [read_source(Path(published_files.__file__).with_name("static_seeds.csv"))],
         None,
         wanted(known=ArithmeticTask.metrics),
     )
@@ -186,7 +186,7 @@ def test_incomplete_groups_are_marked_everywhere(tmp_path):
 
 def test_names_cannot_become_markup(tmp_path):
     """Whatever a name holds is text in LaTeX and Markdown, and symbols are those of the model."""
-    values = [(HOSTILE, name) for name in (*MODELS, *MODEL_NAMES, HOSTILE)]
+    values = [(HOSTILE, name) for name in (*MODELS, *SYMBOLS.model_names, HOSTILE)]
     summaries = [GroupSummary(seeds=1, values=value, metrics=error_of(0.0)) for value in values]
     files = write(tmp_path, summaries, pa.schema([("a_b", pa.string()), ("model", pa.string())]), name=HOSTILE)
     text = files["cells.tex"].read_text(encoding="utf-8")

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pytest
 from matplotlib.figure import Figure
 
-from study.arrow import CELL_COLUMNS
+from study.arrow import cell_columns
 from study.console import Console
 from study.errors import InputError
 from study.reports import FORMATS, cells, comparisons_table, summaries_table, with_published, write_report
@@ -86,7 +86,7 @@ def test_cells_csv_has_every_hyperparameter_and_statistic_in_full(write, demo):
     """A spreadsheet gets ASCII names and numbers that read back exactly."""
     summaries, _ = demo
     rows = list(csv.DictReader(io.StringIO(write()["cells.csv"].read_text())))
-    assert list(rows[0]) == ["cell_id", "label_schedule", *CELL_COLUMNS, *statistics_columns(summaries)]
+    assert list(rows[0]) == ["cell_id", "label_schedule", *cell_columns(), *statistics_columns(summaries)]
     for row, s in zip(rows, summaries, strict=True):
         assert row["cell_id"] == s.cell_id
         assert row["model"] == s.cell.model

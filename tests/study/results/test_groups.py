@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from study import reference
+from tasks.arithmetic import published
 from tests.commands import invoke
 
 # Warnings of MLflow and what it imports are theirs to mend.
@@ -34,7 +34,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("STUDY_STORE", raising=False)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    shutil.copy(Path(reference.__file__).with_name("static_seeds.csv"), tmp_path / "seeds.csv")
+    shutil.copy(Path(published.__file__).with_name("static_seeds.csv"), tmp_path / "seeds.csv")
     return tmp_path
 
 

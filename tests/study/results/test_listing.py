@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from study.presets import preset_names
+from study.plugins.presets import preset_names
 from study.results.listing import StudyRow, presets_table, studies
 from study.store import Store
 from tests.study.results.bad_studies import BAD, GOOD, make_store

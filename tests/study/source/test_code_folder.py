@@ -245,7 +245,7 @@ def test_the_code_of_this_program_cannot_be_replaced(tmp_path):
         "import sys\nfrom pathlib import Path\nfrom study.errors import InputError\n"
         "from study.source import CodeFolder, parse_import_string\n"
         "try:\n    CodeFolder(Path(sys.argv[1])).load(parse_import_string('mylab.spirals:train'))\n"
-        "except InputError as error:\n    print(error)\nimport tasks\nprint(tasks.TASKS.keys())"
+        "except InputError as error:\n    print(error)\nfrom tasks import arithmetic\nprint(arithmetic.TASKS.keys())"
     )
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
     words = [sys.executable, "-c", script, str(tmp_path)]

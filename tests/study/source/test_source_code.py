@@ -215,7 +215,10 @@ def test_data_are_included_by_pattern(tmp_path):
         ("mylap.spirals:train", "no module is called mylap, neither in .* did you mean 'mylab'"),
         ("mylab.spiral:train", r"there is no mylab/spiral\.py.* did you mean 'mylab\.spirals'"),
         ("os:system", "os is a module of Python itself"),
-        ("tasks.models:MODELS", "tasks is a package of this program, whose tasks and models have short names"),
+        (
+            "tasks.arithmetic.models:MODELS",
+            "tasks is a package of this program, whose tasks and models have short names",
+        ),
     ],
 )
 def test_a_module_that_is_not_there(tmp_path, import_string, reason):

@@ -9,9 +9,9 @@ import pytest
 
 from study.errors import SpecError
 from study.plan.plan import cells
+from study.plugins.families import declared_family
 from study.spec import load_spec, parse_spec
 from study.spec.packed_tables import PackedSpec
-from tasks.families import declared_family
 from tests.commands import invoke
 from tests.mnist import mnist_folder
 

@@ -9,16 +9,18 @@ import pytest
 
 from study.errors import SpecError
 from study.plan.plan import cells, make_plan
+from study.plugins import offers
+from study.plugins.families import declared_family, family_of
 from study.source import SourceCode
 from study.spec import Spec, parse_spec
 from study.spec.packed_tables import PackedSpec
 from study.summaries.questions import varying
-from tasks import TASKS
-from tasks.families import declared_family, family_of
-from tasks.packed_tasks import PACKED_TASKS
+from tasks.arithmetic import TASKS
 from tests.study.lab import lab, packed_lab, packed_study
 
 __all__ = ["lab", "packed_lab"]
+
+SHORT_NAMES = (*TASKS, *offers.names("stable_tasks"))
 
 TASK = {"name": "mylab.tasks:Spirals"}
 MLP, WIDE = "mylab.models:mlp", "mylab.models:wide"
@@ -94,10 +96,10 @@ def test_every_mistake_is_in_one_error(packed_lab: Path) -> None:
     [
         ({"task": {"name": "os:system"}}, "task.name: os:system: os is a module of Python itself"),
         ({"task": {"name": "mylab.tasks:helper"}}, "isn't marked as what a study may call"),
-        ({"task": {"name": "mylab.tasks:marked"}}, "must be a class derived from tasks.task.Task"),
+        ({"task": {"name": "mylab.tasks:marked"}}, "must be a class derived from study.Task"),
         ({"task": {"name": "mylab.tasks:Thawed"}}, "must be a frozen dataclass"),
         ({"task": {"name": "mylab.tasks:Spiral"}}, "did you mean 'Spirals'"),
-        ({"task": {"name": "Spirals"}}, f"must be one of {', '.join((*TASKS, *PACKED_TASKS))}, but got 'Spirals'"),
+        ({"task": {"name": "Spirals"}}, f"must be one of {', '.join(SHORT_NAMES)}, but got 'Spirals'"),
         ({"models": ["mylab.models:unmarked"]}, "models[1]: mylab.models:unmarked isn't marked"),
         ({"models": ["mylab.models:mpl"]}, "did you mean 'mlp'"),
         ({"models": ["mylab.models:clash"]}, "has an argument turns, and mylab.tasks:Spirals a field of that name"),

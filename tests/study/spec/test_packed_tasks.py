@@ -10,11 +10,12 @@ import yaml
 
 from study.errors import SpecError
 from study.plan.plan import cells, make_plan
-from study.presets import preset_names
+from study.plugins import offers
+from study.plugins.families import declared_family, family_of
+from study.plugins.packed_tasks import packed_task
+from study.plugins.presets import preset_names
 from study.spec import Spec, load_spec, parse_spec
 from study.spec.packed_tables import PackedSpec
-from tasks.families import declared_family, family_of
-from tasks.packed_tasks import PACKED_TASKS, packed_task
 from tests.mnist import mnist, mnist_folder
 from tests.study.lab import lab, packed_lab
 
@@ -34,7 +35,7 @@ def spec(folder: Path | None = None, **changed: Any) -> Spec:
 
 
 @pytest.mark.usefixtures("mnist")
-@pytest.mark.parametrize("name", PACKED_TASKS)
+@pytest.mark.parametrize("name", offers.names("stable_tasks"))
 def test_a_preset_trains_each_task(name):
     """Its question is asked, all its models are known, and its metrics are those of the task with its fields."""
     of_task = [one for preset in preset_names() if (one := load_spec(preset)).task_name == name]

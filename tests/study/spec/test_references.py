@@ -12,9 +12,9 @@ from study.errors import SpecError
 from study.interface.criterion import Bound
 from study.interface.references import ReferenceCriterion
 from study.plan.plan import make_plan
+from study.plugins.families import declared_family
 from study.spec import parse_spec, schema
 from study.spec.packed_tables import PackedSpec
-from tasks.families import declared_family
 from tests.study.lab import REFERENCE_STUDY, lab, packed_lab, reference_study, study_of
 
 __all__ = ["lab", "packed_lab"]

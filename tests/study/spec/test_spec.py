@@ -13,14 +13,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from study.arrow import CELL_COLUMNS
+from study.arrow import cell_columns
 from study.errors import InputError, Problem, SpecError
 from study.plan.plan import cells, make_plan
-from study.presets import preset_names, preset_text
+from study.plugins.presets import preset_names, preset_text
 from study.spec import Spec, check_size, load_spec, parse_spec, schema
-from tasks import MODELS, TASKS
-from tasks.arithmetic_cell import ArithmeticCell, typed_cell
-from tasks.arithmetic_hyperparameters import HYPERPARAMETERS
+from tasks.arithmetic import MODELS, TASKS
+from tasks.arithmetic.cell import ArithmeticCell, typed_cell
+from tasks.arithmetic.hyperparameters import HYPERPARAMETERS
 
 
 def parse(**changed: Any) -> Spec:
@@ -325,7 +325,7 @@ def test_what_does_not_apply_is_left_out() -> None:
     spec = parse(models=["NMU", "NAC-mul"], fixed=schedule)
     nmu, nac = typed_cells(spec)
     assert (nmu.sparsity_strength, nmu.sparsity_start, nmu.bounds) == (5.0, 10, "clipped")
-    assert all(getattr(nac, name) is None for name in CELL_COLUMNS if name.startswith("sparsity"))
+    assert all(getattr(nac, name) is None for name in cell_columns() if name.startswith("sparsity"))
     assert nac.bounds is None
     off = only_cell(fixed=schedule | {"sparsity_strength": 0})
     assert (off.sparsity_strength, off.sparsity_start, off.sparsity_shape) == (0.0, None, None)
@@ -373,7 +373,7 @@ def test_a_model_goes_before_what_is_set_for_all() -> None:
 
 def test_every_hyperparameter_of_a_cell_can_be_set() -> None:
     """All fields of a cell but task and model can be fixed, swept and zipped."""
-    assert set(HYPERPARAMETERS) == set(CELL_COLUMNS) - {"task", "model"}
+    assert set(HYPERPARAMETERS) == set(cell_columns()) - {"task", "model"}
 
 
 def test_schema_has_every_name() -> None:

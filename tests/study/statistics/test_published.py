@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from study import statistics
-from study.summaries.published import rows
-from tasks.symbols import MODEL_NAMES
+from tasks.arithmetic.published.rows import rows
+from tasks.arithmetic.symbols import SYMBOLS
 
 PRINTED = {(row["operation"], row["model"]): row for row in rows("static_summary")}
 ENOUGH = [key for key, row in PRINTED.items() if float(row["success_rate_mean"]) >= 0.1]
@@ -53,7 +53,7 @@ def test_success_rates_and_medians_are_the_published_ones(operation, model):
 def test_means_and_intervals_are_the_published_ones(operation, model):
     """Solved-at and sparsity error of every row with ten or more solved seeds are the printed ones within 1%."""
     estimates, printed = repeated(operation, model), PRINTED[operation, model]
-    assert model in MODEL_NAMES
+    assert model in SYMBOLS.model_names
     for name in estimates:
         off = UNMATCHED.get((operation, model), {}).get(name)
         if off is None:

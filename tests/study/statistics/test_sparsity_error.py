@@ -12,7 +12,7 @@ from scipy import optimize
 from scipy.special import betaln
 
 from study import statistics
-from study.summaries.published import published, rows
+from tasks.arithmetic.published.rows import published, rows
 
 
 @pytest.mark.parametrize(("mu", "phi", "n"), [(0.3, 5.0, 12), (0.9, 4.0, 60), (0.01, 40.0, 50), (0.5, 800.0, 5)])

@@ -31,8 +31,7 @@ from study.arrow import (
     table_weights,
 )
 from study.console import Console
-from study.engine import ENGINES, Training
-from study.engine.cpu.engine import FusedEngine
+from study.engine import Training
 from study.errors import InputError, StoreError
 from study.outcomes.files import read_source
 from study.plan.plan import Plan, make_plan
@@ -47,6 +46,8 @@ from study.store import SCHEMA_VERSION, Store, StudyStore, formats
 from study.store.files import parquet, version_of
 from study.store.formats import FORMATS, Format, Members
 from study.worker.pack_work import PackWork
+from tasks.arithmetic.engine.cpu.engine import FusedEngine
+from tests.engines import ENGINES, use_engines
 
 STORES = Path(__file__).parents[1] / "stores"
 NEXT = SCHEMA_VERSION + 1
@@ -204,7 +205,7 @@ def went_on_from(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             iterations.extend([] if checkpoint is None else [checkpoint.iteration])
             return super().start(pack, device=device, checkpoint=checkpoint)
 
-    monkeypatch.setitem(ENGINES, "fused", Seen())
+    use_engines(monkeypatch, {**ENGINES, "fused": Seen()})
     return iterations
 
 

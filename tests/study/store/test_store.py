@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from study.arrow import METRIC_COLUMNS, results_table, table_curves, table_results, table_weights
+from study.arrow import metric_columns, results_table, table_curves, table_results, table_weights
 from study.errors import (
     BusyError,
     ConflictError,
@@ -56,7 +56,7 @@ def failed(seed: int) -> Result:
 
 def curve(seed: int) -> Curve:
     values = np.array([np.nan, np.inf, seed], np.float32)
-    metrics = dict(zip(METRIC_COLUMNS, (values, values * 2, values * 3), strict=True))
+    metrics = dict(zip(metric_columns(), (values, values * 2, values * 3), strict=True))
     return Curve(Trial(CELL, seed).id, np.arange(3) * 1000, metrics)
 
 

@@ -8,12 +8,13 @@ import pytest
 import torch
 from torch.utils._pytree import tree_leaves
 
+from study.interface.task import EVALUATIONS
+from study.plugins import offers
+from study.plugins.packed_tasks import packed_task
 from study.stream.device import _copies, current_device, on_device, use_device
 from study.stream.stream import Purpose
 from study.stream.trial_stream import Stream, evaluation_stream
-from tasks.images import digits
-from tasks.packed_tasks import PACKED_TASKS, packed_task
-from tasks.task import EVALUATIONS
+from tasks.shared.images import digits
 from tests.far_device import FAR, far_device
 from tests.study.stream.test_trial_stream import DRAWS
 
@@ -65,7 +66,7 @@ def test_images_are_where_they_are_used():
         assert {images.on_device().pixels.device.type, images.on_device().labels.device.type} == {"far"}
 
 
-@pytest.mark.parametrize("name", PACKED_TASKS)
+@pytest.mark.parametrize("name", offers.names("stable_tasks"))
 def test_a_task_made_for_one_device_draws_on_another(name):
     """First on the far device, then on the CPU: nothing that a task keeps is left on the first."""
     made = packed_task(name)().for_proof()

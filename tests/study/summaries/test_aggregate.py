@@ -14,7 +14,7 @@ from study.statistics.samples import intervals
 from study.summaries.aggregate import CellSummary
 from study.summaries.metrics import MetricSummary
 from study.trials.grouping import group_codes
-from tasks import ArithmeticTask
+from tasks.arithmetic import ArithmeticTask
 from tests.study.builders import published_cell, summarised
 
 METRICS = ArithmeticTask.metrics

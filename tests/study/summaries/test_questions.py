@@ -8,7 +8,7 @@ from study.records import Outcome, Result, Trial, value
 from study.reports import cells
 from study.spec import canonical_cell
 from study.summaries.questions import of_cells, varying
-from tasks.arithmetic_family import ArithmeticFamily
+from tasks.arithmetic.family import ArithmeticFamily
 from tests.study.builders import published_cell, summarised
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from study.arrow import METRIC_COLUMNS
+from study.arrow import metric_columns
 from study.records import Curve, Outcome, Result, Trial
 from study.tracking import Publisher
 from study.tracking.address import connect
@@ -51,7 +51,7 @@ def failed(seed: int, error: str = "killed") -> Result:
 def curve(seed: int) -> Curve:
     values = np.linspace(1, 0, EVALUATIONS, dtype=np.float32) * (seed % 7 + 1)
     values[10] = np.nan
-    metrics = dict(zip(METRIC_COLUMNS, (values, values * 2, values * 3), strict=True))
+    metrics = dict(zip(metric_columns(), (values, values * 2, values * 3), strict=True))
     return Curve(Trial(CELL, seed).id, np.arange(EVALUATIONS) * 1000, metrics)
 
 

@@ -14,9 +14,7 @@ import pytest
 
 from study import environment
 from study.arrow import table_results, table_weights
-from study.engine import ENGINES
 from study.engine.base import Engine, Training
-from study.engine.cpu.engine import FusedEngine
 from study.errors import BusyError, DeviceMemoryError, StoreAwayError
 from study.records import (
     Cell,
@@ -35,6 +33,8 @@ from study.records import (
 from study.store import Store, retry
 from study.worker import prepare
 from study.worker.pack_work import PackWork
+from tasks.arithmetic.engine.cpu.engine import FusedEngine
+from tests.engines import ENGINES, use_engines
 from tests.study.builders import small_pack
 
 
@@ -61,7 +61,7 @@ class Full(Engine):
 @pytest.mark.parametrize("engine", ["auto", "full"])
 def test_a_pack_that_finds_no_room_trains_on_the_cpu(engine, tmp_path, monkeypatch):
     """Out of memory, a pack says so and goes to the CPU's engine; its results say where they come from."""
-    monkeypatch.setitem(ENGINES, "fused-gpu" if engine == "auto" else engine, Full())
+    use_engines(monkeypatch, {**ENGINES, "fused-gpu" if engine == "auto" else engine: Full()})
     monkeypatch.setattr(prepare, "_prepared", set())
     folder = Store(tmp_path).study("s")
     work = PackWork(str(tmp_path), "s", folder.begin_attempt(), engine, "cuda")
@@ -91,7 +91,7 @@ class Small(FusedEngine):
 
 def test_a_pack_that_is_too_large_trains_in_halves(tmp_path, monkeypatch):
     """Halved until it fits: each part is told done before the whole, and every trial has the bits it has alone."""
-    monkeypatch.setitem(ENGINES, "small", Small())
+    use_engines(monkeypatch, {**ENGINES, "small": Small()})
     monkeypatch.setattr(environment, "_device_name", str)
     pack = small_pack(*range(33))
     folder = Store(tmp_path / "halved").study("s")

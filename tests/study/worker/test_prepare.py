@@ -9,9 +9,9 @@ import threading
 
 import pytest
 
-from study.engine import ENGINES
 from study.worker import prepare as the_module
 from study.worker.prepare import prepare, prepared, preparing
+from tests.engines import ENGINES
 from tests.study.builders import small_pack
 
 DEADLINE_S = 600

@@ -12,7 +12,7 @@ from torch import nn
 from study.engine.packed.optimizers import Schedule
 from study.engine.packed.recipe import Member, Recipe
 from study.interface.declarations import Metric
-from tasks.task import Task
+from study.interface.task import Task
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from study.engine.packed.members import SideBySide
 from study.engine.packed.optimizers import Schedule
 from study.engine.packed.proof import prove
 from study.engine.packed.recipe import Member, Recipe
-from tasks.counting import Counting
-from tasks.packed_tasks import builder_of
+from study.plugins.packed_tasks import builder_of
+from tasks.sequential.counting import Counting
 
 COUNT, SUM = Counting(evaluation_rows=20), Counting(operation="sum", evaluation_rows=20)
 

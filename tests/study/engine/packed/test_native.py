@@ -11,7 +11,7 @@ import pytest
 from study.errors import InputError
 from study.plan.plan import Plan
 from study.records import Pack
-from tasks import MODELS
+from tasks.arithmetic import MODELS
 from tests.study.engine.packed.test_engine import planned, trained
 from tests.study.lab import lab, packed_lab
 

@@ -12,7 +12,7 @@ from study.driver.own_engine import own_engine, prove_packs
 from study.engine.packed import proof
 from study.engine.packed.engine import PackedEngine
 from study.plan.plan import make_plan
-from study.presets import preset_text
+from study.plugins.presets import preset_text
 from study.records import Pack, Trial
 from study.spec import Spec, parse_spec
 from tests.study.engine.packed.test_engine import comparable, trained

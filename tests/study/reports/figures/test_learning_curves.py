@@ -11,7 +11,7 @@ from study.reports.figures.names import KINDS
 from study.reports.figures.style import INK, PALETTE, render
 from study.summaries.aggregate import GroupSummary
 from study.summaries.learning import LearningCurve
-from tasks import ArithmeticTask
+from tasks.arithmetic import ArithmeticTask
 
 TEST, VALIDATION = PALETTE[0], PALETTE[1]
 METRICS = ArithmeticTask.metrics

@@ -16,7 +16,7 @@ from study.reports.figures.dots import SECONDS
 from study.reports.figures.names import KINDS
 from study.reports.figures.style import render
 from study.summaries.aggregate import GroupSummary
-from tasks import MODELS
+from tasks.arithmetic import MODELS
 from tests.study.builders import error_of, published_cell, summaries_of
 
 

@@ -29,7 +29,7 @@ from study.summaries.aggregate import GroupSummary
 from study.summaries.learning import LearningCurve
 from study.summaries.summary import Times
 from study.summaries.trial_details import Gates, TrialWeights
-from tasks import ArithmeticTask
+from tasks.arithmetic import ArithmeticTask
 from tests.study.builders import error_of
 
 NAMES = ("$x^2$", "_hidden", "<b>&", "a" * 300, "ünï 统", "bell\x07", "one, two, three, four, five, six", "")

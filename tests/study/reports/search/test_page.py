@@ -17,7 +17,7 @@ from study.reports.figures.names import SEARCH
 from study.reports.search import names as search_names
 from study.reports.search import tables as search_tables
 from study.reports.search.tables import MOST_CANDIDATES
-from tasks import ArithmeticTask
+from tasks.arithmetic import ArithmeticTask
 from tests.study.builders import report_of, search_of
 
 

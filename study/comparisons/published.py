@@ -1,0 +1,228 @@
+"""Published results that a study's cells repeat, from what installed packages offer."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from itertools import chain
+from types import ModuleType
+from typing import Any, Protocol
+
+from study.errors import InputError
+from study.plugins import offers
+from study.records import Cell, Interval
+from study.summaries.solved_times import SolvedTimes
+
+Estimate = tuple[float | None, Interval | None]
+"""A mean and its 95% interval."""
+
+_RESULTS = ("solved", "seeds", "solved_at_median", "solved_at_mean", "solved_at_mean_lower", "solved_at_mean_upper")
+_KEYS = ("source", "task", "model")
+_MEANS = ("_mean", "_mean_lower", "_mean_upper")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedCell:
+    """One published cell. None means that there was no such number.
+
+    Args:
+        source: the publication.
+        table: the name of its table.
+        solved: the number of seeds that solved the task.
+        seeds: the number of seeds.
+        solved_at_median: iterations; of the solved seeds, as are the next two.
+        solved_at_mean: iterations.
+        solved_at_interval: of the mean, 95%.
+        metrics: means of metrics with their intervals, by name.
+    """
+
+    source: str
+    table: str
+    solved: int
+    seeds: int
+    solved_at_median: float | None = None
+    solved_at_mean: float | None = None
+    solved_at_interval: Interval | None = None
+    metrics: Mapping[str, Estimate] = field(default_factory=dict)
+
+
+class PublishedResults(Protocol):
+    """Published cells, and which of them a cell repeats.
+
+    An entry point of the group ``seeded_study.published`` names one, or a package with CSV files (`PublishedTables`).
+    """
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """The publications."""
+
+    def choose(self, cell: Cell, cells: Collection[Cell]) -> PublishedCell | None:
+        """Return the published cell that a cell of a study with some cells repeats; None if it repeats none."""
+
+    def times(self) -> Sequence[SolvedTimes]:
+        """Return when the trials of published cells were solved, as far as that is known."""
+
+
+@dataclass(frozen=True)
+class PublishedTables:
+    """Published results in CSV files, one row a cell.
+
+    Columns are ``source``, ``task``, ``model``, ``solved``, ``seeds``; if known ``solved_at_median``,
+    ``solved_at_mean``, ``solved_at_mean_lower``, ``solved_at_mean_upper``, and of a metric ``NAME_mean``,
+    ``NAME_mean_lower``, ``NAME_mean_upper``. All other columns are hyperparameters. A cell repeats a row if it has the
+    row's task, model and hyperparameters; an empty field leaves a hyperparameter open.
+
+    Args:
+        rows: of each file, by its name without ``.csv``.
+    """
+
+    rows: Mapping[str, Sequence[Mapping[str, str]]]
+
+    @classmethod
+    def of_package(cls, package: ModuleType) -> PublishedTables:
+        """Read all CSV files of a package.
+
+        Raises:
+            InputError: if a file lacks a column that it must have, or has a value that isn't a number.
+        """
+        files = (file for file in resources.files(package).iterdir() if file.name.endswith(".csv"))
+        read = {file.name: file.read_text(encoding="utf-8") for file in sorted(files, key=lambda file: file.name)}
+        return cls.of_texts(read)
+
+    @classmethod
+    def of_texts(cls, texts: Mapping[str, str]) -> PublishedTables:
+        r"""Read CSV files.
+
+        Args:
+            texts: their contents by name.
+
+        Raises:
+            InputError: as for `of_package`.
+
+        Example:
+            >>> text = "source,task,model,width,solved,seeds\nOurs,lab:Sum,lab:mlp,8,7,10\n"
+            >>> cell = Cell("lab:Sum", "lab:mlp", {"width": 8, "depth": 2})
+            >>> tables = PublishedTables.of_texts({"sums.csv": text})
+            >>> tables.choose(cell, [cell]).solved, tables.choose(cell.replace(width=4), [])
+            (7, None)
+        """
+        rows = {name.removesuffix(".csv"): _rows(name, text) for name, text in texts.items()}
+        return cls(rows)
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """The publications."""
+        return list(dict.fromkeys(row["source"] for rows in self.rows.values() for row in rows))
+
+    def choose(self, cell: Cell, cells: Collection[Cell]) -> PublishedCell | None:
+        """Return the first row that a cell repeats; None if it repeats none."""
+        matches = (_cell(table, row) for table, rows in self.rows.items() for row in rows if _repeats(cell, row))
+        return next(matches, None)
+
+    def times(self) -> Sequence[SolvedTimes]:
+        """Return no times: a row need not have all of a cell's hyperparameters."""
+        return ()
+
+
+def repeated_cell(cell: Cell, cells: Collection[Cell]) -> PublishedCell | None:
+    """Return the published cell that a cell repeats, of the first offered results that have one.
+
+    Args:
+        cell: the cell.
+        cells: all cells of its study.
+    """
+    chosen = (results.choose(cell, cells) for results in _offered())
+    return next((found for found in chosen if found is not None), None)
+
+
+def published_times() -> list[SolvedTimes]:
+    """Return when the trials of published cells were solved.
+
+    Example:
+        >>> next(times.first for times in published_times() if times.cell.model == "NAU" and times.first)
+        15000
+    """
+    return list(chain.from_iterable(results.times() for results in _offered()))
+
+
+def published_sources() -> list[str]:
+    """Return the publications whose results are offered."""
+    return list(chain.from_iterable(results.sources for results in _offered()))
+
+
+def _offered() -> Sequence[PublishedResults]:
+    return _loaded(tuple(offers.names("published")))
+
+
+@cache
+def _loaded(names: tuple[str, ...]) -> Sequence[PublishedResults]:
+    objects = [offers.load("published", name) for name in names]
+    return [PublishedTables.of_package(one) if isinstance(one, ModuleType) else one for one in objects]
+
+
+def _rows(name: str, text: str) -> list[dict[str, str]]:
+    reader = csv.DictReader(text.splitlines())
+    missing = [key for key in (*_KEYS, "solved", "seeds") if key not in (reader.fieldnames or ())]
+    if missing:
+        raise InputError(f"{name}: published results must have the columns {', '.join(missing)}, but lack them")
+    rows = list(reader)
+    for line, row in enumerate(rows, start=2):
+        for column in [column for column in row if column in _RESULTS or column.endswith(_MEANS)]:
+            is_needed = column in ("solved", "seeds")
+            if (row[column] or is_needed) and not _is_number(row[column]):
+                raise InputError(f"{name}, line {line}: {column} must be a number, but is {row[column]!r}")
+        solved, seeds = int(row["solved"]), int(row["seeds"])
+        if not 0 <= solved <= seeds:
+            raise InputError(
+                f"{name}, line {line}: solved must be between 0 and seeds, but {solved} of {seeds} is given"
+            )
+    return rows
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _cell(table: str, row: Mapping[str, str]) -> PublishedCell:
+    names = [name.removesuffix("_mean") for name in row if name.endswith("_mean") and name != "solved_at_mean"]
+    solved_at_mean, interval = _estimate(row, "solved_at")
+    return PublishedCell(
+        source=row["source"],
+        table=table,
+        solved=int(row["solved"]),
+        seeds=int(row["seeds"]),
+        solved_at_median=_number(row, "solved_at_median"),
+        solved_at_mean=solved_at_mean,
+        solved_at_interval=interval,
+        metrics={name: _estimate(row, name) for name in names},
+    )
+
+
+def _estimate(row: Mapping[str, str], name: str) -> Estimate:
+    low, high = (_number(row, f"{name}_mean_{end}") for end in ("lower", "upper"))
+    return _number(row, f"{name}_mean"), None if low is None or high is None else (low, high)
+
+
+def _number(row: Mapping[str, str], column: str) -> float | None:
+    return float(row[column]) if row.get(column) else None
+
+
+def _repeats(cell: Cell, row: Mapping[str, str]) -> bool:
+    if (cell.task, cell.model) != (row["task"], row["model"]):
+        return False
+    others = {n: text for n, text in row.items() if n not in (*_KEYS, *_RESULTS) and not n.endswith(_MEANS) and text}
+    return all(name in cell.values and _is_equal(cell.values[name], text) for name, text in others.items())
+
+
+def _is_equal(value: Any, text: str) -> bool:
+    """Compare a cell's value with a field of a CSV file: as numbers where both are."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and _is_number(text):
+        return float(text) == value
+    return str(value) == text

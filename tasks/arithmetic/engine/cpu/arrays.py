@@ -1,0 +1,194 @@
+"""The arrays of the fused engine: what its compiled loops read and write, for trials of several shapes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from study.records import Range, Trial
+from study.stream.stream import Purpose
+from study.stream.stream_simd import LANES, padded
+from tasks.arithmetic.cell import typed_cell
+from tasks.arithmetic.distributions import Source
+from tasks.arithmetic.engine.compiled.codes import InputStream
+from tasks.arithmetic.engine.compiled.pack import Arrays, PackArrays, corrections
+from tasks.arithmetic.engine.cpu.evaluation import add_squared_errors, sparsity_errors, take_logarithms
+from tasks.arithmetic.engine.cpu.first_layers import planes_of
+from tasks.arithmetic.engine.cpu.groups import Groups, Sizes, distinct, new_groups
+from tasks.arithmetic.engine.cpu.loop import train
+from tasks.arithmetic.engine.cpu.scratch import new_scratch, zeros
+from tasks.arithmetic.engine.cpu.tables import new_tables
+from tasks.arithmetic.engine.shared.evaluation_rows import draw_rows, evaluation_keys, range_arrays
+from tasks.arithmetic.engine.shared.initial_weights import KINDS, PREFIX, under
+
+# Bytes of the inputs that are processed at a time: with a transposed copy of them, a part of a second-level cache.
+_BLOCK_BYTES = 64 * 1024
+_CHUNK_BYTES = 128 * 1024
+_MOST_ROWS = 512
+
+# Sets of groups that are kept, of those that still train or are shared among threads.
+_MOST_MADE = 64
+
+# Float32 numbers of the weights of trials that are evaluated together, chunk of rows by chunk: of a first-level cache.
+_MOST_EVALUATED = 8 * 1024
+
+
+def block_rows(inputs: int, most_bytes: int, rows: int) -> int:
+    """Choose how many rows to process at a time: equal blocks, each of whole vectors.
+
+    It depends on what all trials of a pack have in common, for some sums are taken block by block.
+
+    Args:
+        inputs: numbers in a row.
+        most_bytes: of a block's inputs.
+        rows: to be processed.
+
+    Example:
+        >>> block_rows(100, 64 * 1024, 128), block_rows(400, 64 * 1024, 128)
+        (128, 32)
+    """
+    most = min(max(2 * LANES, most_bytes // (4 * padded(inputs, 4)) // LANES * LANES), _MOST_ROWS)
+    return padded(math.ceil(rows / math.ceil(rows / most)), LANES)
+
+
+class CpuArrays:
+    """A pack's trials, with what the loops work on and in.
+
+    Args:
+        trials: of equal inputs, batch and protocol.
+        state: what `state` gave of these trials; None to draw initial weights.
+    """
+
+    def __init__(self, trials: Sequence[Trial], state: Arrays | None = None) -> None:
+        self._cells = [typed_cell(trial.cell) for trial in trials]
+        cell = self._cell = self._cells[0]
+        shape = distinct([c.shape for c in self._cells])
+        self._places = [np.flatnonzero(shape == k) for k in range(int(shape.max()) + 1)]
+        self._parts = [
+            PackArrays([trials[int(place)] for place in places], _of_part(state, part))
+            for part, places in enumerate(self._places)
+        ]
+        at = self._lay_out(len(trials))
+        self._tables = new_tables(self._parts, self._places, at)
+        self._corrections = corrections(cell.iterations + 1)
+        ranges = [c.interpolation_range for c in self._cells]
+        seeds = np.array([trial.sources.data for trial in trials], np.uint64)
+        self._source = InputStream(int(Purpose.TRAIN), seeds, *range_arrays(ranges))
+        self._same_rows = distinct([(trial.sources.data, range_) for trial, range_ in zip(trials, ranges, strict=True)])
+        self._block = block_rows(cell.input_size, _BLOCK_BYTES, cell.batch_size)
+        keys = evaluation_keys(trials)
+        self._validation = self._rows(ranges, keys, Purpose.VALIDATION)
+        self._test = self._rows([c.extrapolation_range for c in self._cells], keys, Purpose.TEST)
+        self._made: dict[tuple[str, bytes], tuple[Groups, Sizes]] = {}
+
+    def _lay_out(self, trials: int) -> npt.NDArray[np.int64]:
+        """Put all parameters and moments into flat arrays, and give each trial's place."""
+        at, total = np.empty(trials, np.int64), 0
+        steps = [padded(part.parameters, LANES) for part in self._parts]  # each trial's begin with a whole vector
+        for places, step in zip(self._places, steps, strict=True):
+            at[places] = total + step * np.arange(len(places))
+            total += step * len(places)
+        self._flat = {kind: zeros(total) for kind in KINDS}
+        for part, places, step in zip(self._parts, self._places, steps, strict=True):
+            first = at[places[0]]
+            part.move_to({k: a[first : first + step * len(places)].reshape(-1, step) for k, a in self._flat.items()})
+        return at
+
+    def _rows(
+        self, ranges: Sequence[Range], keys: Sequence[int], purpose: Purpose
+    ) -> tuple[Any, npt.NDArray[np.int64], int]:
+        """Draw rows for each range and key that occur, cut into blocks, and list which are which trial's.
+
+        Returns:
+            The rows, float32 [sets, planes, blocks, n, block or more]; if a trial multiplies logarithms, a second
+            plane has theirs. Then each trial's set, and the rows of a block.
+        """
+        sets = list(zip(ranges, keys, strict=True))
+        cell, which = self._cell, distinct(sets)
+        firsts = list(dict.fromkeys(sets))
+        count = cell.evaluation_rows
+        block = block_rows(cell.input_size, _CHUNK_BYTES, count)
+        blocks = math.ceil(count / block)
+        # The last block is filled up with copies of its first row, which overflow only where that does.
+        places = np.where(np.arange(blocks * block) < count, np.arange(blocks * block), (blocks - 1) * block)
+        sources, of_sources = [Source(range_) for range_, _ in firsts], [key for _, key in firsts]
+        drawn = draw_rows(sources, cell, purpose, of_sources)[:, :, places].reshape(
+            len(firsts), cell.input_size, blocks, block
+        )
+        planes = planes_of(c.network for c in self._cells)
+        # A row more than a block is a cache line more, as for training.
+        x = np.zeros((len(firsts), planes, blocks, cell.input_size, block + LANES), np.float32)
+        x[:, 0, :, :, :block] = drawn.transpose(0, 2, 1, 3)
+        if planes > 1:
+            for of_range in x:
+                take_logarithms(of_range[0], of_range[1])
+        return x, which, block
+
+    def _groups(self, name: str, which: npt.NDArray[np.int64], same_rows: Any, *most: int) -> tuple[Groups, Sizes]:
+        """Put trials into groups, once for the trials that still train."""
+        key = (name, which.tobytes())
+        groups = self._made.get(key)
+        if groups is None:
+            groups = new_groups(self._tables, which, same_rows, *most)
+            # Threads come here side by side, each with its share of the trials: none takes away what another returns.
+            self._made = {} if len(self._made) >= _MOST_MADE else self._made | {key: groups}
+        return groups
+
+    def update(self, which: npt.NDArray[np.int64], iteration: int, count: int) -> None:
+        """Make `count` updates of the trials at some places, from `iteration` on."""
+        groups, sizes = self._groups("train", which, self._same_rows)
+        train(
+            self._tables, groups, self._source, self._cell.batch_size, *self._flat.values(), iteration, count,
+            new_scratch(self._tables, sizes, self._block), self._corrections,
+        )  # fmt: skip
+
+    def evaluate(self, which: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.float32]]:
+        """Compute validation MSE, test MSE and sparsity error of the trials at some places, float32 [which]."""
+        weight, rows, trials = self._flat["weight"], self._cell.evaluation_rows, len(self._cells)
+        metrics = {}
+        for name, (x, of_range, block) in (("validation_mse", self._validation), ("test_mse", self._test)):
+            groups, sizes = self._groups(name, which, of_range, _MOST_EVALUATED)
+            scratch = new_scratch(self._tables, sizes, block)
+            total, part = np.zeros(trials), np.zeros((1, 1), np.float32)
+            add_squared_errors(self._tables, groups, x, of_range, rows, weight, scratch, part, total)
+            metrics[name] = (total[which] / rows).astype(np.float32)
+        errors = np.empty(trials, np.float32)
+        sparsity_errors(self._tables, groups, weight, scratch, errors)
+        return metrics | {"sparsity_error": errors[which]}
+
+    def has_nan(self, which: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Tell of the trials at some places whether a weight is NaN, bool [which]."""
+        has_nan = np.empty(len(self._cells), np.bool_)
+        for part, places in zip(self._parts, self._places, strict=True):
+            has_nan[places] = part.has_nan()
+        return has_nan[which]
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Copy weights and optimiser state out: of the trials of each shape, the trial being the first axis."""
+        return {
+            name: array
+            for k, part in enumerate(self._parts)
+            for name, array in under(part.state(), PREFIX, _prefix(k)).items()
+        }
+
+    def weights(self) -> list[dict[str, npt.NDArray[Any]]]:
+        """Copy each trial's parameters out, by name."""
+        weights: list[dict[str, npt.NDArray[Any]]] = [{} for _ in self._cells]
+        for part, places in zip(self._parts, self._places, strict=True):
+            for name, array in part.parameters_by_name().items():
+                for row, place in zip(array, places, strict=True):
+                    weights[place][name] = row
+        return weights
+
+
+def _prefix(part: int) -> str:
+    """Name the arrays of a part: those of the first as those of a pack of one shape."""
+    return PREFIX if part == 0 else f"part{part}/"
+
+
+def _of_part(state: Arrays | None, part: int) -> Arrays | None:
+    return None if state is None else under(state, _prefix(part), PREFIX)

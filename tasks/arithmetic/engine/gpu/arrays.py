@@ -1,0 +1,254 @@
+"""The arrays of the fused GPU engine, and what it asks of a device: train, evaluate, return the state."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from study.records import Range, Trial
+from study.stream.stream import ROUNDS, WEYL, Purpose
+from study.stream.stream_simd import fill_inputs, padded
+from tasks.arithmetic.engine.compiled.cache import entry
+from tasks.arithmetic.engine.compiled.codes import NAC_MUL, NALU
+from tasks.arithmetic.engine.compiled.formulas import logarithm
+from tasks.arithmetic.engine.compiled.pack import Arrays, PackArrays
+from tasks.arithmetic.engine.gpu.groups import same_rows
+from tasks.arithmetic.engine.gpu.layout import EVALUATED_ROWS
+from tasks.arithmetic.engine.gpu.shape import Shape, new_shape
+from tasks.arithmetic.engine.shared.evaluation_rows import evaluation_keys, range_arrays
+
+# Places in a trial's row of numbers: where its intervals start, their width times 2**-24, the step size, λ̂, 1 / the
+# iterations that λ grows for, and the out-of-bounds regulariser's weight.
+INTERVAL, SECOND_INTERVAL, SCALE, RATE, STRENGTH, LENGTH, OUT_STRENGTH, NUMBERS = range(8)
+
+_LOW_WORD = 0xFFFFFFFF
+
+
+class Choices(NamedTuple):
+    """What is the same for all trials of a pack, and doesn't change how a block is laid out.
+
+    Args:
+        operation: of the task: ADD, SUB, MUL, DIV, SQUARED or ROOT.
+        two: whether any trial draws from two intervals.
+        exponential: whether λ grows exponentially.
+        optimizer: ADAM, SGD or MOMENTUM.
+        momentum: coefficient of MOMENTUM.
+        squared: whether the sparsity regulariser is the squared one.
+        out_squared: whether the out-of-bounds regulariser is.
+    """
+
+    operation: int
+    two: bool
+    exponential: bool
+    optimizer: int
+    momentum: np.float32
+    squared: bool
+    out_squared: bool
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What a device reads of the trials, a row a trial.
+
+    Args:
+        keys: Philox's round keys, uint32 [trials, 2, 10].
+        spans: the first input of each subset, and the one after its last, uint64 [trials, subsets, 2].
+        start: iteration at which λ starts to grow, uint64 [trials].
+        numbers: float32 [trials, NUMBERS].
+        corrections: Adam's, of each iteration from 0 until they are 1, float32 [iterations, 2].
+        evaluated: evaluation rows, float32 [sets, planes, features / 4, rows, 4]; a second plane holds logarithms.
+        sets: which of these sets validates and which tests a trial, uint64 [trials, 2].
+        rows: equal numbers of trials that see the same rows in training, int64 [trials]; see `gpu.groups`.
+    """
+
+    keys: npt.NDArray[np.uint32]
+    spans: npt.NDArray[np.uint64]
+    start: npt.NDArray[np.uint64]
+    numbers: npt.NDArray[np.float32]
+    corrections: npt.NDArray[np.float32]
+    evaluated: npt.NDArray[np.float32]
+    sets: npt.NDArray[np.uint64]
+    rows: npt.NDArray[np.int64]
+
+
+class Evaluation(NamedTuple):
+    """What an evaluation measured of some trials.
+
+    Args:
+        errors: sum of squared errors of each chunk of the validation and of the test rows, float64 [trials, 2, chunks].
+        weights: of a trial's weights: sparsity error, and 1 if one is NaN, else 0; float32 [trials, 2].
+    """
+
+    errors: npt.NDArray[np.float64]
+    weights: npt.NDArray[np.float32]
+
+
+class Blocks(ABC):
+    """A pack's trials on a device, in blocks of threads. Calls return before the work is done."""
+
+    @abstractmethod
+    def train(self, which: npt.NDArray[np.uint64], iteration: int, count: int) -> None:
+        """Update some trials.
+
+        Args:
+            which: their places in the pack, [1 to trials].
+            iteration: updates they have made, >= 0.
+            count: updates to make, >= 1.
+        """
+
+    @abstractmethod
+    def evaluate(self, which: npt.NDArray[np.uint64]) -> Callable[[], Evaluation]:
+        """Start to evaluate the trials at some places, [1 to trials], as they are now.
+
+        Returns:
+            What waits for the end and gives the results.
+        """
+
+    @abstractmethod
+    def read(self) -> list[npt.NDArray[np.float32]]:
+        """Copy weights and both moments out, each [trials, parameters]."""
+
+    @abstractmethod
+    def wait(self, left: int) -> None:
+        """Wait until at most `left` calls of `train` aren't done."""
+
+
+Devices = Callable[[Shape, Choices, Tables, Sequence[npt.NDArray[np.float32]]], Blocks]
+"""What makes a pack's blocks: of its shape, choices, tables, and its weights and moments, each [trials, parameters]."""
+
+
+class GpuArrays(PackArrays):
+    """A pack's trials on a device.
+
+    Args:
+        trials: of equal tensor shape.
+        state: what `state` gave of these trials; None to draw initial weights.
+        new_blocks: of the device.
+    """
+
+    def __init__(self, trials: Sequence[Trial], state: Arrays | None, new_blocks: Devices) -> None:
+        super().__init__(trials, state)
+        self._keys = evaluation_keys(trials)
+        shape = new_shape(self._network, self._rule, self._cell.batch_size, self._target.starts.shape[1])
+        self._blocks = new_blocks(shape, self._new_choices(), self._new_tables(), list(self._arrays.values()))
+
+    # --- building -----------------------------------------------------------------------------------------
+
+    def _new_choices(self) -> Choices:
+        rule = self._rule
+        two = any(len(cell.interpolation_range) > 1 for cell in self._cells)
+        return Choices(
+            self._target.operation, two, bool(rule.exponential.any()), rule.optimizer, rule.momentum, rule.squared,
+            rule.out_squared,
+        )  # fmt: skip
+
+    def _new_tables(self) -> Tables:
+        evaluated, sets = self._new_rows()
+        return Tables(
+            keys=round_keys(self._data_seeds),
+            spans=np.stack([self._target.starts, self._target.stops], -1).astype(np.uint64),
+            start=self._rule.start.astype(np.uint64),
+            numbers=self._new_numbers(),
+            corrections=self._corrections,
+            evaluated=evaluated,
+            sets=sets,
+            rows=same_rows(self._data_seeds, [cell.interpolation_range for cell in self._cells]),
+        )
+
+    def _new_numbers(self) -> npt.NDArray[np.float32]:
+        source, rule = self._source, self._rule
+        numbers = np.zeros((len(self._cells), NUMBERS), np.float32)
+        numbers[:, INTERVAL], numbers[:, SECOND_INTERVAL] = source.low.T
+        # The 24 bits of a number and its interval's width at once: a power of two moves the exponent only.
+        numbers[:, SCALE] = source.width * np.float32(2.0**-24)
+        numbers[:, RATE], numbers[:, OUT_STRENGTH] = rule.rate, rule.out_strength
+        numbers[:, STRENGTH], numbers[:, LENGTH] = rule.strength, 1 / rule.length
+        return numbers
+
+    def _new_rows(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint64]]:
+        """Draw each set of evaluation rows that occurs, and list which are each trial's: see `Tables`."""
+        pairs = [
+            ((cell.interpolation_range, key, Purpose.VALIDATION), (cell.extrapolation_range, key, Purpose.TEST))
+            for cell, key in zip(self._cells, self._keys, strict=True)
+        ]
+        distinct = list(dict.fromkeys(one for both in pairs for one in both))
+        x = np.stack([self._draw_rows(*one) for one in distinct])
+        planes = [x, logarithms(x)] if self._network.first.family in (NALU, NAC_MUL) else [x]
+        sets = np.array([[distinct.index(one) for one in both] for both in pairs], np.uint64)
+        return np.stack(planes, 1), sets
+
+    def _draw_rows(self, range_: Range, key: int, purpose: Purpose) -> npt.NDArray[np.float32]:
+        quads, rows = padded(self._cell.input_size, 4) // 4, self._cell.evaluation_rows
+        x = np.empty((1, 4 * quads, rows), np.float32)
+        fill_inputs(x, np.array([key], np.uint64), *range_arrays([range_]), 0, purpose)
+        return x.reshape(quads, 4, rows).transpose(0, 2, 1)
+
+    # --- working ------------------------------------------------------------------------------------------
+
+    def update(self, which: npt.NDArray[np.int64], iteration: int, count: int) -> None:
+        """Start `count` updates of the trials at some places, from `iteration` on."""
+        self._blocks.train(which.astype(np.uint64), iteration, count)
+
+    def wait(self, left: int = 0) -> None:
+        """Wait until at most `left` calls of `update` aren't done."""
+        self._blocks.wait(left)
+
+    def evaluate(self, which: npt.NDArray[np.int64]) -> Callable[[], dict[str, npt.NDArray[np.float32]]]:
+        """Start an evaluation of the trials at some places; the result waits for it.
+
+        Returns:
+            Validation MSE, test MSE, sparsity error, and under ``has_nan`` 1 if a parameter is NaN, else 0;
+            each float32 [which].
+        """
+        pending, rows = self._blocks.evaluate(which.astype(np.uint64)), self._cell.evaluation_rows
+
+        def result() -> dict[str, npt.NDArray[np.float32]]:
+            errors, weights = pending()
+            mean = (errors.sum(-1) / rows).astype(np.float32)
+            return {
+                "validation_mse": mean[:, 0], "test_mse": mean[:, 1], "sparsity_error": weights[:, 0],
+                "has_nan": weights[:, 1],
+            }  # fmt: skip
+
+        return result
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Copy weights and optimiser state out; each array's first axis is the trial."""
+        for array, read in zip(self._arrays.values(), self._blocks.read(), strict=True):
+            array[:] = read
+        return super().state()
+
+
+def round_keys(seeds: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint32]:
+    """Compute Philox's keys of all rounds, uint32 [trials, 2, 10], from seeds, [trials].
+
+    Example:
+        >>> [hex(key) for key in round_keys(np.array([7], np.uint64))[0, :, 1]]
+        ['0x9e3779c0', '0xbb67ae85']
+    """
+    halves = np.stack([seeds & np.uint64(_LOW_WORD), seeds >> np.uint64(32)], 1)
+    steps = np.array(WEYL, np.uint64)[:, None] * np.arange(ROUNDS, dtype=np.uint64)
+    return (halves[:, :, None] + steps).astype(np.uint32)  # modulo 2**32
+
+
+def chunks(rows: int) -> int:
+    """Count the chunks that evaluation rows are cut into, a block of threads each."""
+    return -(-rows // EVALUATED_ROWS)
+
+
+@entry
+def _logarithms(x, logs):  # type: ignore[no-untyped-def]
+    for k in range(len(x)):
+        logs[k] = logarithm(x[k])
+
+
+def logarithms(x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Compute log(|x| + 1e-7), of x's shape, as the engines' units do."""
+    logs = np.empty(x.size, np.float32)
+    _logarithms(x.reshape(-1), logs)
+    return logs.reshape(x.shape)

@@ -1,0 +1,105 @@
+"""The phase that takes rows from their sums to gradients, and that which only finds their errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tasks.arithmetic.engine.compiled.formulas import ADD, MUL, combine, fold
+from tasks.arithmetic.engine.gpu.compile import inline
+from tasks.arithmetic.engine.gpu.draw import new_sums
+from tasks.arithmetic.engine.gpu.instructions import load4
+from tasks.arithmetic.engine.gpu.layout import Layout
+from tasks.arithmetic.engine.gpu.row_math import ONE, ZERO, first_layer, second_layer
+
+_ONE = np.uint64(1)
+
+
+def new_rows(layout: Layout) -> tuple[Any, Any]:
+    """Make the phase that takes rows from sums to gradients, and that which only finds their errors.
+
+        rows(t, x, w, a, e, u, u_grad, mul, gates, left, z, turn, operation)
+
+    Thread t < layout.rows takes row t of the pass. It adds up what `multiply` and `subsets` left of its sums, computes
+    hidden units, output and target, writes the slopes of its sums to shared memory, and adds to z the gradients of the
+    second layer and of the biases. A row past the batch's end has slope 0.
+
+        row_error(x, w, a, e, u, mul, gates, left, evaluated, at_row, row_stride, plane, operation) -> squared error
+
+    `evaluated` are evaluation rows in global memory, as in `gpu.arrays.Tables`: the row's first four features lie at
+    `at_row`, the next four `row_stride` further on, their logarithms `plane` further on than the features; all uint64.
+    Other arguments are as in `Phases`.
+    """
+    rows, batch, slices, sums = layout.rows, layout.shape.batch, layout.slices, layout.sums
+    hidden, products, quads = layout.shape.hidden, layout.products, layout.quads
+    at_partial, at_products = layout.at_partial, layout.at_products
+    at_subset_sums, subsets, totals = layout.at_subset_sums, layout.shape.subsets, layout.totals
+    # numba finds a function by its name, and not as a field of a tuple.
+    first_forward, first_backward = first_layer(layout)
+    second_forward, second_backward = second_layer(layout)
+    scale = np.float32(2 / batch)
+    (add_quad, add_subsets), logs = new_sums(layout), layout.logs
+
+    @inline
+    def target(e, operation):
+        total = combine(operation, e[0], e[subsets - 1])
+        if operation in (ADD, MUL):
+            for j in range(1, subsets):
+                total = fold(operation, total, e[j])
+        return total
+
+    @inline
+    def collect(t, x, w, a, e):
+        """Add to the first slice's sums those of the others, and multiply the products."""
+        for j in range(subsets):
+            e[j] = x[np.uint64(at_subset_sums + j * rows) + t]
+            for part in range(1, slices):
+                e[j] = e[j] + x[np.uint64(at_subset_sums + (part * subsets + j) * rows) + t]
+        for part in range(slices - 1):
+            at = np.uint64(at_partial + part * sums * rows) + t
+            for k in range(sums):
+                a[k] = a[k] + w[at + np.uint64(k * rows)]
+        if products:
+            for part in range(1, slices):
+                at = np.uint64(at_products + part * hidden * rows) + t
+                for o in range(hidden):
+                    a[sums + o] = a[sums + o] * w[at + np.uint64(o * rows)]
+
+    @inline
+    def backward_rows(t, x, w, a, e, u, u_grad, mul, gates, left, z, turn, operation):
+        if t < np.uint64(rows):
+            collect(t, x, w, a, e)
+            expected = target(e, operation)
+            first_forward(w, a, u, mul, gates)
+            y, total, product, gate = second_forward(w, u, left)
+            slope = (y - expected) * scale
+            slope = slope if np.uint64(turn) * np.uint64(rows) + t < np.uint64(batch) else slope * ZERO
+            second_backward(w, u, left, slope, y, total, product, gate, u_grad, z)
+            first_backward(w, t, a, u, u_grad, mul, gates, z)
+
+    @inline
+    def row_error(x, w, a, e, u, mul, gates, left, evaluated, at_row, row_stride, plane, operation):
+        for k in range(sums):
+            a[k] = ZERO
+        for j in range(subsets):
+            e[j] = ZERO
+        for k in range(sums, totals):
+            a[k] = ONE
+        quad = np.uint64(0)
+        while quad < np.uint64(quads):
+            at = at_row + quad * row_stride
+            f0, f1, f2, f3 = load4(evaluated, at)
+            if logs:
+                l0, l1, l2, l3 = load4(evaluated, at + plane)
+                add_quad(w, quad, a, f0, f1, f2, f3, l0, l1, l2, l3)
+            else:
+                add_quad(w, quad, a, f0, f1, f2, f3, f0, f1, f2, f3)
+            add_subsets(x, quad, e, f0, f1, f2, f3)
+            quad += _ONE
+        expected = target(e, operation)
+        first_forward(w, a, u, mul, gates)
+        y, _, _, _ = second_forward(w, u, left)
+        return (y - expected) * (y - expected)
+
+    return backward_rows, row_error

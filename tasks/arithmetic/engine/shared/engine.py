@@ -1,0 +1,28 @@
+"""What the engines of the arithmetic family share: which cells they take."""
+
+from __future__ import annotations
+
+from study.engine.base import Engine
+from study.records import Cell
+from tasks.arithmetic import TASKS
+from tasks.arithmetic.cell import task_of, typed_cell
+
+
+class ArithmeticEngine(Engine):
+    """Trains tasks of the arithmetic family.
+
+    Attributes:
+        tasks: classes of the tasks it trains, exactly these: a subclass may have another target. None for an engine
+            that asks the task itself for masks and targets, and so trains any of the family.
+    """
+
+    tasks: tuple[type, ...] | None
+
+    def refuses(self, cell: Cell) -> str | None:
+        """Say why this engine can't train the cell, or None if it can; here, whether it knows the task's class."""
+        if cell.task not in TASKS:
+            return f"it trains built-in tasks only, {', '.join(TASKS)}, but not {cell.task}"
+        if self.tasks is None or (task_class := type(task_of(typed_cell(cell)))) in self.tasks:
+            return None
+        known = ", ".join(task.__name__ for task in self.tasks)
+        return f"it doesn't know the task {cell.task} (class {task_class.__name__}), but {known} only"

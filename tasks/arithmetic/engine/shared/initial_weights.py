@@ -1,0 +1,82 @@
+"""The state that a pack's trials start from: weights from each trial's own stream, and moments of 0."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from study.records import Trial
+from study.stream.stream import Purpose, uniforms
+from tasks.arithmetic.cell import typed_cell
+from units import UNITS, Unit
+from units.initialize import Sizes
+
+PREFIX = "part/"
+"""Of the names of a checkpoint's arrays that hold weights and optimiser state."""
+
+KINDS = ("weight", "first", "second")
+"""What there is of each parameter: itself, and the optimiser's two moments."""
+
+
+def under(arrays: Mapping[str, npt.NDArray[Any]], prefix: str, new: str = "") -> dict[str, npt.NDArray[Any]]:
+    """Choose the arrays whose names begin with a prefix, and put another in its place.
+
+    Example:
+        >>> list(under({"part/weight/first.weight": np.ones(1), "score/best": np.ones(1)}, PREFIX + "weight/"))
+        ['first.weight']
+    """
+    return {new + name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def initial_state(trials: Sequence[Trial]) -> dict[str, npt.NDArray[np.float32]]:
+    """Draw every parameter of every trial, and lay out the optimiser's moments.
+
+    Args:
+        trials: of equal tensor shape.
+
+    Returns:
+        Float32 [trials, ...] under ``part/KIND/LAYER.PARAMETER``, where KIND is one of `KINDS` and LAYER ``first`` or
+        ``second``, if there are two; in the order of the network's parameters.
+
+    Example:
+        >>> from study.spec.cells import canonical_cell
+        >>> state = initial_state([Trial(canonical_cell("simple", "NMU", {"hidden_size": 3}), seed=7)])
+        >>> {name: array.shape for name, array in state.items() if "weight/" in name}
+        {'part/weight/first.weight': (1, 3, 4), 'part/weight/second.weight': (1, 1, 3)}
+    """
+    cell = typed_cell(trials[0].cell)
+    sizes = cell.network.sizes(cell.input_size, cell.hidden_size)
+    weights: dict[str, Tensor] = {}
+    for layer, unit in cell.network.layers.items():
+        values = _layer(UNITS[unit], sizes[layer], trials, len(weights))
+        weights |= {f"{layer}.{name}": value for name, value in values.items()}
+    arrays = {name: weight.numpy() for name, weight in weights.items()}
+    return {
+        f"{PREFIX}{kind}/{name}": array if kind == "weight" else np.zeros_like(array)
+        for name, array in arrays.items()
+        for kind in KINDS
+    }
+
+
+def _layer(unit: type[Unit], sizes: Sizes, trials: Sequence[Trial], counter: int) -> dict[str, Tensor]:
+    """Draw the parameters of a layer; each parameter of the network has a counter of its own, these from `counter`."""
+    seeds = np.array([trial.sources.init for trial in trials], np.uint64)
+
+    @cache  # of all trials at once: a call of the stream costs as much for one
+    def draw(index: int, shape: tuple[int, ...]) -> Tensor:
+        numbers = uniforms(seeds, math.prod(shape), counter + index, Purpose.INITIAL)
+        return torch.from_numpy(numbers).reshape(-1, *shape)
+
+    def initial(place: int) -> dict[str, Tensor]:
+        variance = typed_cell(trials[place].cell).init_variance
+        return unit.initial(*sizes, lambda index, shape: draw(index, shape)[place], init_variance=variance)
+
+    values = [initial(place) for place in range(len(trials))]
+    return {name: torch.stack([one[name] for one in values]) for name in values[0]}

@@ -1,0 +1,103 @@
+"""How a pack's parameters move: its optimiser, its regularisers, and the bounds of each parameter."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tasks.arithmetic.cell import ArithmeticCell
+from units.regularize import LIMITS
+from units.traits import TRAITS
+
+ADAM, SGD, MOMENTUM = range(3)
+_OPTIMIZERS = {"adam": ADAM, "sgd": SGD, "momentum": MOMENTUM}
+
+
+class UpdateRule(NamedTuple):
+    """How the parameters of a pack's trials move: numbers and arrays only, so that compiled code takes it too.
+
+    Args:
+        optimizer: ADAM, SGD or MOMENTUM.
+        momentum: coefficient of MOMENTUM, float32.
+        rate: step size, float32 [trials].
+        squared: whether the sparsity regulariser is the squared one.
+        strength: λ̂ of that regulariser, float64 [trials].
+        start: iteration at which λ starts to grow, float64 [trials].
+        length: iterations that it grows for, >= 1, float64 [trials].
+        exponential: whether it grows that way instead, bool [trials].
+        out_strength: weight of the out-of-bounds regulariser, float32 [trials].
+        out_squared: whether that regulariser is the squared one.
+        ends: where each parameter ends in a trial's row, int64 [parameters].
+        share: what a regulariser's slope is multiplied with, for it is a mean: 1 / the parameter's size, or 0 if the
+            parameter isn't regularised, float32 [parameters].
+        low: where it is clipped, or -inf, float32 [parameters].
+        high: the same, or inf, float32 [parameters].
+        of_nau: whether its bounds are those of a NAU and not those of an NMU, bool [parameters].
+    """
+
+    optimizer: int
+    momentum: np.float32
+    rate: Any
+    squared: bool
+    strength: Any
+    start: Any
+    length: Any
+    exponential: Any
+    out_strength: Any
+    out_squared: bool
+    ends: Any
+    share: Any
+    low: Any
+    high: Any
+    of_nau: Any
+
+
+def new_update_rule(cells: Sequence[ArithmeticCell], shapes: Mapping[str, Sequence[int]]) -> UpdateRule:
+    """Collect how the parameters of some trials move.
+
+    Args:
+        cells: of the trials, of equal tensor shape.
+        shapes: of one trial's parameters, under their names ``first.PARAMETER`` and ``second.PARAMETER``.
+
+    Example:
+        >>> from tasks.arithmetic.canonical import canonical
+        >>> cell = canonical("simple", "NMU", {"sparsity_start": 10, "sparsity_end": 30})
+        >>> rule = new_update_rule([cell], {"first.weight": (2, 4), "second.weight": (1, 2)})
+        >>> rule.ends.tolist(), rule.share.tolist(), rule.low.tolist(), rule.of_nau.tolist()
+        ([8, 10], [0.125, 0.5], [-1.0, 0.0], [True, False])
+        >>> rule.strength.tolist(), rule.start.tolist(), rule.length.tolist()
+        ([10.0], [10.0], [20.0])
+    """
+    cell = cells[0]
+    regularized = cell.bounds == "regularized"
+    bounded = {
+        f"{layer}.{name}": kind
+        for layer, unit in cell.network.layers.items()
+        for name, kind in TRAITS[unit].bounded.items()
+    }
+    kinds = [bounded.get(name) for name in shapes]
+    sizes = [math.prod(shape) for shape in shapes.values()]
+    limits = [LIMITS[kind] if kind and cell.bounds == "clipped" else (-np.inf, np.inf) for kind in kinds]
+    start = np.array([c.sparsity_start or 0 for c in cells], np.float64)
+    end = np.array([c.sparsity_end or 1 for c in cells], np.float64)
+    out_strengths = [(c.out_of_bounds_strength or 0.0) if regularized else 0.0 for c in cells]
+    return UpdateRule(
+        optimizer=_OPTIMIZERS[cell.optimizer],
+        momentum=np.float32(cell.momentum or 0),
+        rate=np.array([c.learning_rate for c in cells], np.float32),
+        squared=any(c.sparsity_shape == "squared" for c in cells),
+        strength=np.array([c.sparsity_strength or 0.0 for c in cells]),
+        start=start,
+        length=np.maximum(end - start, 1),
+        exponential=np.array([c.sparsity_scaling == "exponential" for c in cells]),
+        out_strength=np.array(out_strengths, np.float32),
+        out_squared=cell.out_of_bounds_shape == "squared",
+        ends=np.cumsum(sizes),
+        share=np.array([1 / size if kind else 0 for size, kind in zip(sizes, kinds, strict=True)], np.float32),
+        low=np.array([low for low, _ in limits], np.float32),
+        high=np.array([high for _, high in limits], np.float32),
+        of_nau=np.array([kind == "NAU" for kind in kinds]),
+    )

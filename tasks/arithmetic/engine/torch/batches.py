@@ -1,0 +1,80 @@
+"""The batches of the torch engine: drawn once for all trials of a pack that have one seed and range."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from study.stream.stream import Purpose, inputs
+from tasks.arithmetic import ArithmeticTask
+from tasks.arithmetic.cell import ArithmeticCell
+from tasks.arithmetic.engine.shared.evaluation_rows import Draws, range_arrays
+from units.kernels import contract
+
+
+class Batches:
+    """Draws what each trial sees in an iteration.
+
+    Trials of one seed and range see the same rows and targets. Where that makes at least every second draw needless,
+    each is made once on the CPU and copied to the places of its trials. Otherwise each trial draws its own: the copies,
+    which take up to half as long as the draws, would cost what they save. On a GPU each always draws its own, since
+    there a kernel is chosen by the number of products that it computes.
+
+    Args:
+        cells: of the trials, of equal tensor shape.
+        seeds: of the trials, uint64 [trials].
+        masks: of the trials' subsets, float32 [trials, subsets, features], on the device to draw on.
+        task: of the trials.
+    """
+
+    def __init__(
+        self, cells: Sequence[ArithmeticCell], seeds: npt.NDArray[np.uint64], masks: Tensor, task: ArithmeticTask
+    ) -> None:
+        self._task, self._cell = task, cells[0]
+        seen = [(int(seed), cell.trained_on) for seed, cell in zip(seeds, cells, strict=True)]
+        distinct = list(dict.fromkeys(seen))
+        self._on_cpu = masks.device.type == "cpu"
+        shares = self._on_cpu and 2 * len(distinct) <= len(seen)
+        drawn = [seen.index(pair) for pair in distinct] if shares else list(range(len(seen)))
+        self._masks = masks[drawn]
+        self._seeds = seeds[drawn]
+        sources = [cells[k].trained_on for k in drawn]
+        self._draws_on_cpu = self._on_cpu or self._cell.distribution is not None
+        features, rows = self._cell.input_size, self._cell.batch_size
+        if self._draws_on_cpu:
+            self._array = np.empty((len(drawn), features, rows), np.float32)
+            self._draws = Draws(sources)
+        else:
+            self._device_seeds = torch.from_numpy(self._seeds.astype(np.int64)).to(masks.device)
+            self._device_low, self._device_width = (
+                torch.from_numpy(array).to(masks.device) for array in range_arrays([source.range for source in sources])
+            )
+        self._of_trial: Tensor | None = None
+        if shares:
+            self._of_trial = torch.tensor([distinct.index(pair) for pair in seen])
+            self._x = torch.empty((len(seen), features, rows))
+
+    def inputs(self, iteration: int) -> Tensor:
+        """Draw an iteration's inputs, [trials, features, batch]; the next draw overwrites them."""
+        self._drawn = self._draw(iteration)
+        if self._of_trial is None:
+            return self._drawn
+        return torch.index_select(self._drawn, 0, self._of_trial, out=self._x)
+
+    def targets(self) -> Tensor:
+        """Compute the targets of the inputs that were drawn last, [trials, batch, 1]."""
+        target = self._task.target(contract(self._masks, self._drawn.mT).mT)
+        return target.mT if self._of_trial is None else target.index_select(0, self._of_trial).mT
+
+    def _draw(self, iteration: int) -> Tensor:
+        if self._draws_on_cpu:
+            self._draws.fill(self._array, self._seeds, iteration, Purpose.TRAIN)
+            return torch.from_numpy(self._array).to(self._masks.device)
+        features, rows = self._cell.input_size, self._cell.batch_size
+        return inputs(
+            self._device_seeds, self._device_low, self._device_width, features, rows, iteration, Purpose.TRAIN
+        )

@@ -1,0 +1,193 @@
+"""The arithmetic family, as a study knows it: what has an effect, what a search chooses, and packs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import UnionType
+from typing import Any, get_args, get_type_hints
+
+import numpy.typing as npt
+
+from study.arrow.kinds import FLAG, NUMBER, RANGE, TEXT, WHOLE
+from study.interface.declarations import Metric
+from study.interface.family import Arrays, Check, Content, Family, Mistake, Values
+from tasks.arithmetic import MODELS, SINGLE_MODULE, TASKS, model_of
+from tasks.arithmetic.canonical import canonical
+from tasks.arithmetic.cautions import zero_divisors
+from tasks.arithmetic.cell import TASK_NAMES, ArithmeticCell, typed_cell
+from tasks.arithmetic.checks import CHECKS
+from tasks.arithmetic.hyperparameters import BOUNDS, HYPERPARAMETERS, OF_NORMAL, OUTWARD, RATIOS, SPARSITY
+from tasks.arithmetic.models import Model
+from tasks.arithmetic.module_training import l1_strengths
+from tasks.arithmetic.task import ArithmeticTask, metrics_with
+from tasks.arithmetic.threshold import Range
+
+# Float32 numbers in a pack's activations; beyond them, more trials only fall out of the cache.
+_PACK_NUMBERS = 2**20
+
+_SMALLEST_CAP, _LARGEST_CAP = 16, 256
+
+
+def _kinds() -> dict[str, str]:
+    """Return the kinds of hyperparameters' columns, by the annotations of a cell's fields."""
+    by_type = {int: WHOLE, float: NUMBER, str: TEXT, bool: FLAG, Range: RANGE}
+    annotated = {name: type_ for name, type_ in get_type_hints(ArithmeticCell).items() if name not in ("task", "model")}
+    types = {name: get_args(type_)[0] if isinstance(type_, UnionType) else type_ for name, type_ in annotated.items()}
+    return {name: by_type[type_] for name, type_ in types.items()}
+
+
+_KINDS = _kinds()
+_FIELDS = tuple(get_type_hints(ArithmeticCell))
+_OF_TASK = _FIELDS[1 : _FIELDS.index("model")]
+
+
+class ArithmeticFamily(Family):
+    """The arithmetic task and its variants, and the models of the field.
+
+    Example:
+        >>> family = ArithmeticFamily()
+        >>> family.impossible("simple", "NMU", {"sparsity_start": 10, "sparsity_end": 5})
+        'sparsity_start < sparsity_end must hold, but got start 10 and end 5'
+    """
+
+    hyperparameters = HYPERPARAMETERS
+    metrics = ArithmeticTask.metrics
+    tasks = tuple(TASKS)
+    models = tuple(MODELS)
+    question_fields = TASK_NAMES
+    sources = ("init", "data", "evaluation")
+    engines = ("fused", "fused-gpu", "torch")
+    kinds = _KINDS
+    task_columns = _OF_TASK
+
+    @property
+    def all_metrics(self) -> Mapping[str, Metric]:
+        """The metrics that any cell may have: also the relative error, which only some ask for."""
+        return metrics_with(has_relative_error=True)
+
+    def canonical(self, task: str, model: str, values: Values) -> dict[str, Any]:
+        """Return the values of a cell; see `tasks.arithmetic.canonical.canonical`."""
+        content = dict(vars(canonical(task, model, values)))
+        del content["task"], content["model"]
+        return content | ({"hidden_size": None} if task == SINGLE_MODULE else {})
+
+    def metrics_of(self, cells: Sequence[Content]) -> Mapping[str, Metric]:
+        """Return the metrics of the trials of some cells; the relative error is one if any asks for it."""
+        return metrics_with(any(cell.values.get("relative_error") for cell in cells))
+
+    @property
+    def plainest_model(self) -> str:
+        """A model without a regulariser."""
+        return "linear"
+
+    @property
+    def checks(self) -> Sequence[Check]:
+        """What `mistakes` checks."""
+        return tuple(CHECKS)
+
+    def mistakes(self, check: Check, task: str, model: str, values: Values) -> Iterator[Mistake]:
+        """Yield what a check finds wrong with some values."""
+        return CHECKS[check](task, model, values)
+
+    def why_without_effect(self, name: str, task: str, model: str, values: Mapping[str, Collection[Any]]) -> str | None:
+        """Return why a hyperparameter has no effect, or None if it has one."""
+        network = model_of(task, model)
+        if name in SPARSITY and not network.has_bounds:
+            return f"{model} has no sparsity regulariser"
+        if name in BOUNDS and not network.has_bounds:
+            return f"{model} has no bounded weights"
+        if name in BOUNDS[1:] and "regularized" not in values.get("bounds", ()):
+            return "bounds must be regularized for that"
+        if name == "l1_first_strength" and not _may_have_l1(network, values):
+            return "l1_strength must be given for that"
+        if name in OUTWARD and not network.pushes_outward:
+            return f"{model} isn't an iNALU"
+        pushes = values.get("outward_strength", (network.training.get("outward_strength"),))
+        if name == "outward_start" and not any(pushes):
+            return "outward_strength must be given for that"
+        if name == "momentum" and "momentum" not in values.get("optimizer", ()):
+            return "optimizer must be momentum for that"
+        if name in OF_NORMAL and "normal" not in values.get("distribution", ()):
+            return "distribution must be normal for that"
+        if name in RATIOS and task in ("simple", SINGLE_MODULE):
+            return f"the {task} task has fixed subsets"
+        if name == "hidden_size" and task == SINGLE_MODULE:
+            return "the single-module task has one layer, and so no hidden units"
+        return None
+
+    @property
+    def search_order(self) -> Sequence[str]:
+        """The hyperparameters that a search may choose, each before those that depend on it."""
+        return _SEARCH_ORDER
+
+    def is_chosen(self, name: str, values: Values) -> bool:
+        """Tell whether a hyperparameter has an effect, given the values that a search has chosen so far."""
+        match name:
+            case "out_of_bounds_strength" | "out_of_bounds_shape":
+                return bool(values.get("bounds") == "regularized")
+            case "sparsity_start" | "sparsity_end":
+                return values.get("sparsity_strength") != 0 and values.get("sparsity_scaling") != "exponential"
+            case "sparsity_scaling" | "sparsity_shape":
+                return values.get("sparsity_strength") != 0
+            case "l1_first_strength":
+                return values.get("l1_strength") != 0
+            case "outward_start":
+                return values.get("outward_strength") != 0
+            case "momentum":
+                return bool(values.get("optimizer") == "momentum")
+        return True
+
+    def shape(self, cell: Content) -> tuple[object, ...]:
+        """Return what must be equal among the trials of a pack."""
+        return typed_cell(cell).shape
+
+    def cautions(self, cells: Sequence[Content]) -> list[str]:
+        """Return sentences that a person should read before cells are trained."""
+        return zero_divisors([typed_cell(cell) for cell in cells])
+
+    def rows_of(self, cell: Content) -> tuple[object, ...]:
+        """Return what determines, with a seed, the rows that a trial of a cell sees."""
+        typed = typed_cell(cell)
+        return (typed.input_size, typed.batch_size, typed.trained_on)
+
+    def cost_us(self, cells: Sequence[Content], draws: int) -> float:
+        """Estimate the microseconds that a pack takes on one core, by the engine that draws rows once for all."""
+        typed = typed_cell(cells[0])
+        own_us = sum(trials * typed_cell(cell).cost_us for cell, trials in Counter(cells).items())
+        return (typed.iterations + 1) * (own_us + draws * typed.draw_us)
+
+    def effective_weights(self, cell: Content, arrays: Arrays) -> dict[str, npt.NDArray[Any]]:
+        """Return the matrices that multiply each layer's input; see `tasks.arithmetic.gates`."""
+        from tasks.arithmetic.gates import effective_weights  # imported late: torch takes seconds to import
+
+        return effective_weights(cell, arrays)
+
+    def mean_gates(self, cell: Content, arrays: Arrays, rows: int | None = None) -> dict[str, npt.NDArray[Any]]:
+        """Return how far each gate is open on average; see `tasks.arithmetic.gates`."""
+        from tasks.arithmetic.gates import mean_gates  # imported late: torch takes seconds to import
+
+        return mean_gates(cell, arrays, rows)
+
+    def most_in_pack(self, cell: Content, trials: int, slots: int) -> int:
+        """Return the most trials of a cell that are useful in a pack."""
+        return min(max(_PACK_NUMBERS // typed_cell(cell).activations, _SMALLEST_CAP), _LARGEST_CAP)
+
+
+def _may_have_l1(network: Model, values: Mapping[str, Collection[Any]]) -> bool:
+    if "l1_strength" in values:
+        return any(values["l1_strength"])
+    operations = values.get("operation", ("mul",))
+    return network.second is None and any(l1_strengths(network.first, operation) for operation in operations)
+
+
+_SEARCH_ORDER = (
+    "hidden_size", "init_variance", "bounds", "out_of_bounds_strength", "out_of_bounds_shape", "sparsity_strength",
+    "sparsity_scaling", "sparsity_shape", "sparsity_start", "sparsity_end", "l1_strength", "l1_first_strength",
+    "outward_strength", "outward_start", "restart_memory", "clip_norm", "clip_value", "optimizer", "learning_rate",
+    "momentum", "batch_size",
+)  # fmt: skip
+
+
+ARITHMETIC = ArithmeticFamily()
+"""The family, for whoever needs no other."""

@@ -1,0 +1,197 @@
+"""The models of the arithmetic task: their two units, and the published schedules of their regulariser.
+
+Names and numbers only; `tasks.arithmetic.networks` makes networks of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tasks.arithmetic.module_training import BOUNDED, MODULE_TRAININGS, ModuleTraining
+from units.traits import TRAITS
+
+if TYPE_CHECKING:
+    from units import Unit
+
+SINGLE_MODULE = "single-module"
+"""The task of one layer."""
+
+INALUS = ("iNALU", "iNALU-Primer")
+"""The units that are trained with a regulariser that pushes parameters outward, and that may start anew."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """A model: the units of a network, and the schedule of its regulariser.
+
+    Args:
+        name: key in `MODELS`, plain ASCII.
+        first: unit of the first layer, key in `units.UNITS`.
+        second: unit of the second layer; None if there is but one.
+        sparsity_strength: published λ̂; None for a model without the regulariser.
+        sparsity_start: iteration at which λ starts to grow.
+        sparsity_end: iteration at which λ reaches λ̂.
+        training: values of other hyperparameters that were published for it, by name.
+    """
+
+    name: str
+    first: str
+    second: str | None
+    sparsity_strength: float | None = None
+    sparsity_start: int | None = None
+    sparsity_end: int | None = None
+    training: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def has_bounds(self) -> bool:
+        """Whether a layer has bounded weights, which are clipped or regularised, and drawn to discrete values."""
+        return any(TRAITS[unit].bounded for unit in self.layers.values())
+
+    @property
+    def pushes_outward(self) -> bool:
+        """Whether a layer is an iNALU, whose training has a regulariser and restarts of its own."""
+        return any(unit in INALUS for unit in self.layers.values())
+
+    @property
+    def largest_init_variance(self) -> float:
+        """The largest variance that the initial weights of both layers can have; infinity without a limit.
+
+        Example:
+            >>> round(MODELS["NMU"].largest_init_variance, 4)
+            0.0833
+        """
+        return min(TRAITS[unit].largest_init_variance for unit in self.layers.values())
+
+    @property
+    def layers(self) -> dict[str, str]:
+        """The unit of each layer, under the layer's name, ``first`` or ``second``.
+
+        Example:
+            >>> MODELS["NMU"].layers, single_layer("NMU").layers
+            ({'first': 'NAU', 'second': 'NMU'}, {'first': 'NMU'})
+        """
+        named = {"first": self.first, "second": self.second}
+        return {layer: unit for layer, unit in named.items() if unit is not None}
+
+    def sizes(self, input_size: int, hidden_size: int) -> dict[str, tuple[int, int]]:
+        """Give the numbers in and the numbers out of each layer.
+
+        Args:
+            input_size: numbers in one input row.
+            hidden_size: hidden units; 1, the output, if there is but one layer.
+
+        Example:
+            >>> MODELS["NMU"].sizes(100, 2), single_layer("NMU").sizes(100, 1)
+            ({'first': (100, 2), 'second': (2, 1)}, {'first': (100, 1)})
+        """
+        of_layers = {"first": (input_size, hidden_size), "second": (hidden_size, 1)}
+        return {layer: of_layers[layer] for layer in self.layers}
+
+
+def _same(name: str) -> Model:
+    return Model(name=name, first=name, second=name)
+
+
+def _activation(name: str) -> Model:
+    return Model(name=name, first=name, second="linear")
+
+
+def _late(name: str, first: str, second: str) -> Model:
+    start, end = 1_000_000, 2_000_000
+    return Model(name=name, first=first, second=second, sparsity_strength=10.0, sparsity_start=start, sparsity_end=end)
+
+
+_ALL = (
+    _late("NMU", "NAU", "NMU"),
+    Model(name="NAU", first="NAU", second="NAU", sparsity_strength=0.01, sparsity_start=5_000, sparsity_end=50_000),
+    _same("NALU"),
+    _same("NAC-add"),
+    Model(name="NAC-mul", first="NAC-add", second="NAC-mul"),
+    Model(name="NAC-mul-sigma", first="NAC-add", second="NAC-mul-sigma"),
+    _late("NAC-mul-NMU", "NAU", "NAC-mul-NMU"),
+    _late("gated-NAU-NMU", "gated-NAU-NMU", "gated-NAU-NMU"),
+    _same("linear"),
+    _activation("ReLU"),
+    _activation("ReLU6"),
+    _same("NALU-separate"),
+    _late("NMU-normalized", "NAU", "NMU-normalized"),
+    _late("NPU", "NAU", "NPU"),
+    _late("RealNPU", "NAU", "RealNPU"),
+    _late("RealNPU-modified", "NAU", "RealNPU-modified"),
+    _late("NRU", "NAU", "NRU"),
+    _late("NMRU", "NAU", "NMRU"),
+    _same("iNALU"),
+    _same("iNALU-Primer"),
+    _same("G-NALU"),
+    _activation("tanh"),
+    _activation("sigmoid"),
+    _activation("softsign"),
+    _activation("SELU"),
+    _activation("ELU"),
+)
+
+MODELS: dict[str, Model] = {model.name: model for model in _ALL}
+"""The models of two layers, by name."""
+
+
+class NetworksOfUnits:
+    """The models of two layers as networks for any task."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the models."""
+        return tuple(MODELS)
+
+    def layers(self, name: str) -> tuple[type[Unit], type[Unit]]:
+        """Import the classes of a model's units, first and second layer."""
+        from units import UNITS
+
+        return UNITS[MODELS[name].first], UNITS[str(MODELS[name].second)]
+
+
+NETWORKS_OF_UNITS = NetworksOfUnits()
+"""What `study` knows these models by; see `study.plugins.packed_tasks.ModelSet`."""
+
+SINGLE_LAYERS = tuple(model.name for model in _ALL if model.second != "linear" or model.first == "linear")
+"""The models whose second unit can stand alone as what they are; an activation's second layer is linear."""
+
+
+def single_layer(name: str, input_size: int = 2) -> Model:
+    """Return the model of one layer that a model's second unit is, as it was trained on the single-module task.
+
+    What is named after its second unit has another in the first layer, which only selects: alone, it is the second.
+
+    Args:
+        name: key in `MODELS`.
+        input_size: numbers in one input row; with more than two, the regulariser comes later.
+
+    Source: see `tasks.arithmetic.module_training`.
+
+    Example:
+        >>> model = single_layer("NMU", 10)
+        >>> model.layers, model.sparsity_start, model.sparsity_end
+        ({'first': 'NMU'}, 50000, 75000)
+    """
+    model = MODELS[name]
+    is_bounded = model.second in TRAITS and bool(TRAITS[model.second].bounded)
+    training = MODULE_TRAININGS.get(name, BOUNDED if is_bounded else ModuleTraining()).at(input_size)
+    strength = training.pop("sparsity_strength", model.sparsity_strength if is_bounded else None)
+    ramp = {end: training.pop(end, None) for end in ("sparsity_start", "sparsity_end")}
+    return Model(name=name, first=str(model.second), second=None, sparsity_strength=strength, **ramp, training=training)
+
+
+def model_of(task: str, name: str, input_size: int = 2) -> Model:
+    """Return the model that is trained on a task of the arithmetic family.
+
+    Args:
+        task: name in `tasks.TASKS`.
+        name: key in `MODELS`.
+        input_size: numbers in one input row.
+
+    Example:
+        >>> model_of("arithmetic", "NMU").layers, model_of("single-module", "NMU").layers
+        ({'first': 'NAU', 'second': 'NMU'}, {'first': 'NMU'})
+    """
+    return single_layer(name, input_size) if task == SINGLE_MODULE else MODELS[name]

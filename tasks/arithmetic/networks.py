@@ -1,0 +1,77 @@
+"""The networks of units that the arithmetic tasks train, input -> hidden -> output."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from tasks.arithmetic.models import Model
+from units import UNITS, Unit
+from units.unit import Bounds
+
+
+class Network(nn.Module):
+    """Compute second(first(x)), input -> hidden -> 1; with a model of one layer first(x), input -> 1.
+
+    Args:
+        model: which units.
+        input_size: numbers in one input row, >= 1.
+        hidden_size: hidden units, >= 1; 1 with a model of one layer.
+        trials: None for one network; otherwise every parameter has a leading axis of that many trials.
+        init_variance: variance of both layers' initial weights; None for each unit's own default.
+        bounds: ``clipped`` or ``regularized``, see `units.unit.Unit`.
+        generator: source of the initial weights; None for torch's default generator.
+        dtype: of the parameters; None for torch's default.
+
+    Raises:
+        ValueError: if a size is below 1 or the variance is impossible.
+
+    Example:
+        >>> from tasks.arithmetic import MODELS
+        >>> Network(MODELS["NMU"], 100, 2, trials=3)(torch.ones(128, 100)).shape
+        torch.Size([3, 128, 1])
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        input_size: int,
+        hidden_size: int,
+        *,
+        trials: int | None = None,
+        init_variance: float | None = None,
+        bounds: Bounds = "clipped",
+        generator: torch.Generator | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.model = model
+        sizes = model.sizes(input_size, hidden_size)
+        layers = {
+            layer: UNITS[unit](
+                *sizes[layer], trials=trials, init_variance=init_variance, bounds=bounds, generator=generator,
+                dtype=dtype
+            )
+            for layer, unit in model.layers.items()
+        }  # fmt: skip
+        self.first: Unit = layers["first"]
+        self.second: Unit | None = layers.get("second")
+
+    @property
+    def layers(self) -> list[Unit]:
+        """The layers, first to last."""
+        return [self.first] if self.second is None else [self.first, self.second]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Compute the output.
+
+        Args:
+            x: shape [..., batch, input_size].
+
+        Returns:
+            Shape [..., batch, 1].
+        """
+        output: Tensor = self.first(x)
+        return output if self.second is None else cast("Tensor", self.second(output))

@@ -1,0 +1,302 @@
+"""Published results, one row a cell, from the CSV files of this folder; which of them a cell repeats."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib import resources
+from itertools import chain, groupby
+from statistics import median
+from typing import Any
+
+from study.comparisons.published import PublishedCell
+from study.records import Cell, Interval
+from study.summaries.solved_times import SolvedTimes
+from tasks.arithmetic import MODELS
+from tasks.arithmetic.canonical import canonical
+from tasks.arithmetic.cell import ArithmeticCell, typed_cell
+from tasks.arithmetic.symbols import SYMBOLS
+
+SOURCE = "Madsen & Johansen, Neural Arithmetic Units, ICLR 2020"
+
+_PROTOCOL: dict[str, Any] = {
+    "subsets": 2,
+    "interpolation_range": ((1.0, 2.0),),
+    "extrapolation_range": ((2.0, 6.0),),
+    "init_variance": None,
+    "optimizer": "adam",
+    "learning_rate": 1e-3,
+    "batch_size": 128,
+    "evaluate_every": 1000,
+    "evaluation_rows": 10_000,
+    "success_epsilon": 1e-5,
+    "success_threshold": None,
+}
+_TASKS: dict[str, dict[str, Any]] = {
+    "simple": {"input_size": 4, "iterations": 200_000},
+    "arithmetic": {"input_size": 100, "subset_ratio": 0.25, "overlap_ratio": 0.5, "iterations": 5_000_000},
+}
+_BEST_STEP_WINDOW = 5000
+
+Row = dict[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """One published cell. None means that there was no such number.
+
+    Args:
+        table: the name of its file, without ``.csv``.
+        task: ``simple`` or ``arithmetic``.
+        operation: ``add`` or ``mul``.
+        model: its name in study files.
+        hidden_size: hidden units.
+        sparsity: whether the sparsity regulariser was used as the model prescribes.
+        clipped: whether weights were clipped; if not, they were bounded in the forward pass, without a regulariser.
+        solved: the number of seeds that solved the task.
+        seeds: the number of seeds.
+        solved_at_median: iterations.
+        solved_at_mean: iterations.
+        solved_at_interval: of the mean, 95%.
+        sparsity_error_mean: of the solved seeds.
+        sparsity_error_interval: of the mean, 95%.
+    """
+
+    table: str
+    task: str
+    operation: str
+    model: str
+    hidden_size: int
+    sparsity: bool = True
+    clipped: bool = True
+    solved: int
+    seeds: int
+    solved_at_median: float | None = None
+    solved_at_mean: float | None = None
+    solved_at_interval: Interval | None = None
+    sparsity_error_mean: float | None = None
+    sparsity_error_interval: Interval | None = None
+
+
+@cache
+def published() -> tuple[Published, ...]:
+    """Read every published cell.
+
+    Example:
+        >>> [(row.solved, row.seeds) for row in published() if row.task == "simple" and row.model == "NMU"]
+        [(94, 100)]
+    """
+    return (*printed(), *_static())
+
+
+@cache
+def printed() -> tuple[Published, ...]:
+    """Read the cells whose numbers were printed, and whose seeds nobody has."""
+    sizes = (_printed(table, "arithmetic") for table in ("hidden_size", "hidden_size_ablation"))
+    return (*_printed("simple_summary", "simple"), *chain.from_iterable(sizes))
+
+
+@cache
+def static_seeds() -> dict[tuple[str, str], list[Row]]:
+    """Read the seeds of the static study, by operation and model."""
+    by_cell = groupby(rows("static_seeds"), lambda row: (row["operation"], SYMBOLS.model_names[row["model"]]))
+    return {cell: list(group) for cell, group in by_cell}
+
+
+def rows(table: str) -> list[Row]:
+    """Read a file's rows as they are written."""
+    text = resources.files(__package__).joinpath(f"{table}.csv").read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
+def _printed(table: str, task: str) -> Iterator[Published]:
+    """Take the numbers of a table as they are printed."""
+    for row in rows(table):
+        model, *without = row["model"].split(", no ")
+        yield Published(
+            table=table,
+            task=task,
+            operation=row.get("operation", "mul"),
+            model=SYMBOLS.model_names[model],
+            hidden_size=int(row.get("hidden_size", 2)),
+            sparsity="Rsparse" not in without,
+            clipped="W-clamp" not in without,
+            solved=int(row["solved"]),
+            seeds=int(row["seeds"]),
+            solved_at_median=_number(row, "solved_at_median"),
+            solved_at_mean=_number(row, "solved_at_mean"),
+            solved_at_interval=_interval(row, "solved_at"),
+            sparsity_error_mean=_number(row, "sparsity_error_mean"),
+            sparsity_error_interval=_interval(row, "sparsity_error"),
+        )
+
+
+def _static() -> Iterator[Published]:
+    """Compute the static study's numbers from its seeds, so that both sides of a comparison are estimated alike."""
+    # imported late: scipy takes seconds to import
+    from study import statistics
+    from study.statistics.samples import intervals, numbers
+
+    seeds = static_seeds()
+    solved = [[row for row in of_cell if row["solved"] == "True"] for of_cell in seeds.values()]
+    sizes = [len(of_cell) for of_cell in solved]
+    solved_at, sparsity_error = (
+        [float(row[column]) for of_cell in solved for row in of_cell] for column in ("solved_at", "sparsity_error")
+    )
+    columns: dict[str, list[Any]] = {
+        "solved": sizes,
+        "seeds": [len(of_cell) for of_cell in seeds.values()],
+        "solved_at_median": numbers(statistics.medians(solved_at, sizes)),
+        "solved_at_mean": numbers(statistics.means(solved_at, sizes)),
+        "solved_at_interval": intervals(statistics.gamma_mean_intervals(solved_at, sizes)),
+        "sparsity_error_mean": numbers(statistics.means(sparsity_error, sizes)),
+        "sparsity_error_interval": intervals(statistics.beta_mean_intervals(sparsity_error, sizes)),
+    }
+    for (operation, model), values in zip(seeds, zip(*columns.values(), strict=True), strict=True):
+        yield Published(
+            table="static_seeds",
+            task="arithmetic",
+            operation=operation,
+            model=model,
+            hidden_size=2,
+            **dict(zip(columns, values, strict=True)),
+        )
+
+
+def _number(row: Row, column: str) -> float | None:
+    return float(row[column]) if row.get(column) else None
+
+
+def _interval(row: Row, name: str) -> Interval | None:
+    low, high = _number(row, f"{name}_lower"), _number(row, f"{name}_upper")
+    return (low, high) if low is not None and high is not None else None
+
+
+def trained_cell(task: str, operation: str, model: str, hidden_size: int) -> Cell:
+    """Return the cell of a published one that was trained as the model prescribes.
+
+    Example:
+        >>> trained_cell("simple", "mul", "NMU", 2).value("iterations")
+        200000
+    """
+    content = asdict(canonical(task, model, {"operation": operation, "hidden_size": hidden_size}))
+    return Cell(content.pop("task"), content.pop("model"), content)
+
+
+def matches(cell: Cell, row: Published) -> bool:
+    """Return whether a cell repeats a published one in everything that the published protocol fixes.
+
+    A sparsity schedule that starts after the last iteration counts as off; a best-step window longer than the run
+    counts as the whole run; `stop: when_decided` changes no outcome.
+    """
+    if cell.task not in _TASKS:
+        return False
+    typed = typed_cell(cell)
+    fixed = {
+        **_PROTOCOL,
+        **_TASKS[row.task],
+        "task": row.task,
+        "operation": row.operation,
+        "model": row.model,
+        "hidden_size": row.hidden_size,
+    }
+    return (
+        all(getattr(typed, name) == value for name, value in fixed.items())
+        and min(typed.best_step_window, typed.evaluations) == min(_BEST_STEP_WINDOW, typed.evaluations)
+        and _sparsity(typed) == _published_sparsity(typed, row)
+        and _bounds_match(typed, row)
+    )
+
+
+def choose(cell: Cell, cells: Iterable[Cell]) -> Published | None:
+    """Choose the published cell that a cell repeats; None if it repeats none.
+
+    Args:
+        cell: the cell.
+        cells: all cells of its study; if they sweep the hidden size, the published sweeps come first.
+    """
+    candidates = [row for row in published() if matches(cell, row)]
+    swept = len({c.value("hidden_size") for c in cells if c.model == cell.model}) > 1
+    first = ("hidden_size_ablation", "hidden_size") if swept else ("static_seeds", "hidden_size_ablation")
+    ranks = {table: rank for rank, table in enumerate(first)}
+    return min(candidates, key=lambda row: ranks.get(row.table, len(ranks)), default=None)
+
+
+def _sparsity(cell: ArithmeticCell) -> tuple[Any, ...] | None:
+    """Return the schedule of the sparsity regulariser; None if it is never on."""
+    if not cell.sparsity_strength or (cell.sparsity_start or 0) >= cell.iterations:
+        return None
+    shape, scaling = cell.sparsity_shape, cell.sparsity_scaling
+    return (cell.sparsity_strength, cell.sparsity_start, cell.sparsity_end, shape, scaling)
+
+
+def _published_sparsity(cell: ArithmeticCell, row: Published) -> tuple[Any, ...] | None:
+    model = MODELS[row.model]
+    if not row.sparsity or not model.sparsity_strength or (model.sparsity_start or 0) >= cell.iterations:
+        return None
+    return (model.sparsity_strength, model.sparsity_start, model.sparsity_end, "linear", "linear")
+
+
+def _bounds_match(cell: ArithmeticCell, row: Published) -> bool:
+    if row.clipped:
+        return cell.bounds in (None, "clipped")
+    return cell.bounds == "regularized" and not cell.out_of_bounds_strength
+
+
+@cache
+def published_times() -> tuple[SolvedTimes, ...]:
+    """Return when the trials of the published cells were solved.
+
+    Example:
+        >>> next(times.first for times in published_times() if times.cell.model == "NAU" and times.first)
+        15000
+    """
+    times = [
+        SolvedTimes(
+            trained_cell(row.task, row.operation, row.model, row.hidden_size), SOURCE, row.solved, row.solved_at_mean
+        )
+        for row in printed()
+        if row.solved_at_mean is not None and row.sparsity and row.clipped
+    ]
+    for (operation, model), seeds in static_seeds().items():
+        at = [int(float(row["solved_at"])) for row in seeds if row["solved"] == "True"]
+        if at:
+            cell = trained_cell("arithmetic", operation, model, hidden_size=2)
+            times.append(SolvedTimes(cell, SOURCE, len(at), median(at), min(at)))
+    return tuple(times)
+
+
+class ArithmeticPublished:
+    """The published results of the arithmetic tasks, as `study.comparisons.published.PublishedResults`.
+
+    Attributes:
+        sources: the publication.
+    """
+
+    sources = (SOURCE,)
+
+    def choose(self, cell: Cell, cells: Iterable[Cell]) -> PublishedCell | None:
+        """Return the published cell that a cell repeats; see `choose`."""
+        row = choose(cell, cells)
+        if row is None:
+            return None
+        return PublishedCell(
+            source=SOURCE,
+            table=row.table,
+            solved=row.solved,
+            seeds=row.seeds,
+            solved_at_median=row.solved_at_median,
+            solved_at_mean=row.solved_at_mean,
+            solved_at_interval=row.solved_at_interval,
+            metrics={"sparsity_error": (row.sparsity_error_mean, row.sparsity_error_interval)},
+        )
+
+    def times(self) -> tuple[SolvedTimes, ...]:
+        """Return when the trials of the published cells were solved."""
+        return published_times()
+
+
+PUBLISHED = ArithmeticPublished()
+"""What `study` knows of them."""

@@ -1,0 +1,87 @@
+"""What a script says of a network's layers: their classes, their weights, and how these begin."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tasks.arithmetic.cell import ArithmeticCell
+from units.traits import TRAITS
+from units.variance import nac_reach, sigmoid_std
+
+_LOWEST = {"NAU": -1, "NMU": 0, "sign": -1}
+_SIZES = {"first": "INPUT_SIZE, HIDDEN_SIZE", "second": "HIDDEN_SIZE, 1"}
+_WITH_MODES = {"NRU", "NMRU"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScriptLayer:
+    """A layer of a script.
+
+    Args:
+        name: its class.
+        sizes: its numbers in and out, by their names in the script.
+        parameters: how many it has.
+        weights: what its effective weights are in the script, with {} for the layer.
+        has_modes: whether it computes otherwise in training than in evaluation.
+        has_mean: whether its sparsity error is the mean of its matrices' errors; else it is the largest of them.
+        bounded: its bounded parameters, with the lowest value of each; the highest is 1.
+        signs: those of them that the sparsity regulariser draws to -1 and 1, and not to 0.
+        spread: what no short formula gives: the reach of a NAC's initial parameters, or the standard deviation of those
+            that a sigmoid makes weights of; None for other units.
+    """
+
+    name: str
+    sizes: str
+    parameters: int
+    weights: str
+    has_modes: bool
+    has_mean: bool
+    bounded: tuple[tuple[str, int], ...]
+    signs: tuple[str, ...]
+    spread: float | None
+
+
+def layers(cell: ArithmeticCell) -> dict[str, ScriptLayer]:
+    """Describe the layers of a cell's network, under their names, ``first`` and, if there are two, ``second``."""
+    sizes = cell.network.sizes(cell.input_size, cell.hidden_size)
+    return {name: _layer(name, unit, sizes[name], cell) for name, unit in cell.network.layers.items()}
+
+
+def _layer(name: str, unit: str, sizes: tuple[int, int], cell: ArithmeticCell) -> ScriptLayer:
+    import torch  # takes long to import
+
+    from units import UNITS, Unit
+    from units.initialize import generator_uniform
+
+    class_, traits = UNITS[unit], TRAITS[unit]
+    has_mean = class_.sparsity_error is not Unit.sparsity_error
+    parameters = list(class_.initial(1, 1, generator_uniform(torch.Generator())))
+    bounded = tuple((parameter, _LOWEST[kind]) for parameter, kind in traits.bounded.items())
+    if has_mean:
+        weights = "torch.stack({}.weights())"
+    elif len(class_.paths) > 1:
+        weights = "*{}.weights()"
+    elif bounded:
+        weights = "{}.weight" + (f".clamp({bounded[0][1]}, 1)" if cell.bounds == "regularized" else "")
+    else:
+        weights = "{}.weight" if "weight" in parameters else "{}.weight()"
+    return ScriptLayer(
+        name=class_.__name__,
+        sizes=_SIZES[name],
+        parameters=len(parameters),
+        weights=weights,
+        has_modes=unit in _WITH_MODES,
+        has_mean=has_mean,
+        bounded=bounded,
+        signs=tuple(parameter for parameter, kind in traits.bounded.items() if kind == "sign"),
+        spread=_spread(parameters, sizes, cell.init_variance) if traits.largest_init_variance else None,
+    )
+
+
+def _spread(parameters: list[str], sizes: tuple[int, int], variance: float | None) -> float | None:
+    if any(name.startswith("mask_hat") for name in parameters):
+        return nac_reach(2 / max(sum(sizes), 5) if variance is None else variance)
+    if parameters == ["weight_hat"]:
+        return math.sqrt(2 / sum(sizes)) if variance is None else sigmoid_std(variance)
+    return None

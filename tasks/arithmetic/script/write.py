@@ -1,0 +1,159 @@
+"""Writes a script: what the templates beside it say of a trial's cell, result and learning curve."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from functools import cache
+
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from pydantic import TypeAdapter
+
+from study.errors import InputError
+from study.plugins.scripts import TrialScript
+from study.records import Cell, Curve, Result, Trial
+from study.words import count_of
+from tasks.arithmetic.cell import ArithmeticCell, task_of, typed_cell
+from tasks.arithmetic.family import ARITHMETIC
+from tasks.arithmetic.script.layers import layers
+from tasks.arithmetic.script.literals import docstring, literal
+from tasks.arithmetic.script.task import ScriptTarget, target
+from tasks.arithmetic.script.training import constants, has_two_intervals, limits, optimizer, penalties, restart
+
+_EVALUATIONS = 10
+"""The number of a stored curve's evaluations that a script has, besides those around the solved-at."""
+_A_LINE = 3
+_MSES = ("validation_mse", "test_mse")
+
+
+def trial_script(study: str, result: Result, curve: Curve) -> TrialScript:
+    """Write a stored trial as one plain Python file, which trains it again with torch alone.
+
+    The file draws the same initial weights and the same rows, bit for bit, and compares its learning curve with the
+    stored one. Sums are taken in another order than by the engines, so the curves agree up to rounding.
+
+    Args:
+        study: the study's name.
+        result: of the trial.
+        curve: of the trial.
+
+    Raises:
+        InputError: if the trial has a value that no study file can ask for, or its curve has no validation and test
+            MSE.
+    """
+    trial = result.trial
+    if not len(curve.iteration) or not {*_MSES} <= curve.metrics.keys():
+        raise InputError(f"trial {trial.id} has no script: its stored curve lacks {' or '.join(_MSES)}")
+    cell = _checked_cell(trial)
+    of_name = layers(cell)
+    learns, at = target(cell), result.solved_at_iteration
+    signs = [f"{name}.{parameter}" for name, layer in of_name.items() for parameter in layer.signs]
+    pairs = [f"{name}.{p}: {low}" for name, layer in of_name.items() for p, low in layer.bounded]
+    units = count_of(cell.hidden_size, "hidden unit") if len(of_name) > 1 else "one layer"
+    solved_at = "never" if at is None else f"first at iteration {at:,}"
+    text = _template().render(
+        trial=trial,
+        cell=cell,
+        init_seed="INIT_SEED" if trial.sources.are_combined else "SEED",
+        data_seed="DATA_SEED" if trial.sources.are_combined else "SEED",
+        layers=list(of_name.values()),
+        target=learns,
+        constants=constants(cell, result.threshold or 0.0),
+        two_intervals=has_two_intervals(cell),
+        evaluations=evaluations(curve, result.solved_at_iteration),
+        bounded=", ".join(pairs),
+        weights=", ".join(layer.weights.format(name) for name, layer in of_name.items()),
+        optimizer=optimizer(cell),
+        penalties=penalties(cell, signs),
+        limits=limits(cell),
+        restart=restart(cell, of_name),
+        has_modes=any(layer.has_modes for layer in of_name.values()),
+        about=_about(study, result, units, learns),
+        stored=f"stored: {result.outcome}, test MSE below the threshold {solved_at}",
+        best_from=max(0, cell.evaluations - cell.best_step_window) * cell.evaluate_every,
+    )
+    return TrialScript(trial.id, text)
+
+
+def _about(study: str, result: Result, units: str, learns: ScriptTarget) -> str:
+    trial = result.trial
+    return (
+        f"A trial in plain PyTorch: {trial.cell.model} with {units}, seed {trial.sources}.\n\n"
+        f"It learns {learns.equation} ({learns.source}).\n"
+        f"It is trial {trial.id} of study {study}, trained by the {result.engine} engine ({result.device}).\n"
+    )
+
+
+def _checked_cell(trial: Trial) -> ArithmeticCell:
+    """Return a stored trial's cell, each of whose values is one that a study file may give.
+
+    A script runs what is written into it, and a stored value may have any type and any text.
+
+    Raises:
+        InputError: if a value is missing, or isn't one of its hyperparameter's.
+    """
+    cell = trial.cell
+    if cell.task not in ARITHMETIC.tasks:
+        raise InputError(f"trial {trial.id} has no script: its task, {cell.task!r}, isn't of the arithmetic family")
+    try:
+        wrong = "model" if cell.model not in ARITHMETIC.models else _wrong_value(cell)
+        typed = typed_cell(cell)
+        task_of(typed)
+    except (TypeError, ValueError) as error:
+        wrong = str(error)
+    if wrong is not None:
+        raise InputError(
+            f"trial {trial.id} has no script: its cell isn't one that a study file can ask for (see {wrong}), so its "
+            "results were changed, or another program wrote them"
+        )
+    return typed
+
+
+def _wrong_value(cell: Cell) -> str | None:
+    """Return a hyperparameter whose value isn't one of its own; None if all are."""
+    for name, value in cell.values.items():
+        try:
+            if value is not None:  # as a study file has it, with lists
+                TypeAdapter(ARITHMETIC.hyperparameters[name].type).validate_python(json.loads(json.dumps(value)))
+        except (KeyError, ValueError):
+            return name
+    return None
+
+
+def evaluations(curve: Curve, solved_at: int | None) -> Iterator[str]:
+    """Yield lines with some of a stored curve's evaluations, more of the first than of the last.
+
+    Args:
+        curve: the stored one.
+        solved_at: an iteration whose evaluation is among them, with the one before.
+    """
+    last = len(curve.iteration) - 1
+    places = {round(last * (i / (_EVALUATIONS - 1)) ** 2) for i in range(_EVALUATIONS)}
+    if solved_at is not None:
+        at = int(np.searchsorted(curve.iteration, solved_at))
+        places |= {max(0, at - 1), at}
+    mses = [curve.metrics[name] for name in _MSES]
+    rows = [f"({curve.iteration[i]}, {_number(mses[0][i])}, {_number(mses[1][i])})," for i in sorted(places)]
+    for start in range(0, len(rows), _A_LINE):
+        yield " ".join(rows[start : start + _A_LINE])
+
+
+def _number(value: float) -> str:
+    digits, _, power = f"{value:.5e}".partition("e")
+    return f"{digits}e{int(power)}" if math.isfinite(value) else literal(float(value))
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=PackageLoader("tasks.arithmetic.script", "."),
+        autoescape=False,  # it writes Python
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"docstring": docstring, "literal": literal}
+    return environment.get_template("trial.py.j2")

@@ -1,0 +1,130 @@
+"""How reports name the parts of the arithmetic family: titles, symbols and their LaTeX.
+
+Names and texts only: reports of files need them, and importing the declarations themselves, or torch, takes longer than
+making a table of a million trials. Tests compare this with the declarations.
+"""
+
+from __future__ import annotations
+
+from study.plugins.vocabulary import Vocabulary
+
+SYMBOLS = Vocabulary(
+    titles={
+        "hidden_size": "hidden units",
+        "input_size": "inputs",
+        "interpolation_range": "trained on",
+        "extrapolation_range": "tested on",
+        "interpolation_mean": "trained around",
+        "extrapolation_mean": "tested around",
+        "init_variance": "init variance",
+        "sparsity_strength": "λ̂",
+        "sparsity_start": "λ start",
+        "sparsity_end": "λ end",
+        "l1_strength": "L1 strength",
+        "l1_first_strength": "first L1 strength",
+        "clip_norm": "gradient norm",
+        "clip_value": "gradient size",
+        "batch_size": "batch",
+    },
+    nones={
+        "distribution": "uniform",
+        "init_variance": "default",
+        "sparsity_strength": "off",
+        "l1_strength": "off",
+        "outward_strength": "off",
+        "restart_memory": "never",
+        "clip_norm": "unlimited",
+        "clip_value": "unlimited",
+    },
+    units={"sparsity_start": "iterations", "sparsity_end": "iterations"},
+    methods=(
+        "model",
+        "init_variance",
+        "bounds",
+        "out_of_bounds_strength",
+        "out_of_bounds_shape",
+        "sparsity_strength",
+        "sparsity_start",
+        "sparsity_end",
+        "sparsity_shape",
+        "sparsity_scaling",
+        "l1_strength",
+        "l1_first_strength",
+        "outward_strength",
+        "outward_start",
+        "restart_memory",
+        "clip_norm",
+        "clip_value",
+        "optimizer",
+        "learning_rate",
+        "momentum",
+        "batch_size",
+    ),
+    swept_first=("hidden_size",),
+    short={"hidden_size": "h", "init_variance": "v"},
+    named_first=("hidden_size", "operation"),
+    to_scale=("hidden_size", "input_size"),
+    self_explanatory=("model", "operation", "interpolation_range", "extrapolation_range"),
+    model_symbols={
+        "NAC-add": "NAC₊",
+        "NAC-mul": "NAC•",
+        "NAC-mul-sigma": "NAC•,σ",
+        "NAC-mul-NMU": "NAC•,NMU",
+        "NALU-separate": "NALU (separate)",
+        "NMU-normalized": "NMU (normalised)",
+        "gated-NAU-NMU": "Gated NAU/NMU",
+        "RealNPU-modified": "RealNPU (modified)",
+        "iNALU-Primer": "iNALU (Primer)",
+        "linear": "Linear",
+        "tanh": "Tanh",
+        "sigmoid": "Sigmoid",
+        "softsign": "Softsign",
+    },
+    model_names={
+        "NAC+": "NAC-add",
+        "NAC•": "NAC-mul",
+        "NAC•,σ": "NAC-mul-sigma",
+        "NAC•,NMU": "NAC-mul-NMU",
+        "NALU": "NALU",
+        "NAU": "NAU",
+        "NMU": "NMU",
+        "Linear": "linear",
+        "ReLU": "ReLU",
+        "ReLU6": "ReLU6",
+    },
+    value_symbols={
+        "operation": {
+            "add": "+",
+            "sub": "−",
+            "mul": "×",
+            "div": "÷",
+            "squared": "a²",
+            "root": "√a",
+            "reciprocal": "1/a",
+        }
+    },
+    latex_titles={
+        "operation": "Op",
+        "sparsity_strength": r"$\hat{\lambda}$",
+        "sparsity_start": r"$\lambda$ start",
+        "sparsity_end": r"$\lambda$ end",
+    },
+    latex_symbols={
+        "operation": {
+            "add": "$+$",
+            "sub": "$-$",
+            "mul": r"$\times$",
+            "div": r"$\div$",
+            "squared": "$a^2$",
+            "root": r"$\sqrt{a}$",
+            "reciprocal": "$1/a$",
+        },
+        "model": {
+            "NAC-add": r"$\mathrm{NAC}_{+}$",
+            "NAC-mul": r"$\mathrm{NAC}_{\bullet}$",
+            "NAC-mul-sigma": r"$\mathrm{NAC}_{\bullet,\sigma}$",
+            "NAC-mul-NMU": r"$\mathrm{NAC}_{\bullet,\mathrm{NMU}}$",
+        },
+    },
+)
+"""The vocabulary of neural arithmetic units."""

@@ -1,0 +1,1 @@
+"""The language task: translate the words of a number into the number."""

@@ -1,0 +1,198 @@
+"""The language task: translate the words of a number, such as "two hundred and thirty five", into the number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from study.interface.declarations import Metric
+from study.interface.task import Task
+from study.stream.device import on_device, use_device
+from study.stream.stream import Purpose
+from study.stream.trial_stream import Stream
+from tasks.shared.cells import LSTM
+from units import Unit
+
+_ONES = [
+    *("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen"),
+    *("fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
+]
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+
+TOKENS = (*_ONES, *_TENS, "hundred", "and")
+"""The 29 words; a word's place is its token."""
+
+LARGEST, MOST_WORDS = 999, 5
+_ALWAYS_TRAINED = len(_ONES)
+TRAIN, VALIDATION, TEST = 169, 200, 630
+"""The numbers of each part of the split."""
+
+
+def words(number: int) -> list[str]:
+    """Write a number in words.
+
+    Args:
+        number: 1 <= number <= 999.
+
+    Example:
+        >>> " ".join(words(235)), " ".join(words(900)), " ".join(words(17))
+        ('two hundred and thirty five', 'nine hundred', 'seventeen')
+    """
+    hundreds, rest = divmod(number, 100)
+    spoken = [_ONES[hundreds - 1], "hundred"] if hundreds else []
+    if hundreds and rest:
+        spoken.append("and")
+    if 0 < rest <= _ALWAYS_TRAINED:
+        return [*spoken, _ONES[rest - 1]]
+    tens, ones = divmod(rest, 10)
+    return spoken + ([_TENS[tens - 2]] if tens else []) + ([_ONES[ones - 1]] if ones else [])
+
+
+def _spoken() -> tuple[Tensor, Tensor]:
+    """Return all numbers in words: of each word which token it is, [999, 5, 29], and whether there is one, [999, 5]."""
+    one_hot, there = _spoken_on_cpu()
+    return on_device(one_hot), on_device(there)
+
+
+@cache
+def _spoken_on_cpu() -> tuple[Tensor, Tensor]:
+    with use_device("cpu"):
+        one_hot, there = torch.zeros(LARGEST, MOST_WORDS, len(TOKENS)), torch.zeros(LARGEST, MOST_WORDS)
+    for number in range(1, LARGEST + 1):
+        for place, word in enumerate(words(number)):
+            one_hot[number - 1, place, TOKENS.index(word)] = 1
+            there[number - 1, place] = 1
+    return one_hot, there
+
+
+class Reader(nn.Module):
+    """Read words with an embedding and an LSTM, and compute the number from its last state.
+
+    Args:
+        last: builds the last layer, given the size of the state and 1.
+        embedding_size: numbers that stand for a word, >= 1.
+        hidden_size: numbers of the LSTM's state, >= 1.
+
+    Example:
+        >>> one_hot, there = _spoken()
+        >>> Reader(nn.Linear)(one_hot, there).shape
+        torch.Size([999, 1])
+    """
+
+    def __init__(
+        self, last: Callable[[int, int], nn.Module], *, embedding_size: int = 32, hidden_size: int = 32
+    ) -> None:
+        super().__init__()
+        self.embedding = nn.Parameter(torch.randn(len(TOKENS), embedding_size))
+        self.cell = LSTM(embedding_size, hidden_size)
+        self.last = last(hidden_size, 1)
+
+    def forward(self, one_hot: Tensor, there: Tensor) -> Tensor:
+        """Compute the numbers.
+
+        Args:
+            one_hot: of each word which token it is, [batch, words, tokens].
+            there: 1 for a word and 0 after the last one, [batch, words].
+
+        Returns:
+            Shape [batch, 1].
+        """
+        cell = self.cell
+        of_word, of_state = cell.weight[:, : cell.input_size], cell.weight[:, cell.input_size :]
+        # What the gates see of each word, and of the state: one product a word.
+        weight = torch.cat([nn.functional.linear(self.embedding, of_word, cell.bias), of_state.mT])
+        state = cell.start(one_hot[:, 0])
+        for t in range(one_hot.shape[1]):
+            gates = torch.cat([one_hot[:, t], cell.hidden(state)], -1) @ weight
+            state = torch.where(there[:, t : t + 1] > 0, cell.step(gates, state), state)
+        output: Tensor = self.last(cell.hidden(state))
+        return output
+
+
+@dataclass(frozen=True)
+class Language(Task):
+    """Translate the words of 1 ... 999 into numbers, all trained numbers in each step.
+
+        L = mean over the trained numbers of (f(words) - number)²
+
+    Each trial has a split of its own: 169 numbers are trained, 200 are for validation and 630 for the test. Trained are
+    1 ... 19 and, in an order that is drawn, every number with a word that no number before it has; the others that come
+    first are tested, the next ones are for validation, and the last ones are trained.
+
+    Source: Trask et al., "Neural Arithmetic Logic Units", NeurIPS 2018; the split is that of Madsen & Johansen,
+    "Neural Arithmetic Units", ICLR 2020, in its published program.
+
+    Example:
+        >>> from study.stream.trial_stream import Stream
+        >>> task = Language()
+        >>> {part: len(numbers) for part, numbers in task.setup(Stream([0], 0, Purpose.SETUP)).items()}
+        {'train': 169, 'validation': 200, 'test': 630}
+    """
+
+    model_names: ClassVar[tuple[str, ...]] = ("linear",)
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        "validation_mae": Metric(title="validation MAE", low=0.0),
+        "train_mae": Metric(title="train MAE", low=0.0),
+        "test_mae": Metric(title="test MAE", low=0.0),
+        "test_exact": Metric(title="test numbers that are exact, rounded", higher_is_better=True, low=0.0, high=1.0),
+    }
+
+    @property
+    def update_us(self) -> float:
+        """What a sequence of words takes, one after another."""
+        return 1500.0
+
+    def setup(self, stream: Stream) -> dict[str, Tensor]:
+        """Draw the split: the numbers of each part, int64."""
+        order = stream.permutation(LARGEST - _ALWAYS_TRAINED) + _ALWAYS_TRAINED  # places of 20 ... 999
+        one_hot, _ = _spoken()
+        has = one_hot.amax(1)[:, _ALWAYS_TRAINED:].index_select(0, order)
+        is_first = (has.cumsum(0) == 1) & (has == 1)
+        is_trained = is_first.any(1)
+        rank = (~is_trained).cumsum(0)
+        part = torch.where(is_trained | (rank > TEST + VALIDATION), 0, torch.where(rank > TEST, 1, 2))
+        numbers = order.index_select(0, torch.argsort(part, stable=True)) + 1
+        drawn = TRAIN - _ALWAYS_TRAINED
+        return {
+            "train": torch.cat([torch.arange(1, _ALWAYS_TRAINED + 1), numbers[:drawn]]),
+            "validation": numbers[drawn : drawn + VALIDATION],
+            "test": numbers[drawn + VALIDATION :],
+        }
+
+    def draw(self, stream: Stream, *setup: Any) -> tuple[Tensor, ...]:
+        """Return the trained numbers: their words, and the numbers, float32 [169, 1]."""
+        return self._part(setup[0]["train"])
+
+    def evaluation(self, stream: Stream, purpose: Purpose, *setup: Any) -> tuple[Tensor, ...]:
+        """Return a part of the split in the same way."""
+        return self._part(setup[0][purpose.name.lower()])
+
+    def _part(self, numbers: Tensor) -> tuple[Tensor, ...]:
+        one_hot, there = _spoken()
+        return one_hot.index_select(0, numbers - 1), there.index_select(0, numbers - 1), numbers[:, None].float()
+
+    def predict(self, model: Callable[..., Tensor], batch: tuple[Tensor, ...]) -> Tensor:
+        """Apply the model to the words."""
+        return model(*batch[:2])
+
+    def loss(self, outputs: Tensor, batch: tuple[Tensor, ...]) -> Tensor:
+        """Compute the mean squared error."""
+        return (outputs - batch[2]).square().mean()
+
+    def measure(self, outputs: Tensor, batch: tuple[Tensor, ...]) -> dict[str, Tensor]:
+        """Measure the mean absolute error, and the share of numbers that are exact when rounded."""
+        errors = (outputs - batch[2]).abs()
+        return {"mae": errors.mean(), "exact": (errors < 0.5).float().mean()}
+
+    def model(self, name: str) -> Callable[..., nn.Module]:
+        """Return what builds a reader with a linear last layer."""
+        return partial(Reader, nn.Linear)
+
+    def network(self, first: type[Unit], second: type[Unit]) -> Callable[..., nn.Module]:
+        """Return what builds a reader whose last layer is the second unit."""
+        return partial(Reader, second)

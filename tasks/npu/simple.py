@@ -1,0 +1,171 @@
+"""The simple task of neural power units: learn x + y, x y, x / y and √x, and be asked for negatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Annotated, Any, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from study.interface.declarations import Metric
+from study.interface.task import Task
+from study.stream.stream import Purpose
+from study.stream.trial_stream import Stream
+from tasks.npu.networks import free_layer, only_adds
+from tasks.shared.errors import bounded_mean
+from units import UNITS, Unit
+
+Count = Annotated[int, Field(ge=1)]
+
+OPERATIONS: Mapping[str, str] = {"add": "x + y", "mul": "x y", "div": "x / y", "root": "√x"}
+"""The four outputs, in their order, by the names that metrics have."""
+
+_LOW, _WIDTH = 0.1, 2.0
+_VALIDATION_ROWS = 1000
+
+
+def network_of_dense_layers(*, hidden_size: Count = 50) -> nn.Sequential:
+    """Build 2 -> hidden -> hidden -> 4 with sigmoids between; weights start Xavier uniform, biases at 0.
+
+    Args:
+        hidden_size: hidden units of each of the two layers.
+
+    Example:
+        >>> network_of_dense_layers()(torch.ones(100, 2)).shape
+        torch.Size([100, 4])
+    """
+    dense = [nn.Linear(*sizes) for sizes in pairwise([2, hidden_size, hidden_size, len(OPERATIONS)])]
+    for layer in dense:
+        nn.init.xavier_uniform_(layer.weight)
+        nn.init.zeros_(layer.bias)
+    return nn.Sequential(dense[0], nn.Sigmoid(), dense[1], nn.Sigmoid(), dense[2])
+
+
+def simple_network(first: type[Unit], second: type[Unit], *, hidden_size: Count = 6) -> nn.Sequential:
+    """Build 2 -> hidden -> 4 of two layers; see `tasks.npu.networks.free_layer`.
+
+    A unit that stands behind an NAU or a NAC+ elsewhere comes first here, and an NAU adds what it has multiplied.
+
+    Args:
+        first: unit of the first layer elsewhere.
+        second: unit of the second layer elsewhere, which may be the same.
+        hidden_size: numbers between the layers.
+
+    Example:
+        >>> simple_network(UNITS["NAU"], UNITS["RealNPU"])
+        Sequential(
+          (0): RealNPU(2, 6)
+          (1): FreeNAU(6, 4)
+        )
+    """
+    if only_adds(first) and second is not first:
+        first, second = second, UNITS["NAU"]
+    return nn.Sequential(free_layer(first, 2, hidden_size), free_layer(second, hidden_size, len(OPERATIONS)))
+
+
+@dataclass(frozen=True)
+class NPUSimple(Task):
+    """Learn four functions of two numbers at once, from numbers of [0.1, 2.1).
+
+        t = (x + y, x y, x / y, √x),   L = mean over rows and outputs of (f(x, y) - t)²
+
+    Tests ask for sum, product and quotient where x and y are -4.1, -3.9, ..., 3.9, and for the root where they are
+    0.1, 0.2, ..., 4. Metrics are mean absolute errors, by output and over the four.
+
+    Source: Heim, Pevný & Šmídl, "Neural Power Units", NeurIPS 2020; its program where that differs from the text.
+
+    Args:
+        batch_size: rows drawn afresh for each update.
+
+    Example:
+        >>> x, t = NPUSimple().draw(Stream([0], 0, Purpose.TRAIN))
+        >>> tuple(x.shape), tuple(t.shape), bool((x >= 0.1).all())
+        ((100, 2), (100, 4), True)
+    """
+
+    model_names: ClassVar[tuple[str, ...]] = ("dense",)
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        "validation_mae": Metric(title="validation MAE", low=0.0),
+        "validation_loss": Metric(title="validation MSE", low=0.0),
+        "test_mae": Metric(title="MAE of the four", low=0.0),
+        **{f"test_mae_{name}": Metric(title=f"MAE of {formula}", low=0.0) for name, formula in OPERATIONS.items()},
+    }
+
+    batch_size: Count = 100
+
+    @property
+    def update_us(self) -> float:
+        """What two small layers take."""
+        return 60.0
+
+    def draw(self, stream: Stream, *setup: Any) -> tuple[Tensor, Tensor]:
+        """Draw rows (x, y) and their targets, float32 [batch, 2] and [batch, 4]."""
+        return self._rows(stream, self.batch_size)
+
+    def _rows(self, stream: Stream, rows: int) -> tuple[Tensor, Tensor]:
+        x = _LOW + _WIDTH * stream.uniform(rows, 2)
+        return x, torch.stack([*self.arithmetic(x), x[:, 0].sqrt()], -1)
+
+    @staticmethod
+    def arithmetic(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Compute sums, products and quotients.
+
+        Args:
+            x: rows of two numbers, the second of which isn't 0, [rows, 2].
+
+        Returns:
+            Three tensors [rows].
+
+        Example:
+            >>> [number.item() for number in NPUSimple.arithmetic(torch.tensor([[-3.0, 2.0]]))]
+            [-1.0, -6.0, -1.5]
+        """
+        first, second = x[:, 0], x[:, 1]
+        return first + second, first * second, first / second
+
+    def evaluation(self, stream: Stream, purpose: Purpose, *setup: Any) -> Any:
+        """Draw 1,000 rows as those that are trained, or return the two grids of tests, each [rows, 2]."""
+        if purpose is not Purpose.TEST:
+            return self._rows(stream, _VALIDATION_ROWS)
+        return {"arithmetic": _grid(-41, 39, 2), "root": _grid(1, 40, 1)}
+
+    def predict(self, model: Callable[..., Any], batch: Any) -> Any:
+        """Apply the model to the rows, or to both grids."""
+        if isinstance(batch, dict):
+            return {name: model(x) for name, x in batch.items()}
+        return model(batch[0])
+
+    def loss(self, outputs: Tensor, batch: tuple[Tensor, Tensor]) -> Tensor:
+        """Compute the mean squared error."""
+        return (outputs - batch[1]).square().mean()
+
+    def measure(self, outputs: Any, batch: Any) -> dict[str, Tensor]:
+        """Measure mean absolute errors; what isn't finite, or is larger, counts as 1e30."""
+        if not isinstance(batch, dict):
+            return {"mae": bounded_mean((outputs - batch[1]).abs()), "loss": bounded_mean(self.loss(outputs, batch))}
+        right = [*self.arithmetic(batch["arithmetic"]), batch["root"][:, 0].sqrt()]
+        said = [*outputs["arithmetic"].unbind(-1)[:3], outputs["root"][:, 3]]
+        errors = {
+            f"mae_{name}": bounded_mean((one - target).abs())
+            for name, one, target in zip(OPERATIONS, said, right, strict=True)
+        }
+        return errors | {"mae": bounded_mean(torch.stack(list(errors.values())))}
+
+    def model(self, name: str) -> Callable[..., nn.Module]:
+        """Return what builds the dense network."""
+        return network_of_dense_layers
+
+    def network(self, first: type[Unit], second: type[Unit]) -> Callable[..., nn.Module]:
+        """Return what builds two layers of units."""
+        return partial(simple_network, first, second)
+
+
+def _grid(low: int, high: int, step: int) -> Tensor:
+    """Return all pairs of the tenths low, low + step, ..., high, float32 [pairs, 2]: odd ones are never 0."""
+    tenths = torch.arange(low, high + 1, step, dtype=torch.float32) / 10
+    return torch.cartesian_prod(tenths, tenths)

@@ -1,0 +1,1 @@
+"""The recurrent arithmetic task: sums of subsets over a sequence."""

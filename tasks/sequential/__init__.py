@@ -1,0 +1,1 @@
+"""The tasks of handwritten digits in a sequence: add, multiply or count them."""

@@ -1,0 +1,273 @@
+"""The counting task: count or add the digits that images show, trained by the end of a sequence alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Annotated, Any, ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from study.interface.declarations import MOST_IN_PACK, Metric
+from study.interface.task import Task
+from study.stream.stream import EVALUATION_SEED, Purpose
+from study.stream.trial_stream import Stream
+from tasks.sequential.task import ReferenceCell, network_of_images, read_in_parts
+from tasks.shared.cells import GRU, LSTM, Cell, ReLUCell, SequenceReader, TanhCell, UnitCell
+from tasks.shared.errors import bounded_mean
+from tasks.shared.images import ImageData, Images, images_of
+from units import Unit
+
+Count = Annotated[int, Field(ge=1)]
+
+CLASSES = 10
+
+_CELLS: Mapping[str, type[Cell]] = {"LSTM": LSTM, "GRU": GRU, "RNN-tanh": TanhCell, "RNN-ReLU": ReLUCell}
+
+
+class ImageSequenceReader(nn.Module):
+    """Read numbers from each image, and compute the output from a sequence of them.
+
+        h_t = cell(l_t, h_{t-1}),   y = output(h_T)
+
+    Args:
+        images: reads numbers from each image.
+        reader: reads the sequences.
+
+    Example:
+        >>> reader = SequenceReader(ReferenceCell("sum", 3), nn.Identity())
+        >>> network = ImageSequenceReader(network_of_images("digits", 3)(), reader)
+        >>> [tuple(output.shape) for output in network(torch.ones(6, 8, 8), torch.tensor([[0, 1, 2], [3, 4, 5]]))]
+        [(2, 3)]
+    """
+
+    def __init__(self, images: nn.Module, reader: SequenceReader) -> None:
+        super().__init__()
+        self.images = images
+        self.reader = reader
+
+    def forward(self, images: Tensor, *windows: Tensor) -> list[Tensor]:
+        """Compute the output of each sequence.
+
+        Args:
+            images: shape [images, height, width]; each is read once.
+            windows: places of the images of sequences, each int64 [sequences, length].
+
+        Returns:
+            Of each, [sequences, outputs].
+        """
+        numbers = read_in_parts(self.images, images)
+        return [self.reader(numbers[window]) for window in windows]
+
+
+def network_of_cell(
+    images: Callable[[], nn.Module], size: int, cell: type[Cell], *, hidden_size: Count = 32
+) -> nn.Module:
+    """Build a network with a linear output.
+
+    Args:
+        images: builds the network that reads images.
+        size: numbers that are read from an image, and of the output.
+        cell: class of the cell.
+        hidden_size: numbers of the state that the output sees.
+
+    Example:
+        >>> network_of_cell(network_of_images("digits", 10), 10, GRU).reader.output
+        Linear(in_features=32, out_features=10, bias=True)
+    """
+    return ImageSequenceReader(images(), SequenceReader(cell(size, hidden_size), nn.Linear(hidden_size, size)))
+
+
+def network_of_state(images: Callable[[], nn.Module], cell: Callable[[], Cell]) -> nn.Module:
+    """Build a network whose output is the state of its cell.
+
+    Args:
+        images: builds the network that reads images.
+        cell: builds the cell.
+
+    Example:
+        >>> network = network_of_state(network_of_images("digits"), partial(ReferenceCell, "sum"))
+        >>> network(torch.ones(1, 8, 8), torch.tensor([[0]]))[0].shape
+        torch.Size([1, 1])
+    """
+    return ImageSequenceReader(images(), SequenceReader(cell(), nn.Identity()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counting(Task):
+    """Count the digits of each kind in a sequence of images, or add them all; only the end of a sequence is trained.
+
+        count: t = (how often 0 is shown, ..., how often 9 is shown),   sum: t = d_1 + ... + d_T
+        L = mean over sequences, and counts, of (y - t)²
+
+    The images are read by a network that never sees the label of one image. To count, a softmax makes ten numbers of
+    what is read, l_t; to add, l_t is one number as it is.
+
+    An epoch goes through the training images once in an order of its own, cut into sequences. Those of an evaluation
+    set are drawn with replacement from the images of its part, the same for all trials; at length 1 each image is
+    shown once.
+
+    Source: Trask et al., "Neural Arithmetic Logic Units", NeurIPS 2018.
+
+    Args:
+        operation: ``count`` or ``sum``.
+        images: ``digits``, the 8 x 8 ones of scikit-learn, or a folder of IDX files with images of 28 x 28, as MNIST's.
+        reading: ``softmax`` or ``logits``, what is read from an image to count; None for a softmax. A sum has none.
+        train_length: images of a sequence in training and validation.
+        test_lengths: images of a sequence in tests.
+        batch_size: sequences in a batch.
+        evaluation_rows: sequences in each evaluation set, at each length.
+
+    Example:
+        >>> task = Counting()
+        >>> pixels, labels, window = task.draw(Stream([0], 0, Purpose.TRAIN))
+        >>> tuple(pixels.shape), tuple(labels.shape), task.target(torch.tensor([[3, 1, 3]])).tolist()
+        ((160, 8, 8), (16, 10), [[0.0, 1.0, 0.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]])
+    """
+
+    model_names: ClassVar[tuple[str, ...]] = (*_CELLS, "reference")
+
+    operation: Literal["count", "sum"] = "count"
+    images: ImageData = "digits"
+    reading: Literal["softmax", "logits"] | None = None
+    train_length: Count = 10
+    test_lengths: tuple[Count, ...] = (1, 10, 30, 100)
+    batch_size: Count = 16
+    evaluation_rows: Count = 500
+
+    def __post_init__(self) -> None:
+        if not self.test_lengths or len(set(self.test_lengths)) < len(self.test_lengths):
+            raise ValueError(f"test_lengths must be one length or more, each once, but got {list(self.test_lengths)}")
+        if self.operation == "sum" and self.reading is not None:
+            raise ValueError(
+                f"reading must be left out for operation sum, which reads one number, but got {self.reading}"
+            )
+        there, asked = len(self._part("train").labels), self.batch_size * self.train_length
+        if asked > there:
+            raise ValueError(
+                f"batch_size * train_length must be at most the {there:,} training images that there are, but got "
+                f"{self.batch_size:,} * {self.train_length:,} = {asked:,}"
+            )
+
+    @property
+    def most_in_pack(self) -> int:
+        """Trials with a convolutional network train one by one: side by side they take longer."""
+        return MOST_IN_PACK if self.images == "digits" else 1
+
+    @property
+    def update_us(self) -> float:
+        """What a convolutional network takes with 160 images, or a small one."""
+        return 300.0 if self.images == "digits" else 50_000.0
+
+    def _part(self, part: str) -> Images:
+        return images_of(self.images)[part]
+
+    @property
+    def _size(self) -> int:
+        """How many numbers are read from an image, and how many are the output."""
+        return CLASSES if self.operation == "count" else 1
+
+    def measured(self) -> Mapping[str, Metric]:
+        """Return the errors by length, and how often the right digit is read from an image alone."""
+        metrics = {
+            "validation_mse": Metric(title="validation MSE", low=0.0),
+            "validation_mae": Metric(title="validation MAE", low=0.0),
+            "validation_r2": Metric(title="validation R²", higher_is_better=True, high=1.0),
+        }
+        for name, title in (("mae", "MAE"), ("mse", "MSE")):
+            for length in self.test_lengths:
+                metrics[f"test_{name}_at_{length}"] = Metric(
+                    title=f"{title} at length {length}",
+                    low=0.0,
+                    series=title,
+                    along="length",
+                    at=length,
+                    is_trained=length <= self.train_length,
+                )
+        if 1 in self.test_lengths:
+            metrics["test_accuracy"] = Metric(title="accuracy at length 1", higher_is_better=True, low=0.0, high=1.0)
+        return metrics | {"test_sparsity_error": Metric(title="sparsity error", low=0.0, high=0.5)}
+
+    def for_proof(self) -> Counting:
+        """Return the task with short sequences only: each image of a longer one takes the same operations."""
+        return replace(self, test_lengths=(1, self.train_length) if self.train_length > 1 else (1,))
+
+    def draw(self, stream: Stream, *setup: Any) -> tuple[Tensor, Tensor, Tensor]:
+        """Draw sequences: images, their labels [batch, length], and where each sequence's images are."""
+        part, shape = self._part("train").on_device(), (self.batch_size, self.train_length)
+        chosen = stream.batch(len(part.labels), self.batch_size * self.train_length)
+        places = torch.arange(len(chosen)).reshape(shape)
+        return part.pixels.index_select(0, chosen), part.labels.index_select(0, chosen).reshape(shape), places
+
+    def evaluation(self, stream: Stream, purpose: Purpose, *setup: Any) -> tuple[Any, ...]:
+        """Return all images of a part, and of sequences of each length the labels, and where the images are."""
+        part = self._part(purpose.name.lower()).on_device()
+        lengths = {"": self.train_length}
+        if purpose is Purpose.TEST:
+            lengths = {f"_at_{length}": length for length in self.test_lengths}
+        windows = {name: self._windows(purpose, len(part.labels), length) for name, length in lengths.items()}
+        return part.pixels, {name: part.labels[window] for name, window in windows.items()}, windows
+
+    def _windows(self, purpose: Purpose, images: int, length: int) -> Tensor:
+        """Return where the images of sequences are, int64 [sequences, length], whatever other lengths there are."""
+        if length == 1:
+            return torch.arange(images)[:, None]
+        return Stream([EVALUATION_SEED], length, purpose).integers(images, self.evaluation_rows, length)
+
+    def predict(self, model: Callable[..., Any], batch: Any) -> Any:
+        """Read the images, and count or add what each sequence shows."""
+        images, _, windows = batch
+        return model(images, *(windows.values() if isinstance(windows, dict) else [windows]))
+
+    def loss(self, outputs: list[Tensor], batch: Any) -> Tensor:
+        """Compute the mean squared error."""
+        return (outputs[0] - self.target(batch[1])).square().mean()
+
+    def measure(self, outputs: list[Tensor], batch: Any) -> dict[str, Tensor]:
+        """Measure errors at each length; what isn't finite, or is larger, counts as 1e30."""
+        metrics: dict[str, Tensor] = {}
+        for (name, labels), predicted in zip(batch[1].items(), outputs, strict=True):
+            target = self.target(labels)
+            errors = predicted - target
+            metrics |= {f"mae{name}": bounded_mean(errors.abs()), f"mse{name}": bounded_mean(errors.square())}
+            if not name:
+                metrics["r2"] = 1 - metrics["mse"] / target.var(correction=0)
+            if name == "_at_1":
+                metrics["accuracy"] = (self._digit(predicted) == labels.squeeze(-1)).float().mean()
+        return metrics
+
+    def target(self, labels: Tensor) -> Tensor:
+        """Compute what is right.
+
+        Args:
+            labels: digits, int64 [sequences, length].
+
+        Returns:
+            Counts [sequences, 10], or sums [sequences, 1].
+        """
+        if self.operation == "sum":
+            return labels.sum(-1, keepdim=True).float()
+        return (labels.unsqueeze(-1) == torch.arange(CLASSES)).sum(-2).float()
+
+    def _digit(self, predicted: Tensor) -> Tensor:
+        """Return the digit that the output says if the sequence is one image: the most counted, or the rounded sum."""
+        return predicted.argmax(-1) if self.operation == "count" else predicted.squeeze(-1).round()
+
+    def _reader(self) -> nn.Module:
+        network = network_of_images(self.images, self._size)()
+        if self.operation == "sum" or self.reading == "logits":
+            return network
+        return nn.Sequential(network, nn.Softmax(-1))
+
+    def model(self, name: str) -> Callable[..., nn.Module]:
+        """Return what builds a network with a linear output, by the name of its cell, or one that adds exactly."""
+        if name == "reference":
+            return partial(network_of_state, self._reader, partial(ReferenceCell, "sum", self._size))
+        return partial(network_of_cell, self._reader, self._size, _CELLS[name])
+
+    def network(self, first: type[Unit], second: type[Unit]) -> Callable[..., nn.Module]:
+        """Return what builds a network whose cell is the second unit."""
+        return partial(network_of_state, self._reader, partial(UnitCell, second, self._size, self._size))

@@ -1,0 +1,468 @@
+"""The sequential tasks: multiply or add the digits that images show, one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from itertools import pairwise
+from typing import Annotated, Any, ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from study.interface.declarations import MOST_IN_PACK, Metric
+from study.interface.task import Task
+from study.stream.device import on_device, use_device
+from study.stream.stream import EVALUATION_SEED, Purpose
+from study.stream.trial_stream import Stream
+from tasks.shared.cells import LSTM, Cell, UnitCell
+from tasks.shared.errors import bounded_mean
+from tasks.shared.images import ImageData, Images, images_of
+from units import Unit
+from units.nac import NACAdd, NACMulNMU
+from units.nau import NAU
+from units.nmu import NMU
+
+Operation = Literal["product", "sum"]
+Count = Annotated[int, Field(ge=1)]
+NotNegative = Annotated[float, Field(ge=0)]
+
+IDENTITIES: Mapping[Operation, float] = {"product": 1.0, "sum": 0.0}
+"""The number that changes nothing: where an exact cell starts."""
+
+_EPSILON = 1e-7
+_READ_AT_ONCE = 1000
+
+
+class Perceptron(nn.Sequential):
+    """Read numbers from an image of 8 x 8: 64 -> 64 -> 32 -> `output_size`, with ReLU between.
+
+    Args:
+        output_size: numbers that are read, >= 1.
+
+    Example:
+        >>> Perceptron()(torch.ones(5, 8, 8)).shape
+        torch.Size([5, 1])
+    """
+
+    def __init__(self, output_size: int = 1) -> None:
+        layers: list[nn.Module] = [nn.Flatten()]
+        for size, next_size in pairwise((64, 64, 32, output_size)):
+            layers += [nn.Linear(size, next_size), nn.ReLU()]
+        super().__init__(*layers[:-1])
+
+
+class ConvolutionalNetwork(nn.Module):
+    """Read numbers from an image of 28 x 28 by two convolutions and two dense layers; for one, 426,571 parameters.
+
+        5 x 5 to 20, ReLU, max-pool 2, 5 x 5 to 50, ReLU, max-pool 2, dense to 500, ReLU, dense to `output_size`
+
+    Source: Madsen & Johansen, "Neural Arithmetic Units", ICLR 2020.
+
+    Args:
+        output_size: numbers that are read, >= 1.
+
+    Example:
+        >>> ConvolutionalNetwork()(torch.ones(5, 28, 28)).shape
+        torch.Size([5, 1])
+        >>> sum(parameter.numel() for parameter in ConvolutionalNetwork().parameters())
+        426571
+    """
+
+    def __init__(self, output_size: int = 1) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(1, 20, 5), nn.Conv2d(20, 50, 5)
+        self.hidden, self.output = nn.Linear(800, 500), nn.Linear(500, output_size)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Read numbers from each image.
+
+        Args:
+            images: shape [images, 28, 28].
+
+        Returns:
+            Shape [images, output_size].
+        """
+        x = images.unsqueeze(1)
+        for layer in (self.first, self.second):
+            x = nn.functional.max_pool2d(torch.relu(layer(x)), 2)
+        output: Tensor = self.output(torch.relu(self.hidden(x.flatten(1))))
+        return output
+
+
+def network_of_images(data: str, output_size: int = 1) -> Callable[[], nn.Module]:
+    """Return what builds the network that reads images: for ``digits`` the small one, for others the convolutional."""
+    return partial(Perceptron if data == "digits" else ConvolutionalNetwork, output_size)
+
+
+def read_in_parts(network: nn.Module, images: Tensor) -> Tensor:
+    """Read numbers from images, so many at a time that what convolutions leave of them takes no gigabytes."""
+    return torch.cat([network(some) for some in torch.split(images, _READ_AT_ONCE)])
+
+
+class ReferenceCell(Cell):
+    """Accumulate exactly: h_t = h_{t-1} l_t, or h_{t-1} + l_t, number by number. It has nothing to learn.
+
+    Args:
+        operation: ``product`` or ``sum``.
+        size: numbers of the input, and of the state, >= 1.
+
+    Example:
+        >>> ReferenceCell("product")(torch.tensor([[3.0]]), torch.tensor([[7.0]])).item()
+        21.0
+    """
+
+    def __init__(self, operation: Operation, size: int = 1) -> None:
+        super().__init__(size, size)
+        self.operation = operation
+
+    def forward(self, x: Tensor, state: Tensor) -> Tensor:
+        """Take in one number."""
+        return state * x if self.operation == "product" else state + x
+
+
+class SequenceOfImages(nn.Module):
+    """Read a number l_t from each image, and accumulate them with a cell.
+
+        h_t = cell(l_t, h_{t-1}),   y_t = h_t, or a linear readout of it
+
+    Args:
+        images: reads a number from each image.
+        cell: of one input.
+        start: h_0, the same in all places of the state.
+        readout: from the state to the output; None if the state is the output.
+        z_strength: λ_z, the weight of a regulariser of the cell's inputs.
+
+    Example:
+        >>> network = SequenceOfImages(Perceptron(), ReferenceCell("sum"), start=0.0)
+        >>> outputs, penalty = network(torch.ones(6, 8, 8), torch.tensor([[0, 1, 2], [3, 4, 5]]))
+        >>> [tuple(output.shape) for output in outputs], penalty.item()
+        ([(2, 3)], 0.0)
+    """
+
+    def __init__(
+        self, images: nn.Module, cell: Cell, *, start: float, readout: nn.Module | None = None, z_strength: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.images = images
+        self.cell = cell
+        self.start = start
+        self.readout = readout
+        self.z_strength = z_strength
+
+    def forward(self, images: Tensor, *windows: Tensor) -> tuple[list[Tensor], Tensor]:
+        """Compute the outputs after each image of each window.
+
+        Args:
+            images: shape [images, height, width]; each is read once.
+            windows: places of the images of sequences, each int64 [sequences, length].
+
+        Returns:
+            The outputs of each, [sequences, length], and λ_z R_z of the last, a scalar.
+        """
+        numbers = read_in_parts(self.images, images).squeeze(-1)
+        outputs = []
+        for window in windows:
+            read = numbers[window]
+            states = self._states(read)
+            outputs.append(torch.stack([self._output(state) for state in states[1:]], -1))
+        penalty = numbers.new_zeros(()) if self.z_strength == 0 else self.z_strength * self._pull(read, states)
+        return outputs, penalty
+
+    def _states(self, read: Tensor) -> list[Tensor]:
+        state = self.cell.start(read[:, :1]) + self.start
+        states = [state]
+        for t in range(read.shape[1]):
+            state = self.cell(read[:, t : t + 1], state)
+            states.append(state)
+        return states
+
+    def _output(self, state: Tensor) -> Tensor:
+        h = self.cell.hidden(state)
+        output: Tensor = h if self.readout is None else self.readout(h)
+        return output.squeeze(-1)
+
+    def _pull(self, read: Tensor, states: list[Tensor]) -> Tensor:
+        """Compute R_z from the mean inputs of the cell, over sequences and time, h_0 included."""
+        inputs = torch.stack([read, torch.cat(states[:-1], -1)], -1)
+        assert isinstance(self.cell, UnitCell)
+        return pull_of_inputs(self.cell.unit, inputs.flatten(0, -2))
+
+
+def pull_of_inputs(unit: Unit, inputs: Tensor) -> Tensor:
+    """Measure how far the inputs that a unit leaves out are from what it could ignore.
+
+        multiplying: R_z = mean_i (1 - W_i)(1 - x̄_i)²,    adding: R_z = mean_i (1 - abs(W_i)) x̄_i²
+
+    x̄ is the mean input: of an NMU, as it is; of a NAC• with weights of an NMU, in log space, where the formula pulls to
+    1 and not to the identity 0, as it was published.
+
+    Source: Madsen & Johansen, "Neural Arithmetic Units", ICLR 2020.
+
+    Args:
+        unit: with one output.
+        inputs: shape [rows, in].
+
+    Raises:
+        TypeError: if the unit has no such regulariser.
+
+    Example:
+        >>> unit = NAU(2, 1)
+        >>> _ = unit.load_state_dict({"weight": torch.tensor([[0.5, 1.0]])})
+        >>> pull_of_inputs(unit, torch.tensor([[1.0, 5.0], [3.0, 5.0]])).item()
+        1.0
+    """
+    if isinstance(unit, NACMulNMU):
+        inputs = torch.log(inputs.abs() + _EPSILON)
+    mean = inputs.mean(0)
+    if isinstance(unit, NMU | NACMulNMU):
+        return ((1 - unit.weight.squeeze(0)) * (1 - mean).square()).mean()
+    if isinstance(unit, NAU):
+        return ((1 - unit.weight.squeeze(0).abs()) * mean.square()).mean()
+    if isinstance(unit, NACAdd):
+        weight = torch.tanh(unit.weight_hat) * torch.sigmoid(unit.mask_hat)
+        return ((1 - weight.squeeze(0).abs()) * mean.square()).mean()
+    raise TypeError(f"z_strength must be 0 for {type(unit).__name__}, which has no regulariser of its inputs")
+
+
+def network_of_unit(
+    images: Callable[[], nn.Module],
+    operation: Operation,
+    unit: type[Unit],
+    *,
+    start: float | None = None,
+    z_strength: NotNegative = 0.0,
+) -> SequenceOfImages:
+    """Build a network whose cell is a unit: h_t = unit([l_t, h_{t-1}]), which is the output.
+
+    Args:
+        images: builds the network that reads images.
+        operation: ``product`` or ``sum``.
+        unit: class of the unit.
+        start: h_0; None for the operation's identity, 1 or 0.
+        z_strength: λ_z of the regulariser of the cell's inputs.
+
+    Example:
+        >>> network_of_unit(Perceptron, "product", NMU).start
+        1.0
+    """
+    start = IDENTITIES[operation] if start is None else start
+    return SequenceOfImages(images(), UnitCell(unit, 1, 1), start=start, z_strength=z_strength)
+
+
+def network_of_lstm(
+    images: Callable[[], nn.Module], *, hidden_size: Count = 1, readout: bool = False
+) -> SequenceOfImages:
+    """Build a network whose cell is an LSTM, which starts at 0.
+
+    Args:
+        images: builds the network that reads images.
+        hidden_size: numbers of the state; must be 1 without a readout.
+        readout: whether a linear layer reads the output from the state; without it, as it was published, the output is
+            the state, which lies between -1 and 1.
+
+    Raises:
+        ValueError: if there are several numbers and no readout.
+    """
+    if hidden_size > 1 and not readout:
+        raise ValueError(f"an LSTM without readout must have hidden_size 1, but has {hidden_size}; set readout: true")
+    linear = nn.Linear(hidden_size, 1) if readout else None
+    return SequenceOfImages(images(), LSTM(1, hidden_size), start=0.0, readout=linear)
+
+
+def reference_network(images: Callable[[], nn.Module], operation: Operation) -> SequenceOfImages:
+    """Build a network that accumulates exactly, and so learns to read images only.
+
+    Args:
+        images: builds the network that reads images.
+        operation: ``product`` or ``sum``.
+    """
+    return SequenceOfImages(images(), ReferenceCell(operation), start=IDENTITIES[operation])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sequential(Task):
+    """Multiply or add the digits of a sequence of images, and say the result after each.
+
+        t_k = d_1 ∘ ... ∘ d_k,   L = mean over sequences and k of (y_k - t_k)² + λ_z R_z
+
+    Sequences are consecutive windows of an order of the images: of training images, an order that each trial draws;
+    of validation and test images, fixed ones. A product has no zeros.
+
+    Source: Madsen & Johansen, "Neural Arithmetic Units", ICLR 2020, and its published program.
+
+    Args:
+        operation: ``product`` or ``sum``.
+        images: ``digits``, the 8 x 8 ones of scikit-learn, or a folder of IDX files with images of 28 x 28, as MNIST's.
+        train_length: images of a sequence in training and validation.
+        test_lengths: images of a sequence in tests.
+        test_orders: fixed orders of the test images over which errors are averaged.
+        batch_size: sequences in a batch.
+
+    Example:
+        >>> task = Sequential(operation="product")
+        >>> pixels, labels, window = task.draw(Stream([0], 0, Purpose.TRAIN), task.setup(Stream([0], 0, Purpose.SETUP)))
+        >>> tuple(pixels.shape), tuple(labels.shape), bool((labels > 0).all())
+        ((128, 8, 8), (64, 2), True)
+    """
+
+    model_names: ClassVar[tuple[str, ...]] = ("LSTM", "reference")
+
+    operation: Operation = "product"
+    images: ImageData = "digits"
+    train_length: Count = 2
+    test_lengths: tuple[Count, ...] = (1, 2, 5, 10, 20)
+    test_orders: Count = 8
+    batch_size: Count = 64
+
+    def __post_init__(self) -> None:
+        if not self.test_lengths or len(set(self.test_lengths)) < len(self.test_lengths):
+            raise ValueError(f"test_lengths must be one length or more, each once, but got {list(self.test_lengths)}")
+        for part, longest in (("train", self.train_length), ("test", max(self.test_lengths))):
+            there = len(self._part(part).labels)
+            if longest > there:
+                raise ValueError(
+                    f"sequences must have at most the {there:,} {part} images that there are, but got a length of "
+                    f"{longest:,}"
+                )
+        sequences = len(self._part("train").labels) // self.train_length
+        if self.batch_size > sequences:
+            raise ValueError(
+                f"batch_size must be at most the {sequences:,} sequences of {self.train_length} that the training "
+                f"images make, but got {self.batch_size:,}"
+            )
+
+    @property
+    def most_in_pack(self) -> int:
+        """Trials with a convolutional network train one by one: side by side they take longer."""
+        return MOST_IN_PACK if self.images == "digits" else 1
+
+    @property
+    def update_us(self) -> float:
+        """What a convolutional network takes with 128 images, or a small one."""
+        return 150.0 if self.images == "digits" else 40_000.0
+
+    def for_proof(self) -> Task:
+        """Return the task with short sequences only, of few images if they are large.
+
+        Each image of a longer sequence takes the same operations.
+        """
+        short = vars(self) | {"test_orders": 1, "test_lengths": (self.train_length,)}
+        return (Sequential if self.images == "digits" else _FewImages)(**short)
+
+    def _part(self, part: str) -> Images:
+        return _usable(self.images, part, self.operation)
+
+    def measured(self) -> Mapping[str, Metric]:
+        """Return errors of all lengths: squared, and two that don't depend on the size of the result."""
+        metrics = {
+            "validation_mse": Metric(title="validation MSE", low=0.0),
+            "validation_r2": Metric(title="validation R²", higher_is_better=True, high=1.0),
+        }
+        for name, title in (("mse", "MSE"), ("log_error", "squared log error"), ("relative_error", "relative error")):
+            for length in self.test_lengths:
+                metrics[f"test_{name}_at_{length}"] = Metric(
+                    title=f"{title} at length {length}",
+                    low=0.0,
+                    series=title,
+                    along="length",
+                    at=length,
+                    is_trained=length <= self.train_length,
+                )
+        return metrics | {"test_sparsity_error": Metric(title="sparsity error", low=0.0, high=0.5)}
+
+    def setup(self, stream: Stream) -> Tensor:
+        """Draw the order of the training images, and cut it into windows, int64 [windows, train_length]."""
+        images = len(self._part("train").labels)
+        windows = images // self.train_length
+        return stream.permutation(images)[: windows * self.train_length].reshape(windows, self.train_length)
+
+    def draw(self, stream: Stream, *setup: Any) -> tuple[Tensor, ...]:
+        """Draw sequences: images, their labels [batch, length], and where each window's images are."""
+        (windows,) = setup
+        part = self._part("train").on_device()
+        chosen = windows.index_select(0, stream.batch(len(windows), self.batch_size))
+        places = torch.arange(chosen.numel()).reshape(chosen.shape)
+        return part.pixels.index_select(0, chosen.flatten()), part.labels[chosen], places
+
+    def evaluation(self, stream: Stream, purpose: Purpose, *setup: Any) -> tuple[Any, ...]:
+        """Return all images of a part, and of sequences of each length the labels, and where the images are."""
+        part = self._part(purpose.name.lower()).on_device()
+        if purpose is Purpose.TEST:
+            cut = {f"_at_{n}": _windows(purpose, len(part.labels), n, self.test_orders) for n in self.test_lengths}
+        else:
+            cut = {"": _windows(purpose, len(part.labels), self.train_length, 1)}
+        windows = {name: on_device(places) for name, places in cut.items()}
+        return part.pixels, {name: part.labels[window] for name, window in windows.items()}, windows
+
+    def predict(self, model: Callable[..., Any], batch: Any) -> Any:
+        """Read the images, and accumulate the numbers of each sequence."""
+        images, _, windows = batch
+        return model(images, *(windows.values() if isinstance(windows, dict) else [windows]))
+
+    def loss(self, outputs: Any, batch: Any) -> Tensor:
+        """Compute the mean squared error over all steps, and the regulariser of the cell's inputs."""
+        (predicted,), penalty = outputs
+        loss: Tensor = (predicted - self._targets(batch[1])).square().mean() + penalty
+        return loss
+
+    def measure(self, outputs: Any, batch: Any) -> dict[str, Tensor]:
+        """Measure errors at each length; what isn't finite, or is larger, counts as 1e30."""
+        metrics: dict[str, Tensor] = {}
+        for (name, labels), predicted in zip(batch[1].items(), outputs[0], strict=True):
+            target = self._targets(labels)
+            metrics[f"mse{name}"] = mse = bounded_mean((predicted - target).square())
+            if not name:
+                metrics["r2"] = 1 - mse / target.var(correction=0)
+                continue
+            distance = torch.log(predicted.clamp(min=_EPSILON)) - torch.log(target.clamp(min=_EPSILON))
+            relative = (predicted - target)[:, -1].abs() / target[:, -1].clamp(min=1)
+            metrics |= {
+                f"log_error{name}": bounded_mean(distance.square()),
+                f"relative_error{name}": bounded_mean(relative),
+            }
+        return metrics
+
+    def _targets(self, labels: Tensor) -> Tensor:
+        accumulated = labels.double().cumprod(-1) if self.operation == "product" else labels.double().cumsum(-1)
+        targets: Tensor = accumulated.float()
+        return targets
+
+    def model(self, name: str) -> Callable[..., nn.Module]:
+        """Return what builds a network with an LSTM, or one that accumulates exactly."""
+        if name == "LSTM":
+            return partial(network_of_lstm, network_of_images(self.images))
+        return partial(reference_network, network_of_images(self.images), self.operation)
+
+    def network(self, first: type[Unit], second: type[Unit]) -> Callable[..., nn.Module]:
+        """Return what builds a network whose cell is the second unit."""
+        return partial(network_of_unit, network_of_images(self.images), self.operation, second)
+
+
+class _FewImages(Sequential):
+    """The same on the first images of each part, as many as its sequences need."""
+
+    def _part(self, part: str) -> Images:
+        images = super()._part(part)
+        most = max(self.batch_size * self.train_length, *self.test_lengths)
+        return Images(images.pixels[:most], images.labels[:most])
+
+
+@cache
+def _usable(data: str, part: str, operation: Operation) -> Images:
+    """Return a part's images: those of a product show no zero."""
+    of_part = images_of(data)[part]
+    if operation == "sum":
+        return of_part
+    return Images(of_part.pixels[of_part.labels > 0], of_part.labels[of_part.labels > 0])
+
+
+@cache
+def _windows(purpose: Purpose, images: int, length: int, orders: int) -> Tensor:
+    """Cut fixed orders of images into windows, int64 [windows, length], on the CPU."""
+    count = images // length
+    with use_device("cpu"):
+        drawn = [Stream([EVALUATION_SEED], order, purpose).permutation(images) for order in range(orders)]
+    return torch.cat([order[: count * length].reshape(count, length) for order in drawn])

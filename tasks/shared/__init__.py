@@ -1,0 +1,1 @@
+"""Recurrent cells and images, which several tasks use."""

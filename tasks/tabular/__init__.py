@@ -1,0 +1,1 @@
+"""The tabular task: learn columns of a table from others."""

@@ -1,0 +1,18 @@
+"""The engines of the arithmetic family by name, and other ones in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from study.engine import Engine, engine_named
+from tasks.arithmetic.family import ARITHMETIC, ArithmeticFamily
+
+ENGINES: Mapping[str, Engine] = {name: engine_named(name) for name in ARITHMETIC.engines}
+
+
+def use_engines(monkeypatch: pytest.MonkeyPatch, engines: Mapping[str, Engine]) -> None:
+    """Let arithmetic cells be trained by some engines alone, the preferred first."""
+    monkeypatch.setattr(ArithmeticFamily, "engines", tuple(engines))
+    monkeypatch.setattr("study.engine.registry.engine_named", engines.__getitem__)

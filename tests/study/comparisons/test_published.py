@@ -1,0 +1,62 @@
+"""Published results of any lab, as CSV files of an installed package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from study.comparisons.published import PublishedTables, published_sources, repeated_cell
+from study.errors import InputError
+from study.records import Cell
+from tests.study.source.builders import installed, write
+
+TABLE = """\
+source,task,model,width,label,solved,seeds,solved_at_mean,solved_at_mean_lower,solved_at_mean_upper,test_loss_mean
+Doe 2025,lab:Sum,lab:mlp,8,,41,50,1200,1000,1500,0.12
+Doe 2025,lab:Sum,lab:mlp,16,late,50,50,,,,0.08
+"""
+WIDE = Cell("lab:Sum", "lab:mlp", {"width": 16, "label": "late", "depth": 2})
+
+
+def test_a_cell_repeats_a_row_with_its_values() -> None:
+    """Task, model and each hyperparameter of the row must be the cell's; an empty field leaves one open."""
+    tables = PublishedTables.of_texts({"sums.csv": TABLE})
+    published = tables.choose(WIDE, [WIDE])
+    assert published is not None
+    assert (published.source, published.table, published.solved, published.seeds) == ("Doe 2025", "sums", 50, 50)
+    assert (published.solved_at_mean, published.solved_at_interval) == (None, None)
+    assert published.metrics == {"test_loss": (0.08, None)}
+    narrow = tables.choose(WIDE.replace(width=8.0), [])
+    assert narrow is not None
+    assert (narrow.solved_at_mean, narrow.solved_at_interval) == (1200, (1000, 1500))
+    for other in (WIDE.replace(width=4), WIDE.replace(label="early"), Cell("lab:Sum", "lab:mlp", {"width": 16})):
+        assert tables.choose(other, []) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("task,model,solved,seeds\n", "a.csv: published results must have the columns source"),
+        (TABLE.replace("41,50", "many,50"), r"a.csv, line 2: solved must be a number, but is 'many'"),
+        (TABLE.replace("41,50", ",50"), r"a.csv, line 2: solved must be a number, but is ''"),
+        (TABLE.replace("41,50", "51,50"), r"a.csv, line 2: solved must be between 0 and seeds, but 51 of 50"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(text: str, message: str) -> None:
+    """A column that is missing, and a field that can't be what its column says."""
+    with pytest.raises(InputError, match=message):
+        PublishedTables.of_texts({"a.csv": text})
+
+
+def test_a_package_offers_its_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry point that names the package is enough; the results that come along stay."""
+    site = write(tmp_path, theirlab__published__="")
+    (site / "theirlab" / "published" / "sums.csv").write_text(TABLE)
+    entry = "[seeded_study.published]\ntheirlab = theirlab.published\n"
+    monkeypatch.syspath_prepend(installed(site, entry_points=entry, name="theirlab"))
+    found = repeated_cell(WIDE, [WIDE])
+    assert found is not None
+    assert found.solved == 50
+    assert "Doe 2025" in published_sources()
+    assert len(published_sources()) == 2

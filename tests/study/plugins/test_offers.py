@@ -1,0 +1,92 @@
+"""Installed plug-ins are found by name, nothing is imported, and versions are checked."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from study.errors import InputError
+from study.plugins.offers import find_plugin
+from study.source import ImportString, check_distributions, read_source_code
+from tests.study.source.builders import installed, marked, write
+
+OFFERS = "[seeded_study.tasks]\nspirals = mylab.tasks:Spirals\n[seeded_study.models]\nspirals = mylab.models:mlp\n"
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """Return a folder of installed packages, with one that would fail if it were imported."""
+    folder = write(tmp_path / "site-packages", mylab__="raise AssertionError", mylab__tasks="", mylab__models="")
+    monkeypatch.syspath_prepend(installed(folder, entry_points=OFFERS))
+    return folder
+
+
+def test_a_plugin_is_found_by_name_and_kind(site):
+    """A name means what its group offers, and finding it imports nothing."""
+    assert find_plugin("tasks", "spirals") == ImportString("mylab.tasks", "Spirals")
+    assert find_plugin("models", "spirals") == ImportString("mylab.models", "mlp")
+    assert "mylab" not in sys.modules
+
+
+def test_the_nearest_name_is_suggested(site):
+    """A wrong name gets the nearest one, be it a plug-in's or built in; or else all of them."""
+    with pytest.raises(InputError, match=r"no name of tasks .*did you mean 'spirals'"):
+        find_plugin("tasks", "spiral")
+    with pytest.raises(InputError, match="did you mean 'arithmetic'"):
+        find_plugin("tasks", "aritmetic", known=["arithmetic"])
+    with pytest.raises(InputError, match="there is arithmetic, spirals"):
+        find_plugin("tasks", "xyz", known=["arithmetic"])
+
+
+def test_two_packages_with_one_name_are_refused(site, tmp_path, monkeypatch):
+    """A name that two packages offer is nobody's: the message names both and what each means by it."""
+    other = installed(tmp_path / "other", name="yourlab", entry_points="[seeded_study.tasks]\nspirals = yourlab:S\n")
+    monkeypatch.syspath_prepend(other)
+    with pytest.raises(InputError, match=r"more than one.*mylab \(mylab.tasks:Spirals\), yourlab \(yourlab:S\)"):
+        find_plugin("tasks", "spirals")
+
+
+def test_a_plugin_without_an_object_is_refused(tmp_path, monkeypatch):
+    """An entry point that names a module only can't be loaded, and says so."""
+    offers = "[seeded_study.units]\nu = mylab\n"
+    monkeypatch.syspath_prepend(installed(tmp_path, entry_points=offers))
+    with pytest.raises(InputError, match=r"'u' is offered by mylab as 'mylab', which must be package\.module:object"):
+        find_plugin("units", "u")
+
+
+def test_an_installed_module_is_its_version(site, tmp_path):
+    """Of what is installed nothing is copied: its name and version are its identity, without an import."""
+    code = read_source_code([find_plugin("tasks", "spirals")], tmp_path / "study")
+    assert (dict(code.files), code.identity()) == ({}, "mylab==1.2")
+    assert "mylab" not in sys.modules
+
+
+def test_the_package_that_has_the_module_counts(tmp_path, monkeypatch):
+    """Where two packages share a top-level name, the version is that of the one which has the module."""
+    site = tmp_path / "site-packages"
+    installed(write(site, lab__tasks=""), name="lab-tasks", version="1")
+    site = tmp_path / "more" / "site-packages"
+    installed(write(site, lab__models=marked("1")), name="Lab_Models", version="2")
+    monkeypatch.syspath_prepend(tmp_path / "site-packages")
+    monkeypatch.syspath_prepend(site)
+    assert read_source_code([ImportString("lab.models", "train")], tmp_path).identity() == "lab-models==2"
+    assert read_source_code([ImportString("lab.tasks", "train")], tmp_path).identity() == "lab-tasks==1"
+
+
+def test_a_module_that_no_installer_wrote_has_no_version(tmp_path, monkeypatch):
+    """What lies among installed packages and belongs to none can't be told apart later, and is refused."""
+    monkeypatch.syspath_prepend(write(tmp_path / "site-packages", loose=""))
+    with pytest.raises(InputError, match="belongs to no package with a version"):
+        read_source_code([ImportString("loose", "train")], tmp_path)
+
+
+def test_versions_elsewhere_must_be_the_same(site):
+    """A machine with another version, or none, is refused by a message that says what to install."""
+    check_distributions(["mylab==1.2"])
+    with pytest.raises(
+        InputError, match=r"started with mylab 1\.3, which on this machine is 1\.2: install mylab==1\.3"
+    ):
+        check_distributions(["mylab==1.3"])
+    with pytest.raises(InputError, match="which on this machine is not installed"):
+        check_distributions(["nobody-has-this-lab==1"])

@@ -1,0 +1,93 @@
+"""What is compiled runs as fast where it was compiled as where it is loaded, whatever is on disk."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import pytest
+from numba.core import config
+
+from study.stream.compile import _CacheFile, cached, is_on_disk
+
+
+def test_the_process_that_compiles_runs_the_machine_code_that_others_load(tmp_path):
+    """A function is known to be on disk before it is called, and of a part runs the same code compiled and loaded."""
+    command = [sys.executable, "-m", "tests.tasks.arithmetic.engine.machine_code"]
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    said = [subprocess.check_output(command, env=environment, text=True).split() for _ in range(2)]
+    assert [words[:2] for words in said] == [["new", "compiled"], ["kept", "loaded"]]
+    assert said[0][2] == said[1][2]
+
+
+class Renamed:
+    """A class that an earlier version's function took, and that this version has no more."""
+
+
+def test_machine_code_of_an_earlier_version_is_no_hindrance(tmp_path, monkeypatch):
+    """A function is compiled anew where its index on disk names a class that is gone, and then is on disk."""
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+    double = cached("of now")(lambda x: x + x)
+    index = Path(double._cache._cache_file._index_path)
+    index.parent.mkdir(parents=True, exist_ok=True)
+    index.write_bytes(pickle.dumps(numba.__version__) + pickle.dumps(("of before", {Renamed: "file"})))
+    monkeypatch.delattr(f"{__name__}.Renamed")
+    assert not is_on_disk(double)
+    assert double(2) == 4
+    assert is_on_disk(double)
+
+
+def test_functions_of_a_factory_that_two_processes_compile_stay_apart(tmp_path):
+    """Where one process leaves only a part on disk, the next compiles what is missing, and each part is called."""
+
+    def said(*factors: str) -> list[str]:
+        command = [sys.executable, "-m", "tests.study.engine.factory", *factors]
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+        return subprocess.check_output(command, env=environment, text=True).splitlines()
+
+    assert said("2") == ["new", "2.0 2.0"]
+    assert said("2", "3") == ["kept new", "2.0 3.0"]
+    assert said("2", "3") == ["kept kept", "2.0 3.0"]
+
+
+def test_two_processes_that_write_at_once_keep_their_signatures_apart(tmp_path, monkeypatch):
+    """Of two processes that both read an empty index, one writing between the other's files, each gets its own."""
+    first, second = (_CacheFile(str(tmp_path), "function", "sources") for _ in range(2))
+    save_data = first._save_data
+
+    def save_after_the_other(*arguments: object) -> None:
+        second.save("float64", "of float64")
+        save_data(*arguments)
+
+    with monkeypatch.context() as writing:
+        writing.setattr(_CacheFile, "_load_index", lambda _: {})
+        writing.setattr(first, "_save_data", save_after_the_other)
+        first.save("float32", "of float32")
+    assert first.load("float32") in {None, "of float32"}
+    assert first.load("float64") in {None, "of float64"}
+    first.save("float32", "of float32")
+    second.save("float64", "of float64")
+    assert (second.load("float32"), first.load("float64")) == ("of float32", "of float64")
+
+
+@pytest.mark.parametrize("killed_before", ["_save_data", "_save_index"])
+def test_a_process_killed_while_it_writes_leaves_no_machine_code_of_other_sources(tmp_path, monkeypatch, killed_before):
+    """Whatever of a function's two files a killed process has written, no sources get another's machine code."""
+    old, new = (_CacheFile(str(tmp_path), "function", sources) for sources in ("old", "new"))
+    old.save("float32", "of old")
+
+    def end(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as killing:
+        killing.setattr(new, killed_before, end)
+        with pytest.raises(KeyboardInterrupt):
+            new.save("float32", "of new")
+    assert new.load("float32") is None
+    assert old.load("float32") in {None, "of old"}
+    new.save("float32", "of new")
+    assert (new.load("float32"), old.load("float32")) == ("of new", None)

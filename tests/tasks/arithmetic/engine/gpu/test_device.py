@@ -1,0 +1,58 @@
+"""The fused GPU engine on a GPU, if there is one: the bits are those of its emulation, which all else is tested on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from study.errors import DeviceError
+from study.records import Pack, Trial
+from tasks.arithmetic import MODELS
+from tasks.arithmetic.engine.gpu.arrays import GpuArrays
+from tasks.arithmetic.engine.gpu.device import CudaBlocks
+from tasks.arithmetic.engine.gpu.emulated import EmulatedBlocks
+from tests.engines import ENGINES
+from tests.study.builders import small_cell, small_pack
+
+_needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+
+
+@_needs_gpu
+@pytest.mark.parametrize("model", [name for name in MODELS if name != "NMU-normalized"])
+@pytest.mark.parametrize("sizes", [(4, 2, 16), (37, 3, 70)])
+def test_bits_are_those_of_the_emulation(model: str, sizes: tuple[int, int, int]) -> None:
+    """Weights, moments and errors after some updates are bit for bit what the CPU computes by the same phases."""
+    inputs, hidden, batch = sizes
+    changes = {} if inputs == 4 else {"task": "arithmetic", "subset_ratio": 0.25, "overlap_ratio": 0.5}
+    cell = small_cell(model, input_size=inputs, hidden_size=hidden, batch_size=batch, **changes)
+    # Of four trials of a seed, two of another, and one of a third: blocks of three sizes.
+    cells = [cell, *(cell.replace(learning_rate=1e-3 * k) for k in (2, 3, 4))]
+    trials = [Trial(one, seed) for seed, some in enumerate((4, 2, 1)) for one in cells[:some]]
+    found = []
+    for blocks in (CudaBlocks, EmulatedBlocks):
+        arrays, which = GpuArrays(trials, None, blocks), np.arange(len(trials))
+        arrays.update(which, 0, 25)
+        arrays.update(which[1:], 25, 5)
+        evaluation = arrays.evaluate(which)()
+        found.append(arrays.state() | evaluation)
+    for name, value in found[1].items():
+        np.testing.assert_array_equal(found[0][name], value, err_msg=name)
+
+
+def test_on_the_cpu_it_says_what_to_do() -> None:
+    """Asked to train on the CPU, it names the engine that does."""
+    with pytest.raises(DeviceError, match="--engine fused"):
+        ENGINES["fused-gpu"].start(small_pack(0), device="cpu")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_without_a_gpu_it_says_what_to_do() -> None:
+    """Asked to train on a GPU that isn't there, it names the option that helps; and it counts no blocks."""
+    engine: Any = ENGINES["fused-gpu"]
+    pack: Pack = small_pack(0)
+    with pytest.raises(DeviceError, match="--device cpu"):
+        engine.start(pack, device="cuda")
+    assert engine.trials_at_once(pack.trials[0].cell) is None

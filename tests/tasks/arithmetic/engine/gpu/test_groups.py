@@ -1,0 +1,97 @@
+"""Trials of one seed in one block: each has the bits that it has alone, whoever else is in the block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from study.records import Cell, Trial
+from tasks.arithmetic.engine.gpu.arrays import GpuArrays
+from tasks.arithmetic.engine.gpu.emulated import EmulatedBlocks
+from tasks.arithmetic.engine.gpu.groups import deal, same_rows
+from tests.tasks.arithmetic.engine.gpu.test_phases import CELLS, cell_of
+
+# Those of which `make test` compiles the shape for other tests as well.
+_QUICK = {"NMU, hidden 10", "gated-NAU-NMU"}
+
+Bits = dict[str, npt.NDArray[Any]]
+
+
+def cells_of(name: str) -> list[Cell]:
+    """Give five cells of one shape, which differ in how they train and, the last of them, in what they see."""
+    cell = cell_of(name).replace(sparsity_start=5, sparsity_end=15)
+    return [
+        cell, cell.replace(sparsity_strength=0.0), cell.replace(learning_rate=0.01), cell.replace(sparsity_end=25),
+        cell.replace(interpolation_range=((1.1, 1.2),)),
+    ]  # fmt: skip
+
+
+def trained(trials: Sequence[Trial], most: int, *, backwards: bool = False) -> Bits:
+    """Train trials in blocks of up to so many, the second half of the time without the first of them."""
+    arrays = GpuArrays(trials, None, partial(EmulatedBlocks, most=most, backwards=backwards))
+    which = np.arange(len(trials))
+    arrays.update(which, 0, 12)
+    arrays.update(which[1:], 12, 8)
+    return arrays.state() | arrays.evaluate(which)()
+
+
+def assert_same(one: Bits, other: Bits, order: Sequence[int]) -> None:
+    """Compare bits: trial number k of the one pack is number order[k] of the other."""
+    for name, value in one.items():
+        assert value.tobytes() == other[name][list(order)].tobytes(), name
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in _QUICK else pytest.mark.slow) for n in CELLS])
+def test_a_trial_in_a_block_of_several_has_the_bits_that_it_has_alone(name):
+    """Four cells of three seeds, and one that sees other rows: in groups of four, in any order, or one by one."""
+    trials = [Trial(cell, seed) for seed in range(3) for cell in cells_of(name)]
+    alone = trained(trials, 1)
+    assert_same(trained(trials, 4), alone, range(len(trials)))
+    order = [0, *np.random.default_rng(7).permutation(np.arange(1, len(trials))).tolist()]
+    assert_same(trained([trials[k] for k in order], 3, backwards=True), alone, order)
+
+
+def test_nan_in_one_trial_of_a_block_touches_no_other():
+    """A trial whose weights are NaN leaves those that share its rows as they are."""
+    trials = [Trial(cell, 3) for cell in cells_of("NMU, hidden 10")[:4]]
+    which, found = np.arange(4), []
+    for poisoned in (False, True):
+        arrays = GpuArrays(trials, None, EmulatedBlocks)
+        state = arrays.state()
+        if poisoned:
+            for array in state.values():
+                array[1] = np.nan
+        arrays = GpuArrays(trials, state, EmulatedBlocks)
+        arrays.update(which, 0, 10)
+        found.append(arrays.state() | arrays.evaluate(which)())
+    assert found[1]["has_nan"].tolist() == [0, 1, 0, 0]
+    for name in found[0].keys() - {"has_nan"}:
+        assert found[0][name][[0, 2, 3]].tobytes() == found[1][name][[0, 2, 3]].tobytes(), name
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=40), st.integers(1, 5), st.randoms())
+def test_each_trial_is_dealt_to_one_block_of_those_that_see_its_rows(rows, most, random):
+    """No block is too large or mixed, none is missing, and there are no more blocks than needed."""
+    seen = np.array(rows, np.int64)
+    which = np.array(random.sample(range(len(rows)), random.randint(1, len(rows))), np.uint64)
+    dealt = deal(which, seen, most)
+    blocks = [block.tolist() for one in dealt for block in one]
+    assert sorted(place for block in blocks for place in block) == sorted(which.tolist())
+    assert all(len(block) <= most and len({rows[place] for place in block}) == 1 for block in blocks)
+    counts = np.unique(seen[which.astype(np.int64)], return_counts=True)[1]
+    assert len(blocks) == sum(-(-count // most) for count in counts.tolist())
+    assert len({one.shape[1] for one in dealt}) == len(dealt) <= most
+
+
+def test_rows_are_the_same_for_equal_seeds_and_ranges_only():
+    """Another range makes other rows, and so does another seed, in the upper half of its bits too."""
+    low, two = ((1.0, 2.0),), ((-2.0, -1.0), (1.0, 2.0))
+    seeds = np.array([1, 1, 1, 1 + (1 << 32)], np.uint64)
+    assert same_rows(seeds, [low, low, two, low]).tolist() == [0, 0, 1, 2]

@@ -1,0 +1,130 @@
+"""The CUDA kernels: compiled for old and new devices, without what would make their bits differ from the CPU's."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from study.records import Trial
+from tasks.arithmetic.engine.gpu import device, emulated, kernels
+from tasks.arithmetic.engine.gpu.arrays import Choices, GpuArrays
+from tasks.arithmetic.engine.gpu.emulated import EmulatedBlocks
+from tasks.arithmetic.engine.gpu.layout import new_layout
+from tasks.arithmetic.engine.gpu.shape import Shape
+from tests.study.builders import small_cell
+
+# Each with another family of units, half of them for the oldest device.
+_ALONE = {"task": "single-module", "input_size": 10, "hidden_size": None}
+_CELLS: dict[str, tuple[str, dict[str, Any], tuple[int, int]]] = {
+    **{model: (model, {}, (9, 0)) for model in ("NMU", "linear")},
+    **{model: (model, {}, (7, 0)) for model in ("NALU", "gated-NAU-NMU")},
+    "NMU, one layer": ("NMU", _ALONE, (7, 0)),
+    "NAC-mul, one layer": ("NAC-mul", _ALONE | {"operation": "div"}, (9, 0)),
+}
+_QUICK = ("NMU", "NALU", "NMU, one layer")
+
+
+def asked(cell: Any) -> tuple[Shape, Choices]:
+    """Give what the engine would compile for a cell."""
+
+    class Asked(EmulatedBlocks):
+        def __init__(self, shape: Shape, choices: Choices, *others: Any) -> None:
+            self.asked = shape, choices
+
+    blocks: Any = GpuArrays([Trial(cell, 0)], None, Asked)._blocks
+    found: tuple[Shape, Choices] = blocks.asked
+    return found
+
+
+@pytest.fixture
+def capability(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> tuple[int, int]:
+    """Let numba compile for a device that isn't here: it asks the driver what functions are compiled for."""
+    here = SimpleNamespace(compute_capability=request.param)
+    monkeypatch.setattr("numba.cuda.dispatcher.get_current_device", lambda: here)
+    capability: tuple[int, int] = request.param
+    return capability
+
+
+@pytest.mark.parametrize(
+    ("model", "changes", "capability"),
+    [pytest.param(*of, marks=() if n in _QUICK else pytest.mark.slow, id=n) for n, of in _CELLS.items()],
+    indirect=["capability"],
+)
+def test_kernels_compile_to_what_the_cpu_computes(model, changes, capability):
+    """No product and sum become one, nothing is called, and training uses no float64."""
+    shape, choices = asked(small_cell(model, **changes))
+    layout = new_layout(shape)
+    made = {
+        name: kernels.to_ptx(kernel, name, kinds, capability, layout.threads, kernels.REGISTERS)
+        for kernel, name, kinds in (
+            (kernels.new_train(layout, choices), "train", kernels.TRAIN_TYPES),
+            (kernels.new_evaluate(layout, choices), "evaluate", kernels.EVALUATE_TYPES),
+        )
+    }
+    for name, ptx in made.items():
+        assert f".entry {name}(" in ptx
+        assert not re.search(r"\b(add|sub|mul)\.f32\b", ptx), "a contraction is left to the assembler"
+        assert not re.search(r"\.approx|\.ftz|\bcall\b", ptx)
+        assert len(kernels.to_machine_code(ptx, capability).code) > 0
+    assert ".f64" not in made["train"]
+    assert made["train"].count(".param .u64") == len(kernels.TRAIN_TYPES)
+    assert made["evaluate"].count(".param .u64") == len(kernels.EVALUATE_TYPES)
+
+
+@pytest.mark.parametrize("capability", [(8, 0)], indirect=True)
+def test_machine_code_is_kept_on_disk(capability, tmp_path, monkeypatch):
+    """What was compiled is found again under its key alone; a disk that can't be written costs time only."""
+    shape, choices = asked(small_cell())
+    codes = kernels.compile_kernels(new_layout(shape), choices, capability)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert device._read_cache(b"one") is None
+    kept = device._write_cache(b"one", codes)
+    assert device._read_cache(b"one") == kept == tuple(bytes(code.code) for code in codes)
+    assert device._read_cache(b"two") is None
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert device._write_cache(b"one", codes) == kept
+    assert device._read_cache(b"one") is None
+
+
+_PHASES = {
+    "load", "put", "put_subsets", "draw", "multiply", "subsets", "rows", "outer", "spread", "gather", "parts", "own",
+    "second", "store",
+}  # fmt: skip
+
+
+def _called(node: ast.AST) -> list[str]:
+    """List the phases and barriers called in a function's text, in order; a loop over threads ends with a barrier."""
+    found: list[str] = []
+    for child in ast.iter_child_nodes(node):
+        found += _called(child)
+    if isinstance(node, ast.Call):
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if name in _PHASES:
+            found.append(name)
+        if name == "syncthreads":
+            found.append("|")
+    if isinstance(node, ast.For) and isinstance(node.iter, ast.Name) and node.iter.id == "order":
+        found.append("|")
+    return found
+
+
+def test_a_barrier_stands_wherever_the_emulation_ends_a_loop_over_threads():
+    """The kernel calls the phases in the emulation's order, and lets no thread go ahead where that doesn't."""
+
+    def calls(function: Any) -> list[str]:
+        module = ast.parse(inspect.getsource(function))
+        inner = next(n for n in ast.walk(module) if isinstance(n, ast.FunctionDef) and n.name == "train")
+        return _called(inner)
+
+    kernel, loop = calls(kernels.new_train), calls(emulated._train)
+    assert kernel.count("|") >= 10
+    # Before the first and after the last phase of an iteration, threads touch only what is theirs.
+    body = slice(kernel.index("draw"), kernel.index("store"))
+    assert kernel[body] == loop[loop.index("draw") : loop.index("store")]
+    assert kernel[: body.start][-1] == "|"

@@ -1,0 +1,162 @@
+"""The fused GPU engine's phases, run on the CPU: they agree with the other engines, and need no order of threads."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numba as nb
+import numpy as np
+import pytest
+import torch
+
+from study.records import Cell, Trial
+from study.stream.stream import Purpose, inputs
+from tasks.arithmetic.cell import typed_cell
+from tasks.arithmetic.engine.compiled.formulas import sparsity_strength_in_float32
+from tasks.arithmetic.engine.cpu.arrays import CpuArrays
+from tasks.arithmetic.engine.gpu.arrays import GpuArrays, round_keys
+from tasks.arithmetic.engine.gpu.draw import BlockStream, new_draw
+from tasks.arithmetic.engine.gpu.emulated import EmulatedBlocks
+from tasks.arithmetic.engine.gpu.layout import Layout, new_layout
+from tasks.arithmetic.engine.gpu.shape import Shape
+from tasks.arithmetic.engine.shared.update_rule import new_update_rule
+from tasks.arithmetic.engine.torch.step import sparsity_strengths
+from tests.study.builders import small_cell
+
+ONE_LAYER: dict[str, Any] = {"task": "single-module", "hidden_size": None}
+# Every family of a first and of a second layer, every kind of weight; two passes over a batch, and slices of a row.
+CELLS: dict[str, dict[str, Any]] = {
+    "NMU": {"input_size": 100, "batch_size": 128, "hidden_size": 2},
+    "NMU, hidden 10": {"input_size": 37, "batch_size": 70, "hidden_size": 10},
+    "NALU": {"input_size": 20, "batch_size": 40, "hidden_size": 3},
+    "NALU-separate": {},
+    "gated-NAU-NMU": {"input_size": 20, "batch_size": 40, "hidden_size": 3},
+    "NAC-mul-sigma": {"hidden_size": 3},
+    "linear": {"hidden_size": 3, "batch_size": 13},
+    "SELU": {"hidden_size": 5},
+    "NMU, one layer": ONE_LAYER | {"input_size": 37},
+    "NAC-mul, one layer": ONE_LAYER | {"input_size": 10, "operation": "div"},
+    "NALU, one layer": ONE_LAYER | {"input_size": 2},
+    "NAU, one layer": ONE_LAYER | {"input_size": 10, "operation": "add"},
+}
+
+
+def cell_of(name: str) -> Cell:
+    changes = dict(CELLS[name])
+    if changes.get("input_size", 4) != 4 and "task" not in changes:
+        changes |= {"task": "arithmetic", "subset_ratio": 0.25, "overlap_ratio": 0.5}
+    found: Cell = small_cell(name.split(",")[0], **changes)
+    return found
+
+
+# Each shape is compiled, for eight seconds: `make test` has each family of a first layer, and two passes over a batch.
+_COMPILED_FIRST = {
+    "NMU, hidden 10", "NALU-separate", "gated-NAU-NMU", "NAC-mul-sigma", "NMU, one layer", "NAC-mul, one layer",
+}  # fmt: skip
+
+
+@pytest.fixture(
+    params=[pytest.param(name, marks=() if name in _COMPILED_FIRST else pytest.mark.slow) for name in CELLS]
+)
+def cell(request: pytest.FixtureRequest) -> Cell:
+    """Give a cell of each kind in turn."""
+    return cell_of(request.param)
+
+
+def test_an_update_is_that_of_the_fused_engine(cell):
+    """Evaluation, gradient and update agree with the other engine's, but for last bits."""
+    trials = [Trial(cell, seed) for seed in range(3)]
+    here, there, which = GpuArrays(trials, None, EmulatedBlocks), CpuArrays(trials), np.arange(3)
+    metrics = here.evaluate(which)()
+    assert not metrics.pop("has_nan").any()
+    for name, value in there.evaluate(which).items():
+        np.testing.assert_allclose(metrics[name], value, rtol=2e-6, err_msg=name)
+    here.update(which, 20, 1)
+    there.update(which, 20, 1)
+    for name, value in there.state().items():
+        largest = float(np.abs(value).max())
+        np.testing.assert_allclose(here.state()[name], value, rtol=0, atol=2e-4 * largest, err_msg=name)
+
+
+def test_the_order_of_threads_is_of_no_consequence(cell):
+    """Threads called in reverse order leave the same bits: no phase reads what another thread writes in it."""
+    trials, which, states = [Trial(cell, seed) for seed in range(2)], np.arange(2), []
+    for backwards in (False, True):
+        arrays = GpuArrays(trials, None, partial(EmulatedBlocks, backwards=backwards))
+        arrays.update(which, 0, 25)
+        states.append(arrays.state() | arrays.evaluate(which)())
+    for name, value in states[0].items():
+        assert value.tobytes() == states[1][name].tobytes(), name
+
+
+@pytest.mark.parametrize("ranges", [((1.1, 1.2),), ((-2.0, -1.0), (1.0, 2.0))])
+def test_inputs_are_the_bits_of_the_stream(ranges):
+    """Rows that a block draws are the portable stream's, with 64-bit seeds too; those past the end are the first."""
+    cell = small_cell(
+        "NALU", task="arithmetic", subset_ratio=0.25, overlap_ratio=0.5, input_size=37, batch_size=70,
+        interpolation_range=ranges,
+    )  # fmt: skip
+    seed, iteration = (123 << 32) + 7, 4_000_000_000
+    low, width = [ranges[0][0], ranges[-1][0]], ranges[0][1] - ranges[0][0]
+    one = torch.tensor([low], dtype=torch.float32), torch.tensor([width], dtype=torch.float32)
+    expected = inputs(torch.tensor([seed]), *one, 40, 70, iteration, Purpose.TRAIN)[0].numpy().T
+    layout, two = _layout_of(cell), len(ranges) > 1
+    for trials in (1, 3):
+        made = [
+            _drawn(layout, seed, np.float32(low), np.float32(width), iteration, turn, two, trials)
+            for turn in range(layout.passes)
+        ]
+        rows = np.concatenate(made)
+        assert rows[:70].tobytes() == expected.tobytes()
+        assert (rows[70:] == expected[0]).all()
+
+
+def _layout_of(cell: Cell) -> Layout:
+    class Asked(EmulatedBlocks):
+        def __init__(self, shape: Shape, *others: Any) -> None:
+            self.layout = new_layout(shape)
+
+    blocks: Any = GpuArrays([Trial(cell, 0)], None, Asked)._blocks
+    layout: Layout = blocks.layout
+    return layout
+
+
+def _drawn(
+    layout: Layout, seed: int, low: Any, width: np.float32, iteration: int, turn: int, two: bool, trials: int
+) -> np.ndarray:
+    """Run the phase that draws, for all threads, and give the inputs it left."""
+    draw, threads = new_draw(layout), layout.threads
+
+    @nb.njit(error_model="numpy")  # type: ignore[untyped-decorator]
+    def run(x, turn, iteration, stream, trials):  # type: ignore[no-untyped-def]
+        for b in range(trials * threads):
+            draw(np.uint64(b), x, turn, iteration, stream, np.uint64(trials))
+
+    keys = round_keys(np.array([seed], np.uint64))[0]
+    x = np.zeros(layout.size(trials), np.float32)
+    run(x, turn, iteration, BlockStream(keys[0], keys[1], low[0], low[1], width * np.float32(2.0**-24), two), trials)
+    inputs = x[layout.at_inputs : layout.at_inputs + layout.plane]
+    return inputs.reshape(layout.rows, layout.stride)[:, : layout.features]
+
+
+@pytest.mark.parametrize("scaling", ["linear", "exponential"])
+def test_the_schedule_is_that_of_the_other_engines(scaling):
+    """λ is 0 up to its start, exact from its end on, and within float32's rounding in between."""
+    linear = scaling == "linear"
+    changes = {"sparsity_start": 1_000_003, "sparsity_end": 2_000_000} if linear else {}
+    cell = small_cell(sparsity_scaling=scaling, **{"sparsity_start": None, "sparsity_end": None, **changes})
+    start, length = np.uint64(1_000_003), np.float32(1 / 999_997)
+
+    @nb.njit  # type: ignore[untyped-decorator]
+    def strength(iteration, exponential):  # type: ignore[no-untyped-def]
+        return sparsity_strength_in_float32(np.uint64(iteration), start, length, np.float32(10), exponential)
+
+    rule = new_update_rule([typed_cell(cell)], {})
+    for iteration in (0, 1, 1_000_003, 1_000_004, 1_500_000, 2_000_000, 2_000_001, 4_999_999):
+        np.testing.assert_allclose(
+            strength(iteration, not linear), sparsity_strengths(rule, iteration)[0], rtol=3e-7, atol=1e-12
+        )
+    if linear:
+        assert strength(1_000_003, False) == 0
+        assert strength(2_000_001, False) == 10

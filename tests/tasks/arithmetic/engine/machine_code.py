@@ -1,0 +1,51 @@
+"""Prints the machine code that a compiled function runs of a part that it calls; `python -m` runs it."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numba.extending import intrinsic
+
+from study.stream.compile import is_on_disk
+from tasks.arithmetic.engine.compiled.cache import entry, internal
+
+_BYTES = 128
+
+
+@intrinsic
+def _own_address(typing_context: Any) -> Any:
+    """Give the address of the function that this stands in, and keep that from becoming part of its callers."""
+
+    def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.function.attributes.add("noinline")
+        return builder.ptrtoint(builder.function, ir.IntType(64))
+
+    return types.uint64(), lower
+
+
+@internal
+def part(x):  # type: ignore[no-untyped-def]
+    for i in range(len(x)):
+        x[i] = x[i] * x[i] - x[i]
+    return _own_address()
+
+
+@entry
+def whole(x):  # type: ignore[no-untyped-def]
+    return part(x)
+
+
+def main() -> None:
+    """Print whether it was on disk, whether it was loaded from there, and it, with zeros where it names its place."""
+    kept = is_on_disk(whole)
+    address = whole(np.ones(1, np.float32))
+    code = ctypes.string_at(address, _BYTES).replace(address.to_bytes(8, "little"), bytes(8))
+    print("kept" if kept else "new", "loaded" if whole.stats.cache_hits else "compiled", code.hex())
+
+
+if __name__ == "__main__":
+    main()

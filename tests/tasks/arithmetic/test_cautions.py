@@ -1,0 +1,45 @@
+"""A study that divides by numbers around 0 is told what that does; others are not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from study.spec import canonical_cell
+from study.stream import stream
+from tasks.arithmetic.cautions import _has_zero, zero_divisors
+from tasks.arithmetic.cell import typed_cell
+
+
+def single(operation, low, high, **values):
+    """Make a cell of the single-module task whose inputs are between two numbers."""
+    ends = {"interpolation_range": ((low, high),), "extrapolation_range": ((-6.0, -2.0), (2.0, 6.0))}
+    given = {"success_epsilon": None, "success_threshold": 1e-5}
+    return typed_cell(canonical_cell("single-module", "NRU", {"operation": operation} | ends | given | values))
+
+
+def test_division_around_zero_is_told_with_how_many_trials_meet_one():
+    """128 rows and 50,000 iterations are 6.4 million divisors, of which one in 2²⁴ is 0."""
+    [sentence] = zero_divisors([single("div", -2.0, 2.0, iterations=50_000), single("mul", -2.0, 2.0)])
+    assert "in 1 of 2 cells" in sentence
+    assert "Up to 32% of the trials" in sentence
+    assert zero_divisors([single("reciprocal", -2.0, 2.0)])
+
+
+@pytest.mark.parametrize("cell", [single("mul", -2.0, 2.0), single("div", 1.0, 2.0), single("div", -1.9999, 1.9998)])
+def test_nothing_is_told_where_no_divisor_can_be_zero(cell):
+    """Another operation, one sign, or ends between which 0 isn't drawn."""
+    assert zero_divisors([cell]) == []
+
+
+@pytest.mark.parametrize(("low", "high"), [(-2.0, 2.0), (-50.0, 50.0), (-1.9999, 1.9998), (-3.0, 1.0)])
+def test_zero_is_where_the_stream_has_it(low, high, monkeypatch):
+    """All words near the one that would give 0 are drawn, as the stream computes inputs."""
+    place = round(-low / (high - low) * 2**24)
+    drawn = torch.arange(place - 50, place + 50, dtype=torch.int64)[None, None] * 256
+    monkeypatch.setattr(stream, "words", lambda *_: drawn)
+    ends = torch.tensor([[low, low]]), torch.tensor([high]) - torch.tensor([low])
+    x = stream.inputs(torch.tensor([0]), *ends, 1, 100, 0, stream.Purpose.TRAIN)
+    assert _has_zero(low, high) == bool((x == 0).any())
+    assert np.isfinite(x.numpy()).all()

@@ -381,11 +381,10 @@ class Study:
     def _trainable(self, results: StudyResults) -> Plan:
         """Return the plan of what is stored, with the code that trains it."""
         from study.plan.plan import make_plan
-        from study.plugins.families import OwnFamily
         from study.results.load import extended_plan
 
         stored = results.plan
-        if not isinstance(stored.spec.family, OwnFamily) and (self._spec is None or stored.may_extend):
+        if stored.spec.family.own_code is None and (self._spec is None or stored.may_extend):
             return stored
         plan = make_plan(self._with_own_code(results.folder)) if self._spec is None else self.planned
         return extended_plan(plan, results.folder, results.folder.read_results()) if plan.may_extend else plan

@@ -67,6 +67,8 @@ class Family(ABC):
         kinds: the kind of each hyperparameter's column (`study.arrow.kinds`), in the order of columns; empty where
             the values say it.
         task_columns: the hyperparameters whose columns stand between those of task and model.
+        revision: what stands for the code of a stable task; empty for any other.
+        data: of each field that names data, the digests by the paths that the study's file has.
     """
 
     hyperparameters: Mapping[str, Hyperparameter]
@@ -78,11 +80,22 @@ class Family(ABC):
     engines: Sequence[str] = ()
     kinds: Mapping[str, str] = {}
     task_columns: Sequence[str] = ()
+    revision: str = ""
+    data: Mapping[str, Mapping[str, str]] = {}
     sources: Sequence[str] = ("init", "data")
 
     def metrics_of(self, cells: Sequence[Content]) -> Mapping[str, Metric]:
         """Return the metrics of the trials of some cells: by default, all have the same."""
         return self.metrics
+
+    @property
+    def own_code(self) -> str | None:
+        """What stands for a study's own code in the ids of trials; None for a family that a package offers."""
+        return None
+
+    def to_json(self) -> str:
+        """Return what a store keeps of a family that a study's own code declares."""
+        raise NotImplementedError("a family that a package offers isn't kept in a store")
 
     @property
     def all_metrics(self) -> Mapping[str, Metric]:

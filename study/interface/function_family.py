@@ -63,6 +63,11 @@ class FunctionFamily(Family):
         self.iterations = iterations
 
     @property
+    def own_code(self) -> str:
+        """What stands for the code in the ids of trials."""
+        return self.code
+
+    @property
     def _own_values(self) -> dict[str, Any]:
         directions = (f"{name} {'higher' if one.higher_is_better else 'lower'}" for name, one in self.metrics.items())
         return dict(zip(OWN_NAMES, (self.code, ", ".join(directions), self.iterations), strict=True))

@@ -126,6 +126,11 @@ class PackedFamily(Family):
     remarks: Sequence[str] = ()
 
     @property
+    def own_code(self) -> str:
+        """What stands for the code in the ids of trials."""
+        return self.code
+
+    @property
     def tasks(self) -> Sequence[str]:  # type: ignore[override]
         """The name of its task."""
         return (self.task,)

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from study.errors import StoreError
-from study.plugins.families import OwnFamily
 from study.spec import Spec
 from study.store import StudyStore
 from study.words import count_of, join_and
@@ -105,7 +104,7 @@ def adopted_identity(folder: StudyStore, code: str) -> str | None:
 
 def adoptions_of_study(folder: StudyStore, spec: Spec) -> list[Adoption]:
     """Return the adoptions that hold for the results that a study's plan asks for."""
-    return adoptions_of(folder, spec.family.code) if isinstance(spec.family, OwnFamily) else []
+    return [] if spec.family.own_code is None else adoptions_of(folder, spec.family.own_code)
 
 
 def adoptions_of(folder: StudyStore, identity: str) -> list[Adoption]:

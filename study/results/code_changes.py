@@ -13,8 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from study.errors import InputError, StoreError
-from study.interface.packed_family import PackedFamily
-from study.plugins.families import OwnFamily
 from study.results.adoptions import Adoption, add_adoption, adoption_of, adoptions_of
 from study.results.stored_code import CodeCopy, copies, read_copy
 from study.source import SourceCode, parsed_files
@@ -59,16 +57,15 @@ def code_change(spec: Spec, folder: StudyStore) -> CodeChange | None:
         spec: the study, with its code.
         folder: its folder of the store.
     """
-    family, code = spec.family, spec.source_code
-    if not isinstance(family, OwnFamily) or code is None or family.code.startswith("version:"):
+    own_code, code, revision = spec.family.own_code, spec.source_code, spec.family.revision
+    if own_code is None or code is None or own_code.startswith("version:"):
         return None
-    revision = family.revision if isinstance(family, PackedFamily) else ""
     counts = {
         identity.removeprefix(f"{revision};"): count
         for identity, count in folder.trials_by_code().items()
         if identity != revision
     }
-    own = counts.pop(family.code, 0)
+    own = counts.pop(own_code, 0)
     others = [identity for identity in counts if counts[identity] > own and not identity.startswith("version:")]
     copies_of = {identity: _copies_of(identity, folder) for identity in others}
     if not others:

@@ -10,8 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from study.errors import InputError, StoreError
-from study.interface.function_family import FunctionFamily
-from study.interface.packed_family import PackedFamily
 from study.plan.plan import Plan, make_plan
 from study.plugins.families import declared_family
 from study.results.claim_looks import read_looks
@@ -75,11 +73,12 @@ def with_looks(plan: Plan, folder: StudyStore) -> Plan:
 
 def keep_code(spec: Spec, folder: StudyStore) -> None:
     """Store what the code of a study declares, a copy of it, each version once, and how its trials train."""
-    if not isinstance(spec.family, FunctionFamily | PackedFamily):
+    own_code = spec.family.own_code
+    if own_code is None:
         return
     code = spec.source_code
     if code is not None:
-        keep_copy(code, spec.family.code, folder)
+        keep_copy(code, own_code, folder)
     folder.write_file(DECLARED, spec.family.to_json().encode())
     if isinstance(spec, PackedSpec) and spec.layouts:
         earlier = folder.read_file(LAYOUTS)

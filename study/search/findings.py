@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from study.interface.packed_family import PackedFamily
-from study.plugins.families import OwnFamily
 from study.records import Cell
 from study.search.importance import importance
 from study.search.objectives import front, objectives_of
@@ -99,7 +97,7 @@ def winners_file(spec: Spec, winner: Candidate) -> str:
         f"# The search chose by seeds {min(seeds.search)} to {max(seeds.search)}: what these say of it is too good.\n"
         f"# Seeds {first} to {last} confirmed it.\n"
     )
-    if isinstance(spec.family, OwnFamily):
+    if spec.family.own_code is not None:
         comment = (
             f"# Its code and data are found in the folder of the search's study file: put this file there.\n{comment}"
         )
@@ -121,7 +119,5 @@ def _effective(space: Space, cell: Cell, values: Mapping[str, Any]) -> dict[str,
 
 def _as_written(spec: Spec, name: str, value: Any) -> Any:
     """Return a value as a study file gives it: a data file by its path instead of its digest."""
-    if not isinstance(spec.family, PackedFamily):
-        return value
     paths = {digest: path for path, digest in spec.family.data.get(name, {}).items()}
     return paths.get(value, value) if isinstance(value, str) else value

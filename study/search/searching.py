@@ -10,7 +10,6 @@ from typing import Any
 
 from study.errors import InputError
 from study.plan.plan import Plan
-from study.plugins.families import OwnFamily
 from study.records import Cell
 from study.search.evidence import Evidence
 from study.search.halving import Round, ValueAt, affordable, compare
@@ -125,7 +124,7 @@ def search_id(spec: Spec) -> str:
     search, space = _search(spec), Space(spec)
     extendable = {"trials", "confirm_seeds", "confirm_candidates"}
     parameters, fixed = list(space.parameters.values()), space.fixed
-    if isinstance(spec.family, OwnFamily):  # a tuple of a signature is a list in declarations that a store has
+    if spec.family.own_code is not None:  # a tuple of a signature is a list in declarations that a store has
         parameters = [replace(one, choices=tuple(map(_as_lists, one.choices))) for one in parameters]
         fixed = {model: {name: _as_lists(v) for name, v in values.items()} for model, values in fixed.items()}
     content = {
@@ -144,7 +143,7 @@ def _as_lists(value: Any) -> Any:
 
 def _own(spec: Spec) -> dict[str, Any]:
     """Return what the results of one's own code depend on besides hyperparameters: the code, and how it is judged."""
-    if not isinstance(spec.family, OwnFamily):
+    if spec.family.own_code is None:
         return {}
     names, metrics = _search(spec).objective, spec.family.metrics
     values = {
@@ -155,7 +154,7 @@ def _own(spec: Spec) -> dict[str, Any]:
     is_judged = any(name not in metrics for name in names)
     bounds = spec.criterion or {} if is_judged else {}
     criterion = {name: {"at_least": bound.at_least, "below": bound.below} for name, bound in bounds.items()}
-    return {"code": spec.family.code, "metrics": values, "success": criterion}
+    return {"code": spec.family.own_code, "metrics": values, "success": criterion}
 
 
 def _search(spec: Spec) -> Search:

@@ -52,6 +52,7 @@ from study.trials.table import TrialTable
 from study.words import count_of
 
 if TYPE_CHECKING:
+    from study.driver.own_engine import OwnEngine
     from study.driver.resources import Resources
 
 # A shorter run may be over before the last worker has started.
@@ -143,11 +144,14 @@ class Run:
     _into: Path
     _stop: threading.Event
     _monitor: Monitor
+    _own: OwnEngine | None
 
     def __init__(self, plan: Plan, options: Options, console: Console, extend: Extend) -> None:
         self.plan, self.options, self.console, self._extend = plan, options, console, extend
         self._notify = partial(console.print, style="yellow")
         self._patience = Patience(self._notify, options.patience_s)
+        self._own, self._is_resolved = None, False
+        self._layouts: Mapping[str, str] = {}
         self._attempted: set[str] = set()
         self._earlier_failures: dict[str, str] = {}
 
@@ -160,14 +164,20 @@ class Run:
             InputError: if a cell has no engine, or the device isn't there.
         """
         if not self._is_trained():
-            from study.driver.own_engine import prove_packs
-            from study.driver.progress import waiting
-            from study.driver.resources import engines_of, fitted
+            self._resolve()
 
-            self.options = fitted(self.plan, self.options)
-            engines_of(self.plan, self.options)
-            with waiting(self.console, "finding out whether trials train side by side"):
-                prove_packs(self.plan, self.options.root)
+    def _resolve(self) -> None:
+        """Make the study's own engine, if it has one, and fit the options to what it trains on."""
+        from study.driver.own_engine import layouts_of, own_engine, proven
+        from study.driver.progress import waiting
+        from study.driver.resources import engines_of, fitted
+
+        own = own_engine(self.plan.spec)
+        self.options = fitted(self.options, own)
+        engines_of(self.plan, self.options, own)
+        with waiting(self.console, "finding out whether trials train side by side"):
+            self._own = proven(own, self.plan, self.options.root)
+        self._layouts, self._is_resolved = layouts_of(self._own), True
 
     def _is_trained(self) -> bool:
         """Return whether all trials are done already, as far as can be known without writing anything.
@@ -195,7 +205,7 @@ class Run:
             self.plan = with_looks(self.plan, self.folder)
             keep_looks(self.plan, self.folder)
             self.folder.write_spec(self.plan.spec.text)
-            keep_code(self.plan.spec, self.folder)
+            keep_code(self.plan.spec, self.folder, self._layouts)
             if in_job():
                 keep_submitted(self.plan.spec, self.folder)
             self._earlier_failures = reason_keys(self._patience(self.folder.failed_rows))
@@ -250,7 +260,9 @@ class Run:
         """
         from study.driver.resources import workers  # imported late: engines and Ray take seconds to import
 
-        with workers(self.plan, self.options, self.console) as self.resources, self._publishing():
+        if not self._is_resolved:  # another run trained all of it, and its results have gone since
+            self._resolve()
+        with workers(self.plan, self.options, self._own, self.console) as self.resources, self._publishing():
             yield
 
     @contextmanager

@@ -17,7 +17,7 @@ from study.driver.design import DesignNote, design_note
 from study.driver.first_call import try_first_trial
 from study.driver.options import Options
 from study.driver.outline import Outline, outline, outline_search
-from study.driver.own_engine import own_engine, prove_packs, trained_one_by_one
+from study.driver.own_engine import OwnEngine, own_engine, proven, trained_one_by_one
 from study.driver.resources import at_once_on, device_of, fitted, key_on, passed_over_by
 from study.engine import Engine, engine_for
 from study.engine.function import FunctionEngine
@@ -156,13 +156,12 @@ def preview(plan: Plan, options: Options, difference: float | None = None) -> Es
     plan, pending = summary.plan, summary.pending
     if not pending:
         return Estimate(summary, design)
-    options = fitted(plan, options)
-    engine = own_engine(plan.spec)
-    if isinstance(engine, FunctionEngine):
-        return Estimate(summary, design, notes=try_first_trial(engine, pending[0]))
-    prove_packs(plan, options.root)
-    device, own = device_of(options), own_engine(plan.spec)
-    at_once = at_once_on(plan, replace(options, local=True)) if device == "cuda" else None
+    own = own_engine(plan.spec)
+    options = fitted(options, own)
+    if isinstance(own, FunctionEngine):
+        return Estimate(summary, design, notes=try_first_trial(own, pending[0]))
+    device, own = device_of(options), proven(own, plan, options.root)
+    at_once = at_once_on(plan, replace(options, local=True), own) if device == "cuda" else None
     slots = 1 if device == "cuda" else options.cpus or os.cpu_count() or 1
     key_of, family = key_on([device], options, own), plan.spec.family
     packs = make_packs(pending, slots=slots, size=options.pack_size, at_once=at_once, family=family, key_of=key_of)
@@ -172,7 +171,7 @@ def preview(plan: Plan, options: Options, difference: float | None = None) -> Es
     kinds, seconds = [], dict[str, float]()
     for of_kind in of_kinds.values():
         costs = {pack.id: pack_cost(pack.trials, family) for pack in of_kind}
-        kind = _estimate(of_kind, costs, plan, options)
+        kind = _estimate(of_kind, costs, plan, options, own)
         kinds.append(kind)
         whole = sum(costs.values())
         seconds |= {pack_id: kind.core_s * cost / whole for pack_id, cost in costs.items()}
@@ -180,16 +179,18 @@ def preview(plan: Plan, options: Options, difference: float | None = None) -> Es
     bundles = make_bundles(packs, slots=slots, at_once=at_once if own is None else None)
     total_s = sum(max(seconds[pack.id] for pack in bundle) for bundle in bundles)
     busy = min(slots, len(bundles))
-    notes = [*passed_over_by(plan, options), *trained_one_by_one(plan)]
+    notes = [*passed_over_by(plan, options, own), *trained_one_by_one(plan, own)]
     return Estimate(summary, design, device, kinds, 0 if at_once else busy, total_s / busy, notes)
 
 
-def _estimate(packs: Sequence[Pack], costs: Mapping[str, float], plan: Plan, options: Options) -> PacksEstimate:
+def _estimate(
+    packs: Sequence[Pack], costs: Mapping[str, float], plan: Plan, options: Options, own: OwnEngine | None
+) -> PacksEstimate:
     """Estimate what packs of one kind, whose relative costs are known, take: the largest trains for about a second."""
     family, device = plan.spec.family, device_of(options)
     largest = max(packs, key=lambda pack: costs[pack.id])
     cell = largest.trials[0].cell
-    engine = engine_for(options.engine, cell, device, own_engine(plan.spec))
+    engine = engine_for(options.engine, cell, device, own)
     with _explained(cell, engine):
         pack_s = calibrate(largest, engine, device) * len(largest.trials) * (cell.iterations + 1)
     trials = [trial for pack in packs for trial in pack.trials]
@@ -257,17 +258,17 @@ def preview_search(plan: Plan, options: Options) -> RenderableType:
     search = plan.spec.search
     assert search is not None
     head = outline_search(plan, options.root)
-    options = fitted(plan, options)
-    engine = own_engine(plan.spec)
-    if isinstance(engine, FunctionEngine):
+    own = own_engine(plan.spec)
+    options = fitted(options, own)
+    if isinstance(own, FunctionEngine):
         first = Trial(plan.cells[0], plan.spec.first_seeds[0])
-        return Group(head, *map(Text, try_first_trial(engine, first)))
-    prove_packs(plan, options.root)
-    return Group(head, *_times(plan, options, search.trials + search.confirm_seeds))
+        return Group(head, *map(Text, try_first_trial(own, first)))
+    own = proven(own, plan, options.root)
+    return Group(head, *_times(plan, options, own, search.trials + search.confirm_seeds))
 
 
-def _times(plan: Plan, options: Options, trials: int) -> tuple[ConsoleTable, Text]:
-    device, own = device_of(options), own_engine(plan.spec)
+def _times(plan: Plan, options: Options, own: OwnEngine | None, trials: int) -> tuple[ConsoleTable, Text]:
+    device = device_of(options)
     shapes: dict[object, Cell] = {shape_key(cell): cell for cell in plan.cells}
     cells = list(shapes.values())
     sample = cells if len(cells) <= _MOST_SHAPES else [*cells[: _MOST_SHAPES - 1], cells[-1]]

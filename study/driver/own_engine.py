@@ -1,8 +1,10 @@
-"""The engine that a study of one's own code brings, and the proof of how it trains."""
+"""The engine that a study's own code brings: made once a run, with the proof of how its trials train."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from study.engine.function import FunctionEngine, Limits
@@ -22,7 +24,9 @@ OwnEngine = FunctionEngine | PackedEngine
 
 
 def own_engine(spec: Spec) -> OwnEngine | None:
-    """Return the engine of a study of one's own code; None for a study of built-in tasks.
+    """Make the engine of a study's own code; None for a study that engines of packages train.
+
+    Nothing is known yet of how the trials of packed tasks train; see `proven`.
 
     Raises:
         InputError: if the study was read without its code, as from a store.
@@ -58,7 +62,6 @@ def _packed_engine(spec: PackedSpec) -> PackedEngine:
         metrics=declared.metrics,
         criterion=spec.criterion,
         data=spec.source_data,
-        layouts=dict(spec.layouts),
     )
 
 
@@ -69,37 +72,43 @@ def _code(spec: Spec, name: str) -> OwnCode:
     return OwnCode(archive=code.archive if code.files else b"", digest=code.digest, distributions=code.distributions)
 
 
-def prove_packs(plan: Plan, root: str | Path) -> None:
-    """Find out how the trials of each recipe of a study train, unless its folder of the store says so already.
+def proven(own: OwnEngine | None, plan: Plan, root: str | Path) -> OwnEngine | None:
+    """Return an engine that knows how the trials of each recipe train; other engines are returned as they are.
 
     Args:
-        plan: what the study asks for; if it is of a task of one's own, its file gets the layouts.
-        root: the store's address.
+        own: the study's own engine.
+        plan: what the study asks for.
+        root: the store's address; what a study's folder has proven already isn't proven again.
 
     Raises:
         InputError: if a recipe can't be trained.
     """
+    if not isinstance(own, PackedEngine):
+        return own
     spec = plan.spec
-    if not isinstance(spec, PackedSpec):
-        return
+    assert isinstance(spec, PackedSpec)
     store = Store(root, read_only=True)
     folder = store.study(spec.study)
     content = folder.read_file(LAYOUTS) if folder.exists else None
     known: dict[str, str] = {} if content is None else json.loads(content)
-    engine = _packed_engine(spec)
+    layouts = dict(own.layouts)
     for cell in plan.cells:
         recipe = recipe_text(cell)
-        if recipe not in spec.layouts:
-            spec.layouts[recipe] = known.get(proof_key(recipe, spec, folder)) or as_layout(engine.prove(cell))
+        if recipe not in layouts:
+            layouts[recipe] = known.get(proof_key(recipe, spec, folder)) or as_layout(own.prove(cell))
+    return replace(own, layouts=layouts)
 
 
-def trained_one_by_one(plan: Plan) -> list[str]:
+def layouts_of(own: OwnEngine | None) -> Mapping[str, str]:
+    """Return how the trials of each proven recipe train."""
+    return own.layouts if isinstance(own, PackedEngine) else {}
+
+
+def trained_one_by_one(plan: Plan, own: OwnEngine | None) -> list[str]:
     """Return sentences that say which models' trials don't train side by side, and why."""
-    if not isinstance(plan.spec, PackedSpec):
-        return []
     reasons: dict[str, None] = {}
-    for cell in plan.cells:
-        layout = plan.spec.layouts.get(recipe_text(cell))
+    for cell in plan.cells if isinstance(own, PackedEngine) else ():
+        layout = layouts_of(own).get(recipe_text(cell))
         if layout is not None and (reason := proof_of(layout).reason):
             reasons[f"trials of {cell.model} train one after another: {reason}"] = None
     return list(reasons)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from study import environment
 from study.arrow import curves_table, table_curves, table_results, table_weights
 from study.driver.order_check import explain
-from study.driver.own_engine import OwnEngine, own_engine, prove_packs
+from study.driver.own_engine import OwnEngine, own_engine, proven
 from study.engine import Engine, engine_for
 from study.engine.function import FunctionEngine
 from study.errors import InputError
@@ -92,8 +92,7 @@ def repeat(
     folder = Store(root, read_only=True).open(plan.spec.study)
     results = folder.read_results()
     planned = {trial.id: trial for trial in plan.trials}
-    prove_packs(plan, root)
-    own = _alone(own_engine(plan.spec))
+    own = _alone(proven(own_engine(plan.spec), plan, root))
     for trial_id in trial_ids:
         stored = _stored(folder, results, trial_id)
         if trial_id not in planned:

@@ -14,7 +14,7 @@ import torch
 from study import cluster
 from study.console import Console
 from study.driver.options import Options
-from study.driver.own_engine import OwnEngine, own_engine, trained_one_by_one
+from study.driver.own_engine import OwnEngine, trained_one_by_one
 from study.driver.progress import preparation_text, waiting
 from study.driver.repository import repository_of
 from study.engine import Engine, check_device, engine_for, pack_key, passed_over, trials_at_once
@@ -44,13 +44,13 @@ Engines = Sequence[tuple[Engine, Cell]]
 """Engines, each with one of the cells that it trains."""
 
 
-def engines_of(plan: Plan, options: Options) -> Engines:
+def engines_of(plan: Plan, options: Options, own: OwnEngine | None) -> Engines:
     """Return the engines that train the cells, each with one of its cells, before anything is started or written.
 
     Raises:
         InputError: if a cell has no engine, or the device isn't there.
     """
-    device, own = device_of(options), own_engine(plan.spec)
+    device = device_of(options)
     if options.address is None:
         check_device(device)
     engines: dict[str, tuple[Engine, Cell]] = {}
@@ -60,9 +60,9 @@ def engines_of(plan: Plan, options: Options) -> Engines:
     return list(engines.values())
 
 
-def could_be_faster(plan: Plan, options: Options) -> list[str]:
+def could_be_faster(plan: Plan, options: Options, own: OwnEngine | None) -> list[str]:
     """Return sentences that say what could train faster than it will, and why it doesn't."""
-    reasons = [*passed_over_by(plan, options), *trained_one_by_one(plan)]
+    reasons = [*passed_over_by(plan, options, own), *trained_one_by_one(plan, own)]
     if options.device == "auto" and device_of(options) == "cpu" and _GPU_DRIVER.exists():
         reasons.append(
             "there is an NVIDIA GPU here that torch can't use, so the CPU trains: "
@@ -71,11 +71,11 @@ def could_be_faster(plan: Plan, options: Options) -> list[str]:
     return reasons
 
 
-def passed_over_by(plan: Plan, options: Options) -> list[str]:
+def passed_over_by(plan: Plan, options: Options, own: OwnEngine | None) -> list[str]:
     """Return sentences that say which models don't get the device's fastest engine, and why."""
     device = device_of(options)
     reasons: dict[str, None] = {}
-    if options.engine == "auto" and own_engine(plan.spec) is None:
+    if options.engine == "auto" and own is None:
         for cell in plan.cells:
             engine = engine_for("auto", cell, device)
             for other, reason in passed_over(engine, cell, device).items():
@@ -103,7 +103,7 @@ def needs_of(own: OwnEngine | None, options: Options) -> Needs:
     return Needs(own.limits.cpus or 1, own.limits.gpus or 0.0)
 
 
-def fitted(plan: Plan, options: Options) -> Options:
+def fitted(options: Options, own: OwnEngine | None) -> Options:
     """Return options with the device that a study's own engine trains on.
 
     A training function's is what its study file asks for. Tasks and models in packs train on a GPU if that is asked
@@ -112,7 +112,6 @@ def fitted(plan: Plan, options: Options) -> Options:
     Raises:
         InputError: if the options ask for another one than the study file.
     """
-    own = own_engine(plan.spec)
     if own is None:
         return options
     if isinstance(own, PackedEngine):
@@ -241,26 +240,25 @@ class Resources:
 
 
 @contextmanager
-def workers(plan: Plan, options: Options, console: Console) -> Iterator[Resources]:
+def workers(plan: Plan, options: Options, own: OwnEngine | None, console: Console) -> Iterator[Resources]:
     """Start or join Ray, prepare the engines meanwhile, and yield what the study runs on.
 
     Raises:
         InputError: if no engine trains a cell.
         ClusterError: if there is no room for a worker.
     """
-    for sentence in (*plan.spec.family.remarks, *could_be_faster(plan, options)):
+    for sentence in (*plan.spec.family.remarks, *could_be_faster(plan, options, own)):
         console.print(sentence, style="yellow")
-    own = own_engine(plan.spec)
     with _slots(plan, options, own, console) as slots:
         # The GPUs are asked now because workers occupy them later.
         asks_gpus = cluster.GPU in slots and not isinstance(own, FunctionEngine)
-        at_once = at_once_on(plan, options) if asks_gpus else None
+        at_once = at_once_on(plan, options, own) if asks_gpus else None
         yield Resources(options, slots, at_once, needs_of(own, options), own, plan.spec.family)
 
 
 @contextmanager
 def _slots(plan: Plan, options: Options, own: OwnEngine | None, console: Console) -> Iterator[Slots]:
-    device, engines = device_of(options), engines_of(plan, options)
+    device, engines = device_of(options), engines_of(plan, options, own)
     if options.local:
         for engine, cell in engines:
             _prepare_here(engine, cell, console)
@@ -352,10 +350,10 @@ def key_on(devices: Iterable[str], options: Options, own: OwnEngine | None) -> K
     return cache(lambda cell: pack_key(options.engine, cell, kinds, own))
 
 
-def at_once_on(plan: Plan, options: Options) -> AtOnce:
+def at_once_on(plan: Plan, options: Options, own: OwnEngine | None) -> AtOnce:
     """Ask a device how many trials of each shape it trains side by side."""
     cells = {shape_key(cell): cell for cell in plan.cells}
-    query = partial(trials_at_once, options.engine, tuple(cells.values()), own_engine(plan.spec))
+    query = partial(trials_at_once, options.engine, tuple(cells.values()), own)
     answers = query() if options.local else cluster.ask(query, 1 / options.packs_per_gpu)
     counts = dict(zip(cells, answers, strict=True))
     least = min((count for count in answers if count is not None), default=None)

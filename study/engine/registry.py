@@ -87,7 +87,7 @@ def _engines(name: str, cell: Cell, own: Engine | None) -> Sequence[Engine]:
     """Return the engines that may train a cell, the preferred first."""
     if own is not None and name in ("auto", own.name):
         return [own]
-    preferred = () if own is not None else family_of(cell).engines
+    preferred = () if own is not None else _preferred(cell)
     if name == "auto":
         return [engine_named(one) for one in preferred]
     if name in preferred or offers.is_offered("engines", name):
@@ -97,6 +97,13 @@ def _engines(name: str, cell: Cell, own: Engine | None) -> Sequence[Engine]:
         f"--engine must be auto, one of {', '.join(known)}, or an engine that an installed package offers, "
         f"but got {name!r}{nearest(name, known)}"
     )
+
+
+def _preferred(cell: Cell) -> Sequence[str]:
+    try:
+        return family_of(cell).engines
+    except ValueError as error:
+        raise InputError(f"no engine trains {cell.model} (cell {cell.id}): {error}") from None
 
 
 @cache

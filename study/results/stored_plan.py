@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -71,8 +71,14 @@ def with_looks(plan: Plan, folder: StudyStore) -> Plan:
     return replace(plan, earlier_looks=looks)
 
 
-def keep_code(spec: Spec, folder: StudyStore) -> None:
-    """Store what the code of a study declares, a copy of it, each version once, and how its trials train."""
+def keep_code(spec: Spec, folder: StudyStore, layouts: Mapping[str, str] | None = None) -> None:
+    """Store what the code of a study declares, a copy of it, each version once, and how its trials train.
+
+    Args:
+        spec: the study.
+        folder: its folder of the store.
+        layouts: how the trials of each proven recipe train.
+    """
     own_code = spec.family.own_code
     if own_code is None:
         return
@@ -80,11 +86,11 @@ def keep_code(spec: Spec, folder: StudyStore) -> None:
     if code is not None:
         keep_copy(code, own_code, folder)
     folder.write_file(DECLARED, spec.family.to_json().encode())
-    if isinstance(spec, PackedSpec) and spec.layouts:
+    if isinstance(spec, PackedSpec) and layouts:
         earlier = folder.read_file(LAYOUTS)
-        proven = {proof_key(recipe, spec, folder): layout for recipe, layout in spec.layouts.items()}
-        layouts = ({} if earlier is None else json.loads(earlier)) | proven
-        folder.write_file(LAYOUTS, json.dumps(layouts, indent=1).encode())
+        proven = {proof_key(recipe, spec, folder): layout for recipe, layout in layouts.items()}
+        kept = ({} if earlier is None else json.loads(earlier)) | proven
+        folder.write_file(LAYOUTS, json.dumps(kept, indent=1).encode())
 
 
 def rows_of_plan(table: pa.Table, plan: Plan) -> pa.Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
-from pydantic import ConfigDict, Field, GetJsonSchemaHandler, PrivateAttr
+from pydantic import ConfigDict, Field, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 
 from study.interface.criterion import Bound
@@ -32,7 +32,6 @@ class PackedSpec(OwnCodeSpec, TaskSpec):
     success: dict[str, SuccessTable] = table_field(dict)  # type: ignore[assignment]  # values are more than bounds
     references: ReferencesTable | None = optional()
     prefixes: ClassVar[Mapping[str, str]] = {"task": "", "protocol": ""}
-    _layouts: dict[str, str] = PrivateAttr(default_factory=dict)
 
     @property
     def declared(self) -> PackedFamily:
@@ -55,11 +54,6 @@ class PackedSpec(OwnCodeSpec, TaskSpec):
     ) -> ReferenceCriterion | None:
         """Return what success is where references say it; None if none do."""
         return reference_criterion(self, cells, seeds) if self.by_references else None
-
-    @property
-    def layouts(self) -> dict[str, str]:
-        """How the trials of each recipe train, as the proof of it says; it is filled before a study starts."""
-        return self._layouts
 
     @property
     def head(self) -> dict[str, Any]:

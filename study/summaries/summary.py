@@ -75,9 +75,9 @@ class Summary:
         success_rate: solved / judged.
         success_rate_interval: 95%.
         success_rate_by: the interval's name: Wilson, unless seeds were added until there were enough.
-        solved_at_median: iterations; of the solved trials, as are the next five.
+        solved_at_median: iterations, of the solved trials.
         solved_at_median_interval: of the distribution's median, at least 95%, for any distribution.
-        solved_at_mean: iterations; the sample mean, which is the estimate for a gamma distribution.
+        solved_at_mean: iterations, of the solved trials; the sample mean, which is the estimate for a gamma distribution.
         solved_at_interval: of a gamma distribution's mean, 95%, by profile likelihood.
         metrics: those that are averaged, by name, in the order of their declaration.
         time_to_success_mean: iterations; the restricted mean: of min(time to success, `time_to_success_until`), of all
@@ -86,7 +86,7 @@ class Summary:
         time_to_success_until: the iterations that the rows of its question were planned to run. The mean is None where
             this is known and the row's trials weren't observed that long, and aren't all solved.
         training_s_mean: the mean seconds of training of the trials that ended.
-        solved_at_s_median: seconds of training until solved; of the solved trials, as are the next two.
+        solved_at_s_median: seconds of training until solved, of the solved trials.
         solved_at_s_mean: the sample mean.
         solved_at_s_interval: of a gamma distribution's mean, 95%, by profile likelihood.
         stopped_early: trials that `stop: when_decided` ended.

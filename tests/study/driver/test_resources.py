@@ -39,8 +39,9 @@ def test_gpus_train_packs_of_ones_own_only_if_they_are_asked_for(
 ) -> None:
     """`auto` is the CPU, whatever a cluster has; a worker on a GPU takes all of it, or its share."""
     plan = planned(packed_lab)
-    options = fitted(plan, Options(tmp_path, None, device=device, packs_per_gpu=packs_per_gpu))
-    assert slots_of_cluster(plan, options, own_engine(plan.spec), MIXED) == expected
+    own = own_engine(plan.spec)
+    options = fitted(Options(tmp_path, None, device=device, packs_per_gpu=packs_per_gpu), own)
+    assert slots_of_cluster(plan, options, own, MIXED) == expected
 
 
 def test_a_gpu_trains_one_pack_of_ones_own_at_a_time(packed_lab: Path, tmp_path: Path) -> None:

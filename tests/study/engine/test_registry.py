@@ -26,19 +26,20 @@ def test_auto_passes_over_engines_that_do_not_know_the_task(monkeypatch):
     class Other(ArithmeticTask):
         pass
 
-    monkeypatch.setitem(TASKS, "other", lambda **values: Other(**values, simple=True))
-    cell = small_cell(task="other")
+    simple = {"input_size": 4, "subset_ratio": None, "overlap_ratio": None, "simple": True}
+    monkeypatch.setitem(TASKS, "simple", lambda **values: Other(**(simple | values)))
+    cell = small_cell()
     assert engine_for("auto", cell, "cpu").name == engine_for("auto", cell, "cuda").name == "torch"
-    reason = "it doesn't know the task other (class Other), but ArithmeticTask only"
+    reason = "it doesn't know the task simple (class Other), but ArithmeticTask only"
     assert passed_over(ENGINES["torch"], cell, "cpu") == {"fused": reason}
     assert passed_over(ENGINES["torch"], cell, "cuda") == {"fused-gpu": reason}
-    with pytest.raises(InputError, match="fused: it doesn't know the task other"):
+    with pytest.raises(InputError, match="fused: it doesn't know the task simple"):
         engine_for("fused", cell, "cpu")
 
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_built_in_engines_refuse_tasks_of_ones_own(name):
-    """A task that an import string names is refused by every engine of `ENGINES`, and nothing is read of its cell."""
+    """A task that an import string names is refused by each of them, and nothing is read of its cell."""
     cell = Cell("means:Means", "means:mlp", {"subset": 4, "iterations": 10})
     reason = "it trains built-in tasks only, arithmetic, simple, single-module, but not means:Means"
     assert ENGINES[name].refuses(cell) == reason
@@ -52,6 +53,8 @@ def test_a_wrong_engine_is_told():
         engine_for("fast", small_cell(), "cpu")
     with pytest.raises(InputError, match="doesn't run on cuda"):
         engine_for("fused", small_cell(), "cuda")
+    with pytest.raises(InputError, match="no family of tasks has a task called 'other'"):
+        engine_for("auto", Cell("other", "NMU", {}), "cpu")
 
 
 @pytest.mark.parametrize("name", ENGINES)

@@ -17,7 +17,7 @@ import torch
 import yaml
 from torch import nn
 
-from study.driver.own_engine import own_engine, prove_packs
+from study.driver.own_engine import own_engine, proven
 from study.engine.packed import engine as engine_module
 from study.engine.packed import members as members_module
 from study.engine.packed import proof as proof_module
@@ -274,7 +274,8 @@ def test_without_a_gpu_it_says_what_to_do() -> None:
 def test_on_a_gpu_bits_are_those_of_the_trial_alone(preset: str, model: str, tmp_path: Path) -> None:
     """Neither pack, place, slices nor a resume change a bit of a trial."""
     engine, plan = planned(preset, model)
-    prove_packs(plan, tmp_path)
+    engine = proven(own_engine(plan.spec), plan, tmp_path)
+    assert isinstance(engine, PackedEngine)
     trials = tuple(Trial(plan.cells[-1], seed) for seed in range(3))
     whole = trained_on("cuda", engine, trials)
     assert trained_on("cuda", engine, trials[::-1]) == whole[::-1]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from study.driver.own_engine import own_engine, prove_packs, trained_one_by_one
+from study.driver.own_engine import own_engine, proven, trained_one_by_one
 from study.engine.packed.engine import PackedEngine
 from study.errors import InputError
 from study.plan.packs import shape_key
@@ -28,8 +28,7 @@ def planned(folder: Path, root: Path, **changed: Any) -> tuple[PackedEngine, Pla
     """Plan a study of one shape, whose trials differ in seed, rate and schedule, and prove how it trains."""
     spec = packed_study(folder, **({"models": [MLP], "grid": GRID, "fixed": None} | changed))
     plan = make_plan(spec)
-    prove_packs(plan, root)
-    engine = own_engine(spec)
+    engine = proven(own_engine(spec), plan, root)
     assert isinstance(engine, PackedEngine)
     return engine, plan
 
@@ -64,7 +63,7 @@ def test_a_result_is_that_of_the_trial_alone(packed_lab: Path, tmp_path: Path, m
     engine, plan = planned(packed_lab, tmp_path, models=[models])
     trials = plan.trials
     assert len({shape_key(trial.cell) for trial in trials}) == 1
-    assert bool(trained_one_by_one(plan)) == (models != MLP)
+    assert bool(trained_one_by_one(plan, engine)) == (models != MLP)
     whole = trained(engine, trials)
     assert trained(engine, trials[::-1]) == whole[::-1]
     assert trained(engine, trials, for_s=0.0) == whole

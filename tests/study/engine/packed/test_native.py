@@ -30,7 +30,7 @@ def products(folder: Path, root: Path, *models: str, **changed: Any) -> tuple[An
 def test_a_unit_trains_side_by_side(packed_lab: Path, tmp_path: Path, model: str) -> None:
     """The law is proven for each model, and holds for results, curves and weights."""
     engine, plan = products(packed_lab, tmp_path, model)
-    (layout,) = plan.spec.layouts.values()
+    (layout,) = engine.layouts.values()
     assert "reason" not in layout
     whole = trained(engine, plan.trials)
     assert trained(engine, plan.trials[::-1]) == whole[::-1]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from study.driver.own_engine import own_engine, prove_packs
+from study.driver.own_engine import own_engine, proven
 from study.engine.packed import proof
 from study.engine.packed.engine import PackedEngine
 from study.plan.plan import make_plan
@@ -76,8 +76,7 @@ def test_bits_are_those_of_the_trial_alone(preset: str, model: str, tmp_path: Pa
     file = brief(preset)
     file["models"] = [table for table in file["models"] if table["name"] == model]
     plan = make_plan(parse_spec(yaml.safe_dump(file), source=preset))
-    prove_packs(plan, tmp_path)
-    engine = own_engine(plan.spec)
+    engine = proven(own_engine(plan.spec), plan, tmp_path)
     assert isinstance(engine, PackedEngine)
     trials = tuple(Trial(plan.cells[-1], seed) for seed in range(3))
     whole = trained(engine, trials)

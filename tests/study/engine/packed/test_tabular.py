@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
-from study.driver.own_engine import own_engine, prove_packs, trained_one_by_one
+from study.driver.own_engine import own_engine, proven, trained_one_by_one
 from study.errors import SpecError
 from study.plan.plan import Plan, cells, make_plan
 from study.spec import Spec, parse_spec
@@ -40,9 +40,7 @@ def spec(folder: Path, **task: Any) -> Spec:
 
 
 def planned(folder: Path, **task: Any) -> Plan:
-    plan = make_plan(spec(folder, **task))
-    prove_packs(plan, folder / "store")
-    return plan
+    return make_plan(spec(folder, **task))
 
 
 def test_ids_have_the_content_of_the_file_and_not_its_name(folder: Path) -> None:
@@ -58,8 +56,8 @@ def test_ids_have_the_content_of_the_file_and_not_its_name(folder: Path) -> None
 def test_a_result_is_that_of_the_trial_alone(folder: Path) -> None:
     """Trials of a table train side by side, and have the bits that they have alone, however training is cut."""
     plan = planned(folder, split="extrapolate", split_column="sulphur", constant=True)
-    assert not trained_one_by_one(plan)
-    engine = own_engine(plan.spec)
+    engine = proven(own_engine(plan.spec), plan, folder / "store")
+    assert not trained_one_by_one(plan, engine)
     whole = trained(engine, plan.trials)
     assert trained(engine, plan.trials, for_s=0.0) == whole
     assert trained(engine, plan.trials[::-1]) == whole[::-1]

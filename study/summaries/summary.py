@@ -77,7 +77,7 @@ class Summary:
         success_rate_by: the interval's name: Wilson, unless seeds were added until there were enough.
         solved_at_median: iterations, of the solved trials.
         solved_at_median_interval: of the distribution's median, at least 95%, for any distribution.
-        solved_at_mean: iterations, of the solved trials; the sample mean, which is the estimate for a gamma distribution.
+        solved_at_mean: of the same; the sample mean, which is the estimate for a gamma distribution.
         solved_at_interval: of a gamma distribution's mean, 95%, by profile likelihood.
         metrics: those that are averaged, by name, in the order of their declaration.
         time_to_success_mean: iterations; the restricted mean: of min(time to success, `time_to_success_until`), of all

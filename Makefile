@@ -77,9 +77,7 @@ benchmark: statistics  ## measure speed and coverage, simulate moments, and put 
 	$(BIN)/python -m benchmarks.engine --out benchmarks/results/engine.csv
 	$(BIN)/python -m benchmarks.packed --out benchmarks/results/packed.csv
 	$(BIN)/python -m benchmarks.presets --out benchmarks/results/presets.csv
-	$(BIN)/python -m benchmarks.compiling --out benchmarks/results/compiling.csv
 	$(BIN)/python -m benchmarks.floor --out benchmarks/results/floor.csv
-	$(BIN)/python -m benchmarks.sharing --out benchmarks/results/sharing.csv
 	$(BIN)/python -m benchmarks.scaling --out benchmarks/results/scaling.csv
 	$(BIN)/python -m benchmarks.moments --out benchmarks/results/moments.csv
 	$(BIN)/python -m benchmarks.curvature --out benchmarks/results/curvature.csv

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean, median
 
-from benchmarks.inalu_table import inalu_table
 from benchmarks.markdown import Row, markdown, number
 from benchmarks.measure import PACK
 from benchmarks.theory_tables import curvature_table, moments_table, near_zero_table
@@ -43,13 +42,6 @@ def engine_table(rows: Sequence[Row]) -> str:
     cells = [f"fused, {cells} cells a seed" if cells != "1" else "fused, 1 cell a seed" for cells in shared]
     head = ["model", "inputs", "hidden", "plain loop", "torch", *cells]
     return markdown([*head, *("times the plain loop" for _ in shared)], lines, 1)
-
-
-def compiling_table(rows: Sequence[Row]) -> str:
-    """Give one line a model."""
-    columns = ("us_compiled", "us_loaded", "compiled_over_loaded")
-    lines = [[row["model"], *(number(row[name]) for name in columns)] for row in rows]
-    return markdown(["model", "where it was compiled", "where it was loaded", "ratio"], lines, 1)
 
 
 def packed_table(rows: Sequence[Row]) -> str:
@@ -97,13 +89,6 @@ def floor_table(rows: Sequence[Row]) -> str:
         for row in rows
     ]  # fmt: skip
     return markdown(["part", "hidden", "cells a seed", "us a trial-iteration", "times the floor"], lines, 1)
-
-
-def sharing_table(rows: Sequence[Row]) -> str:
-    """Give one line a number of seeds and workers."""
-    columns = ("seeds", "workers", "packs", "trials_a_draw", "us_per_trial_iteration", "longest_pack_share", "idle")
-    head = ["seeds", "workers", "packs", "trials a draw", "us a trial-iteration", "longest pack of the whole", "idle"]
-    return markdown(head, [[row[name] for name in columns] for row in rows], 0)
 
 
 def scaling_table(rows: Sequence[Row]) -> str:
@@ -472,8 +457,7 @@ def search_table(rows: Sequence[Row]) -> str:
 
 
 TABLES = {
-    "engine": engine_table, "compiling": compiling_table, "floor": floor_table, "scaling": scaling_table,
-    "sharing": sharing_table,
+    "engine": engine_table, "floor": floor_table, "scaling": scaling_table,
     "packed": packed_table, "presets": presets_table,
     "coverage": coverage_table, "restricted": restricted_table, "centres": restricted_table, "looks": looks_table,
     "precision": precision_table,
@@ -493,7 +477,6 @@ TABLES = {
     "script": script_table,
     "tracking": tracking_table,
     "moments": moments_table, "curvature": curvature_table, "near_zero": near_zero_table,
-    "inalu/cells": inalu_table,
     "search/methods": search_table,
     "until/half-width": narrow_table, "until/different-from": apart_table,
     **{f"gpu/{part}": whole_table for part in ("checks", "models", "packs", "groups", "floor", "registers")},
@@ -528,7 +511,7 @@ def source(note: Path) -> str:
 
 def table(name: str) -> str:
     """Give a benchmark's table as it stands in a document, or say that there is none yet."""
-    file = (DOCS / "results" if name.startswith(("inalu/", "until/", "search/")) else RESULTS) / f"{name}.csv"
+    file = (DOCS / "results" if name.startswith(("until/", "search/")) else RESULTS) / f"{name}.csv"
     if not file.exists():
         return "Not measured yet."
     with file.open(newline="") as lines:

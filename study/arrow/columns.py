@@ -138,7 +138,7 @@ def with_labels(trials: pa.Table, labels: Labels, axes: Collection[str] | None =
 
 
 def column_names(cells: Iterable[Cell]) -> list[str]:
-    """List all that any of the cells consists of, in the order of columns: a built-in task's own before the model.
+    """List all that any of the cells consists of, in the order of columns: a family's task columns before the model.
 
     Example:
         >>> column_names([Cell("simple", "NMU", {"operation": "mul", "hidden_size": 2})])

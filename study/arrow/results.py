@@ -30,7 +30,7 @@ _FIELDS = {name: "iterations" if name == "trained_iterations" else name for name
 def results_table(results: Iterable[Result]) -> pa.Table:
     """Convert results into a table, with the hyperparameters and metrics that occur in them.
 
-    Those that the built-in tasks declare have a column, too, if one of their trials is among the results.
+    Those that a family declares have a column, too, if one of their trials is among the results.
 
     Args:
         results: any number of results, of any tasks.

@@ -151,7 +151,7 @@ class Resources:
         slots: workers of each kind.
         at_once: trials of each shape that a GPU trains side by side; None where no GPU trains.
         needs: what each worker needs.
-        own: the engine that the study brings; None for one of built-in tasks.
+        own: the engine that the study brings; None where engines of packages train it.
         family: what the study declares.
     """
 

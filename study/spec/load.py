@@ -223,7 +223,7 @@ def _add(document: Document, mistakes: Iterable[tuple[Path, str]]) -> None:
 def _function_spec_of(
     document: Document, folder: pathlib.Path, declared: OwnFamily | None, identify: Identify
 ) -> Spec | None:
-    # imported late: studies of built-in tasks need nothing of this
+    # imported late: studies of families need nothing of this
     from study.interface.function_family import FunctionFamily
     from study.spec import function, function_tables
     from study.spec.own_code import success_mistakes

@@ -1,7 +1,7 @@
 """A trial's result as the parameters, metrics and tags of an MLflow run, and back without losing a bit.
 
 The trial's description becomes parameters, the numbers of its result metrics, and the rest tags. None is left out. A
-tag lists the hyperparameters, with their kinds, and the metrics; runs of the built-in tasks, which declare both, do
+tag lists the hyperparameters, with their kinds, and the metrics; runs of families, which declare both, do
 without it.
 """
 
@@ -124,7 +124,7 @@ class _Names:
 
     @property
     def is_built_in(self) -> bool:
-        """Whether they are those that the built-in tasks declare."""
+        """Whether they are those that families declare."""
         declared = declared_kinds()
         return set(self.metrics) <= set(metric_columns()) and self.kinds.items() <= declared.items()
 

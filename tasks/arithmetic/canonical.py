@@ -24,8 +24,8 @@ def canonical(task: str, model: str, values: Mapping[str, Any]) -> ArithmeticCel
     """Make the cell of a point.
 
     Args:
-        task: name in `tasks.TASKS`.
-        model: name in `tasks.MODELS`.
+        task: name in `tasks.arithmetic.TASKS`.
+        model: name in `tasks.arithmetic.MODELS`.
         values: values of the hyperparameters that are set, by name.
 
     Raises:

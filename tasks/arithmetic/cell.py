@@ -57,7 +57,7 @@ class ArithmeticCell:
     """Everything that determines the result of a trial of the arithmetic family, except its seed.
 
     Args:
-        task: name in `tasks.TASKS`.
+        task: name in `tasks.arithmetic.TASKS`.
         operation: ``add``, ``sub``, ``mul``, ``div``, ``squared`` or ``root``.
         input_size: numbers in one input row, n.
         subset_ratio: length of a subset, as a share of n; None where the task's subsets are fixed.
@@ -69,7 +69,7 @@ class ArithmeticCell:
         interpolation_mean: of a normal distribution of training and validation inputs; None for others.
         extrapolation_mean: of a normal distribution of test inputs; None for others.
         deviation: standard deviation of a normal distribution; None for others.
-        model: name in `tasks.MODELS`.
+        model: name in `tasks.arithmetic.MODELS`.
         hidden_size: hidden units; 1, the output, if there is but one layer, where a `Cell` has None.
         init_variance: variance of the initial weights; None for each unit's own default.
         bounds: ``clipped`` or ``regularized``; None for a model without bounded weights.

@@ -186,7 +186,7 @@ def model_of(task: str, name: str, input_size: int = 2) -> Model:
     """Return the model that is trained on a task of the arithmetic family.
 
     Args:
-        task: name in `tasks.TASKS`.
+        task: name in `tasks.arithmetic.TASKS`.
         name: key in `MODELS`.
         input_size: numbers in one input row.
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from study.engine.base import Engine
 from study.engine.function import FunctionEngine, Limits
 from study.engine.own_code import OwnCode
 from study.engine.packed.engine import PackedEngine, as_layout, proof_of
@@ -20,7 +21,7 @@ from study.spec.function_tables import FunctionSpec
 from study.spec.packed_tables import PackedSpec
 from study.store import Store
 
-OwnEngine = FunctionEngine | PackedEngine
+OwnEngine = Engine
 
 
 def own_engine(spec: Spec) -> OwnEngine | None:
@@ -35,6 +36,9 @@ def own_engine(spec: Spec) -> OwnEngine | None:
         return _function_engine(spec)
     if isinstance(spec, PackedSpec):
         return _packed_engine(spec)
+    if spec.family.own_code is not None:
+        engine: Engine = spec.family.own_engine(_code(spec, "its models"))
+        return engine
     return None
 
 

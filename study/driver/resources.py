@@ -116,6 +116,8 @@ def fitted(options: Options, own: OwnEngine | None) -> Options:
         return options
     if isinstance(own, PackedEngine):
         return replace(options, device=cluster.CPU) if options.device == "auto" else options
+    if not isinstance(own, FunctionEngine):
+        return options
     device = cluster.GPU if own.limits.gpus else cluster.CPU
     if options.device not in ("auto", device):
         must = "resources: {gpus: 1}, or a share" if device == cluster.CPU else "no gpus under resources"

@@ -21,7 +21,7 @@ def engine_for(name: str, cell: Cell, device: str, own: Engine | None = None) ->
             has the device and doesn't refuse the cell.
         cell: what is to be trained.
         device: ``cpu`` or ``cuda``.
-        own: the engine of a study that brings its own, which is the only one that can train it.
+        own: the engine that a study brings; what it refuses, engines of the cell's family train, if it has one.
 
     Raises:
         InputError: if the engine named refuses the cell, or none takes it.
@@ -85,14 +85,14 @@ def trials_at_once(name: str, cells: Sequence[Cell], own: Engine | None = None) 
 
 def _engines(name: str, cell: Cell, own: Engine | None) -> Sequence[Engine]:
     """Return the engines that may train a cell, the preferred first."""
-    if own is not None and name in ("auto", own.name):
+    preferred = _preferred(cell)
+    if own is not None and name in ("auto", own.name) and (own.refuses(cell) is None or not preferred):
         return [own]
-    preferred = () if own is not None else _preferred(cell)
     if name == "auto":
         return [engine_named(one) for one in preferred]
     if name in preferred or offers.is_offered("engines", name):
         return [engine_named(name)]
-    known = [own.name] if own is not None else preferred
+    known = preferred or ([] if own is None else [own.name])
     raise InputError(
         f"--engine must be auto, one of {', '.join(known)}, or an engine that an installed package offers, "
         f"but got {name!r}{nearest(name, known)}"

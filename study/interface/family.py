@@ -68,6 +68,7 @@ class Family(ABC):
             the values say it.
         task_columns: the hyperparameters whose columns stand between those of task and model.
         revision: what stands for the code of a stable task; empty for any other.
+        aliases: import strings by the names under which installed packages offer them, as the study file has them.
         data: of each field that names data, the digests by the paths that the study's file has.
     """
 
@@ -81,6 +82,7 @@ class Family(ABC):
     kinds: Mapping[str, str] = {}
     task_columns: Sequence[str] = ()
     revision: str = ""
+    aliases: Mapping[str, str] = {}
     data: Mapping[str, Mapping[str, str]] = {}
     sources: Sequence[str] = ("init", "data")
 
@@ -91,6 +93,31 @@ class Family(ABC):
     @property
     def own_code(self) -> str | None:
         """What stands for a study's own code in the ids of trials; None for a family that a package offers."""
+        return None
+
+    def with_models(self, models: Mapping[str, Any], code: str, aliases: Mapping[str, str]) -> Family:
+        """Return this family with models of a user's own beside its own ones.
+
+        Args:
+            models: classes or functions by import string.
+            code: what stands for their code in the ids of trials.
+            aliases: import strings by the names under which installed packages offer them.
+
+        Raises:
+            TypeError: if the family takes no such model; the message says what must hold.
+        """
+        raise TypeError(f"the task {self.tasks[0]} takes no models of your own")
+
+    def from_declared(self, content: Mapping[str, Any]) -> Family:
+        """Return this family with the models whose declaration a store keeps; see `to_json`."""
+        raise ValueError(f"the task {self.tasks[0]} has no models of one's own")
+
+    def own_engine(self, code: Any) -> Any:
+        """Return the engine that trains models of a user's own; None for a family without them.
+
+        Args:
+            code: a `study.engine.own_code.OwnCode`.
+        """
         return None
 
     def to_json(self) -> str:

@@ -13,8 +13,8 @@ from study.interface.function_family import TASK, FunctionFamily
 from study.interface.packed_family import PackedFamily
 from study.plugins import offers
 
-OwnFamily = FunctionFamily | PackedFamily
-"""What the code of a study declared."""
+OwnFamily = Family
+"""What the code of a study declared: its `own_code` isn't None."""
 
 # Packs are made by a cell's values alone, so nothing needs to be known of the code here.
 _FUNCTIONS = FunctionFamily("", {}, {}, code="")
@@ -89,5 +89,7 @@ def declared_family(text: str | bytes) -> OwnFamily:
         ValueError: if it isn't that.
     """
     content: Any = json.loads(text)
+    if isinstance(content, dict) and "family" in content:
+        return family_named(content["family"]).from_declared(content)
     is_packed = isinstance(content, dict) and "task" in content
     return PackedFamily.from_json(text) if is_packed else FunctionFamily.from_json(text)

@@ -20,7 +20,8 @@ from study.source import SourceCode, SourceData
 from study.spec.checks import check
 from study.spec.document import Document, Path, read
 from study.spec.overrides import Overrides, describe, dump, override
-from study.spec.tables import Spec, names_at, spec_class
+from study.spec.own_models import OwnModelsError, load_own_models, own_models
+from study.spec.tables import OwnModelsSpec, Spec, names_at, spec_class
 
 if TYPE_CHECKING:
     from study.spec.packed_tables import AnyPackedSpec
@@ -49,7 +50,11 @@ def schema() -> dict[str, Any]:
     from study.spec.function_tables import AnyFunctionSpec
     from study.spec.packed_tables import AnyPackedSpec
 
-    shapes: list[type[Spec]] = [*(spec_class(family) for family in families()), AnyFunctionSpec, AnyPackedSpec]
+    shapes: list[type[Spec]] = [
+        *(spec_class(family, OwnModelsSpec) for family in families()),
+        AnyFunctionSpec,
+        AnyPackedSpec,
+    ]
     schemas, shared = models_json_schema([(shape, "validation") for shape in shapes])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -156,6 +161,8 @@ def _spec_of(document: Document, folder: pathlib.Path, declared: OwnFamily | Non
         if declared is not None or names_packed_task(document.data) or not known:
             return _packed_spec_of(document, folder, declared, identify)
         family = known[0]  # which names the mistake in the task
+    elif own_models(document.data, family):
+        return _own_models_spec_of(document, family, folder, declared, identify)
     spec, unread = _validate(document, spec_class(family))
     if spec is not None:
         document.problems += check(spec, document, unread)
@@ -167,6 +174,26 @@ def _family_of(data: Mapping[str, Any]) -> Family | None:
     task = data.get("task")
     name = task.get("name") if isinstance(task, dict) else None
     return family_named(name) if isinstance(name, str) and is_family_task(name) else None
+
+
+def _own_models_spec_of(
+    document: Document, family: Family, folder: pathlib.Path, declared: OwnFamily | None, identify: Identify
+) -> Spec | None:
+    from study.spec.packed import with_import_strings
+
+    code = None
+    if declared is None or declared.tasks != family.tasks:
+        try:
+            declared, code = load_own_models(document.data, family, folder, identify)
+        except OwnModelsError as error:
+            _add(document, error.mistakes)
+            return None
+    with_import_strings(document.data, declared.aliases)
+    spec, unread = _validate(document, spec_class(declared, OwnModelsSpec))
+    if spec is not None:
+        spec._source_code = code
+        document.problems += check(spec, document, unread)
+    return spec
 
 
 def _packed_spec_of(

@@ -94,7 +94,9 @@ class ModelTable(SettingsTable):
     @classmethod
     def __get_pydantic_json_schema__(cls, core: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         table = handler.resolve_ref_schema(handler(core))
-        return {"anyOf": [{"enum": table["properties"]["name"]["enum"]}, table]}
+        known, own = {"enum": table["properties"]["name"]["enum"]}, {"type": "string", "pattern": ":"}
+        table["properties"]["name"] = {"anyOf": [known, own]}
+        return {"anyOf": [known, own, table]}
 
 
 def _check_name(name: str) -> str:
@@ -363,6 +365,24 @@ class TaskSpec(Spec):
     def head(self) -> dict[str, Any]:
         """What the file says of the task beside hyperparameters, models and seeds."""
         return {"task": {"name": self.task_name}}
+
+
+class OwnModelsSpec(TaskSpec):
+    """A study of a family's tasks with models of a user's own.
+
+    Args:
+        version: stands for the code in the ids of trials, in place of its hash.
+        include: patterns of files that belong to the code.
+    """
+
+    version: str | int | None = optional()
+    include: tuple[str, ...] = ()
+
+    @property
+    def head(self) -> dict[str, Any]:
+        """What the file says of the task beside hyperparameters, models and seeds."""
+        dumped = self.model_dump(include={"version", "include"}, exclude_unset=True)
+        return super().head | {name: list(v) if isinstance(v, tuple) else v for name, v in dumped.items()}
 
 
 @cache

@@ -11,6 +11,7 @@ from functools import cached_property, lru_cache
 from study.interface.family import Content
 from tasks.arithmetic import TASKS, ArithmeticTask, Model, model_of
 from tasks.arithmetic.distributions import Source
+from tasks.arithmetic.own_units import unit_key
 from tasks.arithmetic.threshold import Range
 
 TASK_NAMES = (
@@ -69,7 +70,7 @@ class ArithmeticCell:
         interpolation_mean: of a normal distribution of training and validation inputs; None for others.
         extrapolation_mean: of a normal distribution of test inputs; None for others.
         deviation: standard deviation of a normal distribution; None for others.
-        model: name in `tasks.arithmetic.MODELS`.
+        model: name in `tasks.arithmetic.MODELS`, or the key of a unit of a user's own.
         hidden_size: hidden units; 1, the output, if there is but one layer, where a `Cell` has None.
         init_variance: variance of the initial weights; None for each unit's own default.
         bounds: ``clipped`` or ``regularized``; None for a model without bounded weights.
@@ -214,4 +215,6 @@ def typed_cell(cell: Content) -> ArithmeticCell:
     """
     hidden_size = cell.values["hidden_size"]  # None where there are none: then the only layer's output is meant
     values = {**cell.values, "hidden_size": 1 if hidden_size is None else hidden_size}
-    return ArithmeticCell(task=cell.task, model=cell.model, **values)
+    code = values.pop("code", None)
+    model = cell.model if code is None else unit_key(cell.model, code)
+    return ArithmeticCell(task=cell.task, model=model, **values)

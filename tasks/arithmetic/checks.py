@@ -11,6 +11,7 @@ from tasks.arithmetic import SINGLE_MODULE, TASKS, canonical, model_of
 from tasks.arithmetic.cell import TASK_NAMES, ArithmeticCell
 from tasks.arithmetic.hyperparameters import SPARSITY
 from tasks.arithmetic.models import SINGLE_LAYERS
+from tasks.arithmetic.own_units import is_own
 
 _NUMBER_BYTES = 4
 _MOST_TRIAL_BYTES = 16 * 2**30
@@ -21,7 +22,7 @@ _SUCCESS = ("success_epsilon", "success_threshold")
 
 
 def _layer_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
-    if task == SINGLE_MODULE and model not in SINGLE_LAYERS:
+    if task == SINGLE_MODULE and model not in SINGLE_LAYERS and not is_own(model):
         alone = ", ".join(SINGLE_LAYERS)
         yield (), f"the single-module task has one layer, and {model} alone is linear: take one of {alone}"
 
@@ -60,7 +61,8 @@ def _schedule_mistakes(task: str, model: str, values: Values) -> Iterator[Mistak
     if start is None or end is None or end > start:
         return
     defaults = [name for name in ("sparsity_start", "sparsity_end") if name not in values]
-    default = f" ({' and '.join(defaults)} as published for {model})" if defaults else ""
+    of = "NMU" if is_own(model) else model
+    default = f" ({' and '.join(defaults)} as published for {of})" if defaults else ""
     yield (
         ("sparsity_end", "sparsity_start"),
         f"sparsity_start < sparsity_end must hold, but got start {start} and end {end}{default}",

@@ -157,14 +157,30 @@ class ArithmeticFamily(Family):
         own_us = sum(trials * typed_cell(cell).cost_us for cell, trials in Counter(cells).items())
         return (typed.iterations + 1) * (own_us + draws * typed.draw_us)
 
+    def with_models(self, models: Mapping[str, Any], code: str, aliases: Mapping[str, str]) -> Family:
+        """Return the family with units of a user's own; see `tasks.arithmetic.own_family`."""
+        from tasks.arithmetic.own_family import family_with_units  # which is derived from this one
+
+        return family_with_units(models, code, aliases)
+
+    def from_declared(self, content: Mapping[str, Any]) -> Family:
+        """Return the family with the units whose declaration a store keeps."""
+        from tasks.arithmetic.own_family import declared_units
+
+        return declared_units(content)
+
     def effective_weights(self, cell: Content, arrays: Arrays) -> dict[str, npt.NDArray[Any]]:
         """Return the matrices that multiply each layer's input; see `tasks.arithmetic.gates`."""
+        if "code" in cell.values:  # a report has no code to compute them with
+            return super().effective_weights(cell, arrays)
         from tasks.arithmetic.gates import effective_weights  # imported late: torch takes seconds to import
 
         return effective_weights(cell, arrays)
 
     def mean_gates(self, cell: Content, arrays: Arrays, rows: int | None = None) -> dict[str, npt.NDArray[Any]]:
         """Return how far each gate is open on average; see `tasks.arithmetic.gates`."""
+        if "code" in cell.values:
+            return super().mean_gates(cell, arrays, rows)
         from tasks.arithmetic.gates import mean_gates  # imported late: torch takes seconds to import
 
         return mean_gates(cell, arrays, rows)

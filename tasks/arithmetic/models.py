@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tasks.arithmetic.module_training import BOUNDED, MODULE_TRAININGS, ModuleTraining
+from tasks.arithmetic.own_units import is_own, traits_of
 from units.traits import TRAITS
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Model:
     @property
     def has_bounds(self) -> bool:
         """Whether a layer has bounded weights, which are clipped or regularised, and drawn to discrete values."""
-        return any(TRAITS[unit].bounded for unit in self.layers.values())
+        return any(traits_of(unit).bounded for unit in self.layers.values())
 
     @property
     def pushes_outward(self) -> bool:
@@ -62,7 +63,7 @@ class Model:
             >>> round(MODELS["NMU"].largest_init_variance, 4)
             0.0833
         """
-        return min(TRAITS[unit].largest_init_variance for unit in self.layers.values())
+        return min(traits_of(unit).largest_init_variance for unit in self.layers.values())
 
     @property
     def layers(self) -> dict[str, str]:
@@ -187,11 +188,24 @@ def model_of(task: str, name: str, input_size: int = 2) -> Model:
 
     Args:
         task: name in `tasks.arithmetic.TASKS`.
-        name: key in `MODELS`.
+        name: key in `MODELS`, or that of a registered unit of a user's own.
         input_size: numbers in one input row.
 
     Example:
         >>> model_of("arithmetic", "NMU").layers, model_of("single-module", "NMU").layers
         ({'first': 'NAU', 'second': 'NMU'}, {'first': 'NMU'})
     """
+    if is_own(name):
+        return own_model(name, 1 if task == SINGLE_MODULE else 2)
     return single_layer(name, input_size) if task == SINGLE_MODULE else MODELS[name]
+
+
+def own_model(unit: str, layers: int) -> Model:
+    """Return the model of a user's own unit in one layer or two; a schedule that isn't given is the NMU's.
+
+    Args:
+        unit: its key in `tasks.arithmetic.own_units`.
+        layers: 1 or 2.
+    """
+    ramp: dict[str, Any] = {"sparsity_start": MODELS["NMU"].sparsity_start, "sparsity_end": MODELS["NMU"].sparsity_end}
+    return Model(name=unit, first=unit, second=unit if layers == 2 else None, **ramp)

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from tasks.arithmetic.models import Model
-from units import UNITS, Unit
+from tasks.arithmetic.own_units import class_of
+from units import Unit
 from units.unit import Bounds
 
 
@@ -50,7 +51,7 @@ class Network(nn.Module):
         self.model = model
         sizes = model.sizes(input_size, hidden_size)
         layers = {
-            layer: UNITS[unit](
+            layer: class_of(unit)(
                 *sizes[layer], trials=trials, init_variance=init_variance, bounds=bounds, generator=generator,
                 dtype=dtype
             )

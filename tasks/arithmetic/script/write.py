@@ -95,6 +95,10 @@ def _checked_cell(trial: Trial) -> ArithmeticCell:
         InputError: if a value is missing, or isn't one of its hyperparameter's.
     """
     cell = trial.cell
+    if "code" in cell.values:
+        raise InputError(
+            f"trial {trial.id} has no script: {cell.model} is your own code; without --script it is trained again here"
+        )
     if cell.task not in ARITHMETIC.tasks:
         raise InputError(f"trial {trial.id} has no script: its task, {cell.task!r}, isn't of the arithmetic family")
     try:

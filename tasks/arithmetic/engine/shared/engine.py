@@ -22,6 +22,8 @@ class ArithmeticEngine(Engine):
         """Say why this engine can't train the cell, or None if it can; here, whether it knows the task's class."""
         if cell.task not in TASKS:
             return f"it trains built-in tasks only, {', '.join(TASKS)}, but not {cell.task}"
+        if cell.value("code") is not None:
+            return f"it doesn't have the code of {cell.model}"
         if self.tasks is None or (task_class := type(task_of(typed_cell(cell)))) in self.tasks:
             return None
         known = ", ".join(task.__name__ for task in self.tasks)

@@ -15,7 +15,8 @@ from torch import Tensor
 from study.records import Trial
 from study.stream.stream import Purpose, uniforms
 from tasks.arithmetic.cell import typed_cell
-from units import UNITS, Unit
+from tasks.arithmetic.own_units import class_of
+from units import Unit
 from units.initialize import Sizes
 
 PREFIX = "part/"
@@ -55,7 +56,7 @@ def initial_state(trials: Sequence[Trial]) -> dict[str, npt.NDArray[np.float32]]
     sizes = cell.network.sizes(cell.input_size, cell.hidden_size)
     weights: dict[str, Tensor] = {}
     for layer, unit in cell.network.layers.items():
-        values = _layer(UNITS[unit], sizes[layer], trials, len(weights))
+        values = _layer(class_of(unit), sizes[layer], trials, len(weights))
         weights |= {f"{layer}.{name}": value for name, value in values.items()}
     arrays = {name: weight.numpy() for name, weight in weights.items()}
     return {

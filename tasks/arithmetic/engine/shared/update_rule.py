@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tasks.arithmetic.cell import ArithmeticCell
+from tasks.arithmetic.own_units import traits_of
 from units.regularize import LIMITS
-from units.traits import TRAITS
 
 ADAM, SGD, MOMENTUM = range(3)
 _OPTIMIZERS = {"adam": ADAM, "sgd": SGD, "momentum": MOMENTUM}
@@ -76,7 +76,7 @@ def new_update_rule(cells: Sequence[ArithmeticCell], shapes: Mapping[str, Sequen
     bounded = {
         f"{layer}.{name}": kind
         for layer, unit in cell.network.layers.items()
-        for name, kind in TRAITS[unit].bounded.items()
+        for name, kind in traits_of(unit).bounded.items()
     }
     kinds = [bounded.get(name) for name in shapes]
     sizes = [math.prod(shape) for shape in shapes.values()]

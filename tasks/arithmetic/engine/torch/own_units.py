@@ -1,0 +1,52 @@
+"""The torch engine with the code of a user's own units, as data that workers are sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import nn
+
+from study.engine.base import Training
+from study.engine.own_code import OwnCode
+from study.plugins.import_string import parse_import_string
+from study.records import Cell, Checkpoint, Pack
+from tasks.arithmetic.engine.torch.engine import TorchEngine
+from tasks.arithmetic.own_units import register, unit_key
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnUnitsEngine(TorchEngine):
+    """Trains cells whose unit is a user's own; all other cells are trained by the family's engines.
+
+    Args:
+        code: the units' code.
+        identity: what stands for it in the ids of trials.
+        units: their import strings.
+    """
+
+    code: OwnCode
+    identity: str
+    units: Sequence[str]
+
+    def refuses(self, cell: Cell) -> str | None:
+        """Say why this engine can't train the cell, or None if it can."""
+        if cell.model in self.units and cell.value("code") == self.identity:
+            return None
+        return f"it trains {', '.join(self.units)} only"
+
+    def prepare(self, cell: Cell) -> None:
+        """Import the units, and compile the optimiser's step."""
+        self._import()
+        super().prepare(cell)
+
+    def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
+        """Begin a pack, or go on from a checkpoint of these very trials."""
+        self._import()
+        return super().start(pack, device=device, checkpoint=checkpoint)
+
+    def _import(self) -> None:
+        folder = self.code.folder()
+        for unit in self.units:
+            class_ = folder.load(parse_import_string(unit), (nn.Module,))
+            register(unit_key(unit, self.identity), class_.traits, class_)

@@ -1,0 +1,120 @@
+"""The arithmetic family with units of a user's own beside those that come along."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from study.interface.family import Check, Family, Mistake, Values
+from tasks.arithmetic.family import ArithmeticFamily
+from tasks.arithmetic.models import MODELS
+from tasks.arithmetic.own_units import register, unit_key
+from units.traits import Traits
+
+
+@dataclass(frozen=True, eq=False)
+class OwnUnitsFamily(ArithmeticFamily):
+    """The arithmetic tasks, trained by models that come along and by units of a user's own.
+
+    Such a unit is a model of two layers of it, or of one in the single-module task. Cells of other models are those of
+    any study.
+
+    Args:
+        units: the traits of each unit, by import string.
+        code: what stands for their code in the ids of trials.
+        aliases: import strings by the names under which installed packages offer them.
+
+    Example:
+        >>> family = OwnUnitsFamily({"mylab.units:Mine": Traits()}, code="version:1")
+        >>> family.canonical("simple", "mylab.units:Mine", {})["code"], "code" in family.canonical("simple", "NMU", {})
+        ('version:1', False)
+    """
+
+    units: Mapping[str, Traits]
+    code: str
+    aliases: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Make the units' traits known, by which plans are checked."""
+        for model, traits in self.units.items():
+            register(unit_key(model, self.code), traits)
+
+    @property
+    def models(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The names of the models that come along, and the import strings of the units."""
+        return (*MODELS, *self.units)
+
+    @property
+    def own_code(self) -> str:
+        """What stands for the units' code in the ids of trials."""
+        return self.code
+
+    def _known(self, model: str) -> str:
+        return unit_key(model, self.code) if model in self.units else model
+
+    def canonical(self, task: str, model: str, values: Values) -> dict[str, Any]:
+        """Return the values of a cell, with the code of a unit of the user's own."""
+        content = super().canonical(task, self._known(model), values)
+        return content | {"code": self.code} if model in self.units else content
+
+    def mistakes(self, check: Check, task: str, model: str, values: Values) -> Iterator[Mistake]:
+        """Yield what a check finds wrong with some values."""
+        for names, message in super().mistakes(check, task, self._known(model), values):
+            yield names, message.replace(self._known(model), model)
+
+    def why_without_effect(self, name: str, task: str, model: str, values: Mapping[str, Collection[Any]]) -> str | None:
+        """Return why a hyperparameter has no effect, or None if it has one."""
+        reason = super().why_without_effect(name, task, self._known(model), values)
+        return None if reason is None else reason.replace(self._known(model), model)
+
+    def own_engine(self, code: Any) -> Any:
+        """Return the torch engine with the units' code."""
+        from tasks.arithmetic.engine.torch.own_units import OwnUnitsEngine  # imported late: torch takes seconds
+
+        return OwnUnitsEngine(code=code, identity=self.code, units=tuple(self.units))
+
+    def to_json(self) -> str:
+        """Return what a store keeps of the units."""
+        units = {name: asdict(traits) for name, traits in self.units.items()}
+        return json.dumps({"family": self.tasks[0], "units": units, "code": self.code, "aliases": dict(self.aliases)})
+
+
+def family_with_units(models: Mapping[str, Any], code: str, aliases: Mapping[str, str]) -> OwnUnitsFamily:
+    """Return the family with units of a user's own.
+
+    Args:
+        models: their classes by import string.
+        code: what stands for their code in the ids of trials.
+        aliases: import strings by the names under which installed packages offer them.
+
+    Raises:
+        TypeError: if one isn't a class derived from `units.Unit`, or lacks a method.
+    """
+    from inspect import isabstract
+
+    from units import Unit
+
+    for name, class_ in models.items():
+        if not (isinstance(class_, type) and issubclass(class_, Unit)):
+            raise TypeError(
+                f"{name} must be a class derived from units.Unit, as models of these tasks are, but is {class_!r}"
+            )
+        if isabstract(class_):
+            raise TypeError(f"{name} must define the methods {', '.join(sorted(class_.__abstractmethods__))}")
+        register(unit_key(name, code), class_.traits, class_)
+    return OwnUnitsFamily({name: class_.traits for name, class_ in models.items()}, code, aliases)
+
+
+def declared_units(content: Mapping[str, Any]) -> Family:
+    """Return the family whose declaration a store keeps.
+
+    Raises:
+        ValueError: if it isn't what `to_json` writes.
+    """
+    try:
+        units = {str(name): Traits(**traits) for name, traits in content["units"].items()}
+        return OwnUnitsFamily(units, str(content["code"]), dict(content["aliases"]))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"units of the arithmetic family must have traits, but got {content!r}") from error

@@ -1,0 +1,182 @@
+"""Units of a user's own train on the arithmetic tasks beside those that come along."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from study.api import load, open_study
+from study.driver.own_engine import own_engine
+from study.engine import engine_for
+from study.errors import InputError, SpecError
+from study.plan.plan import Plan, make_plan
+from study.plugins.families import declared_family
+from study.records import Pack, Trial
+from study.spec import parse_spec
+from tests.study.source.builders import deactivate, installed, write
+
+UNITS = '''
+from torch import nn
+
+from units import Unit
+from units.kernels import contract
+from units.nmu import NMU, nmu_initial
+
+
+class Selecting(Unit):
+    """Add what is selected: y_o = sum_i W_oi x_i, W in [0, 1]."""
+
+    traits = NMU.traits
+    weight: nn.Parameter
+
+    def forward(self, x):
+        return contract(self._within_bounds("weight"), x)
+
+    @classmethod
+    def initial_values(cls, sizes, uniform, init_variance):
+        return {"weight": nmu_initial(uniform(0), init_variance, "Selecting")}
+
+    def effective_weights(self):
+        return [self._within_bounds("weight")]
+
+
+class Half(Unit):
+    pass
+
+
+class Module(nn.Module):
+    pass
+'''
+MINE = "mylab.mine:Selecting"
+STUDY = {
+    "study": "mine",
+    "task": {"name": "single-module", "operation": "add"},
+    "models": ["NAU", MINE],
+    "seeds": 3,
+    "protocol": {"iterations": 3000, "evaluate_every": 500, "evaluation_rows": 100},
+}
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Stand in a folder with a package `mylab`; no copy of it stays active."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = write(tmp_path / "lab", mylab__="", mylab__mine=UNITS)
+    monkeypatch.chdir(folder)
+    yield folder
+    deactivate()
+
+
+def planned(folder: Path, **changed: object) -> Plan:
+    """Plan the study, with changes."""
+    return make_plan(parse_spec(yaml.safe_dump(STUDY | changed), source="mine.yaml", folder=folder))
+
+
+def test_only_cells_of_own_units_have_their_code(lab: Path) -> None:
+    """All other cells are those of any study: their trials are shared, and an edit of a unit leaves them alone."""
+    of_nau, own = planned(lab).cells
+    assert of_nau == planned(lab, models=["NAU"]).cells[0]
+    assert str(own.value("code")).startswith("parsed:")
+    write(lab, mylab__mine=UNITS.replace("y_o = ", "y = "))
+    assert planned(lab).cells == (of_nau, own)  # a docstring isn't code
+    write(lab, mylab__mine=UNITS.replace("nmu_initial(uniform(0)", "nmu_initial(1 - uniform(0)"))
+    assert planned(lab).cells[0] == of_nau
+    assert planned(lab).cells[1].id != own.id
+    assert planned(lab, version=3).cells[1].value("code") == "version:3"
+
+
+@pytest.mark.parametrize("task", ["single-module", "simple", "arithmetic"])
+def test_a_trial_does_not_depend_on_its_pack(lab: Path, task: str) -> None:
+    """The torch engine trains it in packs, with the bits that it has alone; other cells go to their own engine."""
+    short = {"iterations": 40, "evaluate_every": 10, "evaluation_rows": 20}
+    plan = planned(lab, task={"name": task, "operation": "add"}, protocol=short)
+    engine = own_engine(plan.spec)
+    of_nau, own = plan.cells
+    assert engine_for("auto", of_nau, "cpu", engine).name == "fused"
+    chosen = engine_for("auto", own, "cpu", engine)
+    assert (chosen.name, chosen is engine) == ("torch", True)
+
+    def ended(*seeds: int) -> list[tuple[object, ...]]:
+        training = chosen.start(Pack(tuple(Trial(own, seed) for seed in seeds)), device="cpu")
+        while not training.done:
+            training.advance(0.0)
+        results, curves, weights = training.finish()
+        return [
+            (r.outcome, r.metrics, c.metrics["test_mse"].tobytes(), {n: a.tobytes() for n, a in w.arrays.items()})
+            for r, c, w in zip(results, curves, weights, strict=True)
+        ]
+
+    assert ended(0, 1, 2) == [*ended(0), *ended(1), *ended(2)]
+    with pytest.raises(InputError, match=f"it doesn't have the code of {MINE}"):
+        engine_for("torch", own, "cpu")
+
+
+def test_a_study_is_trained_read_and_repeated(lab: Path) -> None:
+    """It runs here, is reported without its code, and its trials have the same bits again."""
+    study = load(STUDY, tracking_uri="off")
+    study.run(local=True)
+    rates = dict(zip(study.cells()["model"], study.cells()["solved"], strict=True))
+    assert set(rates) == {"NAU", MINE}
+    assert rates[MINE] == 3
+    engines = study.trials().groupby("model")["engine"].unique().map(list).to_dict()
+    assert engines == {"NAU": ["fused"], MINE: ["torch"]}
+    assert study.verify(share=1.0).differing == []
+    assert "nothing is left to do" in str(load(STUDY, tracking_uri="off").plan(quick=True))
+    shutil.move(lab / "mylab", lab.parent / "away")
+    again = open_study("mine")
+    assert again.cells().equals(study.cells())
+    assert all(path.exists() for path in again.report("report"))
+    declared = (Path("studies") / "mine" / "declared.json").read_text()
+    family = declared_family(declared)
+    assert (family.own_code, json.loads(family.to_json())) == (json.loads(declared)["code"], json.loads(declared))
+    trial = again.trials().query("model == @MINE")["trial_id"].iloc[0]
+    with pytest.raises(InputError, match="is your own code; without --script"):
+        again.script(trial)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("mylab.mine:Selectin", "did you mean 'Selecting'"),
+        ("mylab.mine:Half", "must define the methods effective_weights, forward, initial_values"),
+        ("mylab.mine:Module", r"must be a class derived from units\.Unit"),
+        ("mylab.nowhere:Selecting", "there is no mylab/nowhere.py"),
+    ],
+)
+def test_a_mistake_says_what_must_hold(lab: Path, model: str, message: str) -> None:
+    """A unit that isn't there, is half written, or isn't a unit is named in its place."""
+    with pytest.raises(SpecError, match=rf"models\[2\].*{message}"):
+        planned(lab, models=["NAU", model])
+
+
+def test_its_traits_are_checked(lab: Path) -> None:
+    """What its traits say of bounds and initial weights holds for its values as for those of any unit."""
+    (own,) = planned(lab, models=[MINE], protocol={"iterations": 3_000_000}, fixed={"sparsity_strength": 0.01}).cells
+    assert (own.value("sparsity_start"), own.value("sparsity_end")) == (1_000_000, 2_000_000)
+    with pytest.raises(SpecError, match=rf"the weights of {MINE} can have a variance of at most 0\.0833333"):
+        planned(lab, models=[MINE], fixed={"init_variance": 0.2})
+    with pytest.raises(SpecError, match=rf"outward_strength.*{MINE} isn't an iNALU"):
+        planned(lab, models=[MINE], fixed={"outward_strength": 0.1})
+
+
+def test_a_package_offers_its_units_by_name(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plug-in's unit is a model of the arithmetic tasks, and its version stands for its code."""
+    site = write(tmp_path / "site", theirlab__="", theirlab__mine=UNITS)
+    entry = "[seeded_study.units]\nselecting = theirlab.mine:Selecting\n"
+    monkeypatch.syspath_prepend(installed(site, entry_points=entry, name="theirlab"))
+    (own,) = planned(lab, models=["selecting"]).cells
+    assert (own.model, own.value("code")) == ("theirlab.mine:Selecting", "theirlab==1.2")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_workers_of_ray_have_the_code(lab: Path) -> None:
+    """The engine that is sent to them has it."""
+    study = load(STUDY, tracking_uri="off")
+    study.run(cpus=1)
+    assert list(study.cells()["failed"]) == [0, 0]

@@ -57,10 +57,16 @@ def load_own_models(
             mistakes.append((place, str(error)))
     if mistakes:
         raise OwnModelsError(mistakes)
-    version, include = data.get("version"), data.get("include") or ()
-    code = read_source_code(list(objects.values()), folder, include)
-    copy = unpacked(code.archive, code.digest, code_cache()) if code.files else None
-    identity = identify(str(data.get("study")), code) if version is None else code.identity(version)
+    version, include = data.get("version"), data.get("include")
+    patterns = (
+        include if isinstance(include, list) else []
+    )  # what is wrong with either is told when the file is checked
+    try:
+        code = read_source_code(list(objects.values()), folder, [one for one in patterns if isinstance(one, str)])
+        copy = unpacked(code.archive, code.digest, code_cache()) if code.files else None
+        identity = code.identity(version) if isinstance(version, str | int) else identify(str(data.get("study")), code)
+    except InputError as error:
+        raise OwnModelsError([(next(iter(objects)), str(error))]) from None
     aliases = {name: str(objects[place]) for place, name in names.items() if not is_import_string(name)}
     classes: dict[str, Any] = {}
     with CodeFolder(copy) as opened:

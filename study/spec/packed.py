@@ -94,8 +94,9 @@ def with_import_strings(data: dict[str, Any], aliases: Mapping[str, str]) -> Non
     """Replace the names of plug-ins in a study file's data by the import strings that they stand for."""
 
     def replace_in(table: Any, key: str | int) -> None:
-        if isinstance(table[key], str):
-            table[key] = aliases.get(table[key], table[key])
+        name = table.get(key) if isinstance(table, dict) else table[key]
+        if isinstance(name, str):
+            table[key] = aliases.get(name, name)
 
     replace_in(data["task"], "name")
     for i, model in enumerate(data["models"]):

@@ -154,6 +154,15 @@ def test_a_mistake_says_what_must_hold(lab: Path, model: str, message: str) -> N
         planned(lab, models=["NAU", model])
 
 
+def test_mistakes_beside_it_are_found_too(lab: Path) -> None:
+    """A file with an own unit and other mistakes has all of them in one message."""
+    models = [{"fixed": {"init_variance": 0.1}}, MINE]
+    with pytest.raises(SpecError, match="4 mistakes") as error:
+        planned(lab, models=models, include="all", seeds=0, fixed={"learnin_rate": 1})
+    for place in ("models[1]", "include", "seeds", "fixed.learnin_rate"):
+        assert place in str(error.value)
+
+
 def test_its_traits_are_checked(lab: Path) -> None:
     """What its traits say of bounds and initial weights holds for its values as for those of any unit."""
     (own,) = planned(lab, models=[MINE], protocol={"iterations": 3_000_000}, fixed={"sparsity_strength": 0.01}).cells

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from study.arrow.kinds import NUMBER, type_of
+from study.arrow.kinds import type_of
+from study.interface.kinds import NUMBER
 from study.plugins.families import families, family_named, is_family_task
 from study.records import Cell, Labels
 

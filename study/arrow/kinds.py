@@ -19,9 +19,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from study.interface.kinds import FLAG, JSON, NONE, NUMBER, RANGE, TEXT, WHOLE
 from study.records import format_range, parse_range
-
-WHOLE, NUMBER, TEXT, FLAG, RANGE, JSON, NONE = "whole", "number", "text", "flag", "range", "json", "none"
 
 _TYPES = {
     WHOLE: pa.int64(),

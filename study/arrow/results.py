@@ -20,7 +20,8 @@ from study.arrow.columns import (
     declared_metrics,
     results_schema,
 )
-from study.arrow.kinds import NONE, NUMBER, decoded, encoded, kind_of
+from study.arrow.kinds import decoded, encoded, kind_of
+from study.interface.kinds import NONE, NUMBER
 from study.records import Cell, Outcome, Result, Trial
 
 # The result's `iterations` has a column of another name, since a cell may have one of that name.

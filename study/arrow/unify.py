@@ -19,8 +19,9 @@ from study.arrow.columns import (
     column_of,
     results_schema,
 )
-from study.arrow.kinds import NONE, NUMBER, encoded, kind_of, type_of
+from study.arrow.kinds import encoded, kind_of, type_of
 from study.arrow.results import values_of, whole_numbers
+from study.interface.kinds import NONE, NUMBER
 
 
 def unified(tables: Sequence[pa.Table]) -> pa.Table:

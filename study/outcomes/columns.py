@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import pyarrow as pa
 
-from study.arrow import RESULT_COLUMNS
+from study.arrow import RESULT_COLUMNS, metric_columns
 
 OUTCOME_SCHEMA = pa.schema(
     [
@@ -33,16 +33,21 @@ ALIASES: Mapping[str, Sequence[str]] = {
 
 NUMBERS = ("solved_at_iteration", "training_s", "trained_iterations")
 
-MEASURED = {
+_DESCRIBING = {
     *("trial_id", "cell_id"),
     *(name for name in RESULT_COLUMNS if name != "criterion"),  # which is a hyperparameter in many files
     *("best_evaluation", "evaluations", "interpolation_mse", "extrapolation_mse", "interpolation_solved_at"),
 }
-"""Columns that describe a trial's result; they distinguish groups only if the user says so."""
+
 
 _MLFLOW = ("params.", "metrics.", "tags.study.", "tags.")
-_METRICS = {*MEASURED, *(alias for aliases in ALIASES.values() for alias in aliases)}
+_ALIASES = {alias for aliases in ALIASES.values() for alias in aliases}
 _MLFLOW_TAGS = ("outcome", "trial_id", "cell_id", "stopped_early", "engine", "device", "error")
+
+
+def measured() -> set[str]:
+    """Return the columns that describe a trial's result; they distinguish groups only if the user says so."""
+    return {*_DESCRIBING, *metric_columns()}
 
 
 def from_mlflow(names: Sequence[str], metrics: Collection[str] = ()) -> dict[str, str]:
@@ -66,7 +71,7 @@ def from_mlflow(names: Sequence[str], metrics: Collection[str] = ()) -> dict[str
         for name in names:
             ours = name.removeprefix(prefix)
             is_known = prefix == "params." or ours in (
-                _MLFLOW_TAGS if prefix.startswith("tags.") else _METRICS.union(metrics)
+                _MLFLOW_TAGS if prefix.startswith("tags.") else measured().union(_ALIASES, metrics)
             )
             if name.startswith(prefix) and is_known and ours not in our_names.values():
                 our_names[name] = ours

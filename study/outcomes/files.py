@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from study.errors import InputError
 from study.interface.declarations import Metric
-from study.outcomes.columns import MEASURED, NUMBERS, from_mlflow, own_name
+from study.outcomes.columns import NUMBERS, from_mlflow, measured, own_name
 from study.outcomes.separated import header_and_separator, with_plain_numbers
 from study.outcomes.states import NO_RESULT, State, find_states
 from study.outcomes.text_cells import MARKED, from_text
@@ -164,7 +164,7 @@ def _read_text(path: Path, metrics: Collection[str]) -> tuple[pa.Table, list[str
     """Read every column as text; all but numbers and measurements become dictionaries."""
     header, separator = header_and_separator(path)
     _check_names(path, header)
-    plain = {own_name(name, header) for name in NUMBERS} | MEASURED | {*metrics}
+    plain = {own_name(name, header) for name in NUMBERS} | measured() | {*metrics}
     text = pa.dictionary(pa.int32(), pa.string())
     invalid: list[pacsv.InvalidRow] = []
 
@@ -219,7 +219,8 @@ def _read_parquet(path: Path, also: Collection[str] | None) -> pa.Table:
     names = schema.names
     _check_names(path, names)
     needed = {own_name(name, names) for name in (*NUMBERS, "seed", "outcome", "solved", "stopped_early")}
-    columns = [name for name in names if name in needed or name in also or name not in MEASURED]
+    described = measured()
+    columns = [name for name in names if name in needed or name in also or name not in described]
     if old is not None:
         return old.select(columns)
     # Texts are read as dictionaries, in half the time and memory, since one text can be in a thousand rows.

@@ -12,11 +12,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from study.arrow import cell_columns, hyperparameters_of, metric_columns, metrics_of
+from study.arrow import cell_columns, hyperparameters_of, metrics_of
 from study.errors import InputError
 from study.interface.declarations import Metric
 from study.outcomes.checks import checked
-from study.outcomes.columns import ALIASES, MEASURED, OUTCOME_SCHEMA
+from study.outcomes.columns import ALIASES, OUTCOME_SCHEMA, measured
 from study.outcomes.files import Source
 from study.outcomes.run_names import is_label, is_secondary
 from study.outcomes.separated import MISSING
@@ -91,10 +91,9 @@ def gather(sources: Sequence[Source], by: Sequence[str] | None = None, wanted: W
     groups = [name for name in table.column_names if name not in (*OUTCOME_SCHEMA.names, *metrics)]
     explicit = _explicit_columns(by, groups)
     is_own = any(SOURCE in source.table.column_names for source in sources)
-    measured = {*MEASURED, *metric_columns(), *declared, *wanted.columns}
-    measured |= set().union(*(metrics_of(source.table) for source in sources))
+    described = {*measured(), *declared, *wanted.columns}.union(*(metrics_of(source.table) for source in sources))
     hyperparameters = {*cell_columns()}.union(*(hyperparameters_of(source.table) for source in sources))
-    candidates = [name for name in groups if name not in measured and (name != SOURCE or is_own)]
+    candidates = [name for name in groups if name not in described and (name != SOURCE or is_own)]
     counts = {name: int(pc.count_distinct(table[name]).as_py()) for name in (*candidates, *explicit)}
     named = [n for n in candidates if n not in hyperparameters and (is_label(n) or is_secondary(n)) and counts[n] > 1]
     ids = [n for n in candidates if n not in (*hyperparameters, *named) and _is_id(counts[n], len(table))]

@@ -9,9 +9,9 @@ from typing import Any, get_args, get_type_hints
 
 import numpy.typing as npt
 
-from study.arrow.kinds import FLAG, NUMBER, RANGE, TEXT, WHOLE
 from study.interface.declarations import Metric
 from study.interface.family import Arrays, Check, Content, Family, Mistake, Values
+from study.interface.kinds import FLAG, NUMBER, RANGE, TEXT, WHOLE
 from tasks.arithmetic import MODELS, SINGLE_MODULE, TASKS, model_of
 from tasks.arithmetic.canonical import canonical
 from tasks.arithmetic.cautions import zero_divisors

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from study.arrow import EMPTY_RESULTS, metric_columns, results_table
 from study.errors import InputError
 from study.outcomes import OUTCOME_SCHEMA, Outcomes, gather, read_source, wanted
-from study.outcomes.columns import MEASURED, from_mlflow
+from study.outcomes.columns import from_mlflow, measured
 from study.records import Outcome, Result, Trial
 from study.reports.content import DataRows
 from study.reports.files import to_csv
@@ -296,7 +296,7 @@ def test_what_is_no_such_file_is_told(tmp_path):
 def test_results_of_trials_are_no_hyperparameters():
     """Every column that all results have describes the trial, or what it was judged by, or is measured."""
     fixed = {*EMPTY_RESULTS.column_names, *metric_columns()}
-    assert fixed - MEASURED == {"task", "model", "seed", "criterion"}
+    assert fixed - measured() == {"task", "model", "seed", "criterion"}
 
 
 def test_groups_are_in_order(tmp_path):

@@ -1,4 +1,4 @@
-"""Where generated tables begin and end in a page, and the folder of the repository."""
+"""Marks around the generated tables of a page, and the folder of the repository."""
 
 from __future__ import annotations
 

@@ -52,8 +52,8 @@ from study.trials.table import TrialTable
 from study.words import count_of
 
 if TYPE_CHECKING:
-    from study.driver.own_engine import OwnEngine
     from study.driver.resources import Resources
+    from study.engine import Engine
 
 # A shorter run may be over before the last worker has started.
 _TIME_TO_START_S = 60.0
@@ -144,7 +144,7 @@ class Run:
     _into: Path
     _stop: threading.Event
     _monitor: Monitor
-    _own: OwnEngine | None
+    _own: Engine | None
 
     def __init__(self, plan: Plan, options: Options, console: Console, extend: Extend) -> None:
         self.plan, self.options, self.console, self._extend = plan, options, console, extend

@@ -55,10 +55,10 @@ def report(
         [['NMU', 3, 4, 0.75], ['NALU', 1, 4, 0.25]]
     """
     from study.outcomes import gather, read_state_words, wanted, without_states
-    from study.plugins.families import declared_metrics
+    from study.plugins.families import family_metrics
     from study.results.groups import group_report
 
-    columns = wanted(metrics, success, declared_metrics())
+    columns = wanted(metrics, success, family_metrics())
     words, others = read_state_words(state_words), {*(by or ()), *columns.columns}
     outcomes = gather([without_states(_source(trials, name), others, words)], by, columns)
     other = None

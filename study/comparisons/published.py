@@ -154,7 +154,7 @@ def published_sources() -> list[str]:
 
 
 def _offered() -> Sequence[PublishedResults]:
-    return _loaded(tuple(offers.names("published")))
+    return _loaded(offers.names("published"))
 
 
 @cache
@@ -170,15 +170,16 @@ def _rows(name: str, text: str) -> list[dict[str, str]]:
         raise InputError(f"{name}: published results must have the columns {', '.join(missing)}, but lack them")
     rows = list(reader)
     for line, row in enumerate(rows, start=2):
+        if None in row or None in row.values():
+            raise InputError(f"{name}, line {line}: must have a field for each of {len(row)} columns")
         for column in [column for column in row if column in _RESULTS or column.endswith(_MEANS)]:
-            is_needed = column in ("solved", "seeds")
-            if (row[column] or is_needed) and not _is_number(row[column]):
-                raise InputError(f"{name}, line {line}: {column} must be a number, but is {row[column]!r}")
+            is_count = column in ("solved", "seeds")
+            if not row[column].isdecimal() if is_count else row[column] and not _is_number(row[column]):
+                what = "a whole number" if is_count else "a number"
+                raise InputError(f"{name}, line {line}: {column} must be {what}, but is {row[column]!r}")
         solved, seeds = int(row["solved"]), int(row["seeds"])
-        if not 0 <= solved <= seeds:
-            raise InputError(
-                f"{name}, line {line}: solved must be between 0 and seeds, but {solved} of {seeds} is given"
-            )
+        if solved > seeds:
+            raise InputError(f"{name}, line {line}: solved must be at most seeds, but is {solved} of {seeds}")
     return rows
 
 

@@ -17,7 +17,7 @@ from study.driver.design import DesignNote, design_note
 from study.driver.first_call import try_first_trial
 from study.driver.options import Options
 from study.driver.outline import Outline, outline, outline_search
-from study.driver.own_engine import OwnEngine, own_engine, proven, trained_one_by_one
+from study.driver.own_engine import own_engine, proven, trained_one_by_one
 from study.driver.resources import at_once_on, device_of, fitted, key_on, passed_over_by
 from study.engine import Engine, engine_for
 from study.engine.function import FunctionEngine
@@ -184,7 +184,7 @@ def preview(plan: Plan, options: Options, difference: float | None = None) -> Es
 
 
 def _estimate(
-    packs: Sequence[Pack], costs: Mapping[str, float], plan: Plan, options: Options, own: OwnEngine | None
+    packs: Sequence[Pack], costs: Mapping[str, float], plan: Plan, options: Options, own: Engine | None
 ) -> PacksEstimate:
     """Estimate what packs of one kind, whose relative costs are known, take: the largest trains for about a second."""
     family, device = plan.spec.family, device_of(options)
@@ -267,7 +267,7 @@ def preview_search(plan: Plan, options: Options) -> RenderableType:
     return Group(head, *_times(plan, options, own, search.trials + search.confirm_seeds))
 
 
-def _times(plan: Plan, options: Options, own: OwnEngine | None, trials: int) -> tuple[ConsoleTable, Text]:
+def _times(plan: Plan, options: Options, own: Engine | None, trials: int) -> tuple[ConsoleTable, Text]:
     device = device_of(options)
     shapes: dict[object, Cell] = {shape_key(cell): cell for cell in plan.cells}
     cells = list(shapes.values())

@@ -25,7 +25,7 @@ from study.interface.function_family import OWN_NAMES
 from study.plan.plan import Plan
 from study.records import Trial
 from study.results.order_note import WARNINGS, OrderNote, read_order_note, write_order_note
-from study.source import SourceCode, code_cache, load_copied, unpacked
+from study.source import SourceCode, load_copied
 from study.spec import Spec
 from study.spec.function_tables import FunctionSpec
 from study.store import StudyStore
@@ -97,7 +97,7 @@ def order_check(spec: FunctionSpec) -> Iterator[Callable[[Sequence[Trial]], tupl
     cpus = spec.resources.cpus
     environment = Limits(cpus=cpus, gpus=spec.resources.gpus).environment()
     with FreshProcess(environment=environment, is_quiet=True) as fresh:
-        path = str(unpacked(code.archive, code.digest, code_cache())) if code.files else ""
+        path = str(code.unpacked() or "")
         has_torch = any(b"torch" in content for content in code.files.values())
         fresh.prepare(load, load_copied.__module__, load_copied.__name__, [path, spec.train], cpus, has_torch)
 

@@ -21,10 +21,8 @@ from study.spec.function_tables import FunctionSpec
 from study.spec.packed_tables import PackedSpec
 from study.store import Store
 
-OwnEngine = Engine
 
-
-def own_engine(spec: Spec) -> OwnEngine | None:
+def own_engine(spec: Spec) -> Engine | None:
     """Make the engine of a study's own code; None for a study that engines of packages train.
 
     Nothing is known yet of how the trials of packed tasks train; see `proven`.
@@ -76,7 +74,7 @@ def _code(spec: Spec, name: str) -> OwnCode:
     return OwnCode(archive=code.archive if code.files else b"", digest=code.digest, distributions=code.distributions)
 
 
-def proven(own: OwnEngine | None, plan: Plan, root: str | Path) -> OwnEngine | None:
+def proven(own: Engine | None, plan: Plan, root: str | Path) -> Engine | None:
     """Return an engine that knows how the trials of each recipe train; other engines are returned as they are.
 
     Args:
@@ -103,12 +101,12 @@ def proven(own: OwnEngine | None, plan: Plan, root: str | Path) -> OwnEngine | N
     return replace(own, layouts=layouts)
 
 
-def layouts_of(own: OwnEngine | None) -> Mapping[str, str]:
+def layouts_of(own: Engine | None) -> Mapping[str, str]:
     """Return how the trials of each proven recipe train."""
     return own.layouts if isinstance(own, PackedEngine) else {}
 
 
-def trained_one_by_one(plan: Plan, own: OwnEngine | None) -> list[str]:
+def trained_one_by_one(plan: Plan, own: Engine | None) -> list[str]:
     """Return sentences that say which models' trials don't train side by side, and why."""
     reasons: dict[str, None] = {}
     for cell in plan.cells if isinstance(own, PackedEngine) else ():

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from study import environment
 from study.arrow import curves_table, table_curves, table_results, table_weights
 from study.driver.order_check import explain
-from study.driver.own_engine import OwnEngine, own_engine, proven
+from study.driver.own_engine import own_engine, proven
 from study.engine import Engine, engine_for
 from study.engine.function import FunctionEngine
 from study.errors import InputError
@@ -154,7 +154,7 @@ def _train(trial: Trial, engine: Engine, device: str) -> _Trained:
     return _Trained(result, _as_stored(curves[0]) if curves else None, weights[0] if weights else None)
 
 
-def _alone(own: OwnEngine | None) -> OwnEngine | None:
+def _alone(own: Engine | None) -> Engine | None:
     """Return a study's engine, which calls a training function in a new process that no other trial has changed."""
     if not isinstance(own, FunctionEngine) or own.is_isolated:
         return own

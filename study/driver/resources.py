@@ -14,7 +14,7 @@ import torch
 from study import cluster
 from study.console import Console
 from study.driver.options import Options
-from study.driver.own_engine import OwnEngine, trained_one_by_one
+from study.driver.own_engine import trained_one_by_one
 from study.driver.progress import preparation_text, waiting
 from study.driver.repository import repository_of
 from study.engine import Engine, check_device, engine_for, pack_key, passed_over, trials_at_once
@@ -44,7 +44,7 @@ Engines = Sequence[tuple[Engine, Cell]]
 """Engines, each with one of the cells that it trains."""
 
 
-def engines_of(plan: Plan, options: Options, own: OwnEngine | None) -> Engines:
+def engines_of(plan: Plan, options: Options, own: Engine | None) -> Engines:
     """Return the engines that train the cells, each with one of its cells, before anything is started or written.
 
     Raises:
@@ -60,7 +60,7 @@ def engines_of(plan: Plan, options: Options, own: OwnEngine | None) -> Engines:
     return list(engines.values())
 
 
-def could_be_faster(plan: Plan, options: Options, own: OwnEngine | None) -> list[str]:
+def could_be_faster(plan: Plan, options: Options, own: Engine | None) -> list[str]:
     """Return sentences that say what could train faster than it will, and why it doesn't."""
     reasons = [*passed_over_by(plan, options, own), *trained_one_by_one(plan, own)]
     if options.device == "auto" and device_of(options) == "cpu" and _GPU_DRIVER.exists():
@@ -71,7 +71,7 @@ def could_be_faster(plan: Plan, options: Options, own: OwnEngine | None) -> list
     return reasons
 
 
-def passed_over_by(plan: Plan, options: Options, own: OwnEngine | None) -> list[str]:
+def passed_over_by(plan: Plan, options: Options, own: Engine | None) -> list[str]:
     """Return sentences that say which models don't get the device's fastest engine, and why."""
     device = device_of(options)
     reasons: dict[str, None] = {}
@@ -96,14 +96,14 @@ class Needs:
     gpus: float
 
 
-def needs_of(own: OwnEngine | None, options: Options) -> Needs:
+def needs_of(own: Engine | None, options: Options) -> Needs:
     """Return what a worker needs: what a study of a training function says of a trial, otherwise a core."""
     if not isinstance(own, FunctionEngine):
         return Needs(cpus=1, gpus=1 / options.packs_per_gpu)
     return Needs(own.limits.cpus or 1, own.limits.gpus or 0.0)
 
 
-def fitted(options: Options, own: OwnEngine | None) -> Options:
+def fitted(options: Options, own: Engine | None) -> Options:
     """Return options with the device that a study's own engine trains on.
 
     A training function's is what its study file asks for. Tasks and models in packs train on a GPU if that is asked
@@ -112,8 +112,6 @@ def fitted(options: Options, own: OwnEngine | None) -> Options:
     Raises:
         InputError: if the options ask for another one than the study file.
     """
-    if own is None:
-        return options
     if isinstance(own, PackedEngine):
         return replace(options, device=cluster.CPU) if options.device == "auto" else options
     if not isinstance(own, FunctionEngine):
@@ -161,7 +159,7 @@ class Resources:
     slots: Slots
     at_once: AtOnce | None
     needs: Needs
-    own: OwnEngine | None
+    own: Engine | None
     family: Family
 
     @property
@@ -242,7 +240,7 @@ class Resources:
 
 
 @contextmanager
-def workers(plan: Plan, options: Options, own: OwnEngine | None, console: Console) -> Iterator[Resources]:
+def workers(plan: Plan, options: Options, own: Engine | None, console: Console) -> Iterator[Resources]:
     """Start or join Ray, prepare the engines meanwhile, and yield what the study runs on.
 
     Raises:
@@ -259,7 +257,7 @@ def workers(plan: Plan, options: Options, own: OwnEngine | None, console: Consol
 
 
 @contextmanager
-def _slots(plan: Plan, options: Options, own: OwnEngine | None, console: Console) -> Iterator[Slots]:
+def _slots(plan: Plan, options: Options, own: Engine | None, console: Console) -> Iterator[Slots]:
     device, engines = device_of(options), engines_of(plan, options, own)
     if options.local:
         for engine, cell in engines:
@@ -300,7 +298,7 @@ def _prepare_here(engine: Engine, cell: Cell, console: Console) -> None:
                 status.enter_context(waiting(console, f"{step.doing} the {engine.name} engine"))
 
 
-def slots_of_cluster(plan: Plan, options: Options, own: OwnEngine | None, has: cluster.Capacity) -> Slots:
+def slots_of_cluster(plan: Plan, options: Options, own: Engine | None, has: cluster.Capacity) -> Slots:
     """Return the number of workers of each kind: on the GPUs, if any, and on the cores of machines without one.
 
     Raises:
@@ -327,7 +325,7 @@ def slots_of_cluster(plan: Plan, options: Options, own: OwnEngine | None, has: c
     return slots
 
 
-def _trainable_on(kind: str, plan: Plan, options: Options, own: OwnEngine | None) -> bool:
+def _trainable_on(kind: str, plan: Plan, options: Options, own: Engine | None) -> bool:
     try:
         for cell in plan.cells:
             engine_for(options.engine, cell, kind, own)
@@ -346,13 +344,13 @@ def _workers_on(gpus: float, needs: Needs) -> int:
     return int(gpus / needs.gpus + 1e-9)
 
 
-def key_on(devices: Iterable[str], options: Options, own: OwnEngine | None) -> KeyOf:
+def key_on(devices: Iterable[str], options: Options, own: Engine | None) -> KeyOf:
     """Return what tells which trials a pack may hold, for the engines that would train them on some devices."""
     kinds = tuple(devices)
     return cache(lambda cell: pack_key(options.engine, cell, kinds, own))
 
 
-def at_once_on(plan: Plan, options: Options, own: OwnEngine | None) -> AtOnce:
+def at_once_on(plan: Plan, options: Options, own: Engine | None) -> AtOnce:
     """Ask a device how many trials of each shape it trains side by side."""
     cells = {shape_key(cell): cell for cell in plan.cells}
     query = partial(trials_at_once, options.engine, tuple(cells.values()), own)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
+from typing import Any
 
 from study.engine.base import Engine
 from study.errors import InputError, nearest
 from study.plugins import offers
 from study.plugins.families import family_of
-from study.plugins.import_string import ImportString
 from study.records import Cell
 
 
@@ -43,7 +43,7 @@ def engine_named(name: str) -> Engine:
     Raises:
         InputError: if there is none, it can't be imported, or isn't an engine of that name.
     """
-    return _engine(name, offers.find_plugin("engines", name))
+    return _engine(name, offers.load("engines", name))
 
 
 def pack_key(name: str, cell: Cell, devices: Iterable[str], own: Engine | None = None) -> tuple[object, ...]:
@@ -107,13 +107,13 @@ def _preferred(cell: Cell) -> Sequence[str]:
 
 
 @cache
-def _engine(name: str, import_string: ImportString) -> Engine:
-    class_ = offers.load("engines", name)
+def _engine(name: str, class_: Any) -> Engine:
+    entry = offers.find_plugin("engines", name)
     if not (isinstance(class_, type) and issubclass(class_, Engine)):
-        raise InputError(f"{import_string} must be a class derived from study.Engine, but is {class_!r}")
+        raise InputError(f"{entry} must be a class derived from study.Engine, but is {class_!r}")
     engine: Engine = class_()
     if engine.name != name:
-        raise InputError(f"{import_string} calls itself {engine.name!r}, but is offered under the name {name!r}")
+        raise InputError(f"{entry} calls itself {engine.name!r}, but is offered under the name {name!r}")
     return engine
 
 

@@ -92,7 +92,7 @@ class Family(ABC):
 
     @property
     def own_code(self) -> str | None:
-        """What stands for a study's own code in the ids of trials; None for a family that a package offers."""
+        """The identity of a study's own code in the ids of trials; None for a family that a package offers."""
         return None
 
     def with_models(self, models: Mapping[str, Any], code: str, aliases: Mapping[str, str]) -> Family:

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 class PackLayer(Protocol):
     """A `torch.nn.Module` whose parameters may have a leading axis of trials.
 
-    Such a layer rounds a trial alike in any pack, so that `torch.func.vmap` needn't transform its operations. A layer
-    of one's own is one by having these three; `units.Unit` has them.
+    It must round a trial alike in any pack, because `torch.func.vmap` doesn't transform its operations. Any module
+    class with these three members is taken for one; `units.Unit` has them.
     """
 
     @property

@@ -7,7 +7,7 @@ from typing import Any
 from torch import nn
 
 GIVEN = ("first", "second", "input_size", "output_size")
-"""What a study gives `network_of_units` besides hyperparameters."""
+"""Arguments of `network_of_units` that aren't hyperparameters."""
 
 LayerClass = type[Any]
 """The class of a layer, which is built from the numbers in and the numbers out."""

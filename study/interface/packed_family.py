@@ -127,7 +127,7 @@ class PackedFamily(Family):
 
     @property
     def own_code(self) -> str:
-        """What stands for the code in the ids of trials."""
+        """The identity of the code in the ids of trials."""
         return self.code
 
     @property

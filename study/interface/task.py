@@ -1,4 +1,4 @@
-"""What a task of one's own is: data from the trial's stream, a loss, and metrics, written as for one trial."""
+"""Tasks: data from the trial's stream, a loss and metrics, written as for one trial."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from study.stream.stream import Purpose
 from study.stream.trial_stream import Stream
 
 Batch: TypeAlias = tuple[Tensor, ...] | list[Tensor] | dict[str, Tensor] | Tensor
-"""What a task draws: tensors of one trial, the model's input first."""
+"""A batch of one trial: tensors, the model's input first."""
 
 EVALUATIONS = {"train": Purpose.TRAIN, "validation": Purpose.VALIDATION, "test": Purpose.TEST}
 """The evaluation sets, by the first part of the names of the metrics that are measured on them."""
@@ -27,7 +27,7 @@ SCORE_NETWORKS = 100
 
 
 class Task(ABC):
-    """What a trial must learn; a concrete subclass is a frozen dataclass, whose fields are hyperparameters.
+    """A task that trials learn; a concrete subclass is a frozen dataclass, whose fields are hyperparameters.
 
     All methods are written as for one trial; `torch.func.vmap` runs them for all trials of a pack at once. They draw
     random numbers from the stream that they are handed, and from nothing else. The batch size is a field of the task,
@@ -147,7 +147,7 @@ class Task(ABC):
 
     @property
     def has_setup(self) -> bool:
-        """Whether a trial has something of its own, which `draw` and `evaluation` take."""
+        """Whether the task defines `setup`, whose result `draw` and `evaluation` take."""
         return type(self).setup is not Task.setup
 
     def model(self, name: str) -> Callable[..., nn.Module]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import cache
 from typing import Any
 
 from study.errors import InputError
@@ -12,9 +11,6 @@ from study.interface.family import Content, Family
 from study.interface.function_family import TASK, FunctionFamily
 from study.interface.packed_family import PackedFamily
 from study.plugins import offers
-
-OwnFamily = Family
-"""What the code of a study declared: its `own_code` isn't None."""
 
 # Packs are made by a cell's values alone, so nothing needs to be known of the code here.
 _FUNCTIONS = FunctionFamily("", {}, {}, code="")
@@ -41,13 +37,9 @@ def family_named(task: str) -> Family:
         >>> family_named("simple") is family_named("arithmetic")
         True
     """
-    return _loaded(offers.find_plugin("families", task), task)
-
-
-@cache
-def _loaded(entry: object, task: str) -> Family:
     family = offers.load("families", task)
     if not isinstance(family, Family) or task not in family.tasks:
+        entry = offers.find_plugin("families", task)
         raise InputError(f"{entry} must be a study.interface.family.Family with a task {task!r}, but is {family!r}")
     return family
 
@@ -57,12 +49,12 @@ def families() -> list[Family]:
     return list({id(family): family for family in map(family_named, offers.names("families"))}.values())
 
 
-def declared_kinds() -> dict[str, str]:
+def family_kinds() -> dict[str, str]:
     """Return the kind of each hyperparameter's column that the families declare, in order."""
     return {name: kind for family in families() for name, kind in family.kinds.items()}
 
 
-def declared_metrics() -> dict[str, Metric]:
+def family_metrics() -> dict[str, Metric]:
     """Return the metrics that cells of the families may have."""
     return {name: metric for family in families() for name, metric in family.all_metrics.items()}
 
@@ -82,14 +74,17 @@ def family_of(cell: Content) -> Family:
     raise ValueError(f"no family of tasks has a task called {cell.task!r}")
 
 
-def declared_family(text: str | bytes) -> OwnFamily:
-    """Read what `to_json` of a family wrote.
+def declared_family(text: str | bytes) -> Family:
+    """Read the family that a study's own code declared, as its `to_json` wrote it.
 
     Raises:
         ValueError: if it isn't that.
     """
     content: Any = json.loads(text)
     if isinstance(content, dict) and "family" in content:
-        return family_named(content["family"]).from_declared(content)
+        task = content["family"]
+        if not isinstance(task, str) or not is_family_task(task):
+            raise ValueError(f"no installed package offers a family with a task {task!r}")
+        return family_named(task).from_declared(content)
     is_packed = isinstance(content, dict) and "task" in content
     return PackedFamily.from_json(text) if is_packed else FunctionFamily.from_json(text)

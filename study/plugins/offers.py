@@ -8,10 +8,10 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,38 +23,47 @@ KINDS: Final = (
     "families", "tasks", "stable_tasks", "models", "model_sets", "units", "engines", "presets", "published", "scripts",
     "vocabularies",
 )  # fmt: skip
-"""What packages offer; docs/plugins.md says what an entry of each kind is."""
+"""Kinds of plug-ins; docs/plugins.md describes the entries of each kind."""
 
 GROUPS: Final = {kind: f"seeded_study.{kind}" for kind in KINDS}
 """The groups of entry points, by kind."""
+
+_OF_FILES = ("presets", "published")
+"""Kinds of which an entry may be a package that holds files."""
 
 _OWN_DISTRIBUTION = "seeded-study"
 _OWN_PACKAGES = ("tasks", "units")
 
 
-def offers(kind: str) -> EntryPoints:
-    """Return the entry points of a kind, of all installed packages.
+Offers = Mapping[str, Sequence[EntryPoint]]
+"""Entry points of installed packages by name; more than one where several packages offer a name."""
+
+
+def offers(kind: str) -> Offers:
+    """Return the entry points of a kind, of all installed packages, sorted by name.
 
     Args:
         kind: a key of `GROUPS`.
+
+    Example:
+        >>> "identity" in offers("stable_tasks")
+        True
     """
     return _offers(kind, tuple(sys.path))
 
 
 @cache
-def _offers(kind: str, path: tuple[str, ...]) -> EntryPoints:
+def _offers(kind: str, path: tuple[str, ...]) -> Offers:
     # Installed packages are listed anew only if the search path has changed: reading their metadata takes 20 ms.
-    return entry_points(group=GROUPS[kind])
+    by_name: dict[str, list[EntryPoint]] = {}
+    for offer in sorted(entry_points(group=GROUPS[kind]), key=lambda offer: offer.name):
+        by_name.setdefault(offer.name, []).append(offer)
+    return by_name
 
 
-def names(kind: str) -> list[str]:
-    """List the names that are offered, sorted.
-
-    Example:
-        >>> "identity" in names("stable_tasks")
-        True
-    """
-    return sorted(offers(kind).names)
+def names(kind: str) -> tuple[str, ...]:
+    """List the names that are offered, sorted."""
+    return tuple(offers(kind))
 
 
 def is_offered(kind: str, name: str) -> bool:
@@ -64,7 +73,7 @@ def is_offered(kind: str, name: str) -> bool:
         kind: a key of `GROUPS`.
         name: its name in the study file.
     """
-    return name in offers(kind).names
+    return name in offers(kind)
 
 
 def find_plugin(kind: str, name: str, known: Collection[str] = ()) -> ImportString:
@@ -83,7 +92,7 @@ def find_plugin(kind: str, name: str, known: Collection[str] = ()) -> ImportStri
 
 
 def load(kind: str, name: str) -> Any:
-    """Import what an installed package offers under a name.
+    """Import what an installed package offers under a name, once.
 
     Modules of the working folder don't stand in for those of the package that offers it.
 
@@ -98,6 +107,11 @@ def load(kind: str, name: str) -> Any:
         >>> load("families", "simple").plainest_model
         'linear'
     """
+    return _load(kind, name, tuple(sys.path))
+
+
+@cache
+def _load(kind: str, name: str, path: tuple[str, ...]) -> Any:
     offer = _find(kind, name)
     try:
         with _package_first(offer):
@@ -112,14 +126,14 @@ def load(kind: str, name: str) -> Any:
 
 
 def _find(kind: str, name: str, known: Collection[str] = ()) -> EntryPoint:
-    matches = [offer for offer in offers(kind) if offer.name == name]
+    matches = offers(kind).get(name, ())
     if len(matches) > 1:
         packages = ", ".join(sorted(f"{offer.dist.name} ({offer.value})" for offer in matches if offer.dist))
         raise InputError(
             f"{name!r} is offered by more than one installed package: {packages}. Uninstall all but one, or name the "
             "object itself, as package.module:object"
         )
-    suggested = {*known, *offers(kind).names}
+    suggested = {*known, *offers(kind)}
     if not matches:
         hint = nearest(name, suggested) or (f"; there is {', '.join(sorted(suggested))}" if suggested else "")
         raise InputError(
@@ -127,16 +141,12 @@ def _find(kind: str, name: str, known: Collection[str] = ()) -> EntryPoint:
             f"package.module:object, by which code of your own is named{hint}"
         )
     offer = matches[0]
-    if kind not in _MODULES and not re.fullmatch(r"[\w.]+\s*:\s*\w+", offer.value.partition("[")[0].strip()):
+    if kind not in _OF_FILES and not re.fullmatch(r"[\w.]+\s*:\s*\w+", offer.value.partition("[")[0].strip()):
         raise InputError(
             f"{name!r} is offered by {offer.dist.name if offer.dist else 'a package'} as {offer.value!r}, which must "
             "be package.module:object: its entry point must be corrected"
         )
     return offer
-
-
-_MODULES = ("presets", "published")
-"""Kinds of which an entry may be a package that holds files."""
 
 
 @contextmanager

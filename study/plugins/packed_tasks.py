@@ -89,10 +89,10 @@ def revision_of(task: str) -> str:
 
 
 def _sets() -> Mapping[str, ModelSet]:
-    return _sets_of(tuple(offers.names("model_sets")))
+    return _sets_of(offers.names("model_sets"))
 
 
 @cache
 def _sets_of(names: tuple[str, ...]) -> Mapping[str, ModelSet]:
     sets = [offers.load("model_sets", name) for name in names]
-    return {model: one for one in sets for model in one.names}
+    return {model: model_set for model_set in sets for model in model_set.names}

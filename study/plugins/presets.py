@@ -20,7 +20,7 @@ def preset_names() -> list[str]:
         >>> "demo" in preset_names()
         True
     """
-    return sorted(_presets(tuple(offers.names("presets"))))
+    return sorted(_presets(offers.names("presets")))
 
 
 def preset_text(name: str) -> str:
@@ -29,7 +29,7 @@ def preset_text(name: str) -> str:
     Raises:
         InputError: if there is no such preset.
     """
-    presets = _presets(tuple(offers.names("presets")))
+    presets = _presets(offers.names("presets"))
     if name not in presets:
         raise InputError(f"no preset is called {name!r}{nearest(name, presets)}")
     return presets[name].read_text(encoding="utf-8")

@@ -58,9 +58,8 @@ class Vocabulary:
 
     def __or__(self, other: Vocabulary) -> Vocabulary:
         """Return this vocabulary with what only the other one names."""
-        return Vocabulary(
-            **{one.name: _joined(getattr(self, one.name), getattr(other, one.name)) for one in fields(self)}
-        )
+        names = (part.name for part in fields(self))
+        return Vocabulary(**{name: _joined(getattr(self, name), getattr(other, name)) for name in names})
 
 
 GENERAL = Vocabulary(
@@ -82,7 +81,7 @@ def vocabulary() -> Vocabulary:
         >>> vocabulary().titles["hidden_size"], vocabulary().model_symbols["NAC-add"]
         ('hidden units', 'NAC₊')
     """
-    return _all(tuple(offers.names("vocabularies")))
+    return _all(offers.names("vocabularies"))
 
 
 @cache
@@ -96,7 +95,5 @@ def _all(names: tuple[str, ...]) -> Vocabulary:
 def _joined(first: Any, second: Any) -> Any:
     if isinstance(first, tuple):
         return tuple(dict.fromkeys([*first, *second]))
-    both = {
-        key: _joined(first[key], second[key]) for key in first.keys() & second.keys() if isinstance(first[key], Mapping)
-    }
-    return {**second, **first, **both}
+    nested = {key: _joined(value, second.get(key, {})) for key, value in first.items() if isinstance(value, Mapping)}
+    return {**second, **first, **nested}

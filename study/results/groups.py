@@ -20,7 +20,7 @@ from study.comparisons.plan import Statement
 from study.console import Console
 from study.errors import InputError, StudyError
 from study.outcomes import SUFFIXES, Outcomes, Source, State, Wanted, gather, read_source, read_state_words, wanted
-from study.plugins.families import declared_metrics
+from study.plugins.families import family_metrics
 from study.reports import (
     FORMATS,
     PUBLISHED,
@@ -110,7 +110,7 @@ def tabulate(
         )
     folder = out or _folder(names, root)
     _check_folder(folder, [Path(name) for name in [*names, *([compare] if compare else [])] if is_file(name)])
-    metric_columns = wanted(metrics, success, declared_metrics())
+    metric_columns = wanted(metrics, success, family_metrics())
     reading = _Reading(root, tracking_uri, metric_columns, read_state_words(state_words))
     outcomes, notices = reading.outcomes(names, by)
     other, versus = None, []

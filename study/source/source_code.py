@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from study.errors import InputError, nearest
 from study.plugins.import_string import ImportString
-from study.source.archive import SIZE_LIMIT_BYTES, digest_of, pack_archive
+from study.source.archive import SIZE_LIMIT_BYTES, code_cache, digest_of, pack_archive, unpacked
 from study.source.distributions import distribution_of
 from study.source.imports import imported_packages
 from study.source.parsed import parsed_digest
@@ -40,6 +40,10 @@ class SourceCode:
     def archive(self) -> bytes:
         """The files as bytes for the store, which `study.source.archive.unpacked` unpacks."""
         return pack_archive(self.files)
+
+    def unpacked(self) -> Path | None:
+        """Return the folder of the copy that is imported, which is made if need be; None if there are no files."""
+        return unpacked(self.archive, self.digest, code_cache()) if self.files else None
 
     @property
     def parsed(self) -> str:

@@ -10,7 +10,7 @@ from study.errors import InputError
 from study.interface.declarations import check_series
 from study.interface.function_family import FunctionFamily
 from study.interface.signature import SignatureError, hyperparameters_of
-from study.source import CodeFolder, SourceCode, code_cache, parse_import_string, read_source_code, unpacked
+from study.source import CodeFolder, SourceCode, parse_import_string, read_source_code
 from study.spec.document import Path as Place
 from study.spec.function_tables import FunctionSpec
 from study.spec.own_code import RESERVED, TIMES, success_mistakes
@@ -31,7 +31,7 @@ def load_function(
     """
     name = parse_import_string(spec.train)
     code = read_source_code([name], folder, spec.include)
-    copy = unpacked(code.archive, code.digest, code_cache()) if code.files else None
+    copy = code.unpacked()
     with CodeFolder(copy) as opened:
         try:
             hyperparameters = hyperparameters_of(opened.load(name), reserved=RESERVED)

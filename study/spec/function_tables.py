@@ -107,9 +107,7 @@ class FunctionSpec(OwnCodeSpec):
     @property
     def head(self) -> dict[str, Any]:
         """What the file says of the function beside hyperparameters and seeds."""
-        names = ("train", "metrics", "success", "iterations", "isolation", "resources", "version", "include")
-        dumped = self.model_dump(include=set(names), exclude_unset=True)
-        return {name: list(dumped[name]) if name == "include" else dumped[name] for name in names if name in dumped}
+        return self.written("train", "metrics", "success", "iterations", "isolation", "resources", "version", "include")
 
     @property
     def declared_metrics(self) -> dict[str, Metric]:

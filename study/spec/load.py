@@ -14,14 +14,14 @@ from pydantic.json_schema import models_json_schema
 from study.errors import InputError, SpecError, nearest
 from study.interface.family import Family
 from study.interface.values import ChoiceError, quoted
-from study.plugins.families import OwnFamily, families, family_named, is_family_task
+from study.plugins.families import families, family_named, is_family_task
 from study.plugins.presets import preset_names, preset_text
 from study.source import SourceCode, SourceData
 from study.spec.checks import check
 from study.spec.document import Document, Path, read
 from study.spec.overrides import Overrides, describe, dump, override
-from study.spec.own_models import OwnModelsError, load_own_models, own_models
-from study.spec.tables import OwnModelsSpec, Spec, names_at, spec_class
+from study.spec.own_models import OwnModelsError, OwnModelsSpec, load_own_models, own_models
+from study.spec.tables import Spec, names_at, spec_class
 
 if TYPE_CHECKING:
     from study.spec.packed_tables import AnyPackedSpec
@@ -104,7 +104,7 @@ def parse_spec(
     *,
     source: str,
     folder: pathlib.Path | None = None,
-    declared: OwnFamily | None = None,
+    declared: Family | None = None,
     overrides: Overrides = _NONE,
     identify: Identify = _own_identity,
 ) -> Spec:
@@ -144,7 +144,7 @@ def parse_spec(
     return spec
 
 
-def _spec_of(document: Document, folder: pathlib.Path, declared: OwnFamily | None, identify: Identify) -> Spec | None:
+def _spec_of(document: Document, folder: pathlib.Path, declared: Family | None, identify: Identify) -> Spec | None:
     """Validate the file's values, against what the family or the user's own code declares."""
     if not isinstance(document.data, dict):
         if not document.problems:
@@ -161,7 +161,7 @@ def _spec_of(document: Document, folder: pathlib.Path, declared: OwnFamily | Non
         if declared is not None or names_packed_task(document.data) or not known:
             return _packed_spec_of(document, folder, declared, identify)
         family = known[0]  # which names the mistake in the task
-    elif own_models(document.data, family):
+    elif (declared is not None and declared.tasks == family.tasks) or own_models(document.data, family):
         return _own_models_spec_of(document, family, folder, declared, identify)
     spec, unread = _validate(document, spec_class(family))
     if spec is not None:
@@ -177,7 +177,7 @@ def _family_of(data: Mapping[str, Any]) -> Family | None:
 
 
 def _own_models_spec_of(
-    document: Document, family: Family, folder: pathlib.Path, declared: OwnFamily | None, identify: Identify
+    document: Document, family: Family, folder: pathlib.Path, declared: Family | None, identify: Identify
 ) -> Spec | None:
     from study.spec.packed import with_import_strings
 
@@ -197,7 +197,7 @@ def _own_models_spec_of(
 
 
 def _packed_spec_of(
-    document: Document, folder: pathlib.Path, declared: OwnFamily | None, identify: Identify
+    document: Document, folder: pathlib.Path, declared: Family | None, identify: Identify
 ) -> Spec | None:
     from study.interface.packed_family import PackedFamily
     from study.spec import data_files, packed, packed_tables
@@ -248,7 +248,7 @@ def _add(document: Document, mistakes: Iterable[tuple[Path, str]]) -> None:
 
 
 def _function_spec_of(
-    document: Document, folder: pathlib.Path, declared: OwnFamily | None, identify: Identify
+    document: Document, folder: pathlib.Path, declared: Family | None, identify: Identify
 ) -> Spec | None:
     # imported late: studies of families need nothing of this
     from study.interface.function_family import FunctionFamily

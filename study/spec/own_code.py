@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, model_validator
 
@@ -39,18 +39,31 @@ class BoundTable(Table):
         return self
 
 
-class OwnCodeSpec(Spec):
-    """A study of code of one's own.
+class CodeSpec(Spec):
+    """A study that names code of its user's.
 
     Args:
-        success: the metrics that say whether a trial is solved.
         version: stands for the code in the ids of trials, in place of its hash.
         include: patterns of files that belong to the code.
     """
 
-    success: dict[str, BoundTable] = table_field(dict)
     version: str | int | None = optional()
     include: tuple[str, ...] = ()
+
+    def written(self, *names: str) -> dict[str, Any]:
+        """Return the values of some keys that the file has, in this order, as a file has them."""
+        dumped = self.model_dump(include=set(names), exclude_unset=True)
+        return {name: list(dumped[name]) if name == "include" else dumped[name] for name in names if name in dumped}
+
+
+class OwnCodeSpec(CodeSpec):
+    """A study of code of one's own that declares its metrics.
+
+    Args:
+        success: the metrics that say whether a trial is solved.
+    """
+
+    success: dict[str, BoundTable] = table_field(dict)
 
     @property
     def has_success(self) -> bool:

@@ -10,8 +10,19 @@ from study.errors import InputError
 from study.interface.family import Family
 from study.plugins import offers
 from study.plugins.import_string import ImportString, is_import_string, parse_import_string
-from study.source import CodeFolder, SourceCode, code_cache, read_source_code, unpacked
+from study.source import CodeFolder, SourceCode, read_source_code
 from study.spec.document import Path as Place
+from study.spec.own_code import CodeSpec
+from study.spec.tables import TaskSpec
+
+
+class OwnModelsSpec(CodeSpec, TaskSpec):
+    """A study of a family's tasks with models of a user's own."""
+
+    @property
+    def head(self) -> dict[str, Any]:
+        """What the file says of the task beside hyperparameters, models and seeds."""
+        return super().head | self.written("version", "include")
 
 
 class OwnModelsError(Exception):
@@ -63,7 +74,7 @@ def load_own_models(
     )  # what is wrong with either is told when the file is checked
     try:
         code = read_source_code(list(objects.values()), folder, [one for one in patterns if isinstance(one, str)])
-        copy = unpacked(code.archive, code.digest, code_cache()) if code.files else None
+        copy = code.unpacked()
         identity = code.identity(version) if isinstance(version, str | int) else identify(str(data.get("study")), code)
     except InputError as error:
         raise OwnModelsError([(next(iter(objects)), str(error))]) from None

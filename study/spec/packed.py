@@ -31,11 +31,9 @@ from study.source import (
     ImportString,
     SourceCode,
     SourceData,
-    code_cache,
     is_import_string,
     parse_import_string,
     read_source_code,
-    unpacked,
 )
 from study.spec.data_files import Digests, named_data
 from study.spec.document import Path as Place
@@ -146,7 +144,7 @@ def load_packed(
         raise PackedError(mistakes)
     try:
         code = read_source_code(list(objects.values()), folder, spec.include)
-        copy = unpacked(code.archive, code.digest, code_cache()) if code.files else None
+        copy = code.unpacked()
     except InputError as error:
         raise PackedError([(_TASK, str(error))]) from None
     declared = _Declaring(spec, objects, stable, copy).declared(data, folder)

@@ -58,10 +58,7 @@ class PackedSpec(OwnCodeSpec, TaskSpec):
     @property
     def head(self) -> dict[str, Any]:
         """What the file says of the task beside hyperparameters, models and seeds."""
-        dumped = self.model_dump(include={"success", "version", "include"}, exclude_unset=True)
-        if "include" in dumped:
-            dumped["include"] = list(dumped["include"])
-        return {"task": {"name": self.task_name}, **dumped}
+        return {"task": {"name": self.task_name}, **self.written("success", "version", "include")}
 
 
 class AnyTask(Table):

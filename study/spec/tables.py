@@ -367,24 +367,6 @@ class TaskSpec(Spec):
         return {"task": {"name": self.task_name}}
 
 
-class OwnModelsSpec(TaskSpec):
-    """A study of a family's tasks with models of a user's own.
-
-    Args:
-        version: stands for the code in the ids of trials, in place of its hash.
-        include: patterns of files that belong to the code.
-    """
-
-    version: str | int | None = optional()
-    include: tuple[str, ...] = ()
-
-    @property
-    def head(self) -> dict[str, Any]:
-        """What the file says of the task beside hyperparameters, models and seeds."""
-        dumped = self.model_dump(include={"version", "include"}, exclude_unset=True)
-        return super().head | {name: list(v) if isinstance(v, tuple) else v for name, v in dumped.items()}
-
-
 @cache
 def spec_class(family: Family, base: type[TaskSpec] = TaskSpec) -> type[TaskSpec]:
     """Make the class of the studies of a family: its tables have the family's hyperparameters.

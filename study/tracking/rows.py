@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from study.arrow import EMPTY_RESULTS, RESULT_COLUMNS, kind_of, metric_columns, results_table, with_short_errors
-from study.plugins.families import declared_kinds
+from study.plugins.families import family_kinds
 from study.plugins.vocabulary import GENERAL
 from study.records import Cell, Curve, Outcome, Result, Trial, format_range, parse_range
 from study.summaries.reasons import failure_reason
@@ -125,7 +125,7 @@ class _Names:
     @property
     def is_built_in(self) -> bool:
         """Whether they are those that families declare."""
-        declared = declared_kinds()
+        declared = family_kinds()
         return set(self.metrics) <= set(metric_columns()) and self.kinds.items() <= declared.items()
 
     def tag(self) -> dict[str, str]:
@@ -142,7 +142,7 @@ class _Names:
 def _names_of(tags: Mapping[str, str]) -> _Names:
     """Read from a run's tags what its hyperparameters and metrics are."""
     if _KINDS not in tags:
-        return _Names(declared_kinds(), metric_columns())
+        return _Names(family_kinds(), metric_columns())
     content = json.loads("".join(_read_pages(_KINDS, tags)))
     return _Names(content["hyperparameters"], content["metrics"], content.get("spelling", 1))
 

@@ -11,7 +11,7 @@ from study.interface.family import Check, Family, Mistake, Values
 from tasks.arithmetic.family import ArithmeticFamily
 from tasks.arithmetic.models import MODELS
 from tasks.arithmetic.own_units import register, unit_key
-from units.traits import Traits
+from units.traits import TRAITS, Traits
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class OwnUnitsFamily(ArithmeticFamily):
 
     @property
     def own_code(self) -> str:
-        """What stands for the units' code in the ids of trials."""
+        """The identity of the units' code in the ids of trials."""
         return self.code
 
     def _known(self, model: str) -> str:
@@ -114,7 +114,16 @@ def declared_units(content: Mapping[str, Any]) -> Family:
         ValueError: if it isn't what `to_json` writes.
     """
     try:
-        units = {str(name): Traits(**traits) for name, traits in content["units"].items()}
-        return OwnUnitsFamily(units, str(content["code"]), dict(content["aliases"]))
+        units = {str(name): _traits_from(kept) for name, kept in content["units"].items()}
+        aliases = {str(name): str(import_string) for name, import_string in content["aliases"].items()}
+        return OwnUnitsFamily(units, str(content["code"]), aliases)
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"units of the arithmetic family must have traits, but got {content!r}") from error
+        raise ValueError(f"units must have traits, a code and aliases, but got {content!r}") from error
+
+
+def _traits_from(kept: Mapping[str, Any]) -> Traits:
+    known = {kind for traits in TRAITS.values() for kind in traits.bounded.values()}
+    bounded = {str(parameter): kind for parameter, kind in kept["bounded"].items()}
+    if not known.issuperset(bounded.values()):
+        raise ValueError(f"bounds must be one of {', '.join(sorted(known))}, but got {bounded}")
+    return Traits(bounded=bounded, largest_init_variance=float(kept["largest_init_variance"]))

@@ -84,6 +84,15 @@ def test_a_project_may_have_folders_of_these_names(project: Path, name: str) -> 
     assert len(list((project / "studies").glob("*/report/report.html"))) == 1
 
 
+def test_a_name_that_is_taken_is_told(project: Path) -> None:
+    """Where a process has imported the project's own `tasks`, the tasks that come along can't be; it says so."""
+    (project / "tasks" / "__init__.py").write_text("")
+    code = "import study, tasks\ntry:\n    study.load('simple.yaml')\nexcept Exception as error:\n    print(error)"
+    printed = python(project, "-c", code)
+    assert f"this process has imported tasks from {project / 'tasks'}" in printed
+    assert "rename your package tasks" in printed
+
+
 @pytest.mark.slow
 def test_workers_of_ray_are_started_there(project: Path) -> None:
     """The same on Ray, whose workers have the working folder on their path, too."""

@@ -49,8 +49,9 @@ class _Packed(torch.autograd.Function):
 
 
 def side_by_side(module: nn.Module) -> None:
-    """Make the pack layers in a module compute with their own axis of trials; it then works within
-    `torch.func.vmap` only.
+    """Make the pack layers in a module compute with their own axis of trials.
+
+    The module works within `torch.func.vmap` only from then on.
 
     Example:
         >>> from torch.func import vmap

@@ -38,9 +38,13 @@ def test_a_cell_repeats_a_row_with_its_values() -> None:
     ("text", "message"),
     [
         ("task,model,solved,seeds\n", "a.csv: published results must have the columns source"),
-        (TABLE.replace("41,50", "many,50"), r"a.csv, line 2: solved must be a number, but is 'many'"),
-        (TABLE.replace("41,50", ",50"), r"a.csv, line 2: solved must be a number, but is ''"),
-        (TABLE.replace("41,50", "51,50"), r"a.csv, line 2: solved must be between 0 and seeds, but 51 of 50"),
+        (TABLE.replace("41,50", "many,50"), r"a.csv, line 2: solved must be a whole number, but is 'many'"),
+        (TABLE.replace("41,50", ",50"), r"a.csv, line 2: solved must be a whole number, but is ''"),
+        (TABLE.replace("41,50", "51,50"), r"a.csv, line 2: solved must be at most seeds, but is 51 of 50"),
+        (TABLE.replace("41,50", "4.5,50"), r"a.csv, line 2: solved must be a whole number, but is '4\.5'"),
+        (TABLE.replace("1200", "soon"), r"a.csv, line 2: solved_at_mean must be a number, but is 'soon'"),
+        (TABLE.replace(",0.08", ""), r"a.csv, line 3: must have a field for each of 11 columns"),
+        (TABLE.replace(",0.08", ",0.08,9"), r"a.csv, line 3: must have a field for each of"),
     ],
 )
 def test_a_mistake_is_named_with_its_line(text: str, message: str) -> None:
@@ -51,10 +55,10 @@ def test_a_mistake_is_named_with_its_line(text: str, message: str) -> None:
 
 def test_a_package_offers_its_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An entry point that names the package is enough; the results that come along stay."""
-    site = write(tmp_path, theirlab__published__="")
-    (site / "theirlab" / "published" / "sums.csv").write_text(TABLE)
-    entry = "[seeded_study.published]\ntheirlab = theirlab.published\n"
-    monkeypatch.syspath_prepend(installed(site, entry_points=entry, name="theirlab"))
+    site = write(tmp_path, tablelab__published__="")
+    (site / "tablelab" / "published" / "sums.csv").write_text(TABLE)
+    entry = "[seeded_study.published]\ntablelab = tablelab.published\n"
+    monkeypatch.syspath_prepend(installed(site, entry_points=entry, name="tablelab"))
     found = repeated_cell(WIDE, [WIDE])
     assert found is not None
     assert found.solved == 50

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mlflow.utils.validation import _validate_metric_name, _validate_param_name, _validate_tag_name
 
 from study.arrow import metric_columns, results_table
-from study.plugins.families import declared_kinds
+from study.plugins.families import family_kinds
 from study.records import Cell, Curve, Outcome, Result, Trial
 from study.tracking import keys, load, rows, sync
 from study.tracking.keys import key_of, keys_of, name_of
@@ -45,7 +45,7 @@ def test_no_two_names_have_one_key(names: list[str]) -> None:
 
 def test_the_built_in_names_are_keys_themselves() -> None:
     """In either spelling, so that their runs are as they always were."""
-    for names in (declared_kinds(), metric_columns()):
+    for names in (family_kinds(), metric_columns()):
         assert keys_of(names, ()) == keys_of(names, (), 1) == {name: name for name in names}
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from study.arrow import metric_columns, results_table, table_cells
-from study.plugins.families import declared_kinds
+from study.plugins.families import family_kinds
 from study.records import Cell, Curve, Outcome, Result, Trial
 from study.tracking import load, sync
 from study.tracking.rows import run_result, trial_run
@@ -97,7 +97,7 @@ def test_runs_of_the_built_in_tasks_are_as_they_always_were() -> None:
     """They need no tag for what is declared: parameters, metrics and tags are those of before."""
     run = trial_run(RESULTS[0], None)
     values = RESULTS[0].trial.cell.values
-    assert set(run.params) == {"seed", "task", "model", *(n for n in declared_kinds() if values[n] is not None)}
+    assert set(run.params) == {"seed", "task", "model", *(n for n in family_kinds() if values[n] is not None)}
     numbers = {"threshold", "best_iteration", "solved_at_iteration", "trained_iterations", "training_s", "solved"}
     assert set(run.metrics) == {*metric_columns(), *numbers}
     assert set(run.tags) == {

@@ -140,6 +140,25 @@ def test_a_study_is_trained_read_and_repeated(lab: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "changed",
+    [
+        {"family": "nosuch"},
+        {"family": ["simple"]},
+        {"units": [MINE]},
+        {"units": {MINE: {"bounded": {"weight": "loose"}, "largest_init_variance": 1}}},
+        {"units": {MINE: {"bounded": {"weight": []}, "largest_init_variance": 1}}},
+        {"units": {MINE: {"bounded": {}, "largest_init_variance": "large"}}},
+        {"aliases": None},
+    ],
+)
+def test_a_declaration_that_was_changed_is_refused(lab: Path, changed: dict[str, object]) -> None:
+    """What a store keeps of a unit may be anything: it is read, or named as wrong."""
+    content = json.loads(planned(lab).spec.family.to_json()) | changed
+    with pytest.raises(ValueError, match=r"offers a family|must have traits|bounds must be|could not convert"):
+        declared_family(json.dumps(content))
+
+
+@pytest.mark.parametrize(
     ("model", "message"),
     [
         ("mylab.mine:Selectin", "did you mean 'Selecting'"),
@@ -175,11 +194,16 @@ def test_its_traits_are_checked(lab: Path) -> None:
 
 def test_a_package_offers_its_units_by_name(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A plug-in's unit is a model of the arithmetic tasks, and its version stands for its code."""
-    site = write(tmp_path / "site", theirlab__="", theirlab__mine=UNITS)
-    entry = "[seeded_study.units]\nselecting = theirlab.mine:Selecting\n"
-    monkeypatch.syspath_prepend(installed(site, entry_points=entry, name="theirlab"))
+    site = write(tmp_path / "site", unitlab__="", unitlab__mine=UNITS)
+    entry = "[seeded_study.units]\nselecting = unitlab.mine:Selecting\n"
+    monkeypatch.syspath_prepend(installed(site, entry_points=entry, name="unitlab"))
     (own,) = planned(lab, models=["selecting"]).cells
-    assert (own.model, own.value("code")) == ("theirlab.mine:Selecting", "theirlab==1.2")
+    assert (own.model, own.value("code")) == ("unitlab.mine:Selecting", "unitlab==1.2")
+    study = load(STUDY | {"models": ["selecting"], "seeds": 1}, tracking_uri="off")
+    study.run(local=True)
+    monkeypatch.undo()  # a machine without the package
+    monkeypatch.chdir(lab)
+    assert list(open_study("mine").cells()["model"]) == ["unitlab.mine:Selecting"]
 
 
 @pytest.mark.slow

@@ -61,7 +61,7 @@ def all_columns(table: pa.Table) -> pa.Table:
     return pa.table(columns, names=ONE.column_names).cast(ONE.schema)
 
 
-def report(file: Path, out: Path) -> tuple[float, float, float]:
+def measure_report(file: Path, out: Path) -> tuple[float, float, float]:
     """Make the tables of a file; give the seconds it took, those of CPU among them, and the most MiB it used."""
     formats = [word for kind in ("csv", "parquet", "latex") for word in ("--format", kind)]
     return command(["study", "report", str(file), "--out", str(out), *formats])
@@ -84,9 +84,9 @@ def main(words: Sequence[str] | None = None) -> None:
             pq.write_table(all_columns(table), everything)
             measured: dict[str, list[tuple[float, ...]]] = {FEW: [], ALL: []}
             for _ in range(arguments.rounds):
-                start_s = report(nothing, Path(folder) / "nothing")[0]
+                start_s = measure_report(nothing, Path(folder) / "nothing")[0]
                 for kind, file in ((FEW, few), (ALL, everything)):
-                    measured[kind].append((*report(file, Path(folder) / "out"), start_s))
+                    measured[kind].append((*measure_report(file, Path(folder) / "out"), start_s))
             for kind, turns in measured.items():
                 wall_s, user_s, peak_mib, start_s = (statistics.median(column) for column in zip(*turns, strict=True))
                 tell(f"{kind}, {cells} cells: {wall_s:.1f} s, {user_s:.1f} s of CPU, {peak_mib:.0f} MiB")

@@ -86,7 +86,7 @@ def rows_of(name: str, epsilon: float | None, grid: int) -> Iterator[Row]:
 # --- the figures ------------------------------------------------------------------------------------------------
 
 
-def draw(name: str, grid: int, path: Path) -> None:
+def plot(name: str, grid: int, path: Path) -> None:
     """Draw the loss of one observation: a panel for each second layer."""
     observation = OBSERVATIONS[name]
     scale = PowerNorm(0.5, 0, HEIGHT)  # most of the square is below 150
@@ -148,7 +148,7 @@ def main(words: Sequence[str] | None = None) -> None:
     finish(rows, arguments)
     if arguments.out is not None:
         for name in OBSERVATIONS:
-            draw(name, arguments.grid, arguments.out.with_name(f"{arguments.out.stem}-{name}.png"))
+            plot(name, arguments.grid, arguments.out.with_name(f"{arguments.out.stem}-{name}.png"))
 
 
 if __name__ == "__main__":

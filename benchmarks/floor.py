@@ -248,7 +248,7 @@ def _floor(cell: Cell, cells: int, stream_us: Sequence[float], products_us: Sequ
 # --- the figure -------------------------------------------------------------------------------------------------
 
 
-def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+def plot(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Draw microseconds against cells a seed: the engine's and the floor's, for each number of hidden units."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH_IN, 2.6), layout="constrained")
@@ -278,7 +278,7 @@ def main(words: Sequence[str] | None = None) -> None:
     arguments = known.parse_args(words)
     if arguments.only_figure is not None:
         with arguments.only_figure.open(encoding="utf-8", newline="") as file:
-            draw(list(csv.DictReader(file)), arguments.only_figure.with_suffix(".png"))
+            plot(list(csv.DictReader(file)), arguments.only_figure.with_suffix(".png"))
         return
     table = []
     with one_core():
@@ -287,7 +287,7 @@ def main(words: Sequence[str] | None = None) -> None:
             table += rows_of(published_cell("NMU", 100, hidden), arguments)
     finish(table, arguments)
     if arguments.out is not None:
-        draw(table, arguments.out.with_suffix(".png"))
+        plot(table, arguments.out.with_suffix(".png"))
 
 
 if __name__ == "__main__":

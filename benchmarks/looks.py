@@ -93,7 +93,7 @@ def remembered(bounds: Bounds) -> Bounds:
     return find
 
 
-def cells(seed: int, studies: int) -> list[dict[str, str]]:
+def table_cells(seed: int, studies: int) -> list[dict[str, str]]:
     """Give a row a way and a rate, and one a way for the least coverage of all rates."""
     calibrated = remembered(statistics.FixedWidth(HALF_WIDTH, BATCH, MOST).intervals)
     wilson = remembered(statistics.wilsons)
@@ -171,7 +171,7 @@ def pairs(seed: int, studies: int) -> list[dict[str, str]]:
 def main(words: Sequence[str] | None = None) -> None:
     """Draw, count, print and write the table."""
     arguments = studies_parser(__doc__).parse_args(words)
-    finish([*cells(arguments.seed, arguments.studies), *pairs(arguments.seed, arguments.studies)], arguments)
+    finish([*table_cells(arguments.seed, arguments.studies), *pairs(arguments.seed, arguments.studies)], arguments)
 
 
 if __name__ == "__main__":

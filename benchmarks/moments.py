@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.measure import finish, plain_parser, tell
-from benchmarks.moments_figure import draw
+from benchmarks.moments_figure import plot
 from units import moments
 from units.variance import nac_reach
 
@@ -180,7 +180,7 @@ def main(words: Sequence[str] | None = None) -> None:
         rows += case_rows(number, case, arguments)
     finish(rows, arguments)
     if arguments.out is not None:
-        draw(rows, arguments.out.with_suffix(".png"))
+        plot(rows, arguments.out.with_suffix(".png"))
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ _LINE = np.unique(np.concatenate([np.linspace(-3, 3, 601), _CLOSE, -_CLOSE]))
 """Means of the lines: close together near 0, where equation 9 is steepest."""
 
 
-def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+def plot(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Draw E[z], Var[z] and the gradient over m, on logarithmic axes, with a column for each unit and H."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH_IN, 5.6), layout="constrained")

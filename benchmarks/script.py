@@ -43,7 +43,7 @@ _MORE: Sequence[tuple[str, str, Mapping[str, Any]]] = (
 """What is tried beside multiplication of the simple task by each model."""
 
 
-def cells(models: Sequence[str]) -> list[Cell]:
+def script_cells(models: Sequence[str]) -> list[Cell]:
     """List the cells that are tried."""
     cases = [("simple", model, {"operation": "mul"}) for model in models]
     cases += [(task, model, dict(values)) for task, model, values in _MORE if model in models]
@@ -120,7 +120,7 @@ def main(words: Sequence[str] | None = None) -> None:
     known.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS), metavar="MODEL")
     known.add_argument("--seeds", type=int, default=3, help="trials of each cell")
     arguments: Namespace = known.parse_args(words)
-    tried, table = cells(arguments.models), []
+    tried, table = script_cells(arguments.models), []
     with one_core():
         for number, cell in enumerate(tried, 1):
             table += rows_of(cell, range(arguments.seeds))

@@ -178,10 +178,10 @@ def measure(arguments: Namespace) -> None:
         rows += [row(method, str(seed), pick(seed, trials, arguments.store)) for seed in SEARCH_SEEDS]
     finish(rows, Namespace(out=arguments.out), fresh_seeds=len(FRESH))
     if arguments.out is not None:
-        draw(rows, arguments.out.with_name("figure.png"))
+        plot(rows, arguments.out.with_name("figure.png"))
 
 
-def draw(rows: Sequence[Mapping[str, str]], path: Path) -> None:
+def plot(rows: Sequence[Mapping[str, str]], path: Path) -> None:
     """Draw the true success rate of what each method picked, and beside it what the method saw."""
     methods = list(dict.fromkeys(row["method"] for row in rows))
     with mpl.rc_context(STYLE):
@@ -220,7 +220,7 @@ def main() -> None:
         measure(arguments)
         return
     with arguments.only_figure.open(newline="") as lines:
-        draw(list(csv.DictReader(lines)), arguments.only_figure.with_name("figure.png"))
+        plot(list(csv.DictReader(lines)), arguments.only_figure.with_name("figure.png"))
 
 
 if __name__ == "__main__":

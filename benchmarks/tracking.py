@@ -72,7 +72,7 @@ def published(
             alone = train(for_s)
             began, cpu_began, rates = time.perf_counter(), time.process_time(), []
             for name in names[start : start + _CHUNK]:
-                publisher.publish(name, SEEDS)
+                publisher.queue_pack(name, SEEDS)
             while publisher.waiting:
                 rates.append(train(for_s))
                 if publisher.trouble is not None:

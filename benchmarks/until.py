@@ -21,7 +21,7 @@ from study.plan.plan import Plan, make_plan
 from study.plan.until import expected, extended, verdicts
 from study.plan.verdict import CONFIDENCE, Verdict
 from study.records import Interval
-from study.reports import cells
+from study.reports import cell_rows
 from study.spec import parse_spec
 from study.spec.seeds import SeedsTable
 from study.spec.tables import Spec
@@ -141,7 +141,7 @@ def compared(name: str, results: pa.Table, plan: Plan, fixed: Plan) -> tuple[lis
     first = revealed(extended(plan, TrialTable(results.slice(0, 0), plan.metrics)), results)
     awaited = expected(plan, TrialTable(first, plan.metrics))
     summaries = aggregate(TrialTable(results), planned={cell: len(fixed.seeds(cell)) for cell in fixed.cells})
-    rows = cells(summaries, fixed.labels)
+    rows = cell_rows(summaries, fixed.labels)
     row_of = {cell.id: row for row, cell in enumerate(fixed.cells)}
     solved = {s.cell_id: s.solved for s in aggregate(TrialTable(known))}
     found = []

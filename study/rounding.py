@@ -87,7 +87,7 @@ def place_apart(number: float, place: int, bounds: Collection[int]) -> int:
     return next((finer for finer in later if _rounded(size, finer) not in bounds), place)
 
 
-def write_numbers(
+def format_numbers(
     numbers: Sequence[float],
     place: int,
     *,
@@ -107,9 +107,9 @@ def write_numbers(
         is_short: whether last places are left out that are zero in all numbers.
 
     Example:
-        >>> write_numbers((14000, 12100, 16300), 2, power=3, unit="k"), write_numbers((-0.5, -1, 0.001), -1)
+        >>> format_numbers((14000, 12100, 16300), 2, power=3, unit="k"), format_numbers((-0.5, -1, 0.001), -1)
         ('14.0k [12.1k, 16.3k]', '−0.5 [−1.0, 0.0]')
-        >>> write_numbers((1.5,), -2, is_short=True, is_signed=True), write_numbers((2, 1, float("inf")), 0)
+        >>> format_numbers((1.5,), -2, is_short=True, is_signed=True), format_numbers((2, 1, float("inf")), 0)
         ('+1.5', '2 [1, ∞]')
     """
     rounded = [_rounded(number, min(place, power)) for number in numbers]

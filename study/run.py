@@ -36,10 +36,10 @@ from study.results.study import (
     are_current,
     failures_note,
     finding_of,
+    print_failed_parts,
+    print_failures,
+    print_results,
     report_folder,
-    show,
-    show_failed_parts,
-    show_failures,
     write_and_keep,
 )
 from study.results.submitted_files import keep_submitted
@@ -110,7 +110,7 @@ def run(plan: Plan, options: Options, console: Console, extend: Extend = until_s
         with study.checking_order() as conclude, study.prepare():
             conclude()
             finished = study.train(pending)
-            results = study.report(finished)
+            results = study.publish(finished)
         ending = _ending(results) if finished else Ending.INTERRUPTED
         study.explain_early_stop(results)
         page = study.folder.page or ""
@@ -237,11 +237,11 @@ class Run:
         results = self._results(self.options.patience_s)
         beat(self.plan.spec.study, results.counts, self.console, failures=results.failures)
         if are_current(results, self.options.tracking_uri):
-            _show(results, self.console)
+            _print_results(results, self.console)
             return _ending(results)
         self._keep_judgements(results, self.options.patience_s)
         with self._publishing():
-            self._report(results)
+            self._publish_report(results)
         return _ending(results)
 
     @contextmanager
@@ -328,7 +328,7 @@ class Run:
         self._monitor.begin(self.plan, formed.packs, pending)
         return formed.bundles, formed.shares
 
-    def report(self, finished: bool) -> StudyResults:
+    def publish(self, finished: bool) -> StudyResults:
         """Report and publish the study's results, and return them.
 
         Args:
@@ -346,7 +346,7 @@ class Run:
         if self.publisher is not None and self.plan.judges_at_the_end:  # until now its trials are finished there
             self._packs.judge(self._patience(self.folder.read_results, patience_s))
             self.publisher.catch_up()
-        self._report(results)
+        self._publish_report(results)
         return results
 
     def _keep_judgements(self, results: StudyResults, patience_s: float) -> None:
@@ -354,7 +354,7 @@ class Run:
         if self.plan.judges_at_the_end:
             self._patience(partial(self.folder.write_judgements, results.table), patience_s)
 
-    def _report(self, results: StudyResults) -> None:
+    def _publish_report(self, results: StudyResults) -> None:
         if not results.counts["done"]:
             return  # interrupted before the first pack was done
         publisher = self.publisher
@@ -362,17 +362,17 @@ class Run:
             publisher.wait_for_study()
         report = write_and_keep(results, self._into, self.folder, tracking_uri=self.options.tracking_uri)
         if publisher is not None:
-            publisher.counts(results.counts)
+            publisher.queue_counts(results.counts)
             attempt = results.parts.attempt
-            publisher.cells(attempt("cells in MLflow", lambda: cell_runs(results), []))
-            publisher.charts(lambda: attempt("charts in MLflow", lambda: charts(results), []))
+            publisher.queue_cells(attempt("cells in MLflow", lambda: cell_runs(results), []))
+            publisher.queue_charts(lambda: attempt("charts in MLflow", lambda: charts(results), []))
             note = attempt("reasons of failed trials in MLflow", lambda: failures_note(results), "")
-            publisher.describe(results.headline, results.counts, note)
+            publisher.queue_finding(results.headline, results.counts, note)
             for file in report.files:
-                publisher.artifact(file)
+                publisher.queue_artifact(file)
             if not results.parts.failures:
                 publisher.shows(report.mark)
-        _show(results, self.console)
+        _print_results(results, self.console)
 
     def _results(self, patience_s: float) -> StudyResults:
         results = self._patience(partial(_checked_results, self.folder, self.options), patience_s)
@@ -436,13 +436,13 @@ def _checked_results(folder: StudyStore, options: Options) -> StudyResults:
     return load_results(folder.name, options.root)
 
 
-def _show(results: StudyResults, console: Console) -> None:
+def _print_results(results: StudyResults, console: Console) -> None:
     """Print the results; a notebook shows them as the study that `Study.run` returns, after the failures."""
     if console.is_jupyter:
-        show_failures(results, console)
-        show_failed_parts(results, console)
+        print_failures(results, console)
+        print_failed_parts(results, console)
     else:
-        show(results, console)
+        print_results(results, console)
 
 
 def _ending(results: StudyResults) -> Ending:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from study.plugins.vocabulary import vocabulary
 from study.records import Cell, Interval, Labels, format_range, value
-from study.rounding import half_width, interval_place, largest_size, last_place, place_apart, unit_size, write_numbers
+from study.rounding import format_numbers, half_width, interval_place, largest_size, last_place, place_apart, unit_size
 
 if TYPE_CHECKING:
     from study.interface.declarations import Metric
@@ -48,20 +48,20 @@ def title(key: str) -> str:
     return str(vocabulary().titles.get(key, key.replace("_", " ")))
 
 
-def show(cell: Cell, key: str, labels: Labels) -> str:
+def format_cell_value(cell: Cell, key: str, labels: Labels) -> str:
     """Write a cell's value of a hyperparameter, or its label on an axis, for readers."""
-    return show_value(key, value(cell, key, labels))
+    return format_value(key, value(cell, key, labels))
 
 
-def show_value(key: str, content: Any) -> str:
+def format_value(key: str, content: Any) -> str:
     """Write a value of a hyperparameter or of a column for readers.
 
     Example:
-        >>> show_value("operation", "mul"), show_value("hidden_size", 1000), show_value("clipped", False)
+        >>> format_value("operation", "mul"), format_value("hidden_size", 1000), format_value("clipped", False)
         ('×', '1,000', 'no')
-        >>> show_value("widths", (8, 16)), show_value("interpolation_range", ((1.0, 2.0),))
+        >>> format_value("widths", (8, 16)), format_value("interpolation_range", ((1.0, 2.0),))
         ('[8, 16]', '[1,2]')
-        >>> show_value("code", "sha256:" + "2914014606233c12" * 4)
+        >>> format_value("code", "sha256:" + "2914014606233c12" * 4)
         '29140146'
     """
     if content is None:
@@ -75,7 +75,7 @@ def show_value(key: str, content: Any) -> str:
         return str(of_values.get(content, str(content)))
     if isinstance(content, tuple):
         is_range = bool(content) and all(isinstance(part, tuple) and len(part) == 2 for part in content)
-        return format_range(content) if is_range else f"[{', '.join(show_value(key, part) for part in content)}]"
+        return format_range(content) if is_range else f"[{', '.join(format_value(key, part) for part in content)}]"
     if isinstance(content, bool):
         return "yes" if content else "no"
     if isinstance(content, float):
@@ -115,7 +115,7 @@ def iterations(number: float | None, interval: Interval | None = None, *, is_sig
     is_short = place is None and not unit
     if place is None:
         place = last_place(size, 3 if size >= 1 else 2)
-    return write_numbers(numbers, place, power=power, unit=unit, is_signed=is_signed, is_short=is_short)
+    return format_numbers(numbers, place, power=power, unit=unit, is_signed=is_signed, is_short=is_short)
 
 
 def error(number: float | None, interval: Interval | None = None) -> str:
@@ -141,7 +141,7 @@ def seconds(number: float | None, interval: Interval | None = None) -> str:
         return NONE
     numbers = (number, *(interval or ()))
     place = interval_place(numbers, 3)
-    return write_numbers(numbers, max(-3, last_place(largest_size(numbers), 3)) if place is None else place)
+    return format_numbers(numbers, max(-3, last_place(largest_size(numbers), 3)) if place is None else place)
 
 
 def percent(number: float) -> str:
@@ -166,7 +166,7 @@ def rate(number: float | None, interval: Interval | None = None) -> str:
     numbers = (number, *(interval or ()))
     half = half_width(numbers)
     place = -2 if half is None else min(-2, last_place(half, 1))
-    return write_numbers(numbers, place_apart(number, place, (0, 1)))
+    return format_numbers(numbers, place_apart(number, place, (0, 1)))
 
 
 def factor(number: float | None, interval: Interval | None = None) -> str:
@@ -206,7 +206,7 @@ def change(number: float | None, interval: Interval | None = None) -> str:
     numbers = (number, *(interval or ()))
     half = half_width(numbers)
     place = -2 if half is None else min(-2, last_place(half / 3, 1))
-    return write_numbers(numbers, place, is_signed=True)
+    return format_numbers(numbers, place, is_signed=True)
 
 
 def p_value(number: float) -> str:
@@ -265,7 +265,7 @@ def _any(
     size, place = unit_size(numbers), interval_place(numbers, digits)
     alone = last_place(size, digits)
     power = 0 if size == 0 or least <= size < 1e6 else alone + digits - 1
-    return write_numbers(
+    return format_numbers(
         numbers,
         place_apart(number, min(alone if place is None else place, power), (1,)),
         power=power,

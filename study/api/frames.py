@@ -48,7 +48,7 @@ def trials(results: pa.Table, labels: Labels) -> pd.DataFrame:
     return _frame(pa.table({name: column for name, column in columns.items() if name in _ALWAYS or _has_any(column)}))
 
 
-def cells(rows: DataRows) -> pd.DataFrame:
+def cells_frame(rows: DataRows) -> pd.DataFrame:
     """Return one row a cell: what cells.csv has."""
     return _frame(pa.Table.from_pylist(rows.records, rows.schema))
 

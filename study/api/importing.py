@@ -114,10 +114,10 @@ class ImportedRuns:
 
     def report(self) -> OutcomesReport:
         """Return the report of these trials, one row a group."""
-        from study.results.groups import group_report
+        from study.results.groups import assemble_group_report
 
         content = self.content
-        return OutcomesReport(group_report(content.name, content.outcomes, named=list(content.metrics)))
+        return OutcomesReport(assemble_group_report(content.name, content.outcomes, named=list(content.metrics)))
 
     def write(self, file: str | Path) -> str:
         """Write the trials as a CSV or Parquet file, and return the command that reports it.

@@ -75,7 +75,7 @@ class Printout:
         return console
 
 
-def show_figures_as_pictures() -> None:
+def display_figures_as_pictures() -> None:
     """Make a notebook show figures that pyplot doesn't know, if this is one; others are shown as it likes."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell is None:
@@ -95,7 +95,7 @@ def html_table(content: TextTable) -> str:
     """Write a table of texts as HTML; the best values are bold."""
     head = "".join(f"<th>{html.escape(title)}</th>" for title in content.header)
     rows = []
-    for cells in content.cells:
+    for cells in content.entries:
         texts = (
             f'<td style="white-space: nowrap; text-align: {"right" if is_number else "left"}">'
             + (f"<b>{html.escape(text)}</b>" if is_best else html.escape(text))

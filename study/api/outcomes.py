@@ -56,7 +56,7 @@ def report(
     """
     from study.outcomes import gather, read_state_words, wanted, without_states
     from study.plugins.families import family_metrics
-    from study.results.groups import group_report
+    from study.results.groups import assemble_group_report
 
     columns = wanted(metrics, success, family_metrics())
     words, others = read_state_words(state_words), {*(by or ()), *columns.columns}
@@ -67,7 +67,7 @@ def report(
         source = without_states(_source(compare, other_name), {*outcomes.by, *columns.columns}, words)
         other = other_name, gather([source], outcomes.by, columns), ()
     return OutcomesReport(
-        group_report(
+        assemble_group_report(
             name,
             outcomes,
             named=list(columns.columns),
@@ -110,13 +110,13 @@ class OutcomesReport:
         """Return one row a group: its columns, counts, rates and metrics with intervals, as cells.csv has them."""
         from study.api import frames
 
-        return frames.cells(self.content.data)
+        return frames.cells_frame(self.content.data)
 
     def table(self) -> Printout:
         """Return the table as a terminal shows it, with the finding."""
-        from study.results.groups import report_as_json, show_report
+        from study.results.groups import print_report, report_as_json
 
-        return Printout(lambda console: show_report(self.content, console), lambda: report_as_json(self.content))
+        return Printout(lambda console: print_report(self.content, console), lambda: report_as_json(self.content))
 
     def write(self, folder: str | Path, formats: Collection[str] = (), *, columns: Sequence[str] = ()) -> list[Path]:
         """Write tables, figures and one HTML page into a folder, and return the files.

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from study.api.notebook import Printout, html_table, make_console, show_figures_as_pictures
+from study.api.notebook import Printout, display_figures_as_pictures, html_table, make_console
 from study.api.where import STORE, Where
 from study.errors import InputError
 
@@ -283,7 +283,7 @@ class Study:
         from study.reports import cells_rows
 
         results = self.results()
-        return frames.cells(cells_rows(results.summaries, results.plan.labels, results.rows.named_metrics))
+        return frames.cells_frame(cells_rows(results.summaries, results.plan.labels, results.rows.named_metrics))
 
     def curves(self, trials: Collection[str] | None = None, metrics: Collection[str] | None = None) -> pd.DataFrame:
         """Return one row an evaluation of a trial: its iteration, and the metrics then.
@@ -440,10 +440,10 @@ class Study:
         Args:
             results: those to show; None to read them.
         """
-        from study.results.study import results_as_json, show
+        from study.results.study import print_results, results_as_json
 
         read = results or self.results()
-        return Printout(lambda console: show(read, console), lambda: results_as_json(read))
+        return Printout(lambda console: print_results(read, console), lambda: results_as_json(read))
 
     def figure(self, name: str = "figure") -> Figure:
         """Draw a figure of the report.
@@ -458,11 +458,11 @@ class Study:
 
         if name not in NAMES:
             raise InputError(f"a figure must be one of {', '.join(NAMES)}, but got {name!r}")
-        from study.reports.figures.all import draw
-        from study.results.study import report
+        from study.reports.figures.all import plot_all
+        from study.results.study import assemble_report
 
-        show_figures_as_pictures()
-        figures = {drawn.name: drawn.figure for drawn in draw(report(self.results()))}
+        display_figures_as_pictures()
+        figures = {drawn.name: drawn.figure for drawn in plot_all(assemble_report(self.results()))}
         if name not in figures:
             raise InputError(f"study {self.name!r} has nothing for {name!r}; it has {', '.join(figures)}")
         return figures[name]
@@ -492,12 +492,12 @@ class Study:
             The files written.
         """
         from study.reports import USUAL
-        from study.results.study import write
+        from study.results.study import write_study_report
 
         into = None if folder is None else Path(folder)
         uri = self.where.tracking
         read = results or self.results(compare)
-        return write(read, into, formats or USUAL, tracking_uri=uri, trial=trial, columns=columns)
+        return write_study_report(read, into, formats or USUAL, tracking_uri=uri, trial=trial, columns=columns)
 
     def compare(self, other: str | Study) -> pd.DataFrame:
         """Compare its cells with those of another study of the store.

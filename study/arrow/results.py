@@ -42,7 +42,7 @@ def results_table(results: Iterable[Result]) -> pa.Table:
     """
     rows = list(results)
     trials = [result.trial for result in rows]
-    declared = [name for cell in _cells(trials) for name in declared_metrics(cell)]
+    declared = [name for cell in _different_cells(trials) for name in declared_metrics(cell)]
     names = dict.fromkeys([*declared, *(name for result in rows for name in result.metrics)])
     metrics = {name: [result.metrics.get(name) for result in rows] for name in names}
     content = {column: [getattr(result, name) for result in rows] for column, name in _FIELDS.items()}
@@ -126,7 +126,7 @@ def _table(
 ) -> pa.Table:
     """Make a table of trials, of the columns of their metrics, and of those columns of their results that there are."""
     fixed = EMPTY_RESULTS.schema
-    cells = _cells(trials)
+    cells = _different_cells(trials)
     columns = {"trial_id": [trial.id for trial in trials], "seed": [trial.seed for trial in trials]}
     columns |= {"cell_id": [trial.cell.id for trial in trials], "task": [trial.cell.task for trial in trials]}
     columns |= {"model": [trial.cell.model for trial in trials], **content}
@@ -151,7 +151,7 @@ def _table(
     return pa.table([arrays.get(field.name, pa.nulls(len(trials), field.type)) for field in schema], schema=schema)
 
 
-def _cells(trials: Iterable[Trial]) -> list[Cell]:
+def _different_cells(trials: Iterable[Trial]) -> list[Cell]:
     return list({trial.cell.id: trial.cell for trial in trials}.values())
 
 

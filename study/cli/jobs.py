@@ -135,7 +135,7 @@ def status(name: str, cluster: str | None, only_store: str | None, as_json: bool
     With --watch the exit code is that of the study: 0 finished, 1 failed, 2 bad input, 130 stopped.
     """
     if not is_watch:
-        _show(_cluster(cluster), name, only_store, as_json=as_json)
+        _print_standings(_cluster(cluster), name, only_store, as_json=as_json)
         return
     if as_json:
         raise InputError("--watch shows the status to people, and --json prints it once for programs: give one of them")
@@ -261,10 +261,10 @@ def doctor(
 
 def list_cluster(cluster: str, *, as_json: bool) -> None:
     """Print the studies of a cluster."""
-    _show(cluster, None, None, as_json=as_json)
+    _print_standings(cluster, None, None, as_json=as_json)
 
 
-def _show(cluster: str, name: str | None, store: str | None, *, as_json: bool) -> None:
+def _print_standings(cluster: str, name: str | None, store: str | None, *, as_json: bool) -> None:
     """Print the studies of one name in detail, or a list of all studies; then how busy the cluster is."""
     from study.jobs import connect, standings, usage
 

@@ -139,7 +139,7 @@ def import_csv(file: Path, out: Path | None, **choices: Any) -> None:
     """
     from study.api.importing import import_csv as import_runs
 
-    _show_runs(import_runs(file, **_choices(choices)), out or _beside(file))
+    _print_runs(import_runs(file, **_choices(choices)), out or _beside(file))
 
 
 @import_.command(name="wandb")
@@ -149,7 +149,7 @@ def import_wandb(file: Path, out: Path | None, **choices: Any) -> None:
     """Import runs of wandb from the CSV file that its table of runs is exported to."""
     from study.api.importing import import_wandb as import_runs
 
-    _show_runs(import_runs(file, **_choices(choices)), out or _beside(file))
+    _print_runs(import_runs(file, **_choices(choices)), out or _beside(file))
 
 
 @import_.command(name="mlflow")
@@ -162,7 +162,7 @@ def import_mlflow(uri: str, experiment: str, out: Path | None, **choices: Any) -
 
     check_no_secret(uri, "URI")
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", experiment).strip("-.") or "runs"
-    _show_runs(import_runs(uri, experiment, **_choices(choices)), out or Path(f"{plain}-outcomes.csv"))
+    _print_runs(import_runs(uri, experiment, **_choices(choices)), out or Path(f"{plain}-outcomes.csv"))
 
 
 def _choices(options: dict[str, Any]) -> dict[str, Any]:
@@ -174,7 +174,7 @@ def _beside(file: Path) -> Path:
     return file.with_name(f"{file.stem}-outcomes.csv")
 
 
-def _show_runs(runs: ImportedRuns, out: Path) -> None:
+def _print_runs(runs: ImportedRuns, out: Path) -> None:
     """Say what was decided, print the table of groups, and write the trials."""
     console = make_console()
     for notice in runs.notices:

@@ -167,7 +167,7 @@ def _finite(content: Any) -> Any:
     return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
-def show_addresses(study: Study, console: Console) -> None:
+def print_addresses(study: Study, console: Console) -> None:
     """Print where a study's report and dashboard are."""
     from study.store import Store
     from study.tracking import links

@@ -23,7 +23,7 @@ from study.cli.options import (
     YES,
     echo_json,
     leave_out_pandas,
-    show_addresses,
+    print_addresses,
 )
 from study.errors import InputError
 
@@ -188,10 +188,13 @@ def report(
             columns=_names_in(columns),
         )
         if as_json:
-            echo_json(results_of_groups.report_as_json(tabulated.report) | _files(results_of_groups.write(tabulated)))
+            echo_json(
+                results_of_groups.report_as_json(tabulated.report)
+                | _files(results_of_groups.write_group_report(tabulated))
+            )
             return
-        results_of_groups.show(tabulated, console)
-        results_of_groups.write(tabulated)
+        results_of_groups.print_group_report(tabulated, console)
+        results_of_groups.write_group_report(tabulated)
         console.print(f"report:    {tabulated.folder}", soft_wrap=True, highlight=False)
         return
     if metrics or success is not None or state_words or compare_by or tune:
@@ -210,7 +213,7 @@ def report(
     if as_json:
         echo_json(table.data | _files(written))
     elif in_store and any(path.name == "report.html" for path in written):
-        show_addresses(study, console)
+        print_addresses(study, console)
     else:
         console.print(f"report:    {written[0].parent}", soft_wrap=True, highlight=False)
 

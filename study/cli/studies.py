@@ -24,7 +24,7 @@ from study.cli.options import (
     echo_json,
     leave_out_pandas,
     local_options,
-    show_addresses,
+    print_addresses,
     together,
     training_options,
 )
@@ -147,7 +147,7 @@ def _run(
     # Imported only now: a mistake in the file is reported without what a run needs.
     from study.run import Ending
 
-    show_addresses(study, console)
+    print_addresses(study, console)
     command = f"study resume {study.name}" if in_job() else shlex.join(["study", "run", file, *overrides])
     if ending == Ending.INTERRUPTED:
         console.print(f"interrupted: `{command}` goes on where it stopped", style="yellow")

@@ -189,7 +189,7 @@ def _differences(cells: Sequence[Cell], their_cells: Sequence[Cell], keys: Seque
     for key in names_of([*cells, *their_cells]):
         here, there = (dict.fromkeys(cell.value(key) for cell in some) for some in (cells, their_cells))
         if key not in keys and set(here) != set(there):
-            values = [", ".join(words.show_value(key, value) for value in some) for some in (here, there)]
+            values = [", ".join(words.format_value(key, value) for value in some) for some in (here, there)]
             notes.append(f"{words.title(key)}: {values[0]} here, {values[1]} in {name}")
     return notes
 
@@ -215,7 +215,7 @@ def with_groups(
 def _by(summaries: Sequence[CellSummary], keys: Sequence[str]) -> ResultRows:
     """Make rows of cells that are identified by some of their fields."""
     values = tuple(tuple(s.cell.value(key) for key in keys) for s in summaries)
-    return replace(result_rows.cells(summaries, {}), keys=tuple(keys), values=values)
+    return replace(result_rows.cell_rows(summaries, {}), keys=tuple(keys), values=values)
 
 
 def _with_rows(

@@ -86,10 +86,10 @@ def design(
         wanted: a difference of rates to find the seeds for.
 
     Example:
-        >>> from study.summaries.rows import cells
+        >>> from study.summaries.rows import cell_rows
         >>> from study.records import Cell
         >>> of = [CellSummary(cell=Cell("lab:Task", name, {}), seeds=0) for name in ("lab:one", "lab:two")]
-        >>> design(cells(of, {}), None, 20, most_pairs=5, wanted=0.2).wanted_seeds
+        >>> design(cell_rows(of, {}), None, 20, most_pairs=5, wanted=0.2).wanted_seeds
         107
     """
     members: dict[object, list[int]] = {}

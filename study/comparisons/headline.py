@@ -335,7 +335,7 @@ def _swept_means(rows: ResultRows, members: Sequence[int], x: str) -> str:
     if len(there) < 2:
         return ""
     ends = [
-        f"{words.measure(of.mean, of.mean_interval)} at {words.title(x)} {words.show_value(x, rows.value(row, x))}"
+        f"{words.measure(of.mean, of.mean_interval)} at {words.title(x)} {words.format_value(x, rows.value(row, x))}"
         for row, of in (there[0], there[-1])
     ]
     return f"on average it is {ends[0]} and {ends[1]}"
@@ -354,7 +354,7 @@ def _compared_with(p: float) -> str:
 def _changes(rows: ResultRows, members: Sequence[int], x: str, trend: TrendTest | None) -> str:
     first, last = (rows.summaries[row] for row in (members[0], members[-1]))
     here, there = (words.percent(s.solved / s.judged) for s in (first, last))
-    at_first, at_last = (words.show_value(x, rows.value(row, x)) for row in (members[0], members[-1]))
+    at_first, at_last = (words.format_value(x, rows.value(row, x)) for row in (members[0], members[-1]))
     name = words.title(x)
     if trend is None:
         return f"its success rate is {here} at {name} {at_first} and {there} at {at_last}"
@@ -370,7 +370,7 @@ def _time(rows: ResultRows, members: Sequence[int], x: str) -> str:
     if len(there) < 2:
         return ""
     first, last = there[0], there[-1]
-    at = [words.show_value(x, rows.value(row, x)) for row in (first, last)]
+    at = [words.format_value(x, rows.value(row, x)) for row in (first, last)]
     means = [words.iterations(rows.summaries[row].solved_at_mean) for row in (first, last)]
     return f"solved trials take {means[0]} iterations on average at {at[0]} and {means[1]} at {at[1]}"
 

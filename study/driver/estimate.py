@@ -28,7 +28,7 @@ from study.plan.packs import make_bundles, make_packs, shape_key
 from study.plan.plan import Plan
 from study.records import Cell, Pack, Trial
 from study.summaries.reasons import failure_reason
-from study.words import count_of, duration, show_value, title
+from study.words import count_of, duration, format_value, title
 
 _CALIBRATION_S = 1.0
 
@@ -111,7 +111,7 @@ class Estimate:
         for kind in self.kinds:
             table.add_row(
                 _some(kind.models),
-                *(_some([show_value(name, value) for value in values]) for name, values in kind.sizes.items()),
+                *(_some([format_value(name, value) for value in values]) for name, values in kind.sizes.items()),
                 kind.engine,
                 f"{kind.packs:,}",
                 f"{kind.trials:,}",
@@ -284,7 +284,7 @@ def _times(plan: Plan, options: Options, own: Engine | None, trials: int) -> tup
         with _explained(cell, engine):
             trial_iteration_s = calibrate(pack, engine, device)
         seconds.append(trial_iteration_s * (cell.iterations + 1))
-        values = (show_value(name, cell.value(name)) for name in plan.spec.family.sizes)
+        values = (format_value(name, cell.value(name)) for name in plan.spec.family.sizes)
         took = (f"{trial_iteration_s * 1e6:.1f}", f"{seconds[-1]:.3g} s")
         table.add_row(cell.model, *values, engine.name, *took)
     slots = 1 if device == "cuda" else options.cpus or os.cpu_count() or 1

@@ -13,7 +13,7 @@ from study.errors import InputError
 from study.records import Trial
 from study.source import load_announced
 from study.summaries.reasons import failure_reason
-from study.words import show_value, title
+from study.words import format_value, title
 
 _CALL_S = 2.0
 _IMPORT_S = 60.0
@@ -65,7 +65,7 @@ def try_first_trial(engine: FunctionEngine, trial: Trial) -> list[str]:
 def _failure(engine: FunctionEngine, trial: Trial, error: str) -> str:
     folder = engine.code.folder().path
     reason = failure_reason(error if folder is None else error.replace(f"{folder}/", ""))
-    values = [f"{title(name)} {show_value(name, value)}" for name, value in engine.values_of(trial.cell).items()]
+    values = [f"{title(name)} {format_value(name, value)}" for name, value in engine.values_of(trial.cell).items()]
     where = ", ".join([*values, f"seed {trial.seed}"])
     head = f"{engine.function} fails in the first trial ({where}): {reason.text}"
     end = "nothing was started; fix the function or the study file, or leave this call out with --quick"

@@ -172,7 +172,7 @@ class Monitor:
             results = {result.trial.id: result for result in table_results(table)}
             ids = {trial.id for part in ending for trial in part.trials}
             if self._publisher is not None:  # trials that were published with a part are left out
-                self._publisher.publish(pack_id, len(ids), without=results.keys() - ids)
+                self._publisher.queue_pack(pack_id, len(ids), without=results.keys() - ids)
             for part in ending:
                 ended = [results[t.id] for t in part.trials if t.id in results]
                 self.board.done(part.id, ended)
@@ -185,7 +185,7 @@ class Monitor:
             failed, name = _failed_results(part, error), f"{part.id}{FAILED}"
             self._folder.write_pack(name, failed, [], [], provenance("cpu", self._repository))
             if self._publisher is not None:
-                self._publisher.publish(name, len(failed))
+                self._publisher.queue_pack(name, len(failed))
             self.board.failed(part.id, failed)
             self._open.end(part.id)
             self._console.print(f"pack {part.id} failed: {last_line(error)}", style="red")
@@ -212,7 +212,7 @@ class Monitor:
 
     def _publish_counts(self) -> None:
         if self._publisher is not None:
-            self._publisher.counts(self.board.counts)
+            self._publisher.queue_counts(self.board.counts)
 
 
 def _done_before(folder: StudyStore, plan: Plan, pending: Sequence[Trial]) -> dict[Outcome, int]:

@@ -62,7 +62,7 @@ def checking_order(
         return
     key, note = _key(spec, trials), patience(partial(_earlier, folder))
     if note is not None and note.key == key:
-        yield partial(_show, note, console)
+        yield partial(_print_note, note, console)
         return
 
     with order_check(spec) as conclude:
@@ -71,7 +71,7 @@ def checking_order(
             with waiting(console, "training two trials in both orders"):
                 made = OrderNote(key, *conclude(trials))
             patience(partial(write_order_note, made, folder))
-            _show(made, console)
+            _print_note(made, console)
 
         yield show
 
@@ -227,6 +227,6 @@ def _earlier(folder: StudyStore) -> OrderNote | None:
         return None
 
 
-def _show(note: OrderNote, console: Console) -> None:
+def _print_note(note: OrderNote, console: Console) -> None:
     if note.sentence:
         console.print(note.sentence, style="yellow" if note.warning else "", soft_wrap=True)

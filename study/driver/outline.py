@@ -219,7 +219,7 @@ def _left(pending: Sequence[Trial], family: Family) -> ConsoleTable:
         kinds.setdefault(tuple(cell.value(name) for name in names), []).append(count)
     for (*values, iterations), counts in kinds.items():
         length = words.NONE if iterations is None else f"{iterations:,}"
-        texts = (words.show_value(name, value) for name, value in zip(names, values, strict=False))
+        texts = (words.format_value(name, value) for name, value in zip(names, values, strict=False))
         table.add_row(*texts, length, f"{len(counts):,}", f"{sum(counts):,}")
     return table
 
@@ -236,14 +236,14 @@ def _until_sure(plan: Plan, root: str | Path) -> tuple[Plan, ConsoleTable]:
     """Plan the seeds that each cell can be expected to need, and show them."""
     # imported late: statistics and reports take as long to import as everything else together
     from study.plan import until
-    from study.reports import MOST_ROWS, cells
+    from study.reports import MOST_ROWS, cell_rows
     from study.summaries.aggregate import aggregate
     from study.trials.table import TrialTable
 
     trials = TrialTable(results_anywhere(plan, root), plan.metrics)
     counts = until.expected(plan, trials)
     summaries = aggregate(trials, planned=dict.fromkeys(plan.cells, 0))
-    rows = cells(summaries[: len(plan.cells)], plan.labels)
+    rows = cell_rows(summaries[: len(plan.cells)], plan.labels)
     table = ConsoleTable(title="Seeds that each cell can be expected to need", title_justify="left")
     metric = plan.spec.seed_design.metric
     known = "solved" if metric is None else f"{words.metric_title(metric, plan.metrics[metric])}, mean"

@@ -24,9 +24,9 @@ def pairs(cells: Sequence[Cell], model: str) -> list[Pair]:
         InputError: if a cell has no counterpart.
 
     Example:
-        >>> from study.plan.plan import cells
+        >>> from study.plan.plan import study_cells
         >>> from study.spec import load_spec
-        >>> compared = pairs(cells(load_spec("demo")), "NAC-mul")
+        >>> compared = pairs(study_cells(load_spec("demo")), "NAC-mul")
         >>> len(compared), {(a.model, b.model, a.value('hidden_size') == b.value('hidden_size')) for a, b in compared}
         (15, {('NMU', 'NAC-mul', True)})
     """

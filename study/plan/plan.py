@@ -178,6 +178,6 @@ def _plan_search(spec: Spec) -> Plan:
     return Plan(spec, tuple(ends), {}, {cell.id: () for cell in ends})
 
 
-def cells(spec: Spec) -> list[Cell]:
+def study_cells(spec: Spec) -> list[Cell]:
     """Return a study's cells, all different, in the file's order."""
     return list(make_plan(spec).cells)

@@ -33,17 +33,17 @@ from study.reports.table import check_columns
 from study.reports.terminal import (
     MOST_ROWS,
     comparisons_table,
-    show_claims,
-    show_search,
-    show_sources,
-    show_summaries,
+    print_claims,
+    print_search,
+    print_sources,
+    print_summaries,
     summaries_table,
     verdicts_table,
 )
 from study.reports.write import FORMATS, USUAL, draws, write_report
 from study.summaries.learning import LearningCurve
 from study.summaries.questions import varying
-from study.summaries.rows import ResultRows, cells, groups
+from study.summaries.rows import ResultRows, cell_rows, groups
 from study.summaries.series import chart_series
 from study.summaries.trial_details import Gates, TrialWeights
 
@@ -63,7 +63,7 @@ __all__ = [
     "Report",
     "ResultRows",
     "TrialWeights",
-    "cells",
+    "cell_rows",
     "cells_rows",
     "chart_series",
     "check_columns",
@@ -79,12 +79,12 @@ __all__ = [
     "judged_before",
     "markdown_failures",
     "metric_notes",
+    "print_claims",
+    "print_search",
+    "print_sources",
+    "print_summaries",
     "reference_notes",
     "search_headline",
-    "show_claims",
-    "show_search",
-    "show_sources",
-    "show_summaries",
     "sources_sentence",
     "summaries_table",
     "times_notes",

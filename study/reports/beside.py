@@ -31,7 +31,7 @@ def beside(rows: ResultRows, summaries: Sequence[CellSummary]) -> dict[str, Any]
     if len(summaries) > MOST_ROWS:
         return None
     cells = [s.cell for s in summaries]
-    texts = {name: [words.show_value(name, cell.value(name)) for cell in cells] for name in names_of(cells)}
+    texts = {name: [words.format_value(name, cell.value(name)) for cell in cells] for name in names_of(cells)}
     keys = [name for name, values in texts.items() if len(set(values)) > 1]
     columns = _columns(rows)
     return {

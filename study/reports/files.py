@@ -303,7 +303,9 @@ def _ends(prefix: str, interval: Interval | None) -> dict[str, float | None]:
 
 def _markdown_table(content: TextTable) -> str:
     rule = ["---:" if column.is_number else "---" for column in content.columns]
-    body = [[f"**{_cell(text)}**" if is_best else _cell(text) for text, _, _, is_best in row] for row in content.cells]
+    body = [
+        [f"**{_cell(text)}**" if is_best else _cell(text) for text, _, _, is_best in row] for row in content.entries
+    ]
     lines = [[_cell(text) for text in content.header], rule, *body]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 

@@ -18,7 +18,7 @@ from study.errors import InputError
 from study.reports.beside import titles
 from study.reports.strip import HEIGHT, WIDTH, Strip
 from study.reports.templates import asset, template
-from study.reports.write import write_whole
+from study.reports.write import write_page
 
 _OURS = '<meta name="generator" content="study index">'
 _HEAD_BYTES = 2000
@@ -114,7 +114,7 @@ def write_index(path: Path, index: StoreIndex, at: datetime) -> Path:
     """
     if path.exists() and _OURS.encode() not in path.read_bytes()[:_HEAD_BYTES]:
         raise InputError(f"{path} isn't an index of studies, so it isn't overwritten: move it away")
-    return write_whole(path, index_page(index, at))
+    return write_page(path, index_page(index, at))
 
 
 @cache

@@ -92,11 +92,11 @@ def escape(text: str) -> str:
     return " ".join(text.split()).translate(_ESCAPED)
 
 
-def show_value(key: str, value: Any) -> str:
+def latex_value(key: str, value: Any) -> str:
     r"""Write a value of a hyperparameter or a column.
 
     Example:
-        >>> print(show_value("model", "NAC-mul"), show_value("operation", "mul"), show_value("schedule", "50%"))
+        >>> print(latex_value("model", "NAC-mul"), latex_value("operation", "mul"), latex_value("schedule", "50%"))
         $\mathrm{NAC}_{\bullet}$ $\times$ 50\%
     """
     if value is not None and key == "model":
@@ -104,7 +104,7 @@ def show_value(key: str, value: Any) -> str:
         return vocabulary().latex_symbols.get("model", {}).get(name) or escape(words.symbol(name))
     if isinstance(value, str) and value in vocabulary().latex_symbols.get(key, {}):
         return vocabulary().latex_symbols[key][value]
-    text = words.show_value(key, value)
+    text = words.format_value(key, value)
     if key.endswith("_range") and re.fullmatch(r"[-\d.,e+\[\]|]+", text):
         return "$" + text.replace("|", r" \cup ") + "$"
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -255,7 +255,7 @@ def _body(rows: ResultRows, statistics: Sequence[Sequence[str]]) -> list[str]:
     last: Any = None
     is_grouped = len(rows.keys) > 1 and _are_neighbours([row[0] for row in rows.values])
     for i, values in enumerate(rows.values):
-        texts = [show_value(key, value) for key, value in zip(rows.keys, values, strict=True)]
+        texts = [latex_value(key, value) for key, value in zip(rows.keys, values, strict=True)]
         if is_grouped and i and values[0] == last:
             texts[0] = ""
         elif is_grouped and i:

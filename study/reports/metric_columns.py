@@ -23,7 +23,7 @@ STATISTICS = (
 """The titles of a metric's statistics, and the fields of `MetricSummary` that hold them and their intervals."""
 
 
-def write_of(metric: Metric) -> Notation:
+def metric_notation(metric: Metric) -> Notation:
     """Return the notation of a metric's numbers: to two digits where this field publishes it so, else to three."""
     return words.error if metric.interval == "beta" else words.measure
 
@@ -59,7 +59,7 @@ def columns(rows: ResultRows, name: str, most: int | None = None, *, is_narrow: 
     """
     metric = rows.metrics[name]
     of_rows = [s.metrics.get(name, MetricSummary(metric=metric)) for s in rows.summaries]
-    title, write = words.metric_title(name, metric), write_of(metric)
+    title, write = words.metric_title(name, metric), metric_notation(metric)
 
     def column(heading: str, field: str, interval: str | None) -> Column:
         is_compared = not rows.has_rates and name == rows.main_metric and field == "mean"

@@ -9,7 +9,7 @@ from study.records import format_range
 from study.reports import latex
 from study.reports.columns import SERIES
 from study.reports.csv_text import csv_text
-from study.reports.metric_columns import STATISTICS, write_of
+from study.reports.metric_columns import STATISTICS, metric_notation
 from study.reports.table import key_columns
 from study.reports.text_table import TextTable, estimates_column, places
 from study.summaries.aggregate import CellSummary
@@ -49,12 +49,12 @@ def place_title(series: MetricSeries, at: float) -> str:
 
 def number(at: float) -> str:
     """Write a place alone."""
-    return words.show_value("", int(at) if at == int(at) else at).replace("-", "−")
+    return words.format_value("", int(at) if at == int(at) else at).replace("-", "−")
 
 
 def series_table(rows: ResultRows, series: MetricSeries) -> TextTable:
     """Lay out means at some places, a row a summary."""
-    columns, write = key_columns(rows, range(len(rows.summaries))), write_of(series.metric)
+    columns, write = key_columns(rows, range(len(rows.summaries))), metric_notation(series.metric)
     for name, at in places_to_show(series).items():
         of_rows = _of(rows, name)
         columns.append(estimates_column(of_rows, place_title(series, at), "mean", write, "mean_interval"))
@@ -100,7 +100,7 @@ def series_latex(rows: ResultRows, *, command: str) -> str:
         parts += [" & ".join(titles) + " \\\\"]
         parts += ["\\midrule"]
         for row in range(len(rows.summaries)):
-            texts = [latex.show_value(key, rows.value(row, key)) for key in rows.keys]
+            texts = [latex.latex_value(key, rows.value(row, key)) for key in rows.keys]
             means = content.columns[len(rows.keys) :]
             texts += [latex.estimate(column.texts[row], is_best=row in column.best) for column in means]
             parts.append(" & ".join(texts) + " \\\\")

@@ -153,7 +153,7 @@ def bounds_latex(rows: ResultRows, findings: ReferenceFindings, *, command: str)
     shape = "".join("r" if number else "l" for number in rows.is_number) + "l" + "rr" * len(KINDS)
     body = []
     for row, of_metric in _lines(rows, findings):
-        texts = [latex.show_value(key, rows.value(row, key)) for key in rows.keys]
+        texts = [latex.latex_value(key, rows.value(row, key)) for key in rows.keys]
         texts.append(latex.escape(_title(rows, of_metric[0].metric)))
         for one in of_metric:
             rate = words.rate(one.rate, one.interval)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from study import words
 from study.records import Interval
-from study.reports.metric_columns import write_of
+from study.reports.metric_columns import metric_notation
 from study.summaries.metrics import MetricSummary
 from study.summaries.rows import ResultRows
 from study.words import Notation
@@ -81,7 +81,7 @@ def strip(rows: ResultRows) -> Strip | None:
     finite = [end for end in ends if math.isfinite(end)]
     if not finite:
         return None
-    return _drawn(rows, words.metric_title(name, metric), means, write_of(metric), (min(finite), max(finite)))
+    return _drawn(rows, words.metric_title(name, metric), means, metric_notation(metric), (min(finite), max(finite)))
 
 
 def _drawn(

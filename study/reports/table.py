@@ -175,7 +175,10 @@ def _measured(
             text_column(where, [(_of(of.solved, of), of.solved) for of in some], name=f"{prefix}solved"),
             text_column(f"success rate {where}", [_rate(of) for of in some], name=f"{prefix}success_rate"),
         )
-    title, write = words.metric_title(metric, rows.metrics[metric]), metric_columns.write_of(rows.metrics[metric])
+    title, write = (
+        words.metric_title(metric, rows.metrics[metric]),
+        metric_columns.metric_notation(rows.metrics[metric]),
+    )
     means = [of.metrics[metric] for of in some]
     incomplete = ["" if of.complete else ", incomplete" for of in some]
     counts = [(f"{mean.count}{text}", mean.count) for mean, text in zip(means, incomplete, strict=True)]
@@ -287,7 +290,7 @@ def verdicts_table(rows: ResultRows, verdicts: Sequence[Verdict]) -> TextTable:
         text_column("seeds", [(str(v.seeds), v.seeds) for v in verdicts], name="seeds"),
     ]
     measured = [] if all(v.p_value is None for v in verdicts) else _of_pairs(verdicts)
-    measured += [] if all(v.p_value is not None for v in verdicts) else _of_cells(rows, verdicts)
+    measured += [] if all(v.p_value is not None for v in verdicts) else _precision_columns(rows, verdicts)
     sure = text_column("enough?", [(word := "yes" if v.is_sure else "no", word) for v in verdicts], is_number=False)
     return TextTable((*common, *measured, sure), marked=places(not v.is_sure for v in verdicts))
 
@@ -308,7 +311,7 @@ def _of_pairs(verdicts: Sequence[Verdict]) -> list[Column]:
     ]
 
 
-def _of_cells(rows: ResultRows, verdicts: Sequence[Verdict]) -> list[Column]:
+def _precision_columns(rows: ResultRows, verdicts: Sequence[Verdict]) -> list[Column]:
     """Lay out how precisely a rate, or a metric's mean, is known; blank for a pair, and where there is no interval."""
 
     def width(v: Verdict) -> tuple[str, float | None]:

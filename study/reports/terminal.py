@@ -68,7 +68,7 @@ def summaries_table(
     return _rich(content, title, _RANKS | first, elsewhere)
 
 
-def show_summaries(console: Console, rows: ResultRows, title: str, elsewhere: str = "cells.csv") -> None:
+def print_summaries(console: Console, rows: ResultRows, title: str, elsewhere: str = "cells.csv") -> None:
     """Print one row a summary, but only the first ones of very many."""
     console.print(summaries_table(rows, title=title, most=MOST_ROWS, elsewhere=elsewhere))
     if len(rows.summaries) > MOST_ROWS:
@@ -87,7 +87,7 @@ def verdicts_table(rows: ResultRows, verdicts: Sequence[Verdict]) -> ConsoleTabl
     return _rich(table.verdicts_table(rows, verdicts), "Are the seeds enough?", _RANKS_OF_VERDICTS, "report.html")
 
 
-def show_claims(console: Console, rows: ResultRows, verdicts: Sequence[ClaimVerdict]) -> None:
+def print_claims(console: Console, rows: ResultRows, verdicts: Sequence[ClaimVerdict]) -> None:
     """Print each claim with its verdict, and the evidence of its cells; what isn't shown is dimmed."""
     for number, verdict in enumerate(verdicts, 1):
         console.print(Text(f"{number}. {verdict_line(verdict)}", style=_STYLES[verdict.state]))
@@ -95,7 +95,7 @@ def show_claims(console: Console, rows: ResultRows, verdicts: Sequence[ClaimVerd
     console.print(claims_guarantee(verdicts))
 
 
-def show_sources(console: Console, rows: ResultRows, shares: Sequence[SourceShares]) -> None:
+def print_sources(console: Console, rows: ResultRows, shares: Sequence[SourceShares]) -> None:
     """Print what each source makes of the variance, and which to vary for the next trials."""
     console.print(_rich(sources_table(rows, shares), "Which randomness matters", {}, "sources.csv"))
     after = next_table(rows, shares)
@@ -104,7 +104,7 @@ def show_sources(console: Console, rows: ResultRows, shares: Sequence[SourceShar
         console.print(_rich(after, None, {}, "report.html"))
 
 
-def show_search(console: Console, search: SearchFindings, rows: ResultRows) -> None:
+def print_search(console: Console, search: SearchFindings, rows: ResultRows) -> None:
     """Print the candidates that were confirmed, and which parameters mattered."""
     if search_names.confirmed(search):
         console.print(_upright(search_tables.winners_table(search, rows), "Confirmed with fresh seeds"))
@@ -139,7 +139,7 @@ def _rich(
         rank = ranks.get(column.name, _RANK) if column.is_number and place >= content.keys else 0
         justify = "right" if column.is_number else "left"
         laid_out.add_column(Text(column.title), justify=justify, header_style="bold", rank=rank)
-    for row, cells in enumerate(content.cells):
+    for row, cells in enumerate(content.entries):
         texts = [Text(text, style="bold" if is_best else "") for text, _, _, is_best in cells]
         laid_out.add_row(*texts, style=mark if row in content.marked else "")
     return laid_out

@@ -45,7 +45,7 @@ class Column:
     name: str = ""
 
     @property
-    def cells(self) -> list[tuple[str, str, bool, bool]]:
+    def entries(self) -> list[tuple[str, str, bool, bool]]:
         """By row: the text, the number behind it ("" if the text is that), `is_number`, and whether it is best."""
         return [
             (text, _hidden_number(value, text), self.is_number, row in self.best)
@@ -82,9 +82,9 @@ class TextTable:
         return list(zip(*(column.texts for column in self.columns), strict=True))
 
     @property
-    def cells(self) -> list[tuple[tuple[str, str, bool, bool], ...]]:
-        """The columns' cells by row."""
-        return list(zip(*(column.cells for column in self.columns), strict=True))
+    def entries(self) -> list[tuple[tuple[str, str, bool, bool], ...]]:
+        """The entries of each row, from left to right."""
+        return list(zip(*(column.entries for column in self.columns), strict=True))
 
 
 def text_column(title: str, pairs: Sequence[tuple[str, Any]], *, is_number: bool = True, name: str = "") -> Column:

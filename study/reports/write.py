@@ -121,12 +121,12 @@ def write_report(
 def _with_figures(report: Report, parts: Parts) -> dict[str, Callable[[], bytes | str]]:
     # Imported only here: matplotlib takes half a second to import, and tables do without it.
     from study.reports import page
-    from study.reports.figures.all import draw
+    from study.reports.figures.all import plot_all
     from study.reports.figures.style import render
 
     figures = [
         figure
-        for figure in draw(report, parts)
+        for figure in plot_all(report, parts)
         if parts.attempt(f"figure {figure.name}", partial(render, figure, "svg"), b"")
     ]
 
@@ -192,7 +192,7 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
-def write_whole(path: Path, text: str) -> Path:
+def write_page(path: Path, text: str) -> Path:
     """Put a page in place: who reads it meanwhile sees the old one or the new one.
 
     Raises:

@@ -11,7 +11,7 @@ from study.console import Console
 from study.errors import InputError
 from study.plan.claims import ClaimVerdict, claim_verdicts
 from study.plan.plan import Plan
-from study.reports import ResultRows, cells, claims_rows, claims_sentence, show_claims
+from study.reports import ResultRows, cell_rows, claims_rows, claims_sentence, print_claims
 from study.results.load import extended_plan, summaries_of
 from study.results.stored_plan import rows_of_plan, with_looks
 from study.store import Store
@@ -54,7 +54,7 @@ class CheckedClaims:
 
     def print(self, console: Console) -> None:
         """Print each claim with its verdict, and the evidence."""
-        show_claims(console, self.rows, self.verdicts)
+        print_claims(console, self.rows, self.verdicts)
         console.print(self.sentence)
 
     @property
@@ -83,5 +83,5 @@ def check_claims(plan: Plan, root: str | Path) -> CheckedClaims:
     stored = folder.read_results()
     extended = extended_plan(with_looks(plan, folder), folder, stored)
     table = TrialTable(rows_of_plan(stored, extended), extended.metrics)
-    rows = cells(summaries_of(extended, table), extended.labels, plan.spec.named_metrics)
+    rows = cell_rows(summaries_of(extended, table), extended.labels, plan.spec.named_metrics)
     return CheckedClaims(plan.spec.study, rows, claim_verdicts(extended, table))

@@ -31,7 +31,7 @@ from study.reports import (
     groups,
     groups_rows,
     metric_notes,
-    show_summaries,
+    print_summaries,
     times_notes,
     with_groups,
     write_report,
@@ -127,7 +127,7 @@ def tabulate(
     columns_options += ["--tune", ",".join(tune)] if tune else []
     columns_options += [part for words in state_words for part in ("--state-words", words)]
     of_tables = ["--columns", ",".join(columns)] if columns else []
-    report = group_report(
+    report = assemble_group_report(
         ", ".join(short),
         outcomes,
         notices,
@@ -142,7 +142,7 @@ def tabulate(
     return GroupReport(report, folder, formats or USUAL, is_ours)
 
 
-def group_report(
+def assemble_group_report(
     name: str,
     outcomes: Outcomes,
     notices: Sequence[str] = (),
@@ -253,14 +253,14 @@ class _Reading:
         return gather(sources, by, self.columns), notices
 
 
-def show(result: GroupReport, console: Console) -> None:
+def print_group_report(result: GroupReport, console: Console) -> None:
     """Print the table, the comparison, and what the reader must know."""
-    show_report(result.report, console)
+    print_report(result.report, console)
 
 
-def show_report(report: Report, console: Console) -> None:
+def print_report(report: Report, console: Console) -> None:
     """Print a report's table, its comparison, and what the reader must know."""
-    show_summaries(console, report.rows, report.name)
+    print_summaries(console, report.rows, report.name)
     console.print(report.headline)
     notes = list(report.notes)
     if report.against is not None:
@@ -276,7 +276,7 @@ def report_as_json(report: Report) -> dict[str, Any]:
     return {"report": report.name, "finding": report.headline, "notes": notes, "cells": report.data.records}
 
 
-def write(result: GroupReport) -> list[Path]:
+def write_group_report(result: GroupReport) -> list[Path]:
     """Write the report, and return its files.
 
     Raises:

@@ -179,7 +179,7 @@ class Index:
                 reading = self._readings[name] = _StudyReading(
                     times, entry, time.monotonic() + max(EVERY_S, _REST * used_s)
                 )
-            return replace(reading.entry, holder=folder.holder() or "", report=_report(folder, self.path.parent))
+            return replace(reading.entry, holder=folder.holder() or "", report=_page_address(folder, self.path.parent))
         except StudyError as error:
             return IndexEntry(name=name, error=str(error))
 
@@ -212,7 +212,7 @@ def _order(entry: IndexEntry) -> tuple[bool, float, str]:
     return not entry.holder, -(entry.written_at.timestamp() if entry.written_at else 0.0), entry.name
 
 
-def _report(folder: StudyStore, base: Path) -> str:
+def _page_address(folder: StudyStore, base: Path) -> str:
     """Return the address of a study's page, relative to the index; empty if there is none on this machine."""
     page = own_folder(folder) / "report.html"
     return quote(os.path.relpath(page, base)) if page.is_file() else ""

@@ -32,7 +32,7 @@ from study.reports import (
     Comparisons,
     Contrasts,
     ResultRows,
-    cells,
+    cell_rows,
     claims_sentence,
     metric_notes,
     reference_notes,
@@ -117,7 +117,7 @@ class StudyResults:
     @cached_property
     def _plain_rows(self) -> ResultRows:
         spec = self.plan.spec
-        return cells(self.summaries, self.plan.labels, spec.named_metrics, spec.family.question_fields)
+        return cell_rows(self.summaries, self.plan.labels, spec.named_metrics, spec.family.question_fields)
 
     @cached_property
     def rows(self) -> ResultRows:

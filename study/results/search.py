@@ -7,7 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from study.plan.plan import Plan
-from study.search import Evidence, Record, plan_of, planned_seeds, read_record, winners_cells
+from study.search import Evidence, Record, plan_of, planned_seeds, read_record, winner_cells
 from study.store import StudyStore
 from study.trials.table import TrialTable
 
@@ -42,7 +42,7 @@ def reported_plan(plan: Plan, record: Record) -> Plan:
     """
     if record.winners is None:
         return with_numbers(plan, record)
-    cells = winners_cells(plan.spec, record)
+    cells = winner_cells(plan.spec, record)
     labels = {cell.id: _label(number) for cell, number in zip(cells, record.winners, strict=True)}
     return Plan(plan.spec, tuple(cells), labels, {cell.id: planned_seeds(plan.spec).fresh for cell in cells})
 

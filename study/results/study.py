@@ -29,10 +29,10 @@ from study.reports import (
     draws,
     failure_lines,
     markdown_failures,
-    show_claims,
-    show_search,
-    show_sources,
-    show_summaries,
+    print_claims,
+    print_search,
+    print_sources,
+    print_summaries,
     verdicts_table,
     write_report,
 )
@@ -52,7 +52,7 @@ MOST_TRIALS = 25_000
 """The most trials that a page lists; they take 3 MB, which a browser opens at once."""
 
 
-def show(results: StudyResults, console: Console) -> None:
+def print_results(results: StudyResults, console: Console) -> None:
     """Print a study's table, its finding, and the comparison with the published numbers or another study.
 
     A part that fails is named with its reason, and all others are printed.
@@ -61,31 +61,31 @@ def show(results: StudyResults, console: Console) -> None:
     attempt = results.parts.attempt
     elsewhere = f"`study show {results.name} --json`"
     rows, against = results.rows, results.against
-    attempt("table", lambda: show_summaries(console, rows, results.plan.spec.question, elsewhere), None)
+    attempt("table", lambda: print_summaries(console, rows, results.plan.spec.question, elsewhere), None)
     console.print(results.headline)
     if (search := results.search) is not None:
-        attempt("tables of the search", lambda: show_search(console, search, rows), None)
+        attempt("tables of the search", lambda: print_search(console, search, rows), None)
     if claims := results.claims:
-        attempt("table of claims", lambda: show_claims(console, rows, claims), None)
+        attempt("table of claims", lambda: print_claims(console, rows, claims), None)
     if sources := results.sources:
-        attempt("table of sources", lambda: show_sources(console, rows, sources), None)
+        attempt("table of sources", lambda: print_sources(console, rows, sources), None)
     if verdicts := results.verdicts:
         attempt("table of verdicts", lambda: console.print(verdicts_table(rows, verdicts)), None)
     if against.comparisons:
         attempt("table of the comparison", lambda: console.print(comparisons_table(rows, against)), None)
     for notice in [*results.notes, *against.notes]:
         console.print(notice, style="yellow")
-    attempt("reasons of failed trials", lambda: show_failures(results, console), None)
-    show_failed_parts(results, console)
+    attempt("reasons of failed trials", lambda: print_failures(results, console), None)
+    print_failed_parts(results, console)
 
 
-def show_failed_parts(results: StudyResults, console: Console) -> None:
+def print_failed_parts(results: StudyResults, console: Console) -> None:
     """Print which parts of a study's report failed so far, and why."""
     for failure in results.parts.failures:
         console.print(str(failure), style="red")
 
 
-def show_failures(results: StudyResults, console: Console, retry: str = "study run") -> None:
+def print_failures(results: StudyResults, console: Console, retry: str = "study run") -> None:
     """Print the reasons of failed trials, with one traceback and what to do."""
     for line in failure_lines(results.failures, results.rows, results.name, retry):
         console.print(line, style="red", soft_wrap=line.startswith(" "))
@@ -120,7 +120,7 @@ def results_as_json(results: StudyResults) -> dict[str, Any]:
     }
 
 
-def write(
+def write_study_report(
     results: StudyResults,
     folder: Path | None = None,
     formats: Collection[str] = USUAL,
@@ -145,12 +145,12 @@ def write(
         StudyError: if the folder can't be written.
     """
     links, into = tracking.links(tracking_uri, results.name), folder or own_folder(results.folder)
-    files = _write(results, into, formats, links, trial, columns)
+    files = _write_files(results, into, formats, links, trial, columns)
     results.parts.check(str(into))
     return files
 
 
-def _write(
+def _write_files(
     results: StudyResults,
     folder: Path,
     formats: Collection[str],
@@ -161,7 +161,7 @@ def _write(
     check_columns(results.rows, columns)
     # Curves and weights need torch, and tables don't; a trial that the user names must exist in any case.
     with_trials = draws(formats) or trial is not None
-    content = report(results, links=links, trial=trial, with_trials=with_trials, columns=columns)
+    content = assemble_report(results, links=links, trial=trial, with_trials=with_trials, columns=columns)
     try:
         is_ours = results.folder.path is not None and folder == own_folder(results.folder)
         return write_report(folder, content, formats, is_ours=is_ours, parts=results.parts)
@@ -194,7 +194,7 @@ def write_and_keep(results: StudyResults, into: Path, folder: StudyStore, *, tra
     """
     folder.check()
     links = tracking.links(tracking_uri, results.name)
-    files = _write(results, into, USUAL, links)
+    files = _write_files(results, into, USUAL, links)
     if folder.path is None:
         folder.keep_report(files)
     content_mark = _mark(results, links)
@@ -230,7 +230,7 @@ def report_folder(folder: StudyStore) -> Iterator[Path]:
         yield Path(scratch, "report")
 
 
-def report(
+def assemble_report(
     results: StudyResults,
     *,
     links: PageLinks | None = None,
@@ -294,7 +294,7 @@ def _protocol(summaries: Sequence[CellSummary]) -> dict[str, str]:
     for key in names_of(s.cell for s in summaries):
         values = dict.fromkeys(s.cell.value(key) for s in summaries)
         if set(values) != {None}:
-            protocol[words.title(key)] = ", ".join(words.show_value(key, value) for value in values)
+            protocol[words.title(key)] = ", ".join(words.format_value(key, value) for value in values)
     return protocol
 
 

@@ -12,7 +12,7 @@ findings     the result of a search
 """
 
 from study.search.evidence import Evidence
-from study.search.findings import search_findings, winners_cells
+from study.search.findings import search_findings, winner_cells
 from study.search.halving import cost, rungs
 from study.search.record import Record
 from study.search.searching import Searching, plan_of, planned_seeds, read_record
@@ -27,5 +27,5 @@ __all__ = [
     "read_record",
     "rungs",
     "search_findings",
-    "winners_cells",
+    "winner_cells",
 ]

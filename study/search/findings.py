@@ -12,7 +12,7 @@ from study.search.record import Record
 from study.search.searching import planned_seeds
 from study.search.space import Space
 from study.spec import Spec
-from study.spec.document import write
+from study.spec.document import as_yaml
 from study.spec.seeds import format_seeds
 from study.summaries.aggregate import CellSummary
 from study.summaries.parts import Parts
@@ -62,16 +62,16 @@ def _at_once(part: str, make: Callable[[], T], fallback: T) -> T:
 
 
 def _file(spec: Spec, record: Record) -> str:
-    return winners_file(spec, record.candidates[record.winners[0]]) if record.winners else ""
+    return winner_file(spec, record.candidates[record.winners[0]]) if record.winners else ""
 
 
-def winners_cells(spec: Spec, record: Record) -> list[Cell]:
+def winner_cells(spec: Spec, record: Record) -> list[Cell]:
     """List the cells to be confirmed, in the order in which the search ranked them."""
     space = Space(spec)
     return [space.cell(record.candidates[number].params) for number in record.winners or ()]
 
 
-def winners_file(spec: Spec, winner: Candidate) -> str:
+def winner_file(spec: Spec, winner: Candidate) -> str:
     """Write a study file of a candidate, with the seeds that confirmed it and only the settings that have an effect."""
     space, seeds = Space(spec), planned_seeds(spec)
     cell = space.cell(winner.params)
@@ -101,7 +101,7 @@ def winners_file(spec: Spec, winner: Candidate) -> str:
         comment = (
             f"# Its code and data are found in the folder of the search's study file: put this file there.\n{comment}"
         )
-    return f"{write(content, width=_WIDTH)}{comment}seeds: {format_seeds(seeds.fresh)}\n"
+    return f"{as_yaml(content, width=_WIDTH)}{comment}seeds: {format_seeds(seeds.fresh)}\n"
 
 
 def _effective(space: Space, cell: Cell, values: Mapping[str, Any]) -> dict[str, Any]:

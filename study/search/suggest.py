@@ -71,7 +71,7 @@ class Suggestions:
         """Return the choices of the next suggestion, by the parameters' names."""
         with quietly():
             trial = self._study.ask()
-            return self._space.choose(lambda p: _draw(trial, p, self._distributions[p.name]))
+            return self._space.choose(lambda p: _suggest_value(trial, p, self._distributions[p.name]))
 
     def tell(self, number: int, values: Value) -> None:
         """Report a suggestion's values; it has none if there can't be such a cell."""
@@ -176,7 +176,7 @@ def _are_same(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     return json.dumps(first, sort_keys=True) == json.dumps(second, sort_keys=True)
 
 
-def _draw(trial: optuna.Trial, parameter: Parameter, of: BaseDistribution) -> Any:
+def _suggest_value(trial: optuna.Trial, parameter: Parameter, of: BaseDistribution) -> Any:
     if isinstance(of, CategoricalDistribution):
         key = trial.suggest_categorical(parameter.name, of.choices)
         return parameter.choices[of.choices.index(key)]

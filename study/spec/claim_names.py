@@ -112,7 +112,7 @@ def _models(cell: Cell) -> list[str]:
 def _texts(name: str, content: Any) -> list[str]:
     """Return how a file and a report write a value."""
     written = str(content).lower() if isinstance(content, bool) else str(content)
-    return list(dict.fromkeys((words.show_value(name, content), *([] if content is None else [written]))))
+    return list(dict.fromkeys((words.format_value(name, content), *([] if content is None else [written]))))
 
 
 def _read(name: str, parts: Mapping[str, frozenset[str]]) -> frozenset[str] | None:

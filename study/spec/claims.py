@@ -226,7 +226,7 @@ class _Cells:
             if wanted != EVERY:
                 matching = [cell for cell in cells if _is_meant(name, value(cell, name, self.labels), wanted)]
                 if not matching:
-                    values = ", ".join(words.show_value(name, one) for one in has)
+                    values = ", ".join(words.format_value(name, one) for one in has)
                     raise ClaimError("at", f"{name} is one of {values}, but got {wanted}")
                 cells = matching
         if table.at == {}:
@@ -237,7 +237,7 @@ class _Cells:
         for group in groups.values():
             if len(group) > 1:
                 name = self._varying(group)
-                values = ", ".join(dict.fromkeys(words.show(cell, name, self.labels) for cell in group))
+                values = ", ".join(dict.fromkeys(words.format_cell_value(cell, name, self.labels) for cell in group))
                 raise ClaimError(
                     "at", f"{table.subject} has several cells there, with {name} {values}: say which, or every {name}"
                 )
@@ -269,7 +269,7 @@ class _Cells:
         if len(matched) != 1:
             zipped = set[str]().union(*map(self._fields, axes := self.labels.get(cell.id, {})))
             varying = [name for name in (*axes, *names) if name not in {"model", *zipped}]
-            at = ", ".join(f"{name} {words.show(cell, name, self.labels)}" for name in varying)
+            at = ", ".join(f"{name} {words.format_cell_value(cell, name, self.labels)}" for name in varying)
             how = "no counterpart" if not matched else "several counterparts"
             hint = "" if not matched else f", with different {self._varying(matched)}: give a table of values"
             whose = bound if isinstance(bound, str) else "those with " + ", ".join(f"{n} {v}" for n, v in bound.items())
@@ -290,7 +290,7 @@ def _is_meant(name: str, of: Any, wanted: Any) -> bool:
     content = tuple(content) if isinstance(content, list) else content
     if of == content:
         return of is not None or wanted is None
-    shown = words.show_value(name, of)
+    shown = words.format_value(name, of)
     return wanted == shown or (isinstance(wanted, list) and (of in wanted or shown in wanted))
 
 
@@ -340,7 +340,7 @@ def _where_text(table: ClaimTable) -> str:
 
 
 def _values(name: str, of: Any) -> str:
-    return words.join_and([words.show_value(name, one) for one in (of if isinstance(of, list) else [of])])
+    return words.join_and([words.format_value(name, one) for one in (of if isinstance(of, list) else [of])])
 
 
 def _spaced(name: str) -> str:

@@ -222,8 +222,8 @@ def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _represent_text)
 
 
-def write(data: Any, *, width: float = 80, is_inline: bool = False) -> str:
-    """Write plain data as YAML from which `read` makes equal data.
+def as_yaml(data: Any, *, width: float = 80, is_inline: bool = False) -> str:
+    """Return plain data as YAML from which `read` makes equal data.
 
     Args:
         data: texts, numbers, booleans, None, and lists, tuples and dicts of these.
@@ -234,7 +234,7 @@ def write(data: Any, *, width: float = 80, is_inline: bool = False) -> str:
         yaml.YAMLError: if there is another kind of value.
 
     Example:
-        >>> print(write({"name": "1e6", "rate": 1e-5, "layers": (8, 8)}), end="")
+        >>> print(as_yaml({"name": "1e6", "rate": 1e-5, "layers": (8, 8)}), end="")
         name: '1e6'
         rate: 1.0e-05
         layers: [8, 8]

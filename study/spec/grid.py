@@ -194,10 +194,10 @@ def largest_size(spec: Spec) -> int:
     """Return the greatest possible number of trials without making them; equal cells, merged later, count each."""
     if spec.search is not None:
         return spec.search.trials + spec.search.confirm_seeds * spec.search.confirm_candidates
-    return _most_cells(spec) * spec.most_seeds
+    return _cell_limit(spec) * spec.most_seeds
 
 
-def _most_cells(spec: Spec) -> int:
+def _cell_limit(spec: Spec) -> int:
     if spec.search is not None:
         return 0  # a search plans its cells one by one
     levels = (model_level(spec, index) for index in range(len(spec.model_tables)))
@@ -206,7 +206,7 @@ def _most_cells(spec: Spec) -> int:
 
 def is_too_large(spec: Spec) -> bool:
     """Return whether a study asks for more than the service can plan."""
-    return _most_cells(spec) > _MOST_CELLS or largest_size(spec) > MOST_TRIALS
+    return _cell_limit(spec) > _MOST_CELLS or largest_size(spec) > MOST_TRIALS
 
 
 def check_limits(spec: Spec) -> None:
@@ -217,7 +217,7 @@ def check_limits(spec: Spec) -> None:
     """
     if not is_too_large(spec):
         return
-    cells, trials = _most_cells(spec), largest_size(spec)
+    cells, trials = _cell_limit(spec), largest_size(spec)
     size, most = (f"{trials:,} trials", MOST_TRIALS) if trials > MOST_TRIALS else (f"{cells:,} cells", _MOST_CELLS)
     raise InputError(
         f"study {spec.study!r} asks for up to {size}, but {most:,} is the most that can be planned: each list under "

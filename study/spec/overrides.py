@@ -10,7 +10,7 @@ import yaml
 
 from study.errors import InputError
 from study.plugins.families import is_family_task
-from study.spec.document import Document, Path, read, where, write
+from study.spec.document import Document, Path, as_yaml, read, where
 from study.spec.seeds import format_seeds
 
 Overrides = Mapping[Path, Any]
@@ -155,7 +155,7 @@ def dump(data: Mapping[str, Any], comment: str = "") -> str:
         seeds: 3
     """
     try:
-        text = write(dict(data) | ({"seeds": _seeds_as_text(data["seeds"])} if "seeds" in data else {}))
+        text = as_yaml(dict(data) | ({"seeds": _seeds_as_text(data["seeds"])} if "seeds" in data else {}))
     except yaml.YAMLError as error:
         reason = " ".join(map(str, error.args))
         raise InputError(f"a study has only texts, numbers, lists and tables, as a file has: {reason}") from None
@@ -175,4 +175,4 @@ def describe(overrides: Overrides) -> str:
 
 
 def _in_line(value: Any) -> str:
-    return write([value], width=math.inf, is_inline=True).strip()[1:-1]
+    return as_yaml([value], width=math.inf, is_inline=True).strip()[1:-1]

@@ -61,14 +61,14 @@ class SeedValues:
             )
 
     @property
-    def cells(self) -> list[Hashable]:
+    def cell_names(self) -> list[Hashable]:
         """The cells, in an order that depends on nothing but their names."""
         return sorted(self.by_cell, key=repr)
 
     @property
     def samples(self) -> list[Sample]:
         """The values of each of `cells`."""
-        return [self.by_cell[cell] for cell in self.cells]
+        return [self.by_cell[cell] for cell in self.cell_names]
 
 
 def seed_values(

@@ -96,7 +96,7 @@ def aggregate(
         []
     """
     _check(trials.results)
-    cells = _cells(trials)
+    cells = _first_cells(trials)
     seeds = {cell.id: count for cell, count in (planned or {}).items()}
     order = {cell.id: cell for cell in [*(planned or {}), *cells]} | {cell.id: cell for cell in planned or ()}
     until = _untils(list(order.values()), labels or {}, question_fields)
@@ -119,7 +119,9 @@ def _untils(cells: Sequence[Cell], labels: Labels, question_fields: Collection[s
     """Return for each cell, by its id, the fewest iterations of any cell of its question."""
     iterations = [cell.iterations for cell in cells]
     # finding the questions of thousands of cells takes long, and mostly makes no difference
-    of_cells = questions.of_cells(cells, labels, question_fields) if len(set(iterations)) > 1 else [()] * len(cells)
+    of_cells = (
+        questions.cell_questions(cells, labels, question_fields) if len(set(iterations)) > 1 else [()] * len(cells)
+    )
     least: dict[Hashable, float] = {}
     for question, count in zip(of_cells, iterations, strict=True):
         least[question] = float(min(count, least.get(question, count)))
@@ -215,7 +217,7 @@ def _check(results: pa.Table) -> None:
         )
 
 
-def _cells(trials: TrialTable) -> list[Cell]:
+def _first_cells(trials: TrialTable) -> list[Cell]:
     """Read each cell from its first row."""
     first = pa.array([int(rows[0]) for rows in trials.rows_of.values()], pa.int64())
     cells = table_cells(trials.results.take(first))

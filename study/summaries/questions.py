@@ -74,7 +74,7 @@ def are_declared(cells: Sequence[Cell]) -> bool:
     return all(is_family_task(cell.task) for cell in cells)
 
 
-def methods_of_cells(
+def cell_methods(
     cells: Sequence[Cell], some: Sequence[str], labels: Labels, question_fields: Collection[str] = ()
 ) -> frozenset[str]:
     """Select the keys that are compared in a table of cells: all of them, unless the cells' family says what they are.
@@ -127,10 +127,10 @@ def questions(
     return [tuple(row[place] for place in places) for row in values]
 
 
-def of_cells(
+def cell_questions(
     cells: Sequence[Cell], labels: Labels, question_fields: Collection[str] = ()
 ) -> list[tuple[Hashable, ...]]:
     """Return the question that each cell answers in a table of these cells."""
     some = keys(cells, labels)
     values = [[value(cell, key, labels) for key in some] for cell in cells]
-    return questions(some, values, methods_of_cells(cells, some, labels, question_fields))
+    return questions(some, values, cell_methods(cells, some, labels, question_fields))

@@ -69,7 +69,7 @@ class ResultRows:
         """Write a row's value of a key for readers: of import strings of models the objects' names, if they differ."""
         content = self.value(row, key)
         is_object = key == "model" and content in self._objects
-        return self._objects[content] if is_object else words.show_value(key, content)
+        return self._objects[content] if is_object else words.format_value(key, content)
 
     @cached_property
     def _objects(self) -> dict[Any, str]:
@@ -159,7 +159,7 @@ class ResultRows:
         return questions.questions(self.keys, self.values, self.methods)
 
 
-def cells(
+def cell_rows(
     summaries: Sequence[CellSummary],
     labels: Labels,
     named_metrics: Collection[str] = (),
@@ -182,7 +182,7 @@ def cells(
         values=tuple(zip(*values, strict=True)),
         summaries=summaries,
         is_number=tuple(key not in axes and _are_numbers(column) for key, column in zip(keys, values, strict=True)),
-        methods=questions.methods_of_cells(all_cells, keys, labels, question_fields),
+        methods=questions.cell_methods(all_cells, keys, labels, question_fields),
         is_declared=questions.are_declared(all_cells),
         named_metrics=named_metrics,
     )

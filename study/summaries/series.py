@@ -97,7 +97,7 @@ def chart_series(summaries: Sequence[CellSummary], labels: Labels | None = None)
     if not drawn:
         return []
     charts = [values for values in charts if values]
-    rows = result_rows.cells(drawn, labels or {})
+    rows = result_rows.cell_rows(drawn, labels or {})
     x = next(
         (key for key in vocabulary().swept_first if all(isinstance(s.cell.value(key), int) for s in drawn)),
         x_axis(rows),

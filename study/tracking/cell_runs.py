@@ -12,7 +12,7 @@ from study.tracking.address import user
 from study.tracking.keys import key_of, keys_of
 from study.tracking.read import runs_of
 from study.tracking.rows import CELL_ID, KIND, LABEL, PLACE, SEED, cell_params, cell_tags, plain_name, run_result
-from study.tracking.study_run import StudyRun, metric, now_ms, write_batch
+from study.tracking.study_run import StudyRun, log_batch, metric, now_ms
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -79,7 +79,7 @@ class CellRuns:
         if cell_id not in self._there() or self._differs(run, cell_id):
             self._unsettled.add(cell_id)
 
-    def write(self, cells: Sequence[CellRun]) -> None:
+    def publish(self, cells: Sequence[CellRun]) -> None:
         """Bring the runs of cells, and what trials' runs have of them, up to what is planned and known now.
 
         Args:
@@ -90,7 +90,7 @@ class CellRuns:
         there = self._there()  # read again, since another publisher may have made some, too
         self._unsettled |= {i for i, run in before.items() if i in there and there[i].info.run_id != run.info.run_id}
         for one in cells:
-            self._write(one)
+            self._publish(one)
         for cell_id, run in there.items():
             if cell_id not in self._planned and PLACE in run.data.tags:
                 self._client.delete_tag(run.info.run_id, PLACE)
@@ -145,7 +145,7 @@ class CellRuns:
             tags[PLACE] = f"{self._places[one.cell.id]:06}"
         return cell_tags(one.cell) | _label_tags(one) | tags
 
-    def _write(self, one: CellRun) -> None:
+    def _publish(self, one: CellRun) -> None:
         run = self._run(one.cell)
         run_id, tags = run.info.run_id, self._tags(one)
         changed = {name: value for name, value in tags.items() if run.data.tags.get(name) != value}
@@ -157,7 +157,7 @@ class CellRuns:
         metrics = {} if one.metrics is None else _changes(_spelled(one.metrics), run.data.metrics)
         at_ms = now_ms()
         points = [metric(name, value, at_ms, 0) for name, value in metrics.items()]
-        write_batch(self._client, run_id, changed, points, params)
+        log_batch(self._client, run_id, changed, points, params)
         for name in gone:
             self._client.delete_tag(run_id, name)
         if run.info.run_name != one.name:
@@ -175,7 +175,7 @@ class CellRuns:
             if self._differs(run, cell_id):
                 self._correct(run, cell_id)
         if cell_id in self._there():
-            write_batch(self._client, self._there()[cell_id].info.run_id, {_UNSETTLED: ""})
+            log_batch(self._client, self._there()[cell_id].info.run_id, {_UNSETTLED: ""})
         self._unsettled.discard(cell_id)
 
     def _differs(self, run: Run, cell_id: str) -> bool:
@@ -185,7 +185,7 @@ class CellRuns:
 
     def _correct(self, run: Run, cell_id: str) -> None:
         run_id, above, name = run.info.run_id, self._above(cell_id), self._name(run, cell_id)
-        write_batch(self._client, run_id, {tag: v for tag, v in above.items() if run.data.tags.get(tag) != v})
+        log_batch(self._client, run_id, {tag: v for tag, v in above.items() if run.data.tags.get(tag) != v})
         for tag in _gone_labels(run, above):
             self._client.delete_tag(run_id, tag)
         if run.info.run_name != name:

@@ -11,7 +11,7 @@ from study.tracking.address import user
 from study.tracking.keys import metric_name
 from study.tracking.read import runs_of
 from study.tracking.rows import KIND
-from study.tracking.study_run import StudyRun, metric, now_ms, write_batch
+from study.tracking.study_run import StudyRun, log_batch, metric, now_ms
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -42,7 +42,7 @@ class ChartLine:
     points: Sequence[tuple[str, int, float]]
 
 
-def write_charts(client: MlflowClient, experiment_id: str, study: StudyRun, lines: Sequence[ChartLine]) -> None:
+def publish_charts(client: MlflowClient, experiment_id: str, study: StudyRun, lines: Sequence[ChartLine]) -> None:
     """Replace the charts if others are there.
 
     MLflow can't delete a point, so the runs that are there are deleted, and new ones are made, below one of their own.
@@ -67,10 +67,12 @@ def write_charts(client: MlflowClient, experiment_id: str, study: StudyRun, line
             if run.data.tags.get(_PARENT) != current:
                 client.delete_run(run.info.run_id)
     if current is None and lines:
-        _write(client, experiment_id, study, lines, digest)
+        _publish(client, experiment_id, study, lines, digest)
 
 
-def _write(client: MlflowClient, experiment_id: str, study: StudyRun, lines: Sequence[ChartLine], digest: str) -> None:
+def _publish(
+    client: MlflowClient, experiment_id: str, study: StudyRun, lines: Sequence[ChartLine], digest: str
+) -> None:
     start_ms = now_ms()
     tags = {KIND: _FAMILY, _PARENT: study.run_id, **user()}
     family = client.create_run(experiment_id, start_time=start_ms, tags=tags, run_name="charts").info.run_id
@@ -78,7 +80,7 @@ def _write(client: MlflowClient, experiment_id: str, study: StudyRun, lines: Seq
         of_line = {KIND: line.kind, _PARENT: family, _COLOUR: _COLOURS[place % len(_COLOURS)], **user()}
         run = client.create_run(experiment_id, start_time=start_ms, tags=of_line, run_name=metric_name(line.name))
         points = [metric(metric_name(name), value, start_ms, step) for name, step, value in line.points]
-        write_batch(client, run.info.run_id, metrics=points)
+        log_batch(client, run.info.run_id, metrics=points)
         client.set_terminated(run.info.run_id)
-    write_batch(client, family, {_DIGEST: digest})
+    log_batch(client, family, {_DIGEST: digest})
     client.set_terminated(family)

@@ -12,12 +12,12 @@ from study.errors import TrackingError
 from study.records import Curve, Outcome, Result
 from study.tracking.address import connect, count_rows, place_of_files, user
 from study.tracking.cell_runs import PARENT, CellRun, CellRuns
-from study.tracking.charts import ChartLine, write_charts
+from study.tracking.charts import ChartLine, publish_charts
 from study.tracking.packs import CHECKED, WRITING, empty_tags, mark_of, marks_of, marks_tags
 from study.tracking.pages import EXPERIMENT_KIND
 from study.tracking.read import runs_of
 from study.tracking.rows import KIND, LABEL, PACK, TRIAL_ID, TrialRun, run_digest, trial_run, trials_of
-from study.tracking.study_run import StudyRun, metric, now_ms, write_batch
+from study.tracking.study_run import StudyRun, log_batch, metric, now_ms
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -116,7 +116,7 @@ class Experiment:
         if missing:
             self.study.tag({WRITING: name})
             for trial in trials_of(missing, curves()):
-                self._write(name, trial)
+                self._publish(name, trial)
             self._read_back(name, missing)
         if not any(result.outcome is Outcome.FAILED for result in results):  # failed trials may still be solved
             self._mark(mark)
@@ -139,17 +139,17 @@ class Experiment:
             self._runs.clear()
             self._look_at(_UNFINISHED)
 
-    def cells(self, cells: Sequence[CellRun]) -> None:
+    def publish_cells(self, cells: Sequence[CellRun]) -> None:
         """Bring the cells' runs up to what is planned and known now, and with them their trials' names and labels."""
         if self.study.before is not None:
             for run in list(runs_of(self._client, self._id, f"{_TRIALS} and tags.`{PARENT}` = '{self.study.before}'")):
                 self._cells.check(run)
-        self._cells.write(cells)
+        self._cells.publish(cells)
         self.study.forget_before()
 
-    def charts(self, lines: Sequence[ChartLine]) -> None:
+    def publish_charts(self, lines: Sequence[ChartLine]) -> None:
         """Replace the charts if they differ from those that are there."""
-        write_charts(self._client, self._id, self.study, lines)
+        publish_charts(self._client, self._id, self.study, lines)
 
     def finish(self) -> None:
         """Delete running runs of trials that also have an ended one; end the study's run."""
@@ -191,7 +191,7 @@ class Experiment:
         run = self._runs.get(result.trial.id)
         return run is not None and not run.running and run.digest == trial_run(result, None).digest
 
-    def _write(self, pack: str, trial: TrialRun) -> None:
+    def _publish(self, pack: str, trial: TrialRun) -> None:
         run = self._runs.get(trial.trial.id)
         if run is not None and run.running and run.digest == trial.digest:
             run_id, start_ms = run.run_id, run.start_ms
@@ -237,7 +237,7 @@ class Experiment:
         ]
         end_ms = start_ms + round(length_ms)
         metrics += [metric(name, value, end_ms, 0) for name, value in trial.metrics.items()]
-        write_batch(self._client, run_id, metrics=metrics, params=trial.params)
+        log_batch(self._client, run_id, metrics=metrics, params=trial.params)
 
     def _end(self, run_id: str, start_ms: int, trial: TrialRun) -> None:
         status = "FAILED" if trial.failed else "FINISHED"

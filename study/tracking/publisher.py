@@ -83,7 +83,7 @@ class Publisher:
         self._was_reached = False
         self._mark: str | None = None
         self._first_try_over = threading.Event()
-        self._thread = threading.Thread(target=self._write, name="publisher", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
 
     def __enter__(self) -> Publisher:
         """Start the writer."""
@@ -101,7 +101,7 @@ class Publisher:
         """Wait until MLflow has the study, so that it can be linked to, or until the first try has failed."""
         self._first_try_over.wait(timeout_s)
 
-    def publish(self, pack: str, trials: int, without: Collection[str] = ()) -> None:
+    def queue_pack(self, pack: str, trials: int, without: Collection[str] = ()) -> None:
         """Queue a stored pack.
 
         Args:
@@ -115,24 +115,24 @@ class Publisher:
         """Queue the packs that were stored earlier; those that MLflow has already cost little."""
         self._put(_Job(self._catch_up))
 
-    def counts(self, counts: Mapping[str, float]) -> None:
+    def queue_counts(self, counts: Mapping[str, float]) -> None:
         """Queue how many trials are in which state."""
         counted = dict(counts)
         self._put(_Job(lambda experiment: experiment.study.counts(counted), kind="counts"))
 
-    def cells(self, cells: Sequence[CellRun]) -> None:
+    def queue_cells(self, cells: Sequence[CellRun]) -> None:
         """Queue what the study's cells are called, and what their trials have come to."""
-        self._put(_Job(lambda experiment: experiment.cells(cells), kind="cells"))
+        self._put(_Job(lambda experiment: experiment.publish_cells(cells), kind="cells"))
 
-    def charts(self, lines: Callable[[], Sequence[ChartLine]]) -> None:
+    def queue_charts(self, lines: Callable[[], Sequence[ChartLine]]) -> None:
         """Queue the charts; their lines are read when their turn comes. Call it when they are final."""
-        self._put(_Job(lambda experiment: experiment.charts(lines()), kind="charts"))
+        self._put(_Job(lambda experiment: experiment.publish_charts(lines()), kind="charts"))
 
-    def describe(self, finding: str, counts: Mapping[str, float] | None = None, failures: str = "") -> None:
+    def queue_finding(self, finding: str, counts: Mapping[str, float] | None = None, failures: str = "") -> None:
         """Queue the findings so far, and the reasons for which trials failed, as Markdown."""
         self._put(_Job(lambda experiment: experiment.study.describe(finding, counts, failures), kind="finding"))
 
-    def artifact(self, path: Path) -> None:
+    def queue_artifact(self, path: Path) -> None:
         """Queue a file or folder of the report."""
         self._put(_Job(lambda experiment: experiment.study.artifact(path), kind=f"file {path}"))
 
@@ -185,7 +185,7 @@ class Publisher:
                 self._changed.wait(pause_s if self._jobs else None)
         return None
 
-    def _write(self) -> None:
+    def _run(self) -> None:
         experiment: Experiment | None = None
         imported()  # the seconds this takes aren't the server's
         while (job := self._next()) is not None:

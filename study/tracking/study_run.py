@@ -80,7 +80,7 @@ class StudyRun:
 
     def tag(self, tags: Mapping[str, str]) -> None:
         """Set tags."""
-        write_batch(self._client, self.run_id, tags)
+        log_batch(self._client, self.run_id, tags)
 
     def forget_before(self) -> None:
         """Record that nothing is below the run that this one replaced."""
@@ -128,9 +128,9 @@ class StudyRun:
         )
         counts = [name for name in old.data.metrics if not _OLD_CHART.match(name)]
         points = [point for name in counts for point in self._client.get_metric_history(old.info.run_id, name)]
-        write_batch(self._client, run.info.run_id, metrics=points)
+        log_batch(self._client, run.info.run_id, metrics=points)
         # Only now: whoever finds it unfinished, after a kill, makes it again.
-        write_batch(self._client, run.info.run_id, {_BEFORE: old.info.run_id, _UNFINISHED: ""})
+        log_batch(self._client, run.info.run_id, {_BEFORE: old.info.run_id, _UNFINISHED: ""})
         return self._client.get_run(run.info.run_id)
 
     def _tag_experiment(self, tags: Mapping[str, str], *, only_new: bool = False) -> None:
@@ -141,7 +141,7 @@ class StudyRun:
                 self._client.set_experiment_tag(self._experiment_id, name, value)
 
 
-def write_batch(
+def log_batch(
     client: MlflowClient,
     run_id: str,
     tags: Mapping[str, str] | None = None,

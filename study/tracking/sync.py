@@ -58,8 +58,8 @@ def sync(
         experiment.believe_marks(marks)
         if counts:
             experiment.study.counts(counts)
-        experiment.cells(cells)
-        experiment.charts(charts())
+        experiment.publish_cells(cells)
+        experiment.publish_charts(charts())
         if finding:
             experiment.study.describe(finding, counts, failures)
         for file in files():

@@ -32,7 +32,7 @@ def test_moments_are_simulated_again_alike(tmp_path: Path, monkeypatch: pytest.M
     """Each case has a line for each mean and quantity; the same seed gives the same file, and another another."""
     monkeypatch.setattr(moments, "CASES", moments.CASES[::4])
     monkeypatch.setattr(moments, "MEANS", (0.0, 1.5))
-    monkeypatch.setattr(moments, "draw", lambda rows, path: None)
+    monkeypatch.setattr(moments, "plot", lambda rows, path: None)
     texts = []
     for number, seed in enumerate("778"):
         out = tmp_path / f"{number}.csv"
@@ -46,7 +46,7 @@ def test_moments_are_simulated_again_alike(tmp_path: Path, monkeypatch: pytest.M
 
 def test_the_figure_of_moments_is_drawn(tmp_path: Path, stored_moments: list[dict[str, str]]) -> None:
     """The rows of the stored file are drawn, and the picture in the results is small enough for a page."""
-    moments.draw(stored_moments, tmp_path / "moments.png")
+    moments.plot(stored_moments, tmp_path / "moments.png")
     assert (tmp_path / "moments.png").stat().st_size > 10_000
     assert all(file.stat().st_size < 300_000 for file in RESULTS.glob("*.png"))
 

@@ -14,7 +14,7 @@ from study.comparisons.headline import headline
 from study.interface.declarations import Metric
 from study.outcomes import OUTCOME_SCHEMA
 from study.records import Cell, Outcome, Pack, Result, Trial
-from study.reports import Report, ResultRows, cells, cells_rows, with_published
+from study.reports import Report, ResultRows, cell_rows, cells_rows, with_published
 from study.search.objectives import objectives_of
 from study.spec import canonical_cell
 from study.summaries.aggregate import CellSummary, GroupSummary, aggregate, aggregate_by
@@ -173,7 +173,7 @@ def report_of(
     summaries: Sequence[CellSummary], labels: Mapping[str, Mapping[str, str]] | None = None, **changes: Any
 ) -> Report:
     """Put together the report of a study, as `study.results.study` does."""
-    rows = cells(summaries, labels or {})
+    rows = cell_rows(summaries, labels or {})
     tests = contrasts(rows, table_of(summaries))
     rows = replace(rows, winners=tests.winners)
     content: dict[str, Any] = {
@@ -245,7 +245,7 @@ def search_of(
         "is_over": bool(winners),
         "file": "study: demo-winner\nseeds: [40, 41]\n" if winners else "",
     }
-    return SearchFindings(**content | changes), cells(summaries, labels)
+    return SearchFindings(**content | changes), cell_rows(summaries, labels)
 
 
 class Dashboard:

@@ -23,7 +23,7 @@ from study.errors import BusyError, ClusterError, InputError, StudyError, StudyG
 from study.plan.plan import Plan, make_plan
 from study.records import Pack
 from study.results.load import load_results
-from study.results.study import sync, write
+from study.results.study import sync, write_study_report
 from study.run import Ending, Extend, run, until_sure
 from study.spec import parse_spec
 from study.store import Store
@@ -72,7 +72,7 @@ def test_the_report_is_the_same_from_store_and_from_mlflow(tmp_path, uri):
     ours, theirs = load_results("whole", tmp_path), load_results("whole", tmp_path, tracking_uri=uri)
     assert ours.summaries == theirs.summaries
     assert [s.solved for s in ours.summaries] == [3, 3, 3]  # the linear model has no schedule: one cell
-    pages = [{path.name: path.read_bytes() for path in write(found)} for found in (ours, theirs)]
+    pages = [{path.name: path.read_bytes() for path in write_study_report(found)} for found in (ours, theirs)]
     assert pages[0] == pages[1]
     assert "report.html" in pages[0]
     assert published(uri, "whole") == {trial.id for trial in plan.trials}
@@ -283,7 +283,7 @@ def test_a_report_begins_no_study_anew(tmp_path):
     found = load_results("whole", tmp_path)
     renamed(tmp_path)
     with pytest.raises(StudyError, match="can't write the report"):
-        write(found, formats=["csv"])
+        write_study_report(found, formats=["csv"])
     assert not (tmp_path / "whole").exists()
 
 

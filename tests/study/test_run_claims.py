@@ -18,7 +18,7 @@ from study.driver.options import Options
 from study.plan.plan import make_plan
 from study.records import Event, PackDone
 from study.results.load import load_results
-from study.results.study import sync, write
+from study.results.study import sync, write_study_report
 from study.run import Ending, Run, run, until_sure
 from study.spec import parse_spec
 from study.store import Store
@@ -102,7 +102,7 @@ def test_a_run_that_stops_early_comes_to_the_same_verdicts(
 def test_the_report_has_verdicts_evidence_and_cost(undisturbed: Path) -> None:
     """On the page, as Markdown and as claims.csv, with the same numbers."""
     results = load_results("claimed", undisturbed)
-    files = {path.name: path for path in write(results)}
+    files = {path.name: path for path in write_study_report(results)}
     page = files["report.html"].read_text(encoding="utf-8")
     section = page[page.index("<h2>Claims</h2>") : page.index("<h2>Results</h2>")]
     lines = re.findall("<li>(.*?)</li>", section)

@@ -12,7 +12,7 @@ from study.console import Console
 from study.driver.options import Options
 from study.plan.plan import make_plan
 from study.results.load import load_results
-from study.results.study import report
+from study.results.study import assemble_report
 from study.run import Ending, run
 from study.spec import Spec
 from study.store import Store
@@ -54,13 +54,13 @@ def test_a_report_shows_the_criterion_and_what_tells_rows_apart(lab: Path, tmp_p
     """Learning curves have the line of their metric's bound, and no column is of what all trials share."""
     store = tmp_path / "studies"
     trained(study_of(lab), store)
-    content = report(load_results("mine", store))
+    content = assemble_report(load_results("mine", store))
     assert content.rows.keys == ("width",)
     assert [curve.threshold for curve in content.learning] == [0.9, 0.9]
     trained(study_of(lab, success={"loss": {"below": 0.3}}), store)  # the curves are of the accuracy
-    assert {curve.threshold for curve in report(load_results("mine", store)).learning} == {None}
+    assert {curve.threshold for curve in assemble_report(load_results("mine", store)).learning} == {None}
     trained(study_of(lab, success={"accuracy": {"at_least": 0.5, "below": 0.8}}), store)
-    assert {curve.threshold for curve in report(load_results("mine", store)).learning} == {0.5}
+    assert {curve.threshold for curve in assemble_report(load_results("mine", store)).learning} == {0.5}
 
 
 def test_another_criterion_trains_nothing(lab: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from study.driver.options import Options
 from study.interface.references import reference_bound
 from study.plan.plan import make_plan
 from study.results.load import load_results
-from study.results.study import report, sync
+from study.results.study import assemble_report, sync
 from study.run import Ending, run
 from study.spec import Spec
 from study.store import Store
@@ -105,7 +105,7 @@ def test_learning_curves_have_the_bound_of_their_question(packed_lab: Path, tmp_
     trained(reference_study(packed_lab, grid={"size": [2, 3]}, success=success, seeds=2), store)
     results = load_results("products", store)
     ends = [results.bounds(summary.cell_id)["validation_loss"].at_most for summary in results.summaries]
-    assert [curve.threshold for curve in report(results).learning] == ends
+    assert [curve.threshold for curve in assemble_report(results).learning] == ends
     assert len(set(ends)) == 2
 
 

@@ -18,7 +18,7 @@ from study.driver.repeat import repeat
 from study.plan.plan import Plan, make_plan
 from study.records import Sources
 from study.results.load import load_results
-from study.results.study import sync, write
+from study.results.study import sync, write_study_report
 from study.run import Ending, run
 from study.spec import parse_spec
 from study.store import Store
@@ -98,7 +98,7 @@ def test_the_report_says_which_randomness_matters(crossed: Path) -> None:
     """Shares with intervals, what more trials bring, a figure and sources.csv; the headline has the finding."""
     results = load_results("crossed", crossed)
     assert re.match(r"Of the variance of success, init seeds make .*% and data seeds make .*%\. ", results.headline)
-    files = {path.name: path for path in write(results)}
+    files = {path.name: path for path in write_study_report(results)}
     page = files["report.html"].read_text(encoding="utf-8")
     assert "<h2>Which randomness matters</h2>" in page
     assert "For the next 100 trials" in page

@@ -24,7 +24,7 @@ from study.plan.plan import Plan, make_plan
 from study.plan.until import extended
 from study.records import Result
 from study.results.load import load_results
-from study.results.study import sync, write
+from study.results.study import sync, write_study_report
 from study.run import Ending, run
 from study.spec import parse_spec
 from study.store import Store
@@ -77,7 +77,7 @@ def bits(root: Path, name: str = "sure") -> list[Result]:
 
 def cells_file(root: Path) -> list[dict[str, str]]:
     """Give the report's cells, but for seconds."""
-    [file] = [path for path in write(load_results("sure", root)) if path.name == "cells.csv"]
+    [file] = [path for path in write_study_report(load_results("sure", root)) if path.name == "cells.csv"]
     with file.open(newline="") as lines:
         return [
             {k: v for k, v in row.items() if "_s_" not in k and not k.endswith("_s")} for row in csv.DictReader(lines)
@@ -115,7 +115,7 @@ def test_it_runs_until_each_cell_is_sure(undisturbed):
     assert used["linear"] < used["NMU"]
     assert seeds_by_model(undisturbed) == {model: list(range(n)) for model, n in used.items()}
     assert {s.success_rate_by for s in found.summaries} == {"Clopper-Pearson (calibrated)"}
-    page = next(path for path in write(found) if path.name == "report.html").read_text(encoding="utf-8")
+    page = next(path for path in write_study_report(found) if path.name == "report.html").read_text(encoding="utf-8")
     assert "cells have an interval as narrow as asked for" in page
     assert "left out" in page  # trends and tests, which take the number of seeds as fixed
 

@@ -16,7 +16,7 @@ from tests.study.builders import published_cell
 def test_models_carry_the_fields_symbols():
     """No two models look alike, in figures or in LaTeX; a model that isn't known keeps its name."""
     assert set(SYMBOLS.model_symbols) <= set(MODELS)
-    for write in (words.symbol, partial(latex.show_value, "model")):
+    for write in (words.symbol, partial(latex.latex_value, "model")):
         assert len({write(model) for model in MODELS}) == len(MODELS)
         assert write("somebody's own") == "somebody's own"
 
@@ -25,7 +25,7 @@ def test_models_carry_the_fields_symbols():
 def test_published_symbols_are_the_models(symbol, model):
     """A model reads the same whether a file calls it as study files do or as the published tables do."""
     assert words.symbol(symbol) == words.symbol(model)
-    assert latex.show_value("model", symbol) == latex.show_value("model", model)
+    assert latex.latex_value("model", symbol) == latex.latex_value("model", model)
 
 
 def test_published_names_are_models():
@@ -36,5 +36,8 @@ def test_published_names_are_models():
 def test_values_are_written_for_people():
     """Operations, ranges and sizes read as in a paper."""
     cell = published_cell("NAC-mul", extrapolation_range=((-6.0, -2.0), (2.0, 6.0)))
-    shown = {key: words.show(cell, key, {}) for key in ("model", "operation", "extrapolation_range", "iterations")}
+    shown = {
+        key: words.format_cell_value(cell, key, {})
+        for key in ("model", "operation", "extrapolation_range", "iterations")
+    }
     assert shown == {"model": "NAC•", "operation": "×", "extrapolation_range": "[-6,-2]|[2,6]", "iterations": "200,000"}

@@ -14,7 +14,7 @@ from study.engine.packed.members import PackLayout
 from study.engine.packed.proof import Proof
 from study.interface.packed_family import recipe_text
 from study.plan.packs import make_packs, shape_key
-from study.plan.plan import cells, make_plan
+from study.plan.plan import make_plan, study_cells
 from study.plugins.presets import preset_names, preset_text
 from study.records import Cell, Pack, Trial
 from study.spec import check_size, load_spec
@@ -168,7 +168,7 @@ def test_presets_run(name: str) -> None:
     spec = load_spec(name)
     own = own_engine(spec)
     shapes: dict[object, Cell] = {}
-    for cell in cells(spec):
+    for cell in study_cells(spec):
         shapes.setdefault(shape_key(cell), cell)
     brief = {"iterations": 4, "evaluate_every": 2, "evaluation_rows": 20, "batch_size": 8, "best_step_window": 1}
     for cell in shapes.values():

@@ -29,7 +29,7 @@ def run(parent: Connection, request: Mapping[str, Any]) -> None:
     """Call the function, and report its steps until it ends or fails."""
     try:
         _limit_memory(request["memory_gb"])
-        _report(parent, request)
+        _send_steps(parent, request)
         end: dict[str, Any] = {"end": True}
     except FunctionError as error:
         end = {"error": str(error), "details": error.details}
@@ -41,7 +41,7 @@ def run(parent: Connection, request: Mapping[str, Any]) -> None:
     send(parent.fileno(), end)
 
 
-def _report(parent: Connection, request: Mapping[str, Any]) -> None:
+def _send_steps(parent: Connection, request: Mapping[str, Any]) -> None:
     call, state_every_s = _call(parent, request), request["state_every_s"]
     began = time.perf_counter()
     copied_at = -state_every_s

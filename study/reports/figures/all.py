@@ -23,7 +23,7 @@ from study.reports.search.figures import contour, front, history, importance, sl
 from study.summaries.parts import Parts
 
 
-def draw(report: Report, parts: Parts | None = None) -> list[Drawn]:
+def plot_all(report: Report, parts: Parts | None = None) -> list[Drawn]:
     """Draw the figures, in the order of `names.NAMES`; those without content are left out.
 
     While a search goes on, only its own figures are drawn: its rows are candidates, most bad and none confirmed.
@@ -34,27 +34,27 @@ def draw(report: Report, parts: Parts | None = None) -> list[Drawn]:
     """
     rows, search = report.rows, report.search
     drawings: list[tuple[str, Callable[[], Drawn | None]]] = [
-        ("search history", lambda: history.draw(search, rows)),
-        ("Pareto front", lambda: front.draw(search, rows)),
-        ("importance of parameters", lambda: importance.draw(search)),
-        ("slices of the search", lambda: slices.draw(search, rows)),
-        ("contours of the search", lambda: contour.draw(search)),
+        ("search history", lambda: history.plot(search, rows)),
+        ("Pareto front", lambda: front.plot(search, rows)),
+        ("importance of parameters", lambda: importance.plot(search)),
+        ("slices of the search", lambda: slices.plot(search, rows)),
+        ("contours of the search", lambda: contour.plot(search)),
     ]
     if search is None or search.is_over:
         has_seconds = rows.has_times and any(s.solved_at_s_mean is not None for s in rows.summaries)
         drawings += [
-            ("results", lambda: panels.draw(rows, report.against)),
-            ("seconds", lambda: panels.draw(rows, report.against, SECONDS) if has_seconds else None),
-            ("sources of randomness", lambda: sources.draw(rows, report.sources)),
-            ("profiles", lambda: profiles.draw(report.overall)),
-            ("probability of improvement", lambda: improvement.draw(report.overall)),
-            ("series", lambda: along_axis.draw(rows, report.references)),
-            ("survival", lambda: survival.draw(rows)),
+            ("results", lambda: panels.plot(rows, report.against)),
+            ("seconds", lambda: panels.plot(rows, report.against, SECONDS) if has_seconds else None),
+            ("sources of randomness", lambda: sources.plot(rows, report.sources)),
+            ("profiles", lambda: profiles.plot(report.overall)),
+            ("probability of improvement", lambda: improvement.plot(report.overall)),
+            ("series", lambda: along_axis.plot(rows, report.references)),
+            ("survival", lambda: survival.plot(rows)),
             # candidates fill no grid
-            ("heat map", lambda: None if search is not None else heat_map.draw(rows)),
-            ("learning curves", lambda: learning_curves.draw(rows, report.learning, report.metrics)),
-            ("gates", lambda: gates.draw(rows, report.gates)),
-            ("weights", lambda: weights.draw(rows, report.weights)),
+            ("heat map", lambda: None if search is not None else heat_map.plot(rows)),
+            ("learning curves", lambda: learning_curves.plot(rows, report.learning, report.metrics)),
+            ("gates", lambda: gates.plot(rows, report.gates)),
+            ("weights", lambda: weights.plot(rows, report.weights)),
         ]
     figures = [make() if parts is None else parts.attempt(f"figure of {title}", make, None) for title, make in drawings]
     return [figure for figure in figures if figure is not None]

@@ -23,7 +23,7 @@ from study.reports.figures import axes as axes_of
 from study.reports.figures.axes import Point
 from study.reports.figures.multiples import MOST_CURVES, MOST_TIPS, columns, grid, left_out
 from study.reports.figures.style import INK, STYLE, Drawn, Tips
-from study.reports.metric_columns import write_of
+from study.reports.metric_columns import metric_notation
 from study.reports.metric_series import number, place_title, places_to_show, series_with_values
 from study.summaries import series as curves_of
 from study.summaries.metrics import MetricSeries
@@ -58,9 +58,9 @@ class _SeriesPanel:
     metric: Metric | None
 
     @property
-    def write(self) -> Notation:
+    def notation(self) -> Notation:
         """What writes a value."""
-        return words.rate if self.metric is None else write_of(self.metric)
+        return words.rate if self.metric is None else metric_notation(self.metric)
 
     @property
     def is_marked(self) -> bool:
@@ -81,7 +81,7 @@ class _SeriesPanel:
         )
 
 
-def draw(rows: ResultRows, references: ReferenceFindings | None = None) -> Drawn | None:
+def plot(rows: ResultRows, references: ReferenceFindings | None = None) -> Drawn | None:
     """Draw the means of each series along its axis with 95% intervals, and how often bounds of references are passed.
 
     Args:
@@ -112,7 +112,7 @@ def draw(rows: ResultRows, references: ReferenceFindings | None = None) -> Drawn
             _limit(axes, panel, [row for curve in drawn for row in curve.rows])
             for curve in here:
                 style = axes_of.curve_style(names.index(curve.name), is_line=True)
-                _draw_line(axes, panel, panel.points[curve.rows[0]], style)
+                _plot_line(axes, panel, panel.points[curve.rows[0]], style)
             _add_tips(axes, panel, rows, [curve.rows[0] for curve in here], tips, MOST_TIPS // len(every))
     title = words.join_and(list(dict.fromkeys(panel.series.heading for panel in panels)))
     caption = _caption(panels, references) + left_out(len(drawn), len(rows.summaries), "rows")
@@ -165,15 +165,15 @@ def _limit(axes: Axes, panel: _SeriesPanel, some: Sequence[int]) -> None:
         axes_of.limit_linear([axes], points)
 
 
-def _draw_line(axes: Axes, panel: _SeriesPanel, points: Sequence[Point], style: Mapping[str, Any]) -> None:
+def _plot_line(axes: Axes, panel: _SeriesPanel, points: Sequence[Point], style: Mapping[str, Any]) -> None:
     at, is_log = panel.series.places, panel.is_log
     # NaN where there is no value, so that the line is broken there.
     y = np.array([math.nan if value is None or (is_log and value == 0) else value for value, _ in points])
     ends = np.array([(math.nan, math.nan) if ends is None else ends for _, ends in points]).T
     if is_log:
-        axes_of.draw_zeros(axes, [x for x, (value, _) in zip(at, points, strict=True) if value == 0], style)
+        axes_of.mark_zeros(axes, [x for x, (value, _) in zip(at, points, strict=True) if value == 0], style)
         beyond = [x for x, (value, _) in zip(at, points, strict=True) if (value or 0.0) > panel.largest]
-        axes_of.draw_beyond(axes, beyond, style)
+        axes_of.mark_beyond(axes, beyond, style)
         ends = np.where(y > panel.largest, math.nan, np.maximum(ends, axes.get_ylim()[0] / 10))  # the line goes on
     line = {name: style[name] for name in ("color", "linestyle", "linewidth", "zorder")}
     axes.plot(at, y, **line | ({name: style[name] for name in _MARK} if panel.is_marked else {}))
@@ -190,7 +190,7 @@ def _add_tips(axes: Axes, panel: _SeriesPanel, rows: ResultRows, some: Sequence[
                 axes,
                 x,
                 y,
-                f"{rows.name(row)}, {place_title(panel.series, x)}: {panel.title} {panel.write(value, interval)}",
+                f"{rows.name(row)}, {place_title(panel.series, x)}: {panel.title} {panel.notation(value, interval)}",
             )
 
 

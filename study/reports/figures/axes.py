@@ -86,7 +86,7 @@ def across(rows: ResultRows) -> Across:
     places = levels if is_numeric else levels[:_MOST_NAMES]
     at = {level: float(level) if to_scale else float(rank) for rank, level in enumerate(places)}
     positions = tuple(at.get(rows.value(row, x), math.nan) for row in range(len(rows.summaries)))
-    return Across(x, positions, {at[level]: words.show_value(x, level) for level in places}, is_numeric)
+    return Across(x, positions, {at[level]: words.format_value(x, level) for level in places}, is_numeric)
 
 
 def curve_style(slot: int, *, is_line: bool) -> dict[str, Any]:
@@ -171,12 +171,12 @@ def count(of: Summary | Reference) -> str:
     return f"{text} so far; {of.seeds} planned" if isinstance(of, Summary) else f"{text} so far"
 
 
-def draw_zeros(axes: Axes, xs: Sequence[float], style: Mapping[str, Any]) -> None:
+def mark_zeros(axes: Axes, xs: Sequence[float], style: Mapping[str, Any]) -> None:
     """Mark values of exactly zero, for which a logarithmic axis has no place, at the foot of the axis."""
     _mark(axes, xs, _FOOT, ZERO, style)
 
 
-def draw_beyond(axes: Axes, xs: Sequence[float], style: Mapping[str, Any]) -> None:
+def mark_beyond(axes: Axes, xs: Sequence[float], style: Mapping[str, Any]) -> None:
     """Mark values beyond a logarithmic axis at its upper end."""
     _mark(axes, xs, 1 - _FOOT, BEYOND, style)
 

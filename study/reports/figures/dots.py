@@ -15,7 +15,7 @@ from study.reports.figures import axes as axes_of
 from study.reports.figures.axes import Across, Point, Units
 from study.reports.figures.multiples import MOST_CURVES
 from study.reports.figures.style import PAPER
-from study.reports.metric_columns import names_to_show, write_of
+from study.reports.metric_columns import metric_notation, names_to_show
 from study.summaries import series
 from study.summaries.rows import ResultRows
 from study.summaries.summary import Summary
@@ -54,9 +54,9 @@ class Panel:
     metric: Metric | None = None
 
     @property
-    def write(self) -> Notation:
+    def notation(self) -> Notation:
         """The notation of a rate or of a metric."""
-        return words.rate if self.metric is None else write_of(self.metric)
+        return words.rate if self.metric is None else metric_notation(self.metric)
 
 
 def panels_of(rows: ResultRows) -> tuple[Panel, ...]:

@@ -18,7 +18,7 @@ _BINS = 20
 _OUTCOMES = ((True, "solved", PALETTE[0]), (False, "not solved", PALETTE[1]))
 
 
-def draw(rows: ResultRows, gates: Sequence[Gates]) -> Drawn | None:
+def plot(rows: ResultRows, gates: Sequence[Gates]) -> Drawn | None:
     """Draw histograms of mean gates in [0, 1], solved trials below the others, a panel a row and layer.
 
     Returns:

@@ -26,10 +26,10 @@ from study.reports.figures.multiples import (
     grid,
     heading,
     left_out,
-    write,
+    write_label,
 )
 from study.reports.figures.style import INK, PAPER, STYLE, WIDTH_IN, Drawn, Tips, plain, text_on
-from study.reports.metric_columns import write_of
+from study.reports.metric_columns import metric_notation
 from study.summaries import series
 from study.summaries.rows import ResultRows
 from study.summaries.summary import Summary
@@ -93,7 +93,7 @@ def _quantity_of(rows: ResultRows) -> _Quantity | None:
     low, high = min(means), max(means)
     ends = (low, high) if high > low else (low, low + (abs(low) or 1.0))
     metric = rows.metrics[name]
-    return _Quantity(words.metric_title(name, metric), name, ends, write_of(metric))
+    return _Quantity(words.metric_title(name, metric), name, ends, metric_notation(metric))
 
 
 @dataclass(frozen=True)
@@ -112,12 +112,12 @@ class _Plane:
     def names(self) -> tuple[list[str], list[str]]:
         """Format the values for people."""
         return (
-            [words.show_value(self.x, level) for level in self.across],
-            [words.show_value(self.y, level) for level in self.up],
+            [words.format_value(self.x, level) for level in self.across],
+            [words.format_value(self.y, level) for level in self.up],
         )
 
 
-def draw(rows: ResultRows) -> Drawn | None:
+def plot(rows: ResultRows) -> Drawn | None:
     """Draw the success rate of each row as a field, with a panel for each combination of the other keys that vary.
 
     Where there are no success rates, the fields show the means of the main metric.
@@ -220,7 +220,7 @@ def _fill(
         shares[y, x] = share = quantity.share(summary)
         if is_written:
             colour = INK if math.isnan(share) else text_on(colours(share))
-            write(axes, x, y, quantity.text(summary), colour)
+            write_label(axes, x, y, quantity.text(summary), colour)
     fields(axes, shares, colours, (0.0, 1.0), edgecolor=PAPER, linewidth=0.8)
 
 

@@ -18,7 +18,7 @@ _MOST_PAIRS = 15
 _NAME_IN, _ROW_IN, _AROUND_IN = 2.6, 0.2, 0.15
 
 
-def draw(overall: Overall | None) -> Drawn | None:
+def plot(overall: Overall | None) -> Drawn | None:
     """Draw a line for each pair of methods: the probability that a trial of the first is better.
 
     Args:

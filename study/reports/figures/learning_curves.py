@@ -79,7 +79,7 @@ def _are_equal(some: Sequence[str]) -> bool:
     return len(set(some)) == 1
 
 
-def draw(rows: ResultRows, learning: Sequence[LearningCurve], metrics: Mapping[str, Metric]) -> Drawn | None:
+def plot(rows: ResultRows, learning: Sequence[LearningCurve], metrics: Mapping[str, Metric]) -> Drawn | None:
     """Draw median and bands over trials of the metric that counts, a panel a row, with the median of a similar one.
 
     Args:
@@ -102,7 +102,7 @@ def draw(rows: ResultRows, learning: Sequence[LearningCurve], metrics: Mapping[s
         titles = [rows.name(curve.row) for curve in curves]
         figure, panels = grid(titles, height, _handles(curves, content), x=unit_name, y=content.axis)
         for axes, curve in zip(panels, curves, strict=True):
-            _draw_curve(axes, curve, unit, content)
+            _plot_curve(axes, curve, unit, content)
         panels[0].set_xlim(0, 1.04 * longest / unit)
         if content.is_log:
             axes_of.logarithmic(panels[0], content.low, content.high)
@@ -160,7 +160,7 @@ def _present(parts: Sequence[Floats]) -> Floats:
     return values[np.isfinite(values) & (values > 0)]
 
 
-def _draw_curve(axes: Axes, curve: LearningCurve, unit: float, content: _Content) -> None:
+def _plot_curve(axes: Axes, curve: LearningCurve, unit: float, content: _Content) -> None:
     x = curve.iteration / unit
     main, others = curve.quantiles[content.names[0]], content.names[1:]
     for band, alpha in ((0, _WIDE), (1, _NARROW)):

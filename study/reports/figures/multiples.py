@@ -163,7 +163,7 @@ def fields(axes: Axes, values: Floats, colours: Colormap, ends: tuple[float, flo
         axes.add_patch(PathPatch(path, facecolor=colour, **({"edgecolor": colour, "linewidth": 0.4} | border)))
 
 
-def write(axes: Axes, x: float, y: float, text: str, colour: str) -> None:
+def write_label(axes: Axes, x: float, y: float, text: str, colour: str) -> None:
     """Write into a field."""
     style: Any = {"ha": "center", "va": "center_baseline", "fontsize": FIELD_PT, "in_layout": False}
     axes.text(x, y, text, color=colour, **style)

@@ -31,7 +31,7 @@ _PANEL_IN = 1.85
 """About the width of a panel of three."""
 
 
-def draw(rows: ResultRows, against: Comparisons | None = None, clock: Clock = ITERATIONS) -> Drawn | None:
+def plot(rows: ResultRows, against: Comparisons | None = None, clock: Clock = ITERATIONS) -> Drawn | None:
     """Draw a curve a model and swept hyperparameter, with 95% intervals; references, such as published, are dashed.
 
     Args:
@@ -53,7 +53,7 @@ def draw(rows: ResultRows, against: Comparisons | None = None, clock: Clock = IT
         figure, every = grid(titles, each, _handles(curves), across=across, sharey=False)
         facets = {facet: every[across * row : across * (row + 1)] for row, facet in enumerate(curves.facets)}
         for line in curves.lines:
-            _draw_line(facets[line.facet], line, curves)
+            _plot_line(facets[line.facet], line, curves)
         names = [_axis_name(panel, curves, each) for panel in curves.panels]
         for axes, name in zip(every, names * len(facets), strict=True):
             axes.set_ylabel(name)
@@ -114,12 +114,12 @@ def _of(metric: Metric) -> str:
     return " of the solved trials" if metric.of == "solved" else " of the trials that ended with a number"
 
 
-def _draw_line(panels: Sequence[Axes], line: Line, curves: Lines) -> None:
+def _plot_line(panels: Sequence[Axes], line: Line, curves: Lines) -> None:
     for panel, (axes, is_log, most) in enumerate(zip(panels, curves.logarithmic, curves.largest, strict=True)):
         if is_log:
-            axes_of.draw_zeros(axes, [dot.x for dot in line.dots if dot.points[panel][0] == 0], line.style)
+            axes_of.mark_zeros(axes, [dot.x for dot in line.dots if dot.points[panel][0] == 0], line.style)
             beyond = [dot.x for dot in line.dots if (dot.points[panel][0] or 0.0) > most]
-            axes_of.draw_beyond(axes, beyond, line.style)
+            axes_of.mark_beyond(axes, beyond, line.style)
         # NaN where there is no value, so that the line is broken there.
         points = [
             (dot.x, math.nan, (math.nan, math.nan))
@@ -187,7 +187,7 @@ def _value(panel: Panel, y: float, interval: Interval | None, clock: Clock, unit
         scaled = None if interval is None else (interval[0] * unit, interval[1] * unit)
         return f"{clock.write(y * unit, scaled)} {clock.noun}"
     name = "" if panel.metric is None else f"{panel.title} "
-    return f"{name}{panel.write(y, interval)}"
+    return f"{name}{panel.notation(y, interval)}"
 
 
 def _handles(curves: Lines) -> list[Artist]:

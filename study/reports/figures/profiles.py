@@ -15,7 +15,7 @@ from study.comparisons.overall import Overall, OverallMethod
 from study.reports.figures import axes as axes_of
 from study.reports.figures.multiples import MOST_PANELS, MOST_TIPS, grid, left_out
 from study.reports.figures.style import RULE, STYLE, Drawn, Tips
-from study.reports.metric_columns import write_of
+from study.reports.metric_columns import metric_notation
 from study.statistics import PerformanceProfile
 from study.words import Notation
 
@@ -28,7 +28,7 @@ _BAND = 0.15
 _MARGIN = 0.03
 
 
-def draw(overall: Overall | None) -> Drawn | None:
+def plot(overall: Overall | None) -> Drawn | None:
     """Draw the profile of each method with its band; of many methods, each in a panel with the others in grey.
 
     Args:
@@ -45,7 +45,7 @@ def draw(overall: Overall | None) -> Drawn | None:
     styles = [axes_of.curve_style(slot, is_line=True) for slot in range(len(methods))]
     looks: list[dict[str, Any]] = [{key: style[key] for key in ("color", "linestyle", "linewidth")} for style in styles]
     handles = [axes_of.handle(m.name, look) for m, look in zip(methods, looks, strict=True)] if is_one else []
-    write, tips = write_of(overall.metric), Tips()
+    write, tips = metric_notation(overall.metric), Tips()
     with mpl.rc_context(STYLE):
         titles = [""] if is_one else [method.name for method in in_panels]
         height = 2.4 if is_one else 1.6
@@ -65,7 +65,7 @@ def draw(overall: Overall | None) -> Drawn | None:
                     axes.plot(
                         *_steps(other.profile, other.profile.shares, low, high), color=RULE, linewidth=0.7, zorder=1
                     )
-            _draw_profile(axes, method.profile, look, low, high)
+            _plot_profile(axes, method.profile, look, low, high)
             for x, y, text in _marks(method, write, MOST_TIPS // len(in_panels)):
                 tips.add(axes, x, y, text)
     return Drawn("profiles", "Performance profiles", _caption(overall, len(in_panels)), figure, tips)
@@ -84,7 +84,7 @@ def _limits(overall: Overall) -> tuple[bool, float, float]:
     return False, low - margin, high + margin
 
 
-def _draw_profile(axes: Axes, profile: PerformanceProfile, look: dict[str, Any], low: float, high: float) -> None:
+def _plot_profile(axes: Axes, profile: PerformanceProfile, look: dict[str, Any], low: float, high: float) -> None:
     at, under = _steps(profile, profile.low, low, high)
     over = _steps(profile, profile.high, low, high)[1]
     axes.fill_between(at, under, over, color=look["color"], alpha=_BAND, linewidth=0)

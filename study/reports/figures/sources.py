@@ -24,7 +24,7 @@ _APART = 0.2
 """Between the marks of a row, in rows."""
 
 
-def draw(rows: ResultRows, shares: Sequence[SourceShares]) -> Drawn | None:
+def plot(rows: ResultRows, shares: Sequence[SourceShares]) -> Drawn | None:
     """Draw a row for each cell: left the sources' shares, right the standard error of its rate now and later.
 
     Args:
@@ -49,9 +49,9 @@ def draw(rows: ResultRows, shares: Sequence[SourceShares]) -> Drawn | None:
         for place, one in enumerate(some):
             name = _name(rows, one.row)
             points = [(share, interval) for _, share, interval in one.parts]
-            _draw_row(left, place, points, styles[:count], tips, [f"{name}, {label}" for label in labels[:count]])
+            _plot_row(left, place, points, styles[:count], tips, [f"{name}, {label}" for label in labels[:count]])
             errors = [(error, None) for error in (one.of.standard_error, *one.of.errors_after(MORE))]
-            _draw_row(right, place, errors, styles[count:], tips, [f"{name}, {label}" for label in labels[count:]])
+            _plot_row(right, place, errors, styles[count:], tips, [f"{name}, {label}" for label in labels[count:]])
         names = [texts.fit(_name(rows, one.row), _NAME_IN) for one in some]
         left.set_yticks(range(len(some)), names)
         left.set_ylim(len(some) - 0.4, -0.6)
@@ -72,7 +72,7 @@ def _name(rows: ResultRows, row: int) -> str:
     return rows.name(row) or (summary.cell.model if isinstance(summary, CellSummary) else "")
 
 
-def _draw_row(
+def _plot_row(
     axes: Axes,
     place: int,
     points: Sequence[tuple[float, Interval | None]],

@@ -56,7 +56,7 @@ class _Panel:
         return _Panel(self.title, tuple(member for member in self.members if member[0] in names))
 
 
-def draw(rows: ResultRows) -> Drawn | None:
+def plot(rows: ResultRows) -> Drawn | None:
     """Draw the share of trials solved by an iteration, with 95% bands.
 
     Returns:
@@ -83,13 +83,13 @@ def draw(rows: ResultRows) -> Drawn | None:
         figure, panels = grid(titles, height, handles, x=unit_name, y="share solved")
         for axes, panel in zip(panels, first, strict=True):
             if len(panel.members) == 1 and len(members) > 1:
-                _draw_behind(axes, [curves[row] for row in members if row != panel.members[0][1]], unit)
+                _plot_behind(axes, [curves[row] for row in members if row != panel.members[0][1]], unit)
             flat = [row for _, row in panel.members if not curves[row].solved.any()]
             for name, row in panel.members:
                 style = _style(names.index(name))
                 if row in flat and len(flat) > 1:
                     style["linestyle"] = _in_turns(flat.index(row), len(flat))
-                _draw_curve(axes, curves[row], unit, style, complete=rows.summaries[row].complete)
+                _plot_curve(axes, curves[row], unit, style, complete=rows.summaries[row].complete)
                 marks = _marks(curves[row], rows.name(row), rows.summaries[row], MOST_TIPS // len(members))
                 for time, share, text in marks:
                     tips.add(axes, time / unit, share, text)
@@ -142,7 +142,7 @@ def _style(slot: int) -> dict[str, Any]:
     return {"color": style["color"], "linestyle": style["linestyle"], "linewidth": 1.2, "zorder": 3}
 
 
-def _draw_curve(axes: Axes, curve: _Curve, unit: float, style: dict[str, Any], *, complete: bool) -> None:
+def _plot_curve(axes: Axes, curve: _Curve, unit: float, style: dict[str, Any], *, complete: bool) -> None:
     time, colour = curve.time / unit, style["color"]
     corners, low = _steps(time, curve.low)
     _, high = _steps(time, curve.high)
@@ -163,7 +163,7 @@ def _line(curve: _Curve, unit: float) -> tuple[Floats, Floats]:
     return _steps(np.insert(curve.time / unit, 0, 0.0), np.insert(curve.share, 0, 0.0))
 
 
-def _draw_behind(axes: Axes, curves: Sequence[_Curve], unit: float) -> None:
+def _plot_behind(axes: Axes, curves: Sequence[_Curve], unit: float) -> None:
     """Draw the curves of the other panels in grey, to compare a lone curve with."""
     for curve in curves:
         axes.plot(*_line(curve, unit), color=RULE, linewidth=0.8, zorder=1.5)

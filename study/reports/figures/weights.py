@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from study import words
 from study.plugins.vocabulary import vocabulary
 from study.records import sources_of
-from study.reports.figures.multiples import MOST_TIPS, colour_scale, fields, heading, write
+from study.reports.figures.multiples import MOST_TIPS, colour_scale, fields, heading, write_label
 from study.reports.figures.style import RULE, STYLE, WIDTH_IN, Drawn, Tips, text_on
 from study.summaries.aggregate import CellSummary
 from study.summaries.rows import ResultRows
@@ -51,7 +51,7 @@ class _Box:
         return figure.add_axes((self.left / wide, bottom / high, self.width / wide, self.height / high))
 
 
-def draw(rows: ResultRows, weights: TrialWeights | None) -> Drawn | None:
+def plot(rows: ResultRows, weights: TrialWeights | None) -> Drawn | None:
     """Draw each matrix with a field for each weight: inputs across, outputs down.
 
     Args:
@@ -75,7 +75,7 @@ def draw(rows: ResultRows, weights: TrialWeights | None) -> Drawn | None:
         grid = {}
         for (name, matrix), box in zip(weights.matrices.items(), boxes, strict=True):
             grid[name] = box.axes(figure)
-            _draw_matrix(grid[name], name, matrix, limits[name], box)
+            _plot_matrix(grid[name], name, matrix, limits[name], box)
         right = max(box.left + max(box.width, _TITLE_IN) for box in boxes) + _RIGHT_IN
         for number, (name, limit) in enumerate(scales.items()):
             bar = _Box(right, _ABOVE_IN + number * (_SCALE_HIGH_IN + _ABOVE_IN), 0.09, _SCALE_HIGH_IN)
@@ -110,7 +110,7 @@ def _name(rows: ResultRows, row: int) -> str:
     if not isinstance(summary, CellSummary):
         return rows.name(row)
     swept = [key for key in vocabulary().swept_first if key in summary.cell.names]
-    first = [f"{words.title(key)} {words.show_value(key, summary.cell.value(key))}" for key in swept]
+    first = [f"{words.title(key)} {words.format_value(key, summary.cell.value(key))}" for key in swept]
     first = [words.symbol(summary.cell.model), *first]
     others = [key for key in rows.varying() if key not in ("model", *swept)]
     return ", ".join([*first, *([rows.name(row, others)] if others else [])])
@@ -132,7 +132,7 @@ def _flow(shapes: Sequence[tuple[int, ...]]) -> list[_Box]:
     return boxes
 
 
-def _draw_matrix(axes: Axes, name: str, matrix: Matrix, limit: float, box: _Box) -> None:
+def _plot_matrix(axes: Axes, name: str, matrix: Matrix, limit: float, box: _Box) -> None:
     colours, scaled = mpl.colormaps[_COLOURS], Normalize(-limit, limit)
     fields(axes, matrix, colours, (-limit, limit))
     down, across = matrix.shape
@@ -150,7 +150,7 @@ def _draw_matrix(axes: Axes, name: str, matrix: Matrix, limit: float, box: _Box)
         for (out, into), value in np.ndenumerate(matrix):
             weight = float(value)
             if np.isfinite(weight):
-                write(axes, into, out, _short(weight), text_on(to_rgb(colours(scaled(weight)))))
+                write_label(axes, into, out, _short(weight), text_on(to_rgb(colours(scaled(weight)))))
 
 
 def _short(weight: float) -> str:

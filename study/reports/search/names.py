@@ -97,7 +97,7 @@ def value(parameter: str, choice: Any) -> str:
         return ""
     if isinstance(choice, float):
         return f"{choice:,.0f}" if abs(choice) >= 999.5 else f"{choice:.3g}".replace("e-0", "e-")
-    return words.show_value(parameter.rpartition(".")[2], choice)
+    return words.format_value(parameter.rpartition(".")[2], choice)
 
 
 def objectives_note(search: SearchFindings, metrics: Mapping[str, Metric]) -> str:

@@ -18,8 +18,8 @@ from study.comparisons.headline import headline
 from study.interface.declarations import Metric
 from study.outcomes import Source, gather
 from study.records import Outcome, Result, Sources, Trial
-from study.reports import cells, files, groups
-from study.results.groups import group_report
+from study.reports import cell_rows, files, groups
+from study.results.groups import assemble_group_report
 from study.summaries.aggregate import aggregate, aggregate_by
 from study.trials.table import TrialTable
 from tests.study.builders import published_cell, summarised
@@ -41,7 +41,7 @@ def finished(values_by_model, metrics=METRICS):
         for seed, loss in losses.items()
     ]
     table = results_table(results)
-    return cells(summarised(table, metrics), {}), TrialTable(table, metrics)
+    return cell_rows(summarised(table, metrics), {}), TrialTable(table, metrics)
 
 
 def shared(seeds, shift):
@@ -123,7 +123,7 @@ def judged(outcomes_by_model, at=1000):
         for seed, letter in enumerate(letters)
     ]
     table = results_table(results)
-    return cells(summarised(table, {}), {}), TrialTable(table)
+    return cell_rows(summarised(table, {}), {}), TrialTable(table)
 
 
 def test_success_is_compared_seed_by_seed():
@@ -201,7 +201,7 @@ def test_trends_are_tested_seed_by_seed():
         for seed in range(15)
     ]
     table = results_table(results)
-    rows, table = cells(summarised(table, {}), {}), TrialTable(table)
+    rows, table = cell_rows(summarised(table, {}), {}), TrialTable(table)
     (trend,) = contrasts(rows, table).trends
     outcomes = np.array([[seed < count for count in solved.values()] for seed in range(15)], float)
     expected = statistics.paired_trend(outcomes)
@@ -241,7 +241,7 @@ def test_a_study_with_seeds_added_by_results_says_so_to_reports_by_columns():
     table, rows = pa.Table.from_pylist(lines), np.arange(1, 19)
     outcomes = gather([Source("study", table, rows, sizes="adaptive"), Source("runs.csv", table, rows)], ["model"])
     assert outcomes.sizes == "adaptive"
-    (finding,) = group_report("both", outcomes).contrasts.pairs
+    (finding,) = assemble_group_report("both", outcomes).contrasts.pairs
     assert finding.test == "sign test at any time"
 
 
@@ -269,7 +269,7 @@ def combined(lucky):
         for data in range(10, 18)
     ]
     table = TrialTable(results_table(results))
-    return cells(aggregate(table), {}), table
+    return cell_rows(aggregate(table), {}), table
 
 
 def test_combined_seeds_are_compared_on_the_level_of_independent_seeds():

@@ -8,7 +8,7 @@ import pytest
 
 from study import statistics
 from study.comparisons.plan import MOST_PAIRS
-from study.reports import cells
+from study.reports import cell_rows
 from tests.study.builders import contrasts_of, published_cell, summaries_of
 
 SIZES = (2, 3, 4, 10)
@@ -21,7 +21,7 @@ def sweep(solved_by_model, **changes):
         for model, solved in solved_by_model.items()
         for h, k in zip(SIZES, solved, strict=True)
     ]
-    return cells(summaries_of(*made), {})
+    return cell_rows(summaries_of(*made), {})
 
 
 def test_each_method_has_its_trend_over_hidden_units():
@@ -39,10 +39,10 @@ def test_what_cannot_have_a_trend_has_none():
     everything = sweep({"NMU": (20, 20, 20, 20)})
     assert contrasts_of(everything).trends == ()
     two = [(published_cell("NMU", hidden_size=h), {"solved": h, "unsolved": 9}) for h in (2, 3)]
-    assert contrasts_of(cells(summaries_of(*two), {})).trends == ()
+    assert contrasts_of(cell_rows(summaries_of(*two), {})).trends == ()
     variances = (None, 0.01, 0.02, 0.03)
     default = [(published_cell("NMU", init_variance=v), {"solved": 2, "unsolved": 9}) for v in variances]
-    assert contrasts_of(cells(summaries_of(*default), {})).trends == ()
+    assert contrasts_of(cell_rows(summaries_of(*default), {})).trends == ()
 
 
 def test_two_swept_numbers_are_regressed_on_together():
@@ -53,7 +53,7 @@ def test_two_swept_numbers_are_regressed_on_together():
         (published_cell("NMU", hidden_size=h, learning_rate=rate), {"solved": k, "unsolved": 20 - k})
         for (h, rate), k in zip(grid, solved, strict=True)
     ]
-    slopes = {slope.key: slope for slope in contrasts_of(cells(summaries_of(*made), {})).slopes}
+    slopes = {slope.key: slope for slope in contrasts_of(cell_rows(summaries_of(*made), {})).slopes}
     fit = statistics.logistic_regression([[h, p] for h in (2, 3, 4) for p in (-4, -3, -2)], solved, [20] * 9)
     assert set(slopes) == {"hidden_size", "learning_rate"}
     assert (slopes["hidden_size"].is_log, slopes["learning_rate"].is_log) == (False, True)
@@ -70,7 +70,7 @@ def test_separated_successes_have_no_odds_ratio():
         for h in (2, 3, 4)
         for rate in (1e-3, 2e-3)
     ]
-    assert [s.odds_ratio for s in contrasts_of(cells(summaries_of(*made), {})).slopes] == [None, None]
+    assert [s.odds_ratio for s in contrasts_of(cell_rows(summaries_of(*made), {})).slopes] == [None, None]
 
 
 def test_methods_are_tested_two_by_two_at_each_size():
@@ -93,7 +93,7 @@ def test_methods_are_tested_two_by_two_at_each_size():
 def test_very_many_pairs_are_not_tested():
     """Beyond a limit nothing is tested two by two, and the report says so."""
     made = [(published_cell("NMU", learning_rate=1e-3 * (i + 1)), {"solved": 1, "unsolved": 1}) for i in range(70)]
-    tests = contrasts_of(cells(summaries_of(*made), {}))
+    tests = contrasts_of(cell_rows(summaries_of(*made), {}))
     assert MOST_PAIRS < 70 * 69 // 2
     assert tests.pairs == ()
     assert "2,415 pairs" in tests.notes[0]
@@ -101,7 +101,7 @@ def test_very_many_pairs_are_not_tested():
 
 def test_nothing_finished_is_no_contrast():
     """Without results there is nothing to say, and no error."""
-    rows = cells(summaries_of(*((published_cell("NMU", hidden_size=h), {"pending": 3}) for h in SIZES)), {})
+    rows = cell_rows(summaries_of(*((published_cell("NMU", hidden_size=h), {"pending": 3}) for h in SIZES)), {})
     tests = contrasts_of(rows)
     assert (tests.trends, tests.slopes, tests.pairs, tests.speeds) == ((), (), (), ())
 
@@ -112,7 +112,7 @@ def test_words_and_infinities_have_no_order():
         (published_cell("NMU", optimizer=name, learning_rate=rate), {"solved": k, "unsolved": 9})
         for k, (name, rate) in enumerate((n, r) for n in ("adam", "sgd") for r in (1e-3, 1e-2, 1e-1))
     ]
-    tests = contrasts_of(cells(summaries_of(*made), {}))
+    tests = contrasts_of(cell_rows(summaries_of(*made), {}))
     assert tests.slopes == ()
     assert {trend.key for trend in tests.trends} == {"learning_rate"}
 
@@ -125,4 +125,4 @@ def test_a_key_that_is_constant_for_one_method_leaves_the_others_theirs():
         for r in (1e-3, 1e-2)
     ]
     made += [(published_cell("NAU", hidden_size=h), {"solved": h, "unsolved": 10}) for h in (2, 3, 4)]
-    assert {slope.name for slope in contrasts_of(cells(summaries_of(*made), {})).slopes} == {"NMU"}
+    assert {slope.name for slope in contrasts_of(cell_rows(summaries_of(*made), {})).slopes} == {"NMU"}

@@ -8,7 +8,7 @@ from study import statistics
 from study.arrow import results_table
 from study.comparisons.design import design
 from study.records import Outcome, Result, Trial
-from study.reports import cells
+from study.reports import cell_rows
 from study.trials.table import TrialTable
 from tests.study.builders import published_cell, summaries_of, summarised
 
@@ -27,7 +27,7 @@ def known(**solved_by_model):
         for seed, letter in enumerate(letters)
     ]
     table = results_table(results)
-    return cells(summarised(table, {}), {}), TrialTable(table)
+    return cell_rows(summarised(table, {}), {}), TrialTable(table)
 
 
 def test_pairs_have_the_power_at_the_rates_so_far():
@@ -47,7 +47,7 @@ def test_pairs_have_the_power_at_the_rates_so_far():
 
 def test_rates_of_cells_without_trials_are_the_published_ones():
     """The simple task's NMU and NALU were published with 100 seeds; with a hundred here they are told apart."""
-    rows = cells(summaries_of(*((published_cell(model), {"pending": 3}) for model in ("NMU", "NALU"))), {})
+    rows = cell_rows(summaries_of(*((published_cell(model), {"pending": 3}) for model in ("NMU", "NALU"))), {})
     found = design(rows, None, 100, most_pairs=5, wanted=0.1)
     assert (found.known, found.detectable, found.pairs) == (1, 1, [])
     assert found.wanted_seeds == statistics.seeds_for(*statistics.discordant_rates(0.55, 0.45))
@@ -56,11 +56,11 @@ def test_rates_of_cells_without_trials_are_the_published_ones():
 def test_holm_counts_all_pairs_of_all_questions():
     """Three methods at two sizes are six comparisons, and the level of each is a sixth."""
     made = [(published_cell(m, hidden_size=h), {"pending": 9}) for m in ("NMU", "NAU", "NALU") for h in (2, 3)]
-    found = design(cells(summaries_of(*made), {}), None, 40, most_pairs=5)
+    found = design(cell_rows(summaries_of(*made), {}), None, 40, most_pairs=5)
     assert found.comparisons == 6
     assert found.least_difference == statistics.least_difference(40, level=0.05 / 6)
 
 
 def test_one_method_is_no_comparison():
     """A single cell has nothing to be told apart from."""
-    assert design(cells(summaries_of((published_cell(), {"pending": 9})), {}), None, 40, most_pairs=5) is None
+    assert design(cell_rows(summaries_of((published_cell(), {"pending": 9})), {}), None, 40, most_pairs=5) is None

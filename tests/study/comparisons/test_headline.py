@@ -10,7 +10,7 @@ from study.comparisons.contrasts import contrasts
 from study.comparisons.headline import headline
 from study.outcomes import gather, read_source
 from study.records import Cell
-from study.reports import cells, groups
+from study.reports import cell_rows, groups
 from study.summaries.aggregate import aggregate_by
 from study.trials.table import TrialTable
 from tasks.arithmetic import published
@@ -19,7 +19,7 @@ from tests.study.builders import contrasts_of, published_cell, summaries_of
 
 def headline_of(summaries):
     """Return the headline of cells."""
-    rows = cells(summaries, {})
+    rows = cell_rows(summaries, {})
     return headline(rows, contrasts_of(rows))
 
 

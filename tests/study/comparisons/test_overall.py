@@ -13,7 +13,7 @@ from study.comparisons import overall as of_all
 from study.comparisons.overall import overall as overall_of
 from study.interface.declarations import Metric
 from study.records import Cell, Outcome, Result, Trial
-from study.reports import cells, groups
+from study.reports import cell_rows, groups
 from study.statistics import SeedValues
 from study.summaries.aggregate import aggregate
 from study.trials.table import TrialTable
@@ -34,7 +34,7 @@ def results(values, outcomes=None):
         for seed, value in of.items()
     ]
     table = results_table(trials)
-    return cells(summarised(table, METRICS), {}, question_fields=["turns"]), TrialTable(table, METRICS)
+    return cell_rows(summarised(table, METRICS), {}, question_fields=["turns"]), TrialTable(table, METRICS)
 
 
 def some_values(models=("mlp", "rnn", "cnn"), questions=(1, 2), seeds=8):
@@ -130,7 +130,7 @@ def test_there_is_nothing_without_a_metric_or_a_second_method(monkeypatch):
     assert overall_of(*results(some_values(("mlp",), (1,)))) is None
     _, table = results(some_values())
     of_solved = TrialTable(table.results, {"accuracy": Metric(of="solved")})
-    assert overall_of(cells(aggregate(of_solved), {}, question_fields=["turns"]), of_solved) is None
+    assert overall_of(cell_rows(aggregate(of_solved), {}, question_fields=["turns"]), of_solved) is None
     apart = results({(model, turns): {0: 1.0} for model, turns in (("mlp", 1), ("rnn", 2), ("cnn", 1), ("cnn", 2))})
     overall = overall_of(*apart)
     assert (overall.methods, len(overall.notes)) == ((), 1)

@@ -13,7 +13,7 @@ from study import api
 from study.driver.repository import REPOSITORY, read_repository, repository_of
 from study.environment import provenance
 from study.results.load import load_results
-from study.results.study import report
+from study.results.study import assemble_report
 from study.store import Store
 from tests.study.lab import STUDY, lab
 
@@ -48,7 +48,7 @@ def test_results_name_the_repository_of_the_study(repository: Path, tmp_path: Pa
     user = {"user_git_commit": commit, "user_git_dirty": False, "user_git_remote": "https://lab.org/ann/mine.git"}
     assert all(user.items() <= found.items() for found in stored)
     assert {found["service_git_commit"] for found in stored} == {provenance("cpu")["service_git_commit"]}
-    (entry,) = report(load_results("mine", store), with_trials=False).provenance
+    (entry,) = assemble_report(load_results("mine", store), with_trials=False).provenance
     assert user.items() <= entry.items()
     assert "secret" not in json.dumps(stored)
 

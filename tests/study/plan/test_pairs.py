@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from study.errors import InputError
 from study.plan.pairs import pairs
-from study.plan.plan import cells
+from study.plan.plan import study_cells
 from study.records import Cell
 from study.spec import parse_spec
 
@@ -16,7 +16,7 @@ HEAD = "study: a\ntask: {name: simple}\nseeds: 2\n"
 
 
 def swept(text: str) -> list[Cell]:
-    return cells(parse_spec(HEAD + text, source="a.yaml"))
+    return study_cells(parse_spec(HEAD + text, source="a.yaml"))
 
 
 def test_a_schedule_of_one_model_meets_the_same_cell_of_the_other() -> None:

@@ -14,7 +14,7 @@ from study.arrow import cell_columns
 from study.interface.packed_family import PackedFamily
 from study.plan.costs import count_draws, pack_cost
 from study.plan.packs import bundle_share, make_bundles, make_packs, shape_key
-from study.plan.plan import Plan, cells, make_plan
+from study.plan.plan import Plan, make_plan, study_cells
 from study.records import Cell, Pack, Trial
 from study.spec import load_spec, parse_spec
 from tasks.arithmetic.cell import typed_cell
@@ -137,7 +137,7 @@ def test_equal_cells_are_merged_in_order() -> None:
         {},
         {},
     ]
-    assert cells(found.spec) == list(found.cells)
+    assert study_cells(found.spec) == list(found.cells)
 
 
 def test_trials_are_cells_with_seeds() -> None:

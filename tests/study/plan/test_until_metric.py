@@ -19,7 +19,7 @@ from study.plan.plan import Plan, make_plan
 from study.plan.until import expected, extended, progress, rate_intervals, verdicts
 from study.plan.verdict import Verdict
 from study.records import Outcome, Result, Sources, Trial
-from study.reports import cells as rows_of
+from study.reports import cell_rows as rows_of
 from study.reports.table import verdicts_note, verdicts_table
 from study.spec import parse_spec
 from study.summaries.aggregate import aggregate

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from study.errors import InputError
-from study.reports import cells, check_columns, write_report
+from study.reports import cell_rows, check_columns, write_report
 from study.reports.latex import latex
 from study.reports.table import chosen_table, summaries_table
 from tests.study.builders import demo, report_of
@@ -73,14 +73,14 @@ def test_numbers_are_those_of_the_whole_table(write: Read) -> None:
     """A chosen column has the texts that it has among all others, in LaTeX and in Markdown."""
     few, all_ = rows_of(write(["solved_at_mean"])["cells.tex"]), rows_of(write([])["cells.tex"])
     assert [row[3] for row in few[2:]] == [row[5] for row in all_[2:]]
-    rows = cells(*demo())
+    rows = cell_rows(*demo())
     usual = {column.name: column for column in summaries_table(rows).columns}
     assert chosen_table(rows, ["solved_at"]).columns[3:] == (usual["solved_at_median"], usual["solved_at_mean"])
 
 
 def test_every_column_of_the_table_can_be_chosen() -> None:
     """LaTeX has each statistic that the table of the page has, by the same name."""
-    rows = cells(*demo())
+    rows = cell_rows(*demo())
     for column in summaries_table(rows, is_full=True).columns[len(rows.keys) :]:
         assert columns_of(latex(rows, command="x", names=[column.name])) == "llrr"
 
@@ -88,6 +88,6 @@ def test_every_column_of_the_table_can_be_chosen() -> None:
 def test_columns_that_are_not_there_are_one_error() -> None:
     """All of them are named, each with the nearest, and what there is."""
     with pytest.raises(InputError) as told:
-        check_columns(cells(*demo()), ["succes_rate", "seeds", "foo"])
+        check_columns(cell_rows(*demo()), ["succes_rate", "seeds", "foo"])
     text = str(told.value)
     assert "succes_rate: no such column; did you mean 'success_rate'?; foo: no such column; there is seeds," in text

@@ -19,9 +19,9 @@ from study.records import names_of
 from study.reports.column_notes import CELLS, GROUPS, ColumnNote
 from study.reports.columns import BOUNDS, CANDIDATES, COMPARISON, CURVES, METHODS, PROFILES, RESULTS, SERIES, TESTS
 from study.results.groups import tabulate
-from study.results.groups import write as write_groups
+from study.results.groups import write_group_report as write_groups
 from study.results.load import StudyResults, load_results
-from study.results.study import write
+from study.results.study import write_study_report
 from study.run import Ending, run
 from study.search import Searching
 from study.spec import Spec, parse_spec
@@ -138,7 +138,7 @@ def read(path: Path) -> pyarrow.Table:
 
 def check(results: StudyResults, out: Path, expected: Sequence[str]) -> None:
     """Write a study's files, and compare each with its description; cells are the same in CSV and in Parquet."""
-    files = {path.name: path for path in write(results, out, ["csv", "parquet"])}
+    files = {path.name: path for path in write_study_report(results, out, ["csv", "parquet"])}
     assert {name.removesuffix(".csv") for name in files if name.endswith(".csv")} == set(expected)
     names = names_in(results)
     for name in expected:

@@ -195,7 +195,7 @@ def test_names_cannot_become_markup(tmp_path):
     assert {plain(line).count("&") for line in body(text)} == {5}
     assert all(plain(line).count("$") % 2 == 0 for line in body(text))
     for model in MODELS:
-        assert f"& {latex.show_value('model', model)} &" in text
+        assert f"& {latex.latex_value('model', model)} &" in text
     assert text.isascii() or not re.search(r"[^\x00-\x7f]", "".join(body(text)))
     parts = files["report.md"].read_text(encoding="utf-8").split("\n\n")
     table = next(part for part in parts if part.startswith("|")).splitlines()
@@ -204,11 +204,11 @@ def test_names_cannot_become_markup(tmp_path):
 
 def test_values_are_written_as_mathematics():
     """Ranges, operations and numbers are mathematics; what isn't there has a word."""
-    assert latex.show_value("interpolation_range", "[-6,-2]|[2,6.1]") == r"$[-6,-2] \cup [2,6.1]$"
-    assert latex.show_value("interpolation_range", "anything|_") == r"anything\textbar{}\_"
-    assert latex.show_value("hidden_size", 1000) == "$1{,}000$"
-    assert latex.show_value("model", None) == "--"
-    assert latex.show_value("operation", "squared") == "$a^2$"
+    assert latex.latex_value("interpolation_range", "[-6,-2]|[2,6.1]") == r"$[-6,-2] \cup [2,6.1]$"
+    assert latex.latex_value("interpolation_range", "anything|_") == r"anything\textbar{}\_"
+    assert latex.latex_value("hidden_size", 1000) == "$1{,}000$"
+    assert latex.latex_value("model", None) == "--"
+    assert latex.latex_value("operation", "squared") == "$a^2$"
     assert latex.estimate("2.5e7") == r"$2.5 \cdot 10^{7}$"
 
 

@@ -9,11 +9,11 @@ import pytest
 from playwright.sync_api import expect
 
 from docs.pictures import SCHEMES, SIZES
-from study.reports import cells, headline, with_study
+from study.reports import cell_rows, headline, with_study
 from study.reports.beside import beside
 from study.reports.index_page import IndexEntry, StoreIndex, index_page
 from study.reports.strip import strip
-from study.reports.write import write_whole
+from study.reports.write import write_page
 from tests.study.builders import contrasts_of, published_cell, summaries_of, table_of
 
 in_every_scheme = pytest.mark.parametrize("scheme", SCHEMES)
@@ -31,7 +31,7 @@ _IN_VIEW = "document.dispatchEvent(new Event('visibilitychange'))"
 
 def entry_of(name, summaries, labels, **changes):
     """Build the entry of a study, as `study.results.index` does."""
-    rows = cells(summaries, labels)
+    rows = cell_rows(summaries, labels)
     content = {
         "question": "How often?",
         "finding": headline(rows, contrasts_of(rows)),
@@ -75,7 +75,7 @@ def _write(tmp_path):
         path = tmp_path / "index.html"
         content = StoreIndex(**{"where": "studies", "entries": entries} | changes)
         # a page that follows a study may read the file at any moment
-        return write_whole(path, index_page(content, datetime.now(UTC), refresh_s=refresh_s))
+        return write_page(path, index_page(content, datetime.now(UTC), refresh_s=refresh_s))
 
     return write
 
@@ -130,7 +130,7 @@ def test_two_ticked_studies_stand_side_by_side(visit, write, entries, demo, othe
     rows = comparison(visited.page)
     both = [row for row in rows if len(row) == 7 and row[1] and row[4]]
     assert len(both) == len(compared.comparisons) == 3
-    names = [cells(*demo).name(c.row) for c in compared.comparisons]
+    names = [cell_rows(*demo).name(c.row) for c in compared.comparisons]
     assert [row[0] for row in both] == names
     for row, c in zip(both, compared.comparisons, strict=True):
         assert row[2].startswith(f"{c.summary.success_rate:.2f} [")

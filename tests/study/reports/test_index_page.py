@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from study.errors import InputError
-from study.reports import cells
+from study.reports import cell_rows
 from study.reports.beside import MOST_ROWS, beside
 from study.reports.index_page import IndexEntry, StoreIndex, index_page, write_index
 from tests.study.builders import published_cell, summaries_of
@@ -52,7 +52,7 @@ def test_a_page_is_written_in_place_of_an_index_only(tmp_path: Path) -> None:
 def test_what_stands_beside_another_study_has_a_limit() -> None:
     """Each cell has its id, its name, the values that vary and its numbers as texts; too many cells have nothing."""
     of_sizes = summaries_of(*((published_cell(hidden_size=size), {"solved": 3, "unsolved": 1}) for size in (2, 3)))
-    content = beside(cells(of_sizes, {}), of_sizes)
+    content = beside(cell_rows(of_sizes, {}), of_sizes)
     assert content is not None
     assert content["keys"] == ["hidden_size"]
     assert content["same"]["model"] == "NMU"
@@ -61,4 +61,4 @@ def test_what_stands_beside_another_study_has_a_limit() -> None:
         of_sizes[0].cell_id, "hidden units 2", ["2"], ["4", "0.75 [0.30, 0.95]", "11.0k"]
     ]  # fmt: skip
     many = of_sizes * (MOST_ROWS // 2) + of_sizes[:1]
-    assert beside(cells(of_sizes, {}), many) is None
+    assert beside(cell_rows(of_sizes, {}), many) is None

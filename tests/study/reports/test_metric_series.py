@@ -12,7 +12,7 @@ from study.arrow import results_table
 from study.interface.declarations import Metric
 from study.interface.references import ReferenceCriterion
 from study.records import Cell, Outcome, Result, Trial
-from study.reports import Report, ResultRows, cells, cells_rows, metric_notes, write_report
+from study.reports import Report, ResultRows, cell_rows, cells_rows, metric_notes, write_report
 from study.reports.figures import along_axis
 from study.reports.figures.axes import ARROW
 from study.reports.metric_series import series_table, series_with_values
@@ -51,7 +51,7 @@ def results(trials: int = 4) -> list[Result]:
 
 
 def rows_of(some: list[Result], *named: str) -> ResultRows:
-    return cells(summarised(results_table(some), METRICS), {}, named)
+    return cell_rows(summarised(results_table(some), METRICS), {}, named)
 
 
 def report_of(rows: ResultRows) -> Report:
@@ -104,7 +104,7 @@ def test_csv_has_every_place(tmp_path: Path) -> None:
 
 
 def test_without_series_nothing_of_them_is_written(tmp_path: Path) -> None:
-    rows = cells(summarised(results_table(results()), {"validation_loss": METRICS["validation_loss"]}), {})
+    rows = cell_rows(summarised(results_table(results()), {"validation_loss": METRICS["validation_loss"]}), {})
     names = [file.name for file in write_report(tmp_path, report_of(rows), ["html", "csv", "latex", "svg"])]
     assert not any("series" in name for name in names)
     assert "Along an axis" not in (tmp_path / "report.html").read_text()
@@ -113,7 +113,7 @@ def test_without_series_nothing_of_them_is_written(tmp_path: Path) -> None:
 def test_the_figure_has_a_panel_a_series_and_a_line_a_row() -> None:
     """Long axes are logarithmic, zeros are marked at the foot, and training's places are shaded."""
     rows = rows_of(results())
-    drawn = along_axis.draw(rows)
+    drawn = along_axis.plot(rows)
     assert drawn is not None
     mse, hits = drawn.figure.axes
     assert (mse.get_xscale(), mse.get_yscale(), hits.get_xscale(), hits.get_yscale()) == ("log", "log", *["linear"] * 2)
@@ -129,7 +129,7 @@ def test_the_figure_has_a_panel_a_series_and_a_line_a_row() -> None:
     (trained,) = mse.patches
     assert trained.get_extents().transformed(mse.transData.inverted()).intervalx == pytest.approx([1, 3])
     assert any("NMU, size 3, length 100" in text for text in drawn.tips.texts)
-    assert along_axis.draw(cells(summarised(results_table(results()), {}), {})) is None
+    assert along_axis.plot(cell_rows(summarised(results_table(results()), {}), {})) is None
 
 
 def test_errors_that_explode_leave_the_others_readable() -> None:
@@ -138,7 +138,7 @@ def test_errors_that_explode_leave_the_others_readable() -> None:
     for result in some:
         if result.trial.cell.model == "NMU":
             result.metrics["test_mse_at_50"] = result.metrics["test_mse_at_100"] = 1e28  # type: ignore[index]
-    drawn = along_axis.draw(rows_of(some))
+    drawn = along_axis.plot(rows_of(some))
     assert drawn is not None
     mse = drawn.figure.axes[0]
     assert mse.get_ylim()[1] < 1e10
@@ -158,7 +158,7 @@ def test_rates_by_place_are_drawn_where_references_say_what_success_is(tmp_path:
     table = results_table(results())
     rows = rows_of(results(), "test_mse_at_5")
     findings = reference_findings(TrialTable(table, METRICS), criterion, [s.cell_id for s in rows.summaries])  # type: ignore[attr-defined]
-    drawn = along_axis.draw(rows, findings)
+    drawn = along_axis.plot(rows, findings)
     assert drawn is not None
     panels = {axes.get_ylabel(): axes for axes in drawn.figure.axes}
     assert list(panels) == ["MSE", "hits", "MSE: within bound of mean", "MSE: within prediction bound"]
@@ -184,7 +184,7 @@ def test_many_rows_are_split_into_facets_with_the_same_axes() -> None:
         for cell in many
         for seed in range(2)
     ]
-    drawn = along_axis.draw(rows_of(some))
+    drawn = along_axis.plot(rows_of(some))
     assert drawn is not None
     lines = [line for axes in drawn.figure.axes for line in axes.lines]
     assert (len(drawn.figure.axes), len(lines)) == (4, len(many))

@@ -30,7 +30,7 @@ from study.reports.figures import all as all_figures
 from study.reports.figures import learning_curves, panels
 from study.reports.figures.dots import ITERATIONS, lines
 from study.reports.table import comparison_table, summaries_table
-from study.reports.terminal import show_summaries
+from study.reports.terminal import print_summaries
 from study.summaries.aggregate import aggregate_by
 from study.summaries.learning import LearningCurve, learning_curve
 from study.trials.table import TrialTable
@@ -138,7 +138,7 @@ def test_a_success_rate_stands_beside_means():
     assert {"success rate", "test accuracy, mean"} <= set(summaries_table(rows).header)
     assert {"success_rate", "test_accuracy_mean"} <= set(data.schema.names)
     assert "solved at, mean" not in summaries_table(rows).header  # no time is known
-    assert [axes.get_ylabel() for axes in panels.draw(rows).figure.axes] == [
+    assert [axes.get_ylabel() for axes in panels.plot(rows).figure.axes] == [
         "success rate", "test accuracy", "test loss",
     ]  # fmt: skip
 
@@ -148,13 +148,13 @@ def test_a_metric_without_values_has_no_column():
     table = outcomes_table(outcome=["finished"] * 2, model=["A", "B"], loss=[1.0, 2.0], norm=pa.nulls(2, pa.float64()))
     rows = groups(summarised_by(table, ["model"], {"loss": Metric(), "norm": Metric()}), ["model"])
     assert not [title for title in summaries_table(rows).header if title.startswith("norm")]
-    assert len(panels.draw(rows).figure.axes) == 1
+    assert len(panels.plot(rows).figure.axes) == 1
 
 
 def test_panels_have_axes_that_fit_the_numbers():
     """Means and intervals fit; numbers over decades that can't be negative are on a logarithmic axis."""
     rows, *_ = rows_of()
-    drawing = panels.draw(rows)
+    drawing = panels.plot(rows)
     assert drawing.title == "Test accuracy, test loss and waiting time (s)"
     assert [axes.get_yscale() for axes in drawing.figure.axes] == ["linear", "log", "linear"]
     for axes, name in zip(drawing.figure.axes, METRICS, strict=False):
@@ -168,7 +168,7 @@ def test_a_wide_interval_flattens_nothing():
     values = [0.5, 0.52, 0.51, 0.49, 0.5, 0.7, 0.72, 0.71, 0.69, 0.7, -90.0, 0.6, 0.6, 0.6, 91.0]
     table = outcomes_table(outcome=["finished"] * 15, model=list("AAAAABBBBBCCCCC"), loss=values)
     rows = groups(summarised_by(table, ["model"], {"loss": Metric()}), ["model"])
-    drawing = panels.draw(rows)
+    drawing = panels.plot(rows)
     low, high = drawing.figure.axes[0].get_ylim()
     assert high - low < 2
     assert "goes on beyond it" in drawing.caption
@@ -211,7 +211,7 @@ def test_metrics_that_the_same_trials_lack_share_a_note():
 def test_a_terminal_has_room_for_the_table():
     """The table of several metrics fits a terminal of 120 columns."""
     console = Console(width=120, file=io.StringIO())
-    show_summaries(console, rows_of()[0], "t")
+    print_summaries(console, rows_of()[0], "t")
     assert "0.720 [0.7" in console.file.getvalue()
 
 
@@ -228,7 +228,7 @@ def test_curves_of_what_should_be_high():
     curve = learning_curve(0, table, higher=["test_accuracy"], threshold=0.85)
     assert curve.quantiles["test_accuracy"][:, -1].tolist() == [-np.inf, -np.inf, 0.8, 0.9, 0.9]
     rows, *_ = rows_of()
-    (axes,) = learning_curves.draw(rows, [curve], METRICS).figure.axes
+    (axes,) = learning_curves.plot(rows, [curve], METRICS).figure.axes
     low, high = axes.get_ylim()
     assert (axes.get_yscale(), axes.get_ylabel()) == ("linear", "test accuracy")
     assert -0.05 < low < 0.1 < 0.9 < high < 1.05
@@ -237,8 +237,8 @@ def test_curves_of_what_should_be_high():
 def test_curves_without_a_declared_metric_are_not_drawn():
     """There is no panel of what isn't declared."""
     curve = LearningCurve(row=0, trials=1, of=1, iteration=np.arange(2), quantiles={"other": np.ones((5, 2))})
-    assert learning_curves.draw(rows_of()[0], [curve], METRICS) is None
-    assert all_figures.draw(report_of(*rows_of(metrics={}))) == []
+    assert learning_curves.plot(rows_of()[0], [curve], METRICS) is None
+    assert all_figures.plot_all(report_of(*rows_of(metrics={}))) == []
 
 
 @pytest.mark.parametrize(

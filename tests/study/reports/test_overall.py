@@ -117,12 +117,12 @@ def test_no_method_is_better_than_itself_and_none_is_bold_by_its_mean_alone():
 
 def test_the_profile_figure_has_a_line_and_a_band_for_each_method():
     """Few methods are in one panel; of many, each has its own, with the others in grey."""
-    few = profiles.draw(report_of().overall)
+    few = profiles.plot(report_of().overall)
     [axes] = few.figure.axes
     assert len(axes.collections) == 3
     assert [text.get_text() for text in few.figure.legends[0].get_texts()] == ["model 0", "model 1", "model 2"]
     assert "A trial without a number is never better" in few.caption
-    many = profiles.draw(report_of(7, 1).overall)
+    many = profiles.plot(report_of(7, 1).overall)
     assert [axes.get_title(loc="left") for axes in many.figure.axes] == [f"model {n}" for n in range(7)]
     assert all(len(axes.collections) == 1 for axes in many.figure.axes)
     assert b"better than" in render(few, "svg")
@@ -130,7 +130,7 @@ def test_the_profile_figure_has_a_line_and_a_band_for_each_method():
 
 def test_values_over_decades_have_a_logarithmic_axis():
     """Losses do; the profile of losses grows with the threshold."""
-    drawn = profiles.draw(report_of(2, metric=Metric(low=0.0), scale=9.0).overall)
+    drawn = profiles.plot(report_of(2, metric=Metric(low=0.0), scale=9.0).overall)
     [axes] = drawn.figure.axes
     assert axes.get_xscale() == "log"
     assert "is lower than the threshold" in drawn.caption
@@ -138,14 +138,14 @@ def test_values_over_decades_have_a_logarithmic_axis():
 
 def test_the_improvement_figure_has_a_dot_for_each_pair():
     """The method that is better more often is named first; of many methods, each stands beside the best."""
-    drawn = improvement.draw(report_of(diverged=0).overall)
+    drawn = improvement.plot(report_of(diverged=0).overall)
     [axes] = drawn.figure.axes
     names = [label.get_text() for label in axes.get_yticklabels()]
     assert names == ["model 1 over model 0", "model 2 over model 0", "model 2 over model 1"]
     dots = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o"]
     assert all(0.5 <= dot <= 1 for dot in dots)
     assert len(dots) == 3
-    many = improvement.draw(report_of(7, 1, diverged=0).overall)
+    many = improvement.plot(report_of(7, 1, diverged=0).overall)
     assert len(many.figure.axes[0].get_yticklabels()) == 6
     assert "beside the one with the best interquartile mean" in many.caption
 
@@ -153,8 +153,8 @@ def test_the_improvement_figure_has_a_dot_for_each_pair():
 def test_there_are_no_figures_without_methods():
     """Where nothing is compared, nothing is drawn or written."""
     assert report_of(1).overall is None
-    assert profiles.draw(None) is None
-    assert improvement.draw(None) is None
+    assert profiles.plot(None) is None
+    assert improvement.plot(None) is None
 
 
 def test_values_that_are_all_equal_can_be_drawn():
@@ -163,5 +163,5 @@ def test_values_that_are_all_equal_can_be_drawn():
     rows = groups(summarised_by(table, ["model"], {"score": Metric()}), ["model"])
     overall = overall_of(rows, TrialTable(table, {"score": Metric()}, ("model",)))
     assert overall.methods[0].improvements[1].value == 0.5
-    assert render(profiles.draw(overall), "png")
-    assert render(improvement.draw(overall), "svg")
+    assert render(profiles.plot(overall), "png")
+    assert render(improvement.plot(overall), "svg")

@@ -12,7 +12,7 @@ from study.interface.criterion import Bound
 from study.interface.declarations import Metric
 from study.interface.references import ReferenceCriterion
 from study.records import Cell, Outcome, Result, Trial
-from study.reports import Report, ResultRows, cells, cells_rows, reference_notes, write_report
+from study.reports import Report, ResultRows, cell_rows, cells_rows, reference_notes, write_report
 from study.reports.references import bounds_table
 from study.summaries.aggregate import aggregate
 from study.summaries.references import ReferenceFindings, reference_findings
@@ -42,7 +42,7 @@ def made(seeds: int = 4, **keep: Bound) -> tuple[ResultRows, ReferenceFindings]:
     )
     table = TrialTable(results_table(results), METRICS)
     summaries = aggregate(table)
-    return cells(summaries, {}), reference_findings(table, criterion, [s.cell_id for s in summaries])
+    return cell_rows(summaries, {}), reference_findings(table, criterion, [s.cell_id for s in summaries])
 
 
 def test_notes_say_the_bounds_and_how_many_references_set_them() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from study.interface.declarations import Metric
-from study.reports import cells
+from study.reports import cell_rows
 from study.reports.strip import HEIGHT, WIDTH, strip
 from study.summaries.metrics import MetricSummary
 from tests.study.builders import published_cell, summaries_of
@@ -14,7 +14,7 @@ from tests.study.builders import published_cell, summaries_of
 def test_rates_are_drawn_from_0_to_1(demo) -> None:
     """A higher rate is a higher mark; every mark and interval is inside, and says what it stands for."""
     summaries, labels = demo
-    rows = cells(summaries, labels)
+    rows = cell_rows(summaries, labels)
     drawn = strip(rows)
     assert drawn is not None
     assert [m.text.split(": ")[0] for m in drawn.marks] == [rows.name(row) for row in range(len(summaries))]
@@ -31,10 +31,10 @@ def test_rows_without_a_number_leave_a_gap() -> None:
     """A cell with no judged trial has no mark, and the others keep their places; with none at all there is no strip."""
     done, pending = {"solved": 2, "unsolved": 1}, {"pending": 3}
     places = [published_cell(hidden_size=size) for size in (2, 3, 4)]
-    whole = strip(cells(summaries_of(*((cell, done) for cell in places)), {}))
-    partial = strip(cells(summaries_of((places[0], done), (places[1], pending), (places[2], done)), {}))
+    whole = strip(cell_rows(summaries_of(*((cell, done) for cell in places)), {}))
+    partial = strip(cell_rows(summaries_of((places[0], done), (places[1], pending), (places[2], done)), {}))
     assert [m.x for m in partial.marks] == [whole.marks[0].x, whole.marks[2].x]
-    assert strip(cells(summaries_of(*((cell, pending) for cell in places)), {})) is None
+    assert strip(cell_rows(summaries_of(*((cell, pending) for cell in places)), {})) is None
 
 
 def test_means_are_drawn_between_their_limits() -> None:
@@ -49,7 +49,7 @@ def test_means_are_drawn_between_their_limits() -> None:
             strict=True,
         )
     ]
-    drawn = strip(cells(summaries, {}))
+    drawn = strip(cell_rows(summaries, {}))
     assert drawn.caption == "accuracy, 0.4 to 0.8"
     assert len(drawn.marks) == 2
     assert drawn.marks[0].ends[0] > drawn.marks[0].y > drawn.marks[1].y > drawn.marks[1].ends[1]

@@ -16,7 +16,7 @@ from study.cli.standings import checks_table
 from study.comparisons.comparison import with_published
 from study.console import Console, ConsoleTable
 from study.doctor.nodes import Check
-from study.reports import cells, comparisons_table, show_search, summaries_table
+from study.reports import cell_rows, comparisons_table, print_search, summaries_table
 from study.results.listing import presets_table
 from tests.study.builders import demo, published_cell, search_of, summaries_of
 
@@ -42,16 +42,16 @@ def numbers(text: str) -> Counter[str]:
 
 def results() -> ConsoleTable:
     summaries, labels = demo()
-    return summaries_table(cells(summaries, labels), title="How often?")
+    return summaries_table(cell_rows(summaries, labels), title="How often?")
 
 
 def comparison() -> ConsoleTable:
     summaries = summaries_of((published_cell("NMU"), {"solved": 50, "unsolved": 50}))
-    return comparisons_table(cells(summaries, {}), with_published(summaries))
+    return comparisons_table(cell_rows(summaries, {}), with_published(summaries))
 
 
 def search(console: Console) -> None:
-    show_search(console, *search_of(["success_rate", "time_to_success"], winners=(11, 6, 4)))
+    print_search(console, *search_of(["success_rate", "time_to_success"], winners=(11, 6, 4)))
 
 
 TABLES = {"results": results(), "comparison": comparison(), "presets": presets_table(), "search": search}

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from study.arrow import cell_columns
 from study.console import Console
 from study.errors import InputError
-from study.reports import FORMATS, cells, comparisons_table, summaries_table, with_published, write_report
+from study.reports import FORMATS, cell_rows, comparisons_table, summaries_table, with_published, write_report
 from study.reports.figures.inline import inline
 from study.reports.figures.style import INK, Drawn, Tips
 from study.reports.files import statistics_columns
@@ -100,7 +100,7 @@ def test_cells_csv_has_every_hyperparameter_and_statistic_in_full(write, demo):
 def test_tests_csv_has_every_test(write, demo):
     """Each trend, pair and log-rank test of the report is a row, in full."""
     summaries, labels = demo
-    tests = contrasts_of(cells(summaries, labels))
+    tests = contrasts_of(cell_rows(summaries, labels))
     rows = list(csv.DictReader(io.StringIO(write()["tests.csv"].read_text())))
     pairs, times = [row for row in rows if row["first"]], [row for row in rows if row["test"] == "log-rank"]
     assert len(rows) == len(tests.trends) + len(tests.slopes) + len(tests.pairs) + len(tests.speeds)
@@ -213,7 +213,7 @@ def test_names_cannot_become_markup(write, demo):
     assert "<script>" not in files["report.md"].read_text()
     assert "<script>" not in files["figure.svg"].read_text()
     console = Console(width=400, record=True, file=io.StringIO())
-    console.print(summaries_table(cells(summaries, hostile), title=HOSTILE))
+    console.print(summaries_table(cell_rows(summaries, hostile), title=HOSTILE))
     assert HOSTILE in console.export_text()
 
 
@@ -272,7 +272,7 @@ def test_the_terminal_shows_only_what_varies(demo):
     """Constants are no columns; a cell that lacks trials shows done of planned."""
     summaries, labels = demo
     console = Console(width=200, record=True, file=io.StringIO())
-    table = summaries_table(cells(summaries, labels))
+    table = summaries_table(cell_rows(summaries, labels))
     console.print(table)
     text = console.export_text()
     assert [str(column.header) for column in table.columns][:3] == ["model", "schedule", "hidden units"]
@@ -295,7 +295,7 @@ def test_an_interval_is_written_by_its_ends_wherever_people_read(write, text):
     summaries = [replace(summary, solved_at_mean=mean, solved_at_interval=interval)]
     files = write(summaries=summaries, formats=("html", "md", "latex"))
     console = Console(width=200, record=True, file=io.StringIO())
-    console.print(summaries_table(cells(summaries, {})))
+    console.print(summaries_table(cell_rows(summaries, {})))
     markdown = files["report.md"].read_text().replace("\\", "")
     for output in (console.export_text(), markdown, files["report.html"].read_text()):
         assert text in output
@@ -307,7 +307,7 @@ def test_the_terminal_shows_the_comparison():
     """Ours, theirs, p and verdict stand in one row."""
     summaries = summaries_of((published_cell("NMU"), {"solved": 50, "unsolved": 50}))
     console = Console(width=200, record=True, file=io.StringIO())
-    console.print(comparisons_table(cells(summaries, {}), with_published(summaries)))
+    console.print(comparisons_table(cell_rows(summaries, {}), with_published(summaries)))
     text = console.export_text()
     assert all(word in text for word in ("50/100", "94/100", "< 0.001", "differs"))
 

@@ -37,7 +37,7 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     monkeypatch.chdir(tmp_path)
     Path("broken.yaml").write_text(SPEC)
     monkeypatch.setattr(load, "contrasts", fails)
-    monkeypatch.setattr(survival, "draw", fails)
+    monkeypatch.setattr(survival, "plot", fails)
     monkeypatch.setattr(latex, "latex", fails)
     return ("--store", str(tmp_path / "studies"), "--tracking-uri", "off")
 

@@ -79,14 +79,14 @@ def test_the_page_lists_every_trial_of_its_cell(here):
 def test_very_many_trials_are_not_listed(here, monkeypatch):
     """Beyond a limit the page has no trials, and no buttons to open them."""
     monkeypatch.setattr(study_results, "MOST_TRIALS", 17)
-    text = page.page(study_results.report(load.load_results("little", here / "studies")), [])
+    text = page.page(study_results.assemble_report(load.load_results("little", here / "studies")), [])
     assert 'class="open"' not in text
     assert 'id="trials"' not in text
 
 
 def test_the_protocol_is_what_the_cells_have(here):
     """What all cells share has one value, what is swept all of them, and what applies to none isn't there."""
-    protocol = study_results.report(load.load_results("little", here / "studies")).protocol
+    protocol = study_results.assemble_report(load.load_results("little", here / "studies")).protocol
     assert protocol["hidden units"] == "2, 3, 4"
     assert protocol["model"] == "NMU, NAC•"
     assert protocol["learning rate"] == "0.001"

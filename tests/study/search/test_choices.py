@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from study.plan.plan import make_plan
 from study.records import Trial
-from study.search.findings import winners_file
+from study.search.findings import winner_file
 from study.search.importance import importance
 from study.search.record import Record, from_json, to_json
 from study.search.searching import planned_seeds
@@ -184,7 +184,7 @@ def test_the_winners_file_plans_the_confirmed_trials_for_values_of_every_kind(ki
     params = space.choose(lambda parameter: drawn(parameter, rng))
     record = Record("", "", (Candidate(0, 0, params, space.cell(params).id),), (0,))
     winner = from_json(to_json(record), "search.json").candidates[0]
-    planned = make_plan(parse_spec(winners_file(spec, winner), source="winner.yaml", folder=kinds))
+    planned = make_plan(parse_spec(winner_file(spec, winner), source="winner.yaml", folder=kinds))
     confirmed = {Trial(space.cell(params), seed).id for seed in planned_seeds(spec).fresh}
     assert {trial.id for trial in planned.trials} == confirmed
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from study.plan.plan import make_plan
-from study.search.findings import winners_file
+from study.search.findings import winner_file
 from study.search.searching import planned_seeds
 from study.search.space import Space
 from study.spec import load_spec, parse_spec
@@ -92,7 +92,7 @@ def test_the_winners_file_is_exactly_what_was_confirmed(text, tmp_path):
         params = space.choose(lambda parameter: drawn(parameter, rng))
         cell = space.cell(params)
         file = tmp_path / "winner.yaml"
-        file.write_text(winners_file(spec, Candidate(0, 0, params, cell.id)), encoding="utf-8")
+        file.write_text(winner_file(spec, Candidate(0, 0, params, cell.id)), encoding="utf-8")
         made = make_plan(load_spec(file))
         assert made.cells == (cell,)
         assert list(made.seeds(cell)) == list(planned_seeds(spec).fresh)

@@ -13,7 +13,7 @@ from study.plan.plan import make_plan
 from study.records import Cell
 from study.spec import Spec, parse_spec
 from study.spec.claims import claims_of
-from study.summaries.rows import cells as rows_of
+from study.summaries.rows import cell_rows as rows_of
 from tests.study.builders import summarised
 from tests.study.lab import lab, study_of
 

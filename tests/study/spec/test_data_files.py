@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from study.errors import SpecError
-from study.plan.plan import cells
+from study.plan.plan import study_cells
 from study.plugins.families import declared_family
 from study.spec import load_spec, parse_spec
 from study.spec.packed_tables import PackedSpec
@@ -41,21 +41,21 @@ def lab(mnist_folder: Path, tmp_path: Path) -> Path:
 
 def test_ids_have_the_digest_and_not_the_path(lab: Path):
     """The same data elsewhere make the same trials; other data make others."""
-    (first, _) = cells(load_spec(study(lab)))
+    (first, _) = study_cells(load_spec(study(lab)))
     shutil.copytree(lab / "mnist", lab / "copies" / "of")
-    (same, _) = cells(load_spec(study(lab, "copies/of")))
+    (same, _) = study_cells(load_spec(study(lab, "copies/of")))
     assert first.id == same.id
     assert str(first.value("images")).startswith("sha256:")
     labels = lab / "mnist" / "train-labels-idx1-ubyte"
     labels.write_bytes(labels.read_bytes()[:-1] + b"\0" if labels.read_bytes()[-1] else b"\1")
-    (changed, _) = cells(load_spec(study(lab)))
+    (changed, _) = study_cells(load_spec(study(lab)))
     assert changed.id != first.id
 
 
 def test_a_grid_may_sweep_data(lab: Path):
     """Values that come along stand beside paths."""
     text = STUDY.format(images="digits").replace("images: digits, ", "") + "grid: {images: [digits, mnist]}\n"
-    images = {str(cell.value("images")) for cell in cells(parse_spec(text, source="a.yaml", folder=lab))}
+    images = {str(cell.value("images")) for cell in study_cells(parse_spec(text, source="a.yaml", folder=lab))}
     assert {value.partition(":")[0] for value in images} == {"digits", "sha256"}
 
 
@@ -78,10 +78,10 @@ def test_a_stored_study_is_read_without_its_data(lab: Path):
     path = study(lab)
     spec = load_spec(path)
     assert isinstance(spec, PackedSpec)
-    ids = [cell.id for cell in cells(spec)]
+    ids = [cell.id for cell in study_cells(spec)]
     shutil.rmtree(lab / "mnist")
     declared = declared_family(spec.declared.to_json())
-    assert [cell.id for cell in cells(parse_spec(path.read_bytes(), source="a.yaml", declared=declared))] == ids
+    assert [cell.id for cell in study_cells(parse_spec(path.read_bytes(), source="a.yaml", declared=declared))] == ids
 
 
 def test_a_study_of_data_runs_and_is_reported_without_them(lab: Path, monkeypatch: pytest.MonkeyPatch):

@@ -9,7 +9,7 @@ import pytest
 
 from study.errors import SpecError
 from study.interface.function_family import FunctionFamily
-from study.plan.plan import cells, make_plan
+from study.plan.plan import make_plan, study_cells
 from study.source import SourceCode
 from study.spec import Spec, parse_spec
 from study.spec.function_tables import FunctionSpec
@@ -37,14 +37,14 @@ _ERROR = {"better": "lower", "series": "error", "along": "length"}
 
 
 def ids(spec: Spec) -> list[str]:
-    return [cell.id for cell in cells(spec)]
+    return [cell.id for cell in study_cells(spec)]
 
 
 def test_the_signature_is_the_schema(lab: Path) -> None:
     """Defaults are filled in, and what is written in another way is the same cell."""
     spec = study_of(lab)
-    assert [cell.value("width") for cell in cells(spec)] == [1, 4]
-    assert {cell.value("rate") for cell in cells(spec)} == {0.5}
+    assert [cell.value("width") for cell in study_cells(spec)] == [1, 4]
+    assert {cell.value("rate") for cell in study_cells(spec)} == {0.5}
     same = study_of(lab, grid={"width": [1.0, 4]}, fixed={"rate": 0.5, "fail": ""})
     assert ids(same) == ids(spec)
     assert ids(study_of(lab, fixed={"rate": 0.25})) != ids(spec)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from study.errors import SpecError
-from study.plan.plan import cells, make_plan
+from study.plan.plan import make_plan, study_cells
 from study.plugins import offers
 from study.plugins.families import declared_family, family_of
 from study.source import SourceCode
@@ -34,18 +34,18 @@ def mistakes(folder: Path, **changed: Any) -> list[str]:
 
 
 def ids(spec: Spec) -> list[str]:
-    return [cell.id for cell in cells(spec)]
+    return [cell.id for cell in study_cells(spec)]
 
 
 def test_a_model_has_only_its_own_arguments(packed_lab: Path) -> None:
     """Defaults are filled in, a model's own are its own, and what is written in another way is the same cell."""
     spec = packed_study(packed_lab)
-    first, *wide = cells(spec)
+    first, *wide = study_cells(spec)
     assert (first.model, first.value("width"), first.value("hidden")) == ("mylab.models:mlp", None, 4)
     assert [(cell.model, cell.value("width")) for cell in wide] == [("mylab.models:wide", 8), ("mylab.models:wide", 32)]
-    assert {cell.value("turns") for cell in cells(spec)} == {2.0}
-    assert {cell.value("momentum") for cell in cells(spec)} == {None}
-    assert {cell.value("best_step_window") for cell in cells(spec)} == {3}
+    assert {cell.value("turns") for cell in study_cells(spec)} == {2.0}
+    assert {cell.value("momentum") for cell in study_cells(spec)} == {None}
+    assert {cell.value("best_step_window") for cell in study_cells(spec)} == {3}
     task = {"name": "mylab.tasks:Spirals"}
     other = packed_study(packed_lab, task=task, fixed={"turns": 2, "learning_rate": 0.01, "optimizer": "adam"})
     assert ids(other) == ids(spec)
@@ -57,10 +57,10 @@ def test_a_model_has_only_its_own_arguments(packed_lab: Path) -> None:
 def test_trials_of_other_rates_share_a_pack(packed_lab: Path) -> None:
     """What a pack trains for each member may differ in it; what changes its program may not."""
     grid = {"learning_rate": [0.1, 0.2], "warmup": [0, 3], "schedule": ["constant", "cosine"]}
-    shapes = {family_of(cell).shape(cell) for cell in cells(packed_study(packed_lab, grid=grid, fixed=None))}
+    shapes = {family_of(cell).shape(cell) for cell in study_cells(packed_study(packed_lab, grid=grid, fixed=None))}
     assert len(shapes) == 3
     for name, values in {"hidden": [2, 3], "optimizer": ["sgd", "adam"], "batch_size": [8, 9]}.items():
-        of = cells(packed_study(packed_lab, grid={name: values}, models=["mylab.models:mlp"], fixed=None))
+        of = study_cells(packed_study(packed_lab, grid={name: values}, models=["mylab.models:mlp"], fixed=None))
         assert len({family_of(cell).shape(cell) for cell in of}) == 2, name
 
 
@@ -135,7 +135,7 @@ def test_mistakes_of_several_names_are_in_one_error(packed_lab: Path) -> None:
 
 def test_a_module_class_is_a_model(packed_lab: Path) -> None:
     """It needs no mark, since its base says what it is."""
-    (cell,) = cells(packed_study(packed_lab, models=["mylab.models:Net"]))
+    (cell,) = study_cells(packed_study(packed_lab, models=["mylab.models:Net"]))
     assert cell.value("size") == 3
 
 
@@ -170,7 +170,7 @@ def test_a_value_may_be_a_list(packed_lab: Path) -> None:
         text + "\n\n@seeded\ndef deep(*, widths: tuple[int, ...] = (4,)):\n    return nn.Linear(2, widths[-1])\n"
     )
     study = packed_study(packed_lab, models=["mylab.models:deep"], grid={"widths": [[2], [4, 2]]})
-    of_lists = cells(study)
+    of_lists = study_cells(study)
     assert [cell.values["widths"] for cell in of_lists] == [[2], [4, 2]]
     assert [cell.value("widths") for cell in of_lists] == [(2,), (4, 2)]
     assert varying(of_lists) == ["widths"]

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from study.errors import SpecError
-from study.plan.plan import cells, make_plan
+from study.plan.plan import make_plan, study_cells
 from study.plugins import offers
 from study.plugins.families import declared_family, family_of
 from study.plugins.packed_tasks import packed_task
@@ -44,7 +44,7 @@ def test_a_preset_trains_each_task(name):
         assert isinstance(one, PackedSpec)
         assert one.question
         assert one.declared.revision == f"{name} {packed_task(name).revision}"
-        assert {cell.model for cell in cells(one)} == {model.name for model in one.model_tables}
+        assert {cell.model for cell in study_cells(one)} == {model.name for model in one.model_tables}
 
 
 def test_metrics_follow_from_the_fields():
@@ -55,11 +55,11 @@ def test_metrics_follow_from_the_fields():
 
 def test_ids_have_the_revision_and_no_code(packed_lab: Path):
     """A built-in model's trial has the same id beside a model of one's own, whose code is part of its own ids only."""
-    alone = {cell.model: cell.id for cell in cells(spec())}
+    alone = {cell.model: cell.id for cell in study_cells(spec())}
     task = {"name": "sequential", "operation": "product"}
     own = spec(packed_lab, task=task, models=["NMU", "mylab.models:Shifted"])
-    beside = {cell.model: cell for cell in cells(own)}
-    (without,) = cells(spec(task=task, models=["NMU"]))
+    beside = {cell.model: cell for cell in study_cells(own)}
+    (without,) = study_cells(spec(task=task, models=["NMU"]))
     assert beside["NMU"].id == without.id != alone["NMU"]
     assert beside["NMU"].value("code") == "sequential 1"
     code = own.source_code.identity()
@@ -70,7 +70,7 @@ def test_a_stored_study_is_planned_from_what_was_declared():
     """Read with its declarations, a file has the same cells, of the same family."""
     fresh = spec()
     stored = parse_spec(fresh.text, source="store", declared=declared_family(fresh.family.to_json()))
-    assert [cell.id for cell in cells(stored)] == [cell.id for cell in cells(fresh)]
+    assert [cell.id for cell in study_cells(stored)] == [cell.id for cell in study_cells(fresh)]
     assert {family_of(cell).__class__ for cell in make_plan(stored).cells} == {type(fresh.family)}
 
 
@@ -109,15 +109,15 @@ def test_a_mistake_says_what_must_hold(changed: dict[str, Any], message: str):
 
 def test_a_regulariser_that_is_off_leaves_ids_as_they_are():
     """A strength of 0 is none, and has no schedule."""
-    (plain, _), (off, _) = cells(spec()), cells(spec(fixed={"sparsity_strength": 0, "l1_strength": 0}))
+    (plain, _), (off, _) = study_cells(spec()), study_cells(spec(fixed={"sparsity_strength": 0, "l1_strength": 0}))
     assert plain.id == off.id
 
 
 def test_l1_has_its_last_strength_at_once_unless_a_first_one_is_given():
     """Both are part of the ids, and of what must be equal in a pack."""
-    (plain, _), (constant, _) = cells(spec()), cells(spec(fixed={"l1_strength": 1e-4}))
-    (same, _) = cells(spec(fixed={"l1_strength": 1e-4, "l1_first_strength": 1e-4}))
-    (growing, _) = cells(spec(fixed={"l1_strength": 1e-4, "l1_first_strength": 1e-5}))
+    (plain, _), (constant, _) = study_cells(spec()), study_cells(spec(fixed={"l1_strength": 1e-4}))
+    (same, _) = study_cells(spec(fixed={"l1_strength": 1e-4, "l1_first_strength": 1e-4}))
+    (growing, _) = study_cells(spec(fixed={"l1_strength": 1e-4, "l1_first_strength": 1e-5}))
     assert constant.value("l1_first_strength") == 1e-4
     assert constant.id == same.id
     assert len({plain.id, constant.id, growing.id}) == 3

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from study.arrow import cell_columns
 from study.errors import InputError, Problem, SpecError
-from study.plan.plan import cells, make_plan
+from study.plan.plan import make_plan, study_cells
 from study.plugins.presets import preset_names, preset_text
 from study.spec import Spec, check_size, load_spec, parse_spec, schema
 from tasks.arithmetic import MODELS, TASKS
@@ -41,7 +41,7 @@ def mistakes(**changed: Any) -> str:
 
 
 def typed_cells(spec: Spec) -> list[ArithmeticCell]:
-    return [typed_cell(cell) for cell in cells(spec)]
+    return [typed_cell(cell) for cell in study_cells(spec)]
 
 
 def only_cell(**changed: Any) -> ArithmeticCell:
@@ -281,7 +281,7 @@ def test_files_and_presets_are_found(tmp_path: Path) -> None:
     """FILE is a path or a preset's name; anything else names the nearest preset."""
     path = tmp_path / "mine.yaml"
     path.write_text(preset_text("demo"), encoding="utf-8")
-    assert cells(load_spec(path)) == cells(load_spec("demo"))
+    assert study_cells(load_spec(path)) == study_cells(load_spec("demo"))
     with pytest.raises(InputError, match="did you mean 'demo'") as caught:
         load_spec("demmo")
     assert caught.value.exit_code == 2
@@ -352,7 +352,7 @@ def test_numbers_have_one_spelling() -> None:
     for spelling in ("10", "10.0", "1e1", "+10"):
         text = f"study: a\ntask: {{name: simple}}\nmodels: [NMU]\nseeds: 1\nfixed: {{sparsity_strength: {spelling}}}\n"
         text += f"grid: {{hidden_size: [{spelling}]}}\nprotocol: {{iterations: 1e4}}\n"
-        ids |= {cell.id for cell in cells(parse_spec(text, source="a.yaml"))}
+        ids |= {cell.id for cell in study_cells(parse_spec(text, source="a.yaml"))}
     assert len(ids) == 1
 
 
@@ -525,7 +525,7 @@ def test_cells_to_be_told_apart_need_a_counterpart() -> None:
         seeds={"until": {"different_from": "NAC-mul", "max": 9}},
     )
     with pytest.raises(InputError, match="NMU with hidden_size 5 has no counterpart among the cells of NAC-mul"):
-        cells(spec)
+        study_cells(spec)
 
 
 def test_until_counts_as_its_most_seeds() -> None:

@@ -39,7 +39,7 @@ def test_nothing_and_nan_are_refused(by_cell):
     """There must be a cell, in each a seed, and each value is a number or infinite."""
     with pytest.raises(ValueError, match=r"there must be a cell|NaN is among them"):
         SeedValues(by_cell)
-    assert SeedValues({"a": {0: math.inf}}).cells == ["a"]
+    assert SeedValues({"a": {0: math.inf}}).cell_names == ["a"]
 
 
 def test_cells_that_share_seeds_are_one_block():

@@ -5,9 +5,9 @@ from __future__ import annotations
 from study import words
 from study.arrow import results_table
 from study.records import Outcome, Result, Trial, value
-from study.reports import cells
+from study.reports import cell_rows
 from study.spec import canonical_cell
-from study.summaries.questions import of_cells, varying
+from study.summaries.questions import cell_questions, varying
 from tasks.arithmetic.family import ArithmeticFamily
 from tests.study.builders import published_cell, summarised
 
@@ -39,14 +39,14 @@ def test_a_default_beside_a_value_varies():
     """None is a value: the default initial variance and a given one are two points."""
     cells = [published_cell("NMU"), published_cell("NMU", init_variance=0.01)]
     assert varying(cells) == ["init_variance"]
-    assert [words.show(cell, "init_variance", {}) for cell in cells] == ["default", "0.01"]
+    assert [words.format_cell_value(cell, "init_variance", {}) for cell in cells] == ["default", "0.01"]
 
 
 def test_tables_and_statistics_mean_the_same_by_a_question(demo):
     """The rows that a table compares are those whose times to success are restricted alike."""
     summaries, labels = demo
-    rows = cells(summaries, labels)
-    assert of_cells([s.cell for s in summaries], labels) == rows.questions()
+    rows = cell_rows(summaries, labels)
+    assert cell_questions([s.cell for s in summaries], labels) == rows.questions()
 
 
 def test_cells_of_a_question_are_restricted_to_the_least_that_is_planned():
@@ -72,12 +72,12 @@ def test_an_axis_that_names_what_the_task_is_belongs_to_the_question():
     ]
     labels = {cell.id: {"range": str(cell.value("interpolation_range"))} for cell in made}
     fields = ArithmeticFamily().question_fields
-    rows = cells(summarised(results_table([]), planned=dict.fromkeys(made, 3)), labels, (), fields)
+    rows = cell_rows(summarised(results_table([]), planned=dict.fromkeys(made, 3)), labels, (), fields)
     assert rows.methods == {"model"}
     assert len(set(rows.questions())) == 2
     some = [published_cell("NMU", sparsity_strength=s) for s in (0.0, 1.0)]
     schedules = {cell.id: {"schedule": str(cell.value("sparsity_strength"))} for cell in some}
-    compared = cells(summarised(results_table([]), planned=dict.fromkeys(some, 3)), schedules, (), fields)
+    compared = cell_rows(summarised(results_table([]), planned=dict.fromkeys(some, 3)), schedules, (), fields)
     assert "schedule" in compared.methods
 
 

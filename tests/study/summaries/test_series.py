@@ -5,7 +5,7 @@ from __future__ import annotations
 from study.arrow import results_table
 from study.interface.declarations import Metric
 from study.records import Cell, Outcome, Result, Trial
-from study.reports import cells, chart_series
+from study.reports import cell_rows, chart_series
 from study.reports.figures import panels
 from study.summaries import series
 from study.summaries.summary import WILSON
@@ -21,14 +21,14 @@ def test_many_hyperparameters_become_rows_of_panels():
         for lr in (1e-3, 1e-2, 1e-1)
         for v in (None, 0.01)
     ]
-    rows = cells(summaries_of(*counts), {})
+    rows = cell_rows(summaries_of(*counts), {})
     curves = series.split(rows, "hidden_size")
     assert sorted(row for curve in curves for row in curve.rows) == list(range(len(counts)))
     facets = {curve.facet for curve in curves}
     assert len(facets) > 1
     for facet in facets:
         assert sum(curve.facet == facet for curve in curves) <= series.MOST_CURVES
-    assert len(panels.draw(rows).figure.axes) == 3 * len(facets)
+    assert len(panels.plot(rows).figure.axes) == 3 * len(facets)
 
 
 def test_chart_series_are_the_rates_against_hidden_units(demo):

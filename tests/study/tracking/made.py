@@ -75,7 +75,7 @@ class Made:
 
 def publish_all(publisher: Publisher, packs: Made) -> None:
     for name in packs.names():
-        publisher.publish(name, len(packs.results(name)))
+        publisher.queue_pack(name, len(packs.results(name)))
 
 
 RESULTS = [solved(1), solved(2**63 - 1), diverged(3), failed(4, "a\nlong story " * 1000)]

@@ -72,7 +72,7 @@ def test_a_cell_has_its_name_values_and_statistics(uri: str, how: str) -> None:
             uri, "demo", PACKS, cells=lambda: [replace(c, metrics=None) for c in (EARLY, LATE)]
         ) as publisher:
             publish_all(publisher, PACKS)
-            publisher.cells([EARLY, LATE])
+            publisher.queue_cells([EARLY, LATE])
         assert publisher.trouble is None
     as_planned(uri)
     early = by_name(uri, "cell")["NMU early"]
@@ -138,7 +138,7 @@ def test_names_and_labels_follow_the_plan(uri: str, how: str) -> None:
     else:
         with Publisher(uri, "demo", PACKS, cells=lambda: [EARLY, LATE]) as publisher:
             publisher.catch_up()
-            publisher.cells([EARLY, LATE])
+            publisher.queue_cells([EARLY, LATE])
         assert publisher.trouble is None
     as_planned(uri)
     assert {run.info.run_id for run in runs_of(uri)} == before
@@ -191,7 +191,7 @@ def test_a_publisher_moves_them_without_reading_packs_again(uri: str) -> None:
     packs = Unread(RESULTS, CURVES, size=2)
     with Publisher(uri, "demo", packs, cells=lambda: [EARLY, LATE]) as publisher:
         publisher.catch_up()
-        publisher.cells([EARLY, LATE])
+        publisher.queue_cells([EARLY, LATE])
     assert publisher.trouble is None
     as_planned(uri)
 

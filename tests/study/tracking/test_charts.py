@@ -63,7 +63,7 @@ def test_the_same_charts_are_left_as_they_are(uri: str) -> None:
     sync(uri, "demo", Made([]), charts=lambda: [RATES, MEDIAN])
     before = {run.info.run_id for kind in ("charts", "line", "curve") for run in runs_of(uri, kind)}
     with Publisher(uri, "demo", Made([])) as publisher:
-        publisher.charts(lambda: [RATES, MEDIAN])
+        publisher.queue_charts(lambda: [RATES, MEDIAN])
     assert publisher.trouble is None
     assert {run.info.run_id for kind in ("charts", "line", "curve") for run in runs_of(uri, kind)} == before
 
@@ -91,8 +91,8 @@ def test_charts_that_a_kill_left_unfinished_are_replaced(
     monkeypatch.setattr(experiment._client, "delete_run", struck(delete))
     if fail_at <= 6:  # three runs are deleted and three are made
         with pytest.raises(OSError, match="killed"):
-            experiment.charts([OTHER, MEDIAN])
+            experiment.publish_charts([OTHER, MEDIAN])
     else:
-        experiment.charts([OTHER, MEDIAN])
+        experiment.publish_charts([OTHER, MEDIAN])
     sync(uri, "demo", Made([]), charts=lambda: [OTHER, MEDIAN])
     assert set(drawn(uri)) == {"NAC-mul lambda", "NMU h2"}

@@ -29,9 +29,9 @@ def test_the_publisher_writes_what_sync_would(uri: str) -> None:
     packs = Made(RESULTS, CURVES, size=1)
     with Publisher(uri, "demo", packs, question="Why?", spec="study: demo\n") as publisher:
         for number, name in enumerate(packs.names()):
-            publisher.publish(name, 1)
-            publisher.counts({"trials_done": number})
-        publisher.describe("Nothing.")
+            publisher.queue_pack(name, 1)
+            publisher.queue_counts({"trials_done": number})
+        publisher.queue_finding("Nothing.")
         assert publisher.close(READY_S) == 0
     assert publisher.trouble is None
     assert sync(uri, "demo", packs) == 0
@@ -52,8 +52,8 @@ def test_a_trial_that_is_in_two_packs_has_one_run(uri: str) -> None:
     """A pack that was trained whole after its half was published is published without that half."""
     packs = Overlapping([solved(seed) for seed in range(10)])
     with Publisher(uri, "demo", packs) as publisher:
-        publisher.publish("half", 5)
-        publisher.publish("whole", 5, without={result.trial.id for result in packs.results("half")})
+        publisher.queue_pack("half", 5)
+        publisher.queue_pack("whole", 5, without={result.trial.id for result in packs.results("half")})
         assert publisher.waiting <= 10
         assert publisher.close(60) == 0
     trials = [run.data.tags[TRIAL_ID] for run in runs_of(uri)]
@@ -66,7 +66,7 @@ def test_a_server_that_is_down_costs_nothing_and_is_told_in_words() -> None:
     told: list[str] = []
     with Publisher(uri, "demo", TEN, notify=told.append) as publisher:
         publish_all(publisher, TEN)
-        publisher.counts({"trials_done": 10})
+        publisher.queue_counts({"trials_done": 10})
         assert publisher.close(60) == 10
     assert publisher.trouble is not None
     assert "127.0.0.1" in publisher.trouble
@@ -107,7 +107,7 @@ def test_a_pack_that_cannot_be_read_holds_nothing_up(uri: str) -> None:
     """The others are published, and what is wrong is said."""
     with Publisher(uri, "demo", Torn([solved(seed) for seed in range(10)])) as publisher:
         for name, trials in (("pack-0", 4), ("pack-4", 4), ("pack-8", 2)):
-            publisher.publish(name, trials)
+            publisher.queue_pack(name, trials)
         assert publisher.close(READY_S) == 4
     assert len(published(uri, "demo")) == 6
     assert publisher.trouble == "no readable results of pack pack-4"

@@ -129,10 +129,10 @@ def test_a_server_killed_and_back_within_a_study(which: str, service: Service) -
     try:
         with Publisher(uri, study, PACKS, notify=notify) as publisher:
             first, *others = PACKS.names()
-            publisher.publish(first, 3)
+            publisher.queue_pack(first, 3)
             wait_for(lambda: publisher.waiting == 0, "the first pack")
             for name in others:
-                publisher.publish(name, 3)
+                publisher.queue_pack(name, 3)
             server.kill()
             assert went.wait(READY_S)
             assert publisher.waiting

@@ -47,7 +47,7 @@ class _Field:
     triangles: Triangulation
 
 
-def draw(search: SearchFindings | None) -> Drawn | None:
+def plot(search: SearchFindings | None) -> Drawn | None:
     """Draw each objective as a coloured field over two numbers, with the candidates as dots; a panel an objective.
 
     Returns:
@@ -72,8 +72,8 @@ def draw(search: SearchFindings | None) -> Drawn | None:
     with mpl.rc_context(STYLE):
         figure, panels = grid([""] * len(fields), height, handles, sharex=False)
         for axes, (i, field) in zip(panels, fields, strict=True):
-            _draw_field(figure, axes, search, i, field, height)
-            _draw_dots(axes, search, some, field)
+            _plot_field(figure, axes, search, i, field, height)
+            _plot_dots(axes, search, some, field)
             across.across(axes, panel_in(len(fields)) - _SCALE_IN)
             most = MOST_TIPS // len(fields)
             for candidate, x, y in list(zip(some, field.x, field.y, strict=True))[-most:]:
@@ -132,7 +132,7 @@ def _area(of: Triangulation) -> float:
     return float(np.abs(across[:, 0] * up[:, 1] - across[:, 1] * up[:, 0]).sum() / 2)
 
 
-def _draw_field(figure: Figure, axes: Axes, search: SearchFindings, i: int, field: _Field, height_in: float) -> None:
+def _plot_field(figure: Figure, axes: Axes, search: SearchFindings, i: int, field: _Field, height_in: float) -> None:
     colours = _colours(is_higher_better=search.objectives[i].is_higher_better)
     low, high = float(field.z.min()), float(field.z.max())
     room = 1e-6 * (high - low)  # values equal to the highest level wouldn't be filled
@@ -159,7 +159,7 @@ def _colours(*, is_higher_better: bool) -> Colormap:
     return mpl.colormaps["viridis" if is_higher_better else "viridis_r"]
 
 
-def _draw_dots(axes: Axes, search: SearchFindings, some: Sequence[Candidate], field: _Field) -> None:
+def _plot_dots(axes: Axes, search: SearchFindings, some: Sequence[Candidate], field: _Field) -> None:
     style: Any = {"linestyle": "none", "marker": "o", "markeredgecolor": _LIGHT, "markeredgewidth": 0.4}
     axes.plot(field.x, field.y, color=_DARK, markersize=2.8, zorder=3, **style)
     confirmed = [k for k, candidate in enumerate(some) if candidate.number in search.rows]

@@ -23,7 +23,7 @@ _HEIGHT_IN = 3.0
 _FRONT: dict[str, Any] = {"color": CANDIDATE, "linewidth": 1.0, "marker": "o", "markersize": 3.2}
 
 
-def draw(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
+def plot(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
     """Draw candidates by their first two values, the front among them, and those confirmed with their intervals.
 
     Returns:
@@ -44,9 +44,9 @@ def draw(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
     with mpl.rc_context(STYLE):
         figure, (axes,) = grid([""], _HEIGHT_IN, handles)
         axes.grid(visible=True, axis="both")
-        _draw_candidates(axes, some, front, scales, is_plane=len(search.objectives) == 2)
+        _plot_candidates(axes, some, front, scales, is_plane=len(search.objectives) == 2)
         for candidate, row in confirmed:
-            _draw_confirmed(axes, search, rows, candidate, row, scales)
+            _plot_confirmed(axes, search, rows, candidate, row, scales)
         x_scale.across(axes, panel_in(1))
         y_scale.up(axes, _HEIGHT_IN)
         for x, y, text in _texts(search, rows, some, scales)[:MOST_TIPS]:
@@ -59,7 +59,7 @@ def _front(search: SearchFindings) -> list[Candidate]:
     return sorted(front, key=lambda candidate: candidate.values[:2])
 
 
-def _draw_candidates(
+def _plot_candidates(
     axes: Axes, some: Sequence[Candidate], front: Sequence[Candidate], scales: Sequence[Scale], *, is_plane: bool
 ) -> None:
     search_axes.dots(axes, some, *_at(some, scales), 0.45)
@@ -71,7 +71,7 @@ def _at(some: Sequence[Candidate], scales: Sequence[Scale]) -> tuple[list[float]
     return [scales[0].at(c.values[0]) for c in some], [scales[1].at(c.values[1]) for c in some]
 
 
-def _draw_confirmed(
+def _plot_confirmed(
     axes: Axes, search: SearchFindings, rows: ResultRows, candidate: Candidate, row: int, scales: Sequence[Scale]
 ) -> None:
     """Draw a line from the values that the search saw to the estimates by fresh seeds."""

@@ -27,7 +27,7 @@ _MOST_ROUNDS = 60
 """The most rounds that lines separate."""
 
 
-def draw(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
+def plot(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
     """Draw candidates' values against their numbers, the best so far, and estimates by fresh seeds, for each objective.
 
     Returns:
@@ -49,8 +49,8 @@ def draw(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
         figure, panels = grid([""] * count, height, handles, across=1, x=_X, sharey=False)
         for i, (axes, scale) in enumerate(zip(panels, scales, strict=True)):
             _part_rounds(axes, search)
-            _draw_candidates(axes, search, some, i, scale)
-            _draw_confirmed(axes, search, rows, i, scale)
+            _plot_candidates(axes, search, some, i, scale)
+            _plot_confirmed(axes, search, rows, i, scale)
             scale.up(axes, height)
             for x, y, text in _texts(search, rows, some, i, scale)[: MOST_TIPS // count]:
                 tips.add(axes, x, y, text)
@@ -75,7 +75,7 @@ def _part_rounds(axes: Axes, search: SearchFindings) -> None:
         axes.axvline(start, color=RULE, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
 
 
-def _draw_candidates(axes: Axes, search: SearchFindings, some: Sequence[Candidate], i: int, scale: Scale) -> None:
+def _plot_candidates(axes: Axes, search: SearchFindings, some: Sequence[Candidate], i: int, scale: Scale) -> None:
     places = [candidate.number for candidate in some], [scale.at(candidate.values[i]) for candidate in some]
     search_axes.dots(axes, some, *places, 0.6)
     best = best_so_far(search.objectives[i], np.array([c.values[i] for c in search.candidates]))
@@ -83,7 +83,7 @@ def _draw_candidates(axes: Axes, search: SearchFindings, some: Sequence[Candidat
     axes.step([c.number for c in search.candidates], line, where="post", color=INK, linewidth=0.9, zorder=2)
 
 
-def _draw_confirmed(axes: Axes, search: SearchFindings, rows: ResultRows, i: int, scale: Scale) -> None:
+def _plot_confirmed(axes: Axes, search: SearchFindings, rows: ResultRows, i: int, scale: Scale) -> None:
     for candidate, row in search_names.confirmed(search):
         search_axes.mark_confirmed(axes, [candidate.number], [scale.at(candidate.values[i])])
         place, ends = search_axes.fresh_place(search, rows, row, i, scale)

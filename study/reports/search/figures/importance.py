@@ -19,7 +19,7 @@ _BAR_IN, _GAP_IN, _NAME_IN = 0.13, 0.11, 2.5
 _WRITTEN_PT = 6.5
 
 
-def draw(search: SearchFindings | None) -> Drawn | None:
+def plot(search: SearchFindings | None) -> Drawn | None:
     """Draw a bar for each parameter and objective: its share of all importance.
 
     Returns:

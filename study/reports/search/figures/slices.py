@@ -25,7 +25,7 @@ _SPREAD = 0.5
 _GOLDEN = 0.6180339887
 
 
-def draw(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
+def plot(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
     """Draw each candidate's value against each parameter that it has; a panel a parameter, a group an objective.
 
     Returns:
@@ -56,7 +56,7 @@ def draw(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
                     up.up(axes, height)
                 candidates = [c for c in some if parameter.name in c.params]
                 x = _places(parameter, scales[parameter.name], candidates)
-                _draw_dots(axes, search, candidates, x, [up.at(c.values[i]) for c in candidates])
+                _plot_dots(axes, search, candidates, x, [up.at(c.values[i]) for c in candidates])
                 row = i * down + number // across
                 upright_in[row] = max(upright_in[row], scales[parameter.name].across(axes, panel_in(across)))
                 most = MOST_TIPS // (len(first) * count)
@@ -81,7 +81,7 @@ def _places(parameter: Parameter, scale: Scale, some: Sequence[Candidate]) -> li
     return [scale.at(c.params[parameter.name]) + aside for c, aside in zip(some, spread, strict=True)]
 
 
-def _draw_dots(
+def _plot_dots(
     axes: Axes, search: SearchFindings, some: Sequence[Candidate], x: Sequence[float], y: Sequence[float]
 ) -> None:
     last = search.candidates[-1].number

@@ -11,7 +11,7 @@ import yaml
 
 from study.driver.own_engine import own_engine, proven, trained_one_by_one
 from study.errors import SpecError
-from study.plan.plan import Plan, cells, make_plan
+from study.plan.plan import Plan, make_plan, study_cells
 from study.spec import Spec, parse_spec
 from tests.study.engine.packed.test_engine import trained
 
@@ -45,12 +45,12 @@ def planned(folder: Path, **task: Any) -> Plan:
 
 def test_ids_have_the_content_of_the_file_and_not_its_name(folder: Path) -> None:
     """A file that is called otherwise is the same table; a changed one is another."""
-    before = [cell.id for cell in cells(spec(folder))]
+    before = [cell.id for cell in study_cells(spec(folder))]
     (folder / "other.csv").write_bytes((folder / "ingots.csv").read_bytes())
-    assert [cell.id for cell in cells(spec(folder, file="other.csv"))] == before
+    assert [cell.id for cell in study_cells(spec(folder, file="other.csv"))] == before
     with (folder / "ingots.csv").open("a") as file:
         file.write("1,1,1,1,2\n")
-    assert not set(before) & {cell.id for cell in cells(spec(folder))}
+    assert not set(before) & {cell.id for cell in study_cells(spec(folder))}
 
 
 def test_a_result_is_that_of_the_trial_alone(folder: Path) -> None:

@@ -30,7 +30,7 @@ def test_bars_are_shares_of_the_gates():
     """Solved trials stand below the others, in twenty bins from 0 to 1, both ends among them; all add up to one."""
     rng = np.random.default_rng(1)
     values, solved = np.concatenate([[0.0, 1.0], rng.random(98)]), rng.random(100) < 0.4
-    (axes,) = gates.draw(ROWS, [gates_of(values, solved)]).figure.axes
+    (axes,) = gates.plot(ROWS, [gates_of(values, solved)]).figure.axes
     (_, low), (foot, top) = heights(axes).values()
     expected = [np.histogram(values[chosen], 20, (0, 1))[0] / 100 for chosen in (solved, ~solved)]
     assert low == pytest.approx(expected[0])
@@ -41,7 +41,7 @@ def test_bars_are_shares_of_the_gates():
 
 def test_gates_that_are_no_number_are_told():
     """NaN, of trials that diverged, is in no bar, and the caption counts it."""
-    drawing = gates.draw(ROWS, [gates_of([0.22, np.nan, 0.72], [True, False, False])])
+    drawing = gates.plot(ROWS, [gates_of([0.22, np.nan, 0.72], [True, False, False])])
     assert "Not shown are 1 gates" in drawing.caption
     assert drawing.tips.texts == [
         "m0, layer 1, gates from 0.20 to 0.25: 1 of 2, solved",
@@ -52,21 +52,21 @@ def test_gates_that_are_no_number_are_told():
 @pytest.mark.parametrize("is_solved", [True, False])
 def test_one_gate_is_enough(is_solved):
     """One trial's one gate is one bar, whether it was solved or nothing was."""
-    drawing = gates.draw(ROWS, [gates_of([0.5], [is_solved])])
+    drawing = gates.plot(ROWS, [gates_of([0.5], [is_solved])])
     assert len(drawing.tips.marks) == 1
     assert render(drawing, "png")
 
 
 def test_without_gates_there_is_no_figure():
     """No gate, or none that is a number, makes no figure."""
-    assert gates.draw(ROWS, []) is None
-    assert gates.draw(ROWS, [gates_of([np.nan], [False])]) is None
+    assert gates.plot(ROWS, []) is None
+    assert gates.plot(ROWS, [gates_of([np.nan], [False])]) is None
 
 
 def test_panels_are_rows_and_layers():
     """Each row and layer has a panel that names both; of more than twelve the first are shown."""
     values = [gates_of([0.1, 0.9], [True, False], row, f"layer {n}") for row in range(9) for n in (1, 2)]
-    drawing = gates.draw(ROWS, values)
+    drawing = gates.plot(ROWS, values)
     titles = [axes.get_title("left") for axes in drawing.figure.axes]
     assert titles[:3] == ["m0, layer 1", "m0, layer 2", "m1, layer 1"]
     assert len(titles) == 12
@@ -76,18 +76,18 @@ def test_panels_are_rows_and_layers():
 
 def test_the_caption_says_what_part_is_shown():
     """How many cells, how many trials of each, and over how many rows a gate is the mean."""
-    part = gates.draw(ROWS, [gates_of([0.5], [True], row, trials=50, of=1000) for row in (0, 0, 4)]).caption
+    part = gates.plot(ROWS, [gates_of([0.5], [True], row, trials=50, of=1000) for row in (0, 0, 4)]).caption
     assert "2 of 9 groups are shown." in part
     assert "where fewest are, 50 of 1,000." in part
     assert "the first 1,000 validation rows" in part
-    whole = gates.draw(ROWS, [gates_of([0.5], [True], row) for row in range(9)]).caption
+    whole = gates.plot(ROWS, [gates_of([0.5], [True], row) for row in range(9)]).caption
     assert "are shown" not in whole
     assert "Not all trials" not in whole
 
 
 def test_the_same_figure_has_the_same_bytes():
     """Two drawings of the same gates are the same files."""
-    first, second = (gates.draw(ROWS, [gates_of([0.2, 0.4], [True, False])]) for _ in range(2))
+    first, second = (gates.plot(ROWS, [gates_of([0.2, 0.4], [True, False])]) for _ in range(2))
     for kind in KINDS:
         assert render(first, kind) == render(second, kind)
     assert PALETTE[0].lower() in render(first, "svg").decode()

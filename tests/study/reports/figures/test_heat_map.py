@@ -6,7 +6,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from study.reports import cells, groups
+from study.reports import cell_rows, groups
 from study.reports.figures import heat_map
 from study.reports.figures.names import KINDS
 from study.reports.figures.style import INK, PAPER, render
@@ -39,7 +39,7 @@ def group(values, solved, unsolved=0, **more):
 def test_fields_are_the_rows():
     """Each field has its row's rate as colour and count as text; a combination that isn't there has neither."""
     rows = [group((a, b), 2 * a + b, 10 - 2 * a - b) for a in (1, 2, 3) for b in (0.1, 2.0) if (a, b) != (2, 2.0)]
-    drawn = heat_map.draw(groups(rows, ["a", "b"]))
+    drawn = heat_map.plot(groups(rows, ["a", "b"]))
     axes = drawn.figure.axes[0]
     assert "A place without a field" in drawn.caption
     places = {(x, y): (a, b) for x, a in enumerate((1, 2, 3)) for y, b in enumerate((0.1, 2.0))}
@@ -62,7 +62,7 @@ def test_the_axes_are_the_two_keys_with_most_values():
         for lr in (0.1, 0.01)
         for h in (10, 2, 4, 3)
     ]
-    figure = heat_map.draw(cells(summaries_of(*counts), {})).figure
+    figure = heat_map.plot(cell_rows(summaries_of(*counts), {})).figure
     *panels, scale = figure.axes
     assert len(panels) == 4
     assert [label.get_text() for label in panels[0].get_yticklabels()] == ["default", "0.001", "0.02"]
@@ -80,7 +80,7 @@ def test_one_ordered_key_makes_no_heat_map(keys):
         for values in np.stack(np.meshgrid(*([0, 1],) * len(keys))).reshape(len(keys), -1).T
     ]
     rows = [group(tuple(keys[k][i] for k, i in level.items()), 1, 1) for level in levels]
-    assert heat_map.draw(groups(rows, list(keys))) is None
+    assert heat_map.plot(groups(rows, list(keys))) is None
 
 
 def test_rows_that_lack_trials_are_marked():
@@ -88,7 +88,7 @@ def test_rows_that_lack_trials_are_marked():
     rows = [group((a, b), 1, 1) for a in (1, 2) for b in (1, 2)]
     rows[0] = group((1, 1), 1, 1, seeds=5, pending=3)
     rows[1] = group((1, 2), 0, 0, seeds=5, pending=5)
-    drawn = heat_map.draw(groups(rows, ["a", "b"]))
+    drawn = heat_map.plot(groups(rows, ["a", "b"]))
     axes = drawn.figure.axes[0]
     assert texts(axes) == {(0, 0): "1/2†", (0, 1): "0/0†", (1, 0): "1/2", (1, 1): "1/2"}
     assert (0, 1) not in fields(axes)
@@ -100,14 +100,14 @@ def test_rows_that_lack_trials_are_marked():
 def test_what_is_written_on_a_colour_keeps_its_own():
     """A dark page swaps ink and paper, but not the colours of fields: letters on these are neither."""
     rows = [group((a, b), a + 3 * b, 8 - a - 3 * b) for a in range(3) for b in range(3)]
-    axes = heat_map.draw(groups(rows, ["a", "b"])).figure.axes[0]
+    axes = heat_map.plot(groups(rows, ["a", "b"])).figure.axes[0]
     assert not {text.get_color() for text in axes.texts} & {INK, PAPER}
 
 
 def test_of_many_panels_the_first_twelve_are_drawn():
     """Thirteen methods: twelve panels, all fields tell their counts, and the caption says what is missing."""
     rows = [group((f"m{m}", a, b), 1, 1) for m in range(13) for a in (1, 2) for b in (1, 2)]
-    drawn = heat_map.draw(groups(rows, ["model", "a", "b"]))
+    drawn = heat_map.plot(groups(rows, ["model", "a", "b"]))
     assert len(drawn.figure.axes) == 12 + 1
     assert len(drawn.tips.marks) == 48
     assert "The first 12 of 13 panels are shown." in drawn.caption
@@ -116,7 +116,7 @@ def test_of_many_panels_the_first_twelve_are_drawn():
 def test_fields_too_small_for_numbers_have_none():
     """On a grid of 60 by 60 the colours remain; the numbers are in the table, the caption says."""
     rows = [group((a, b), a % 2, 1 - a % 2) for a in range(60) for b in range(60)]
-    drawn = heat_map.draw(groups(rows, ["a", "b"]))
+    drawn = heat_map.plot(groups(rows, ["a", "b"]))
     axes = drawn.figure.axes[0]
     assert len(fields(axes)) == 3600
     assert not axes.texts
@@ -128,6 +128,6 @@ def test_fields_too_small_for_numbers_have_none():
 def test_the_same_figure_has_the_same_bytes():
     """Two drawings of the same summaries are the same files."""
     rows = groups([group((a, b), a, b) for a in (1, 2, 3) for b in (1, 2)], ["a", "b"])
-    first, second = (heat_map.draw(rows) for _ in range(2))
+    first, second = (heat_map.plot(rows) for _ in range(2))
     for kind in KINDS:
         assert render(first, kind) == render(second, kind)

@@ -39,7 +39,7 @@ def line(axes, colour):
 
 def test_lines_are_medians_and_bands_the_quantiles():
     """Both medians, two bands and the threshold are where the curve says."""
-    (axes,) = learning_curves.draw(rows_of(1), [curve()], METRICS).figure.axes
+    (axes,) = learning_curves.plot(rows_of(1), [curve()], METRICS).figure.axes
     assert axes.get_yscale() == "log"
     assert line(axes, TEST)[:, 0].tolist() == [0, 1, 2]
     assert line(axes, TEST)[:, 1] == pytest.approx([3e2, 3e-1, 3e-6])
@@ -56,7 +56,7 @@ def test_where_half_have_diverged_the_line_ends():
     whole = curve()
     quantiles = {**whole.quantiles, "test_mse": test}
     broken = LearningCurve(**{**vars(whole), "quantiles": quantiles})
-    drawing = learning_curves.draw(rows_of(1), [broken], METRICS)
+    drawing = learning_curves.plot(rows_of(1), [broken], METRICS)
     (axes,) = drawing.figure.axes
     assert np.isnan(line(axes, TEST)[:, 1]).tolist() == [False, False, True]
     top = axes.get_ylim()[1]
@@ -69,14 +69,14 @@ def test_where_half_have_diverged_the_line_ends():
 
 def test_rows_that_all_diverged_are_drawn():
     """Where nothing is finite from the start, there is a panel that says so."""
-    drawing = learning_curves.draw(rows_of(1), [curve(test=(np.inf,) * 3), curve(test=(np.nan,) * 3)], METRICS)
+    drawing = learning_curves.plot(rows_of(1), [curve(test=(np.inf,) * 3), curve(test=(np.nan,) * 3)], METRICS)
     assert [axes.texts[0].get_text() for axes in drawing.figure.axes] == ["all have diverged"] * 2
     assert render(drawing, "png")
 
 
 def test_errors_of_zero_are_at_the_foot():
     """A logarithmic axis has no zero: the line goes along its foot, and the caption says so."""
-    drawing = learning_curves.draw(rows_of(1), [curve(test=(1.0, 1e-9, 0.0))], METRICS)
+    drawing = learning_curves.plot(rows_of(1), [curve(test=(1.0, 1e-9, 0.0))], METRICS)
     (axes,) = drawing.figure.axes
     assert line(axes, TEST)[-1, 1] == pytest.approx(axes.get_ylim()[0])
     assert "is exactly 0, it is at the foot" in drawing.caption
@@ -88,12 +88,12 @@ def test_wild_values_don_t_flatten_the_rest():
     test = whole.quantiles["test_mse"].copy()
     test[-1, 1:] = 1e30
     wild = LearningCurve(**{**vars(whole), "quantiles": {**whole.quantiles, "test_mse": test}})
-    assert learning_curves.draw(rows_of(1), [wild], METRICS).figure.axes[0].get_ylim()[1] < 1e5
+    assert learning_curves.plot(rows_of(1), [wild], METRICS).figure.axes[0].get_ylim()[1] < 1e5
 
 
 def test_panels_are_named_and_limited():
     """Twenty rows: twelve panels of equal axes with their rows' names, at most 600 tips, the rest told of."""
-    drawing = learning_curves.draw(rows_of(20), [curve(row=i, test=(10.0**i, 1, 0.1)) for i in range(20)], METRICS)
+    drawing = learning_curves.plot(rows_of(20), [curve(row=i, test=(10.0**i, 1, 0.1)) for i in range(20)], METRICS)
     axes = drawing.figure.axes
     assert [one.get_title("left") for one in axes] == [f"m{i}" for i in range(12)]
     assert len({one.get_ylim() for one in axes}) == 1
@@ -103,7 +103,7 @@ def test_panels_are_named_and_limited():
 
 def test_points_tell_quantiles_and_counts():
     """What a pointer reads is the iteration, the median, where 90% are, and of how many trials."""
-    texts = learning_curves.draw(rows_of(1), [curve(trials=8, of=50)], METRICS).tips.texts
+    texts = learning_curves.plot(rows_of(1), [curve(trials=8, of=50)], METRICS).tips.texts
     assert texts[1] == (
         "m0, iteration 1,000: test MSE 0.3 (90% of 8 trials in [0.1, 0.5]), validation MSE 0.03, sparsity error 0"
     )
@@ -111,30 +111,30 @@ def test_points_tell_quantiles_and_counts():
 
 def test_a_sample_of_trials_is_told():
     """Where not all trials are in the curve, the caption says how few."""
-    assert "8 of 50" in learning_curves.draw(rows_of(1), [curve(trials=8, of=50)], METRICS).caption
-    assert "Not all trials" not in learning_curves.draw(rows_of(1), [curve()], METRICS).caption
+    assert "8 of 50" in learning_curves.plot(rows_of(1), [curve(trials=8, of=50)], METRICS).caption
+    assert "Not all trials" not in learning_curves.plot(rows_of(1), [curve()], METRICS).caption
 
 
 def test_rows_without_a_curve_are_told():
     """The caption says how many of the report's rows are shown, unless all are."""
-    assert "1 of 3 groups are shown." in learning_curves.draw(rows_of(3), [curve(row=1)], METRICS).caption
-    assert "are shown" not in learning_curves.draw(rows_of(1), [curve()], METRICS).caption
+    assert "1 of 3 groups are shown." in learning_curves.plot(rows_of(3), [curve(row=1)], METRICS).caption
+    assert "are shown" not in learning_curves.plot(rows_of(1), [curve()], METRICS).caption
 
 
 def test_without_a_threshold_there_is_no_line():
     """Trials of different thresholds have none drawn."""
-    (axes,) = learning_curves.draw(rows_of(1), [curve(threshold=None)], METRICS).figure.axes
+    (axes,) = learning_curves.plot(rows_of(1), [curve(threshold=None)], METRICS).figure.axes
     assert INK not in {line.get_color() for line in axes.lines}
 
 
 def test_one_evaluation_is_enough():
     """A curve of a single evaluation at iteration 0 can be drawn; no curve makes no figure."""
-    assert render(learning_curves.draw(rows_of(1), [curve(test=(1.0,))], METRICS), "svg")
-    assert learning_curves.draw(rows_of(1), [], METRICS) is None
+    assert render(learning_curves.plot(rows_of(1), [curve(test=(1.0,))], METRICS), "svg")
+    assert learning_curves.plot(rows_of(1), [], METRICS) is None
 
 
 def test_the_same_figure_has_the_same_bytes():
     """Two drawings of the same curves are the same files."""
-    first, second = (learning_curves.draw(rows_of(2), [curve(), curve(row=1)], METRICS) for _ in range(2))
+    first, second = (learning_curves.plot(rows_of(2), [curve(), curve(row=1)], METRICS) for _ in range(2))
     for kind in KINDS:
         assert render(first, kind) == render(second, kind)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.collections import LineCollection
 
-from study.reports import cells, groups, with_published
+from study.reports import cell_rows, groups, with_published
 from study.reports.figures import panels
 from study.reports.figures.axes import ARROW
 from study.reports.figures.dots import SECONDS
@@ -35,12 +35,12 @@ def labels_of(figure):
 
 @pytest.fixture(name="demo_rows")
 def _demo_rows(demo):
-    return cells(*demo)
+    return cell_rows(*demo)
 
 
 def test_every_finished_cell_is_a_point_at_its_rate(demo_rows):
     """The first panel holds each cell's rate and interval, zero included."""
-    axes = panels.draw(demo_rows).figure.axes[0]
+    axes = panels.plot(demo_rows).figure.axes[0]
     rates = {round(s.success_rate, 6) for s in demo_rows.summaries}
     assert 0.0 in rates
     assert rates <= {round(y, 6) for _, y in drawn(axes)}
@@ -52,7 +52,7 @@ def test_every_finished_cell_is_a_point_at_its_rate(demo_rows):
 
 def test_cells_that_solved_nothing_have_no_solved_at(demo_rows):
     """The second panel has a point for each cell with a solved trial and none for the others."""
-    axes = panels.draw(demo_rows).figure.axes[1]
+    axes = panels.plot(demo_rows).figure.axes[1]
     expected = {round(s.solved_at_mean / 1e3, 6) for s in demo_rows.summaries if s.solved}
     assert {round(y, 6) for _, y in drawn(axes)} == expected
 
@@ -61,13 +61,15 @@ def test_no_line_leads_over_a_cell_that_solved_nothing():
     """Where a cell in the middle has no solved-at, its neighbours aren't joined."""
     counts = ({"solved": 3}, {"unsolved": 3}, {"solved": 2, "unsolved": 1})
     made = [(published_cell("NMU", hidden_size=h), c) for h, c in zip((2, 3, 4), counts, strict=True)]
-    (line,) = (x for x in panels.draw(cells(summaries_of(*made), {})).figure.axes[1].lines if x.get_linestyle() == "-")
+    (line,) = (
+        x for x in panels.plot(cell_rows(summaries_of(*made), {})).figure.axes[1].lines if x.get_linestyle() == "-"
+    )
     assert np.isnan(line.get_xydata()[:, 1]).tolist() == [False, True, False]
 
 
 def test_seconds_are_shown_in_seconds(demo_rows):
     """The same figure by another clock shows seconds of training, and nothing else is another."""
-    drawing = panels.draw(demo_rows, None, SECONDS)
+    drawing = panels.plot(demo_rows, None, SECONDS)
     expected = {round(s.solved_at_s_mean, 6) for s in demo_rows.summaries if s.solved}
     assert {round(y, 6) for _, y in drawn(drawing.figure.axes[1])} == expected
     assert drawing.name == "training-time"
@@ -76,7 +78,7 @@ def test_seconds_are_shown_in_seconds(demo_rows):
 
 def test_incomplete_cells_are_half_filled(demo_rows):
     """A cell that lacks trials has a half-filled marker in each panel, and legend and caption say so."""
-    drawing = panels.draw(demo_rows)
+    drawing = panels.plot(demo_rows)
     lacking = [s for s in demo_rows.summaries if not s.complete]
     assert lacking
     for axes in drawing.figure.axes:
@@ -88,7 +90,7 @@ def test_incomplete_cells_are_half_filled(demo_rows):
 
 def test_points_tell_their_counts(demo_rows):
     """What a pointer reads is the row, the value, its interval, and how many of how many; incomplete rows say so."""
-    texts = panels.draw(demo_rows).tips.texts
+    texts = panels.plot(demo_rows).tips.texts
     assert "NMU, off, hidden units 2: 0.80 [0.49, 0.94], 8 of 10" in texts
     assert "NMU, off, hidden units 2: 13.5k [11.8k, 15.5k] iterations, 8 of 10" in texts
     assert any(text.startswith("NAC•, hidden units 3: 1.00") and "2 of 2 so far; 10 planned" in text for text in texts)
@@ -97,7 +99,7 @@ def test_points_tell_their_counts(demo_rows):
 
 def test_curves_carry_symbols_and_labels(demo_rows):
     """The legend names models by symbol and schedules by label, row by row."""
-    names = labels_of(panels.draw(demo_rows).figure)
+    names = labels_of(panels.plot(demo_rows).figure)
     assert set(names[:4]) >= {"NMU, off", "NMU, late mild", "NAC•"}
 
 
@@ -105,7 +107,7 @@ def test_published_numbers_are_laid_over():
     """A published cell has the published rate drawn beside its own, and the legend names the source."""
     made = [(published_cell(m), {"solved": k, "unsolved": 20 - k}) for m, k in (("NMU", 18), ("NAC-mul", 0))]
     summaries = summaries_of(*made)
-    drawing = panels.draw(cells(summaries, {}), with_published(summaries))
+    drawing = panels.plot(cell_rows(summaries, {}), with_published(summaries))
     rates = {round(y, 6) for _, y in drawn(drawing.figure.axes[0])}
     assert {0.9, 0.0, 0.94, 0.13} <= rates
     assert any("Madsen" in name for name in labels_of(drawing.figure))
@@ -127,14 +129,14 @@ def test_whatever_is_swept_can_be_drawn(changes):
     """One cell, numbers with a default among them, and names all find an x axis, with or without results."""
     for counts in ({"solved": 3, "unsolved": 1}, {"diverged": 4}, {"failed": 1, "pending": 3}):
         summaries = summaries_of(*((published_cell("NMU", **change), counts) for change in changes))
-        assert render(panels.draw(cells(summaries, {})), "png")
+        assert render(panels.plot(cell_rows(summaries, {})), "png")
 
 
 def test_an_error_of_exactly_zero_is_shown():
     """A logarithmic axis has no zero: errors of exactly zero are marked at its foot, with a legend and a tip."""
     (summary,) = summaries_of((published_cell("NMU"), {"solved": 3}))
-    rows = cells([replace(summary, metrics=error_of(0.0))], {})
-    drawing = panels.draw(rows)
+    rows = cell_rows([replace(summary, metrics=error_of(0.0))], {})
+    drawing = panels.plot(rows)
     axes = drawing.figure.axes[2]
     assert [line.get_marker() for line in axes.lines] == ["v"]
     assert "sparsity error exactly 0" in labels_of(drawing.figure)
@@ -147,7 +149,7 @@ def test_errors_that_explode_leave_the_others_readable():
     errors = {"NMU": 1e-3, "NAU": 1e-1, "NAC-mul": 1e28}
     summaries = summaries_of(*((published_cell(model), {"solved": 3}) for model in errors))
     of_models = [replace(s, metrics=error_of(error)) for s, error in zip(summaries, errors.values(), strict=True)]
-    drawing = panels.draw(cells(of_models, {}))
+    drawing = panels.plot(cell_rows(of_models, {}))
     axes = drawing.figure.axes[2]
     assert 1e-4 < axes.get_ylim()[0] < 1e-3
     assert 1e-1 < axes.get_ylim()[1] < 1e3
@@ -166,7 +168,7 @@ def test_errors_that_are_all_equal_are_drawn(errors):
         )
         for h, error in enumerate(errors, start=2)
     ]
-    axes = panels.draw(groups(summaries, ["model", "hidden_size"])).figure.axes[2]
+    axes = panels.plot(groups(summaries, ["model", "hidden_size"])).figure.axes[2]
     low, high = axes.get_ylim()
     assert low < min(errors) <= max(errors) < high
     assert axes.get_yscale() == "log"
@@ -175,7 +177,7 @@ def test_errors_that_are_all_equal_are_drawn(errors):
 def test_a_long_name_of_the_x_axis_is_cut():
     """A column whose name is longer than a panel is wide doesn't leave it."""
     summaries = [GroupSummary(values=(h,), seeds=4, solved=2, unsolved=2, success_rate=0.5) for h in (2, 3)]
-    figure = panels.draw(groups(summaries, ["column" * 40])).figure
+    figure = panels.plot(groups(summaries, ["column" * 40])).figure
     figure.draw_without_rendering()
     for axes in figure.axes:
         box = axes.xaxis.label.get_window_extent()
@@ -187,8 +189,8 @@ def test_an_interval_that_is_cut_is_told():
     """An interval far beyond all values doesn't flatten them: it is cut, and the caption says so."""
     (summary,) = summaries_of((published_cell("NMU"), {"solved": 3}))
     wide = replace(summary, solved_at_interval=(1000.0, 1e7))
-    for rows, is_cut in ((cells([summary], {}), False), (cells([wide], {}), True)):
-        drawing = panels.draw(rows)
+    for rows, is_cut in ((cell_rows([summary], {}), False), (cell_rows([wide], {}), True)):
+        drawing = panels.plot(rows)
         assert ("goes on beyond it" in drawing.caption) == is_cut
         assert drawing.figure.axes[1].get_ylim()[1] < 30
 
@@ -202,8 +204,8 @@ def test_of_too_many_rows_the_first_are_drawn():
         for h in (2, 3)
         for lr in rates
     ]
-    rows = cells(summaries_of(*made), {})
-    drawing = panels.draw(rows)
+    rows = cell_rows(summaries_of(*made), {})
+    drawing = panels.plot(rows)
     assert len(drawing.figure.axes) <= 3 * 12
     assert len(drawing.tips.marks) <= 600
     names = {mark[0].split(":")[0] for mark in drawing.tips.marks}
@@ -215,7 +217,7 @@ def test_of_too_many_names_the_first_are_drawn():
     summaries = [
         GroupSummary(values=(f"method {i}",), seeds=4, solved=2, unsolved=2, success_rate=0.5) for i in range(200)
     ]
-    drawing = panels.draw(groups(summaries, ["method"]))
+    drawing = panels.plot(groups(summaries, ["method"]))
     assert len(drawing.figure.axes[0].get_xticks()) == 20
     assert "The first 20 of 200 rows are shown." in drawing.caption
 
@@ -224,14 +226,14 @@ def test_more_models_than_colours_still_differ():
     """No two curves of a figure look alike, also where colours come again and no line joins the points."""
     models = list(MODELS)[:12]
     made = [(published_cell(m, operation=o), {"solved": 1, "unsolved": 1}) for m in models for o in ("add", "mul")]
-    axes = panels.draw(cells(summaries_of(*made), {})).figure.axes[0]
+    axes = panels.plot(cell_rows(summaries_of(*made), {})).figure.axes[0]
     looks = {(line.get_color(), line.get_marker()) for line in axes.lines if line.get_marker() != "_"}
     assert len(looks) == len(models)
 
 
 def test_the_same_figure_has_the_same_bytes(demo_rows):
     """Two drawings of the same summaries are the same files, whatever was rendered before."""
-    first, second = panels.draw(demo_rows), panels.draw(demo_rows)
+    first, second = panels.plot(demo_rows), panels.plot(demo_rows)
     begins = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
     rendered = {kind: render(second, kind) for kind in reversed(KINDS)}
     for kind in KINDS:

@@ -85,7 +85,7 @@ def report():
 
 @pytest.fixture(name="every_figure", scope="module")
 def _every_figure():
-    return all_figures.draw(report())
+    return all_figures.plot_all(report())
 
 
 def test_a_report_has_the_figures_that_it_has_something_for(every_figure):
@@ -96,7 +96,7 @@ def test_a_report_has_the_figures_that_it_has_something_for(every_figure):
         for name in names_of_figures.NAMES
         if name not in ("heat-map", "series", *names_of_figures.OVERALL, *names_of_figures.SEARCH)
     ]
-    bare = all_figures.draw(replace(report(), learning=(), gates=(), weights=None, sources=()))
+    bare = all_figures.plot_all(replace(report(), learning=(), gates=(), weights=None, sources=()))
     assert [drawn.name for drawn in bare] == ["figure", "training-time", "survival"]
 
 
@@ -156,7 +156,7 @@ def test_any_name_can_be_drawn():
         for name in NAMES
         for size in (2, 3)
     ]
-    drawn = panels.draw(groups(summaries, ["a $key$", "hidden_size"]))
+    drawn = panels.plot(groups(summaries, ["a $key$", "hidden_size"]))
     for kind in KINDS:
         assert render(drawn, kind)
     texts = {title.text for title in ET.fromstring(render(drawn, "svg")).findall(".//{*}title") if title.text}

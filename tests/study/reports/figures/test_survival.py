@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from study.reports import cells, groups
+from study.reports import cell_rows, groups
 from study.reports.figures import survival
 from study.reports.figures.names import KINDS
 from study.reports.figures.style import INK, PALETTE, RULE, render
@@ -43,7 +43,7 @@ def test_a_curve_is_the_share_solved_by_then():
     rng = np.random.default_rng(3)
     solved = rng.random(40) < 0.6
     times = np.where(solved, rng.integers(1, 90, 40) * 1000, 90_000)
-    drawing = survival.draw(groups([group("a", times, solved)], ["method"]))
+    drawing = survival.plot(groups([group("a", times, solved)], ["method"]))
     (curve,) = curves(drawing.figure.axes[0])
     for t in range(0, 91, 5):
         assert at(curve, t) == pytest.approx(np.mean(solved & (times <= t * 1000)))
@@ -53,7 +53,7 @@ def test_a_curve_is_the_share_solved_by_then():
 def test_trials_that_end_early_count_as_kaplan_and_meier_say():
     """A trial censored in the middle leaves those at risk, and is marked where it left."""
     times, solved = [10, 20, 20, 30, 50], [True, True, False, True, False]
-    axes = survival.draw(groups([group("a", times, solved)], ["method"])).figure.axes[0]
+    axes = survival.plot(groups([group("a", times, solved)], ["method"])).figure.axes[0]
     (curve,) = curves(axes)
     expected = kaplan_meier(times, solved)
     for time, left in zip(expected.times, expected.survival, strict=True):
@@ -65,7 +65,7 @@ def test_trials_that_end_early_count_as_kaplan_and_meier_say():
 def test_the_band_is_the_pointwise_interval():
     """The band holds the interval of each step up to the next."""
     times, solved = [10, 20, 20, 30, 50], [True, True, False, True, False]
-    axes = survival.draw(groups([group("a", times, solved)], ["method"])).figure.axes[0]
+    axes = survival.plot(groups([group("a", times, solved)], ["method"])).figure.axes[0]
     corners = {tuple(np.round(v, 9)) for path in axes.collections[0].get_paths() for v in path.vertices}
     expected = kaplan_meier(times, solved)
     ends = zip(expected.times, np.append(expected.times[1:], 50), expected.low, expected.high, strict=True)
@@ -81,7 +81,7 @@ def test_methods_share_a_panel_for_each_size():
         for m in ("NMU", "NAC-mul", "NALU", "NAU")
         for h in range(2, 11)
     ]
-    drawing = survival.draw(cells(summaries_of(*made), {}))
+    drawing = survival.plot(cell_rows(summaries_of(*made), {}))
     assert [axes.get_title("left") for axes in drawing.figure.axes] == [f"hidden units {h}" for h in range(2, 11)]
     for axes in drawing.figure.axes:
         assert {line.get_color() for line in axes.lines} == set(PALETTE[:4])
@@ -92,14 +92,14 @@ def test_methods_share_a_panel_for_each_size():
 def test_few_models_share_one_panel():
     """Models that only their names tell apart are curves of one panel."""
     made = [(published_cell(m), {"solved": 3, "unsolved": 2}) for m in ("NMU", "NAC-mul", "NALU")]
-    (axes,) = survival.draw(cells(summaries_of(*made), {})).figure.axes
+    (axes,) = survival.plot(cell_rows(summaries_of(*made), {})).figure.axes
     assert len(curves(axes)) == 3
 
 
 def test_a_lone_curve_stands_before_the_others():
     """One method at nine sizes is nine panels, each with the other eight in grey."""
     made = [(published_cell("NMU", hidden_size=h), {"solved": 3, "unsolved": 2}) for h in range(2, 11)]
-    drawing = survival.draw(cells(summaries_of(*made), {}))
+    drawing = survival.plot(cell_rows(summaries_of(*made), {}))
     assert len(drawing.figure.axes) == 9
     for axes in drawing.figure.axes:
         assert (len(curves(axes, RULE)), len(curves(axes, PALETTE[0]))) == (8, 1)
@@ -109,7 +109,7 @@ def test_a_lone_curve_stands_before_the_others():
 def test_curves_at_zero_can_all_be_seen():
     """Rows of which nothing is solved lie on each other: their dashes take turns, and none is hidden."""
     rows = [group("a", [5, 9], [True, False]), *(group(n, [9, 9], [False, False]) for n in "bcd")]
-    (axes,) = survival.draw(groups(rows, ["method"])).figure.axes
+    (axes,) = survival.plot(groups(rows, ["method"])).figure.axes
     patterns = [line._unscaled_dash_pattern for line in axes.lines if line.get_marker() == "None"][1:]
     offsets = {offset % sum(dashes) for offset, dashes in patterns}
     assert len(offsets) == 3
@@ -119,7 +119,7 @@ def test_curves_at_zero_can_all_be_seen():
 def test_rows_that_are_all_solved_or_lack_trials_are_marked():
     """A curve that reaches one ends in a dot; one of a row that lacks trials in half a dot, in the legend too."""
     rows = [group("a", [5, 9], [True, True]), group("b", [5, 9], [True, False], seeds=3, pending=1)]
-    drawing = survival.draw(groups(rows, ["method"]))
+    drawing = survival.plot(groups(rows, ["method"]))
     (axes,) = drawing.figure.axes
     dots = {line.get_fillstyle(): line.get_xydata()[-1].tolist() for line in axes.lines if line.get_marker() == "o"}
     assert dots == {"full": [9, 1], "left": [9, 0.5]}
@@ -130,7 +130,7 @@ def test_rows_that_are_all_solved_or_lack_trials_are_marked():
 def test_steps_tell_their_counts():
     """What a pointer reads is the row, by when, the share, its interval and the count."""
     rows = [group("a", [5000, 9000], [True, False]), group("b", [5000, 9000], [True, False], seeds=3, pending=1)]
-    texts = survival.draw(groups(rows, ["method"])).tips.texts
+    texts = survival.plot(groups(rows, ["method"])).tips.texts
     expected = kaplan_meier([5, 9], [True, False])
     low, high = 1 - expected.high[0], 1 - expected.low[0]
     assert f"method a, by iteration 5,000: 0.50 [{low:.2f}, {high:.2f}], 1 of 2" in texts
@@ -150,13 +150,13 @@ def test_steps_tell_their_counts():
 )
 def test_there_is_no_figure_of_what_isn_t_known(rows):
     """Without a solved trial, or where the unsolved ones' last iteration isn't known, there is no figure."""
-    assert survival.draw(groups(rows, ["method"])) is None
+    assert survival.plot(groups(rows, ["method"])) is None
 
 
 def test_a_row_of_unknown_times_is_told():
     """A row whose times aren't known is left out beside others that are, and the caption says so."""
     rows = [group("a", [5, 9], [True, False]), group("b", [9, np.nan], [True, False])]
-    drawing = survival.draw(groups(rows, ["method"]))
+    drawing = survival.plot(groups(rows, ["method"]))
     assert len(curves(drawing.figure.axes[0])) == 1
     assert "not all of their times are known: rows, 1" in drawing.caption
 
@@ -165,7 +165,7 @@ def test_of_many_panels_the_first_twelve_are_drawn():
     """Twenty questions of four methods each: twelve panels and at most 600 tips; the caption says what is missing."""
     rng = np.random.default_rng(0)
     rows = [group((f"m{m}", q), rng.integers(1, 99, 60), [*[True] * 59, False]) for q in range(20) for m in range(4)]
-    drawing = survival.draw(groups(rows, ["model", "hidden_size"]))
+    drawing = survival.plot(groups(rows, ["model", "hidden_size"]))
     assert len(drawing.figure.axes) == 12
     assert 300 < len(drawing.tips.marks) <= 600
     assert "The first 12 of 20 panels are shown." in drawing.caption
@@ -173,7 +173,7 @@ def test_of_many_panels_the_first_twelve_are_drawn():
 
 def test_the_same_figure_has_the_same_bytes(demo):
     """Two drawings of the same summaries are the same files."""
-    first, second = (survival.draw(cells(*demo)) for _ in range(2))
+    first, second = (survival.plot(cell_rows(*demo)) for _ in range(2))
     for kind in KINDS:
         assert render(first, kind) == render(second, kind)
 
@@ -181,7 +181,7 @@ def test_the_same_figure_has_the_same_bytes(demo):
 def test_more_methods_than_colours_still_differ():
     """Of thirty methods at two sizes twenty-four are drawn, each with its own colour and dash; the caption says so."""
     rows = [group((f"m{m}", size), [m + 1, 99], [True, False]) for m in range(30) for size in (2, 3)]
-    drawing = survival.draw(groups(rows, ["model", "hidden_size"]))
+    drawing = survival.plot(groups(rows, ["model", "hidden_size"]))
     for axes in drawing.figure.axes:
         drawn = [line for line in axes.lines if line.get_marker() == "None"]
         assert len({(line.get_color(), str(line._unscaled_dash_pattern)) for line in drawn}) == len(drawn) == 24
@@ -190,7 +190,7 @@ def test_more_methods_than_colours_still_differ():
 
 def test_one_trial_is_enough():
     """A single solved trial is a curve: zero, then one."""
-    drawing = survival.draw(groups([group("a", [7], [True])], ["method"]))
+    drawing = survival.plot(groups([group("a", [7], [True])], ["method"]))
     (curve,) = curves(drawing.figure.axes[0])
     assert (at(curve, 6.9), at(curve, 7)) == (0, 1)
     assert all(line.get_color() in (*PALETTE, INK) for line in drawing.figure.axes[0].lines)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from study.records import Outcome
-from study.reports import cells, groups
+from study.reports import cell_rows, groups
 from study.reports.figures import weights
 from study.reports.figures.names import KINDS
 from study.reports.figures.style import render
@@ -37,7 +37,7 @@ def fields(axes):
 def test_fields_are_the_weights(shape):
     """Every weight has a field at its output and input, output 1 on top, in the colour between -1 and 1."""
     matrix = np.random.default_rng(0).uniform(-1, 1, shape)
-    axes = weights.draw(ROWS, trial(W=matrix)).figure.axes[0]
+    axes = weights.plot(ROWS, trial(W=matrix)).figure.axes[0]
     squares = fields(axes)
     assert len(squares) == matrix.size
     for place, colour in squares.items():
@@ -47,7 +47,7 @@ def test_fields_are_the_weights(shape):
 
 def test_small_matrices_have_their_numbers_written():
     """Where fields are large enough their weights are in them; NaN has neither field nor number."""
-    drawing = weights.draw(ROWS, trial(W=[[1, -0.25], [np.nan, 0]]))
+    drawing = weights.plot(ROWS, trial(W=[[1, -0.25], [np.nan, 0]]))
     axes = drawing.figure.axes[0]
     assert {text.get_position(): text.get_text() for text in axes.texts} == {
         (0, 0): "1.00", (1, 0): "−0.25", (1, 1): "0.00"
@@ -59,7 +59,7 @@ def test_small_matrices_have_their_numbers_written():
 
 def test_weights_share_a_scale_and_gates_another():
     """A colour means the same in all weights; gates, which have no bounds, have a scale of their own."""
-    drawing = weights.draw(ROWS, trial(a_W=[[0.5]], a_G=[[-4]], b_W=[[2.0]]))
+    drawing = weights.plot(ROWS, trial(a_W=[[0.5]], a_G=[[-4]], b_W=[[2.0]]))
     half, gate, two, *scales = drawing.figure.axes
     assert np.allclose(fields(half)[0, 0], mpl.colormaps["RdBu"](0.625), atol=0.02)
     assert np.allclose(fields(gate)[0, 0], mpl.colormaps["RdBu"](0.0))
@@ -72,7 +72,7 @@ def test_matrices_don_t_overlap():
     """Six matrices of two layers stand side by side or below each other, inside the figure."""
     shapes = [(10, 100)] * 3 + [(1, 10)] * 3 + [(2, 4)] * 4
     matrices = {f"m{i}": np.zeros(shape) for i, shape in enumerate(shapes)}
-    figure = weights.draw(ROWS, trial(**matrices)).figure
+    figure = weights.plot(ROWS, trial(**matrices)).figure
     boxes = [axes.get_position() for axes in figure.axes]
     for i, box in enumerate(boxes):
         assert 0 <= box.x0 < box.x1 <= 1
@@ -84,8 +84,8 @@ def test_matrices_don_t_overlap():
 
 def test_the_title_names_the_trial():
     """Title and caption say model, hidden units, seed and outcome, also where nothing else varies."""
-    rows = cells(summaries_of((published_cell("NMU", hidden_size=3), {"solved": 2})), {})
-    drawing = weights.draw(rows, trial(W=[[1]]))
+    rows = cell_rows(summaries_of((published_cell("NMU", hidden_size=3), {"solved": 2})), {})
+    drawing = weights.plot(rows, trial(W=[[1]]))
     assert drawing.title == "Weights: NMU, hidden units 3, seed 7, solved"
     assert "NMU, hidden units 3, seed 7, solved" in drawing.caption
     assert "1,001 updates" in drawing.caption
@@ -94,7 +94,7 @@ def test_the_title_names_the_trial():
 def test_of_many_weights_the_greatest_tell_theirs():
     """A figure has at most 600 tips: all of the small matrix, and the greatest of the large one."""
     large = np.random.default_rng(0).uniform(-1, 1, (10, 100))
-    texts = weights.draw(ROWS, trial(a=large, b=np.zeros((1, 10)))).tips.texts
+    texts = weights.plot(ROWS, trial(a=large, b=np.zeros((1, 10)))).tips.texts
     assert len(texts) == 600
     assert sum(text.startswith("b,") for text in texts) == 10
     sizes = [abs(float(text.split(": ")[1])) for text in texts if text.startswith("a,")]
@@ -103,12 +103,12 @@ def test_of_many_weights_the_greatest_tell_theirs():
 
 def test_without_weights_there_is_no_figure():
     """No trial, or one without matrices, makes no figure."""
-    assert weights.draw(ROWS, None) is None
-    assert weights.draw(ROWS, trial()) is None
+    assert weights.plot(ROWS, None) is None
+    assert weights.plot(ROWS, trial()) is None
 
 
 def test_the_same_figure_has_the_same_bytes():
     """Two drawings of the same weights are the same files."""
-    first, second = (weights.draw(ROWS, trial(W=np.eye(4), G=np.eye(4) * 3)) for _ in range(2))
+    first, second = (weights.plot(ROWS, trial(W=np.eye(4), G=np.eye(4) * 3)) for _ in range(2))
     for kind in KINDS:
         assert render(first, kind) == render(second, kind)

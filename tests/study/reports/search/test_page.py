@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from study.console import Console
-from study.reports import FORMATS, page, show_search, write_report
+from study.reports import FORMATS, page, print_search, write_report
 from study.reports.figures.names import SEARCH
 from study.reports.search import names as search_names
 from study.reports.search import tables as search_tables
@@ -132,7 +132,7 @@ def test_importance_is_a_line():
 def test_the_terminal_shows_the_winners_and_what_mattered():
     """A column a winner, so that no line breaks."""
     console = Console(width=100, record=True, file=io.StringIO())
-    show_search(console, *search_of(["success_rate", "time_to_success"], winners=(11, 6)))
+    print_search(console, *search_of(["success_rate", "time_to_success"], winners=(11, 6)))
     lines = console.export_text().splitlines()
     assert next(line.split() for line in lines if line.startswith("candidate")) == ["candidate", "#11", "#6"]
     fresh = next(line for line in lines if line.startswith("by fresh seeds: success rate"))
@@ -143,7 +143,7 @@ def test_the_terminal_shows_the_winners_and_what_mattered():
 def test_of_many_winners_the_terminal_shows_the_first():
     """The others are in the files, and the terminal says so."""
     console = Console(width=200, record=True, file=io.StringIO())
-    show_search(console, *search_of(winners=tuple(range(9))))
+    print_search(console, *search_of(winners=tuple(range(9))))
     text = console.export_text()
     assert "#5" in text
     assert "#6" not in text

@@ -18,31 +18,31 @@ from tests.study.builders import search_of
 def test_the_two_numbers_that_mattered_most():
     """Names are no axis; of numbers those with the greatest importance are, the first of them across."""
     search, _ = search_of()
-    drawn = contour.draw(search)
+    drawn = contour.plot(search)
     axes = drawn.figure.axes[0]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("learning rate", "λ end (iterations)")
     other = {"sparsity_end": 0.6, "NMU.sparsity_strength": 0.3, "learning_rate": 0.1}
     search, _ = search_of(importance={"success_rate": other})
-    axes = contour.draw(search).figure.axes[0]
+    axes = contour.plot(search).figure.axes[0]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("λ end (iterations)", "NMU: λ̂")
 
 
 def test_a_number_that_few_have_is_left_out():
     """What less than half of the candidates have is no axis, however important."""
     search, _ = search_of(importance={"success_rate": {"NMU.sparsity_strength": 1.0}})
-    assert "NMU" in contour.draw(search).title
+    assert "NMU" in contour.plot(search).title
     few = tuple(
         c if c.number % 5 == 0 else replace(c, params={k: v for k, v in c.params.items() if "." not in k})
         for c in search.candidates
     )
-    drawn = contour.draw(search_of(candidates=few, importance=search.importance)[0])
+    drawn = contour.plot(search_of(candidates=few, importance=search.importance)[0])
     assert "NMU" not in drawn.title
 
 
 def test_every_candidate_that_has_both_is_a_dot():
     """Dots are where the candidates are, and the confirmed one stands out among them."""
     search, _ = search_of()
-    axes = contour.draw(search).figure.axes[0]
+    axes = contour.plot(search).figure.axes[0]
     dots, confirmed = axes.lines
     assert dots.get_xdata() == pytest.approx([np.log10(c.params["learning_rate"]) for c in search.candidates])
     assert dots.get_ydata() == pytest.approx([c.params["sparsity_end"] for c in search.candidates])
@@ -53,7 +53,7 @@ def test_every_candidate_that_has_both_is_a_dot():
 def test_good_is_bright(name):
     """Whether much or little of it is sought, the best value has the brightest colour."""
     search, _ = search_of([name])
-    axes = contour.draw(search).figure.axes[0]
+    axes = contour.plot(search).figure.axes[0]
     (field,) = axes.collections
     ends = [np.asarray(field.cmap(field.norm(value)))[:3].sum() for value in (field.levels[0], field.levels[-1])]
     assert (ends[1] > ends[0]) == search.objectives[0].is_higher_better
@@ -62,7 +62,7 @@ def test_good_is_bright(name):
 def test_the_field_covers_all_candidates():
     """What is worth the most or the least is filled like all else: the field is the candidates' hull."""
     search, _ = search_of()
-    axes = contour.draw(search).figure.axes[0]
+    axes = contour.plot(search).figure.axes[0]
     (field,) = axes.collections
     values = [candidate.values[0] for candidate in search.candidates]
     assert field.levels[0] < min(values)
@@ -72,16 +72,16 @@ def test_the_field_covers_all_candidates():
 def test_a_panel_an_objective_of_the_first_two():
     """Each has its own scale; of three, the caption says that one isn't shown."""
     search, _ = search_of(["success_rate", "time_to_success", "sparsity_error"])
-    drawn = contour.draw(search)
+    drawn = contour.plot(search)
     assert len(drawn.figure.axes) == 4  # two fields, two scales
     assert "The first 2 of 3 objectives are shown." in drawn.caption
 
 
 def test_too_few_candidates_or_a_line_of_them_make_no_field():
     """Below ten candidates, with all in a line, with one value, or without two numbers nothing is drawn."""
-    assert contour.draw(None) is None
-    assert contour.draw(search_of(count=9, winners=())[0]) is None
-    assert contour.draw(search_of(count=12, winners=())[0]) is not None
+    assert contour.plot(None) is None
+    assert contour.plot(search_of(count=9, winners=())[0]) is None
+    assert contour.plot(search_of(count=12, winners=())[0]) is not None
     search, _ = search_of(count=20)
     in_line = tuple(
         replace(c, params={"learning_rate": 1e-4 * 10 ** (c.number / 10), "sparsity_end": 1000 * (1 + c.number)})
@@ -90,14 +90,14 @@ def test_too_few_candidates_or_a_line_of_them_make_no_field():
     same = tuple(replace(c, params={"learning_rate": 0.1, "sparsity_end": 9000}) for c in search.candidates)
     equal = tuple(replace(c, values=(0.5,)) for c in search.candidates)
     for candidates in (in_line, same, equal):
-        assert contour.draw(search_of(candidates=candidates)[0]) is None
+        assert contour.plot(search_of(candidates=candidates)[0]) is None
     names = (search.parameters[0], Parameter("learning_rate", "learning_rate", low=1e-4, high=0.1, is_log=True))
-    assert contour.draw(search_of(parameters=names)[0]) is None
+    assert contour.plot(search_of(parameters=names)[0]) is None
 
 
 def test_the_same_figure_has_the_same_bytes_and_no_image():
     """Two drawings of the same search are the same files, of lines and areas alone."""
-    first, second = (contour.draw(search_of()[0]) for _ in range(2))
+    first, second = (contour.plot(search_of()[0]) for _ in range(2))
     for kind in KINDS:
         assert render(first, kind) == render(second, kind)
     assert not re.search(rb"<image", render(first, "svg"))

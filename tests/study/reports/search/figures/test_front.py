@@ -17,7 +17,7 @@ BOTH = ["success_rate", "time_to_success"]
 def test_candidates_stand_at_their_first_two_values():
     """Success rate across, time up in thousands of iterations."""
     search, rows = search_of(BOTH)
-    (axes,) = front.draw(search, rows).figure.axes
+    (axes,) = front.plot(search, rows).figure.axes
     sizes = [line for line in axes.lines if line.get_color() == CANDIDATE and line.get_linestyle() == "None"]
     places = np.concatenate([line.get_xydata() for line in sizes])
     expected = np.array([(c.values[0], c.values[1] / 1000) for c in search.candidates])
@@ -29,7 +29,7 @@ def test_candidates_stand_at_their_first_two_values():
 def test_the_front_is_joined():
     """A line leads through the candidates of the front in the order of the first objective."""
     search, rows = search_of(BOTH, winners=(11, 6, 10))
-    (axes,) = front.draw(search, rows).figure.axes
+    (axes,) = front.plot(search, rows).figure.axes
     joined = sorted(search.candidates[n].values[0] for n in (11, 6, 10))
     assert any(list(line.get_xdata()) == joined and line.get_linestyle() == "-" for line in axes.lines)
 
@@ -37,7 +37,7 @@ def test_the_front_is_joined():
 def test_confirmed_candidates_have_both_intervals():
     """A diamond is at what fresh seeds say, with a bar along either axis; dashes lead to it from the search's value."""
     search, rows = search_of(BOTH, winners=(11, 6))
-    drawn = front.draw(search, rows)
+    drawn = front.plot(search, rows)
     (axes,) = drawn.figure.axes
     assert len(axes.containers) == 2
     summary = rows.summaries[0]
@@ -53,7 +53,7 @@ def test_confirmed_candidates_have_both_intervals():
 def test_a_third_objective_is_told_and_nothing_is_joined():
     """In two of three dimensions a line would mean nothing."""
     search, rows = search_of([*BOTH, "sparsity_error"], winners=(11, 6, 10))
-    drawn = front.draw(search, rows)
+    drawn = front.plot(search, rows)
     assert "sparsity error, geometric mean of all trials, upper end" in drawn.caption
     front_lines = [line for line in drawn.figure.axes[0].lines if len(line.get_xdata()) == 3]
     assert [line.get_linestyle() for line in front_lines] == ["None"]
@@ -62,7 +62,7 @@ def test_a_third_objective_is_told_and_nothing_is_joined():
 def test_without_winners_the_front_is_the_searchs_own():
     """While the search goes on no diamond is there, and the caption says why."""
     search, rows = search_of(BOTH, winners=())
-    drawn = front.draw(search, rows)
+    drawn = front.plot(search, rows)
     assert not drawn.figure.axes[0].containers
     assert "No candidate has been confirmed yet." in drawn.caption
 
@@ -70,13 +70,13 @@ def test_without_winners_the_front_is_the_searchs_own():
 def test_there_is_no_front_of_one_objective_or_without_candidates():
     """Then there is nothing to weigh against each other."""
     search, rows = search_of()
-    assert front.draw(search, rows) is None
-    assert front.draw(None, rows) is None
-    assert front.draw(*search_of(BOTH, count=0, winners=())) is None
+    assert front.plot(search, rows) is None
+    assert front.plot(None, rows) is None
+    assert front.plot(*search_of(BOTH, count=0, winners=())) is None
 
 
 def test_the_same_figure_has_the_same_bytes():
     """Two drawings of the same search are the same files."""
-    first, second = (front.draw(*search_of(BOTH)) for _ in range(2))
+    first, second = (front.plot(*search_of(BOTH)) for _ in range(2))
     for kind in KINDS:
         assert render(first, kind) == render(second, kind)

@@ -29,7 +29,7 @@ def line(axes, style):
 def test_each_candidate_is_a_dot_whose_size_grows_with_its_seeds():
     """A dot stands at the candidate's number and value; more seeds make it larger."""
     search, rows = search_of()
-    (axes,) = history.draw(search, rows).figure.axes
+    (axes,) = history.plot(search, rows).figure.axes
     places, sizes = dots(axes)
     assert places == pytest.approx(np.array([(c.number, c.values[0]) for c in search.candidates]))
     seeds = np.array([c.seeds for c in search.candidates])
@@ -43,7 +43,7 @@ def test_each_candidate_is_a_dot_whose_size_grows_with_its_seeds():
 def test_the_line_is_the_best_so_far(name, best):
     """It follows the greatest value of what is sought high, the least of what is sought low."""
     search, rows = search_of([name])
-    (axes,) = history.draw(search, rows).figure.axes
+    (axes,) = history.plot(search, rows).figure.axes
     values = best.accumulate([c.values[0] for c in search.candidates])
     unit = 1000 if name == "time_to_success" else 1
     _, best = line(axes, "steps-post")
@@ -53,7 +53,7 @@ def test_the_line_is_the_best_so_far(name, best):
 def test_the_winner_has_its_fresh_rate_with_its_interval():
     """A diamond stands at 90 of 100, its bar reaches as far as Wilson's interval, and its tip says so."""
     search, rows = search_of()
-    drawn = history.draw(search, rows)
+    drawn = history.plot(search, rows)
     (axes,) = drawn.figure.axes
     (container,) = axes.containers
     diamond, _, (bar,) = container
@@ -67,7 +67,7 @@ def test_the_winner_has_its_fresh_rate_with_its_interval():
 def test_a_panel_an_objective_with_an_axis_in_its_unit():
     """Each objective has a panel; times are in thousands of iterations, errors on a logarithmic axis."""
     search, rows = search_of(["success_rate", "time_to_success", "sparsity_error"])
-    grid = history.draw(search, rows).figure.axes
+    grid = history.plot(search, rows).figure.axes
     assert [axes.get_ylabel().replace("\n", " ") for axes in grid] == [
         "success rate, lower end",
         "time to success, restricted mean, upper end (10³ iterations)",
@@ -81,7 +81,7 @@ def test_a_panel_an_objective_with_an_axis_in_its_unit():
 def test_rounds_are_parted():
     """Between the last of a round and the first of the next stands a line."""
     search, rows = search_of(count=30)
-    (axes,) = history.draw(search, rows).figure.axes
+    (axes,) = history.plot(search, rows).figure.axes
     upright = sorted(
         one.get_xdata()[0] for one in axes.lines if len(set(one.get_xdata())) == 1 and len(one.get_xdata()) == 2
     )
@@ -91,7 +91,7 @@ def test_rounds_are_parted():
 def test_without_winners_nothing_is_confirmed():
     """While the search goes on there is no diamond, and the caption says that nothing is confirmed."""
     search, rows = search_of(winners=())
-    drawn = history.draw(search, rows)
+    drawn = history.plot(search, rows)
     assert not drawn.figure.axes[0].containers
     assert "No candidate has been confirmed yet." in drawn.caption
     assert not any("confirmed" in text.get_text() for text in drawn.figure.legends[0].get_texts())
@@ -100,14 +100,14 @@ def test_without_winners_nothing_is_confirmed():
 def test_there_is_nothing_without_candidates():
     """No search and a search that has tried nothing make no figure."""
     search, rows = search_of(count=0, winners=())
-    assert history.draw(None, rows) is None
-    assert history.draw(search, rows) is None
+    assert history.plot(None, rows) is None
+    assert history.plot(search, rows) is None
 
 
 def test_of_very_many_candidates_some_are_shown():
     """A file stays small; the front is among what is shown, and the caption says how much that is."""
     search, rows = search_of(count=2 * MOST_DOTS, winners=(11,))
-    drawn = history.draw(search, rows)
+    drawn = history.plot(search, rows)
     places, _ = dots(drawn.figure.axes[0])
     assert len(places) == MOST_DOTS
     assert 11 in places[:, 0]
@@ -116,6 +116,6 @@ def test_of_very_many_candidates_some_are_shown():
 
 def test_the_same_figure_has_the_same_bytes():
     """Two drawings of the same search are the same files."""
-    first, second = (history.draw(*search_of(["success_rate", "sparsity_error"])) for _ in range(2))
+    first, second = (history.plot(*search_of(["success_rate", "sparsity_error"])) for _ in range(2))
     for kind in KINDS:
         assert render(first, kind) == render(second, kind)

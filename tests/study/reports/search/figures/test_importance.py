@@ -13,7 +13,7 @@ from tests.study.builders import search_of
 def test_bars_are_the_shares_the_most_important_first():
     """Each bar is as long as the share, which is written at its end."""
     search, _ = search_of()
-    drawn = importance.draw(search)
+    drawn = importance.plot(search)
     (axes,) = drawn.figure.axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["learning rate", "λ end", "NMU: λ̂", "model"]
     assert [bar.get_width() for bar in axes.patches] == [0.5, 0.3, 0.15, 0.05]
@@ -26,7 +26,7 @@ def test_several_objectives_stand_beside_each_other():
     """The order is that of the mean; one that isn't known for an objective counts as nothing there."""
     shares = {"success_rate": {"learning_rate": 0.9, "model": 0.1}, "time_to_success": {"sparsity_end": 1.0}}
     search, _ = search_of(["success_rate", "time_to_success"], importance=shares)
-    drawn = importance.draw(search)
+    drawn = importance.plot(search)
     (axes,) = drawn.figure.axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["λ end", "learning rate", "model"]
     assert len({bar.get_facecolor() for bar in axes.patches}) == 2
@@ -37,12 +37,12 @@ def test_several_objectives_stand_beside_each_other():
 
 def test_unknown_importance_makes_no_figure():
     """Too few candidates tell nothing; nor does no search."""
-    assert importance.draw(None) is None
-    assert importance.draw(search_of(importance={})[0]) is None
+    assert importance.plot(None) is None
+    assert importance.plot(search_of(importance={})[0]) is None
 
 
 def test_the_same_figure_has_the_same_bytes():
     """Two drawings of the same search are the same files."""
-    first, second = (importance.draw(search_of()[0]) for _ in range(2))
+    first, second = (importance.plot(search_of()[0]) for _ in range(2))
     for kind in KINDS:
         assert render(first, kind) == render(second, kind)

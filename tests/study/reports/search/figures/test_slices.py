@@ -28,7 +28,7 @@ def panels(drawn):
 def test_a_panel_a_parameter_with_its_own_axis():
     """Numbers stand to scale, factors on a logarithmic axis, in the units of their titles."""
     search, rows = search_of()
-    grid = panels(slices.draw(search, rows))
+    grid = panels(slices.plot(search, rows))
     assert list(grid) == ["model", "learning rate", "λ end (iterations)", "NMU: λ̂"]
     places, _ = dots(grid["learning rate"])
     assert places[:, 0] == pytest.approx([np.log10(c.params["learning_rate"]) for c in search.candidates])
@@ -42,7 +42,7 @@ def test_a_panel_a_parameter_with_its_own_axis():
 def test_what_applies_to_some_is_shown_of_those():
     """A model's own range has dots of that model's candidates alone, and the caption says so."""
     search, rows = search_of()
-    drawn = slices.draw(search, rows)
+    drawn = slices.plot(search, rows)
     having = [c for c in search.candidates if "NMU.sparsity_strength" in c.params]
     places, _ = dots(panels(drawn)["NMU: λ̂"])
     assert 0 < len(having) == len(places) < len(search.candidates)
@@ -52,7 +52,7 @@ def test_what_applies_to_some_is_shown_of_those():
 def test_choices_are_names_and_their_dots_are_spread():
     """Each name has a place; dots are less than half a place from it, no two at one x."""
     search, rows = search_of()
-    axes = panels(slices.draw(search, rows))["model"]
+    axes = panels(slices.plot(search, rows))["model"]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["NMU", "NAC•"]
     places, _ = dots(axes)
     names = np.array([("NMU", "NAC-mul").index(c.params["model"]) for c in search.candidates])
@@ -62,7 +62,7 @@ def test_choices_are_names_and_their_dots_are_spread():
 
 def test_dots_grow_denser_with_time():
     """The first candidate is the faintest, the last the densest."""
-    _, density = dots(panels(slices.draw(*search_of()))["learning rate"])
+    _, density = dots(panels(slices.plot(*search_of()))["learning rate"])
     assert (np.diff(density) > 0).all()
 
 
@@ -78,7 +78,7 @@ def test_long_names_stand_upright():
         "rows": {},
     }
     search, rows = search_of(**named)
-    (axes,) = slices.draw(search, rows).figure.axes
+    (axes,) = slices.plot(search, rows).figure.axes
     labels = axes.get_xticklabels()
     # alone, a panel is wide: eight such names are still too wide for it
     assert {label.get_rotation() for label in labels} == {90}
@@ -92,7 +92,7 @@ def test_long_names_stand_upright():
 def test_several_objectives_have_their_rows():
     """Each objective repeats the panels under its own y axis; of too many parameters the most important are shown."""
     search, rows = search_of(["success_rate", "time_to_success", "sparsity_error"])
-    drawn = slices.draw(search, rows)
+    drawn = slices.plot(search, rows)
     assert len(drawn.figure.axes) == 12
     assert [axes.get_ylabel() != "" for axes in drawn.figure.axes] == [True, False, False, False] * 3
     more = tuple(Parameter(f"p{i}", f"p{i}", low=0, high=1) for i in range(3))
@@ -100,7 +100,7 @@ def test_several_objectives_have_their_rows():
     search, rows = search_of(
         ["success_rate", "time_to_success", "sparsity_error"], parameters=(*more, *search.parameters), candidates=many
     )
-    drawn = slices.draw(search, rows)
+    drawn = slices.plot(search, rows)
     assert [axes.get_xlabel() for axes in drawn.figure.axes][:4] == [
         "model", "learning rate", "λ end (iterations)", "NMU: λ̂",
     ]  # fmt: skip
@@ -110,17 +110,17 @@ def test_several_objectives_have_their_rows():
 def test_there_is_nothing_without_candidates():
     """No search and a search that has tried nothing make no figure."""
     search, rows = search_of(count=0, winners=())
-    assert slices.draw(None, rows) is None
-    assert slices.draw(search, rows) is None
+    assert slices.plot(None, rows) is None
+    assert slices.plot(search, rows) is None
 
 
 def test_one_candidate_is_enough():
     """A search of one candidate, which was confirmed, is drawn."""
-    assert render(slices.draw(*search_of(count=1, winners=(0,))), "svg")
+    assert render(slices.plot(*search_of(count=1, winners=(0,))), "svg")
 
 
 def test_the_same_figure_has_the_same_bytes():
     """Two drawings of the same search are the same files."""
-    first, second = (slices.draw(*search_of()) for _ in range(2))
+    first, second = (slices.plot(*search_of()) for _ in range(2))
     for kind in KINDS:
         assert render(first, kind) == render(second, kind)

@@ -21,39 +21,26 @@ from study.driver.heartbeat import beat, in_job
 from study.driver.monitor import Monitor, stopping
 from study.driver.notify import notifying
 from study.driver.options import Options
-from study.driver.publishing import publishing
+from study.driver.publishing import Publication, publication
 from study.errors import BusyError, StoreAwayError
 from study.plan import until
 from study.plan.plan import Plan
 from study.records import Event, Pack, PackFailed, Trial
 from study.results.claim_looks import keep_looks
 from study.results.code_changes import change_sentences
-from study.results.dashboard import cell_runs, charts
 from study.results.load import StudyResults, load_results
-from study.results.stored_packs import StoredPacks
 from study.results.stored_plan import keep_code, with_looks
-from study.results.study import (
-    are_current,
-    failures_note,
-    finding_of,
-    print_failed_parts,
-    print_failures,
-    print_results,
-    report_folder,
-    write_and_keep,
-)
+from study.results.study import are_current, finding_of, print_failed_parts, print_failures, print_results
 from study.results.submitted_files import keep_submitted
 from study.store import Store, StudyLock, StudyStore
 from study.store.retry import Patience
 from study.summaries.failures import reason_keys
-from study.summaries.metrics import single
-from study.tracking import Publisher
 from study.trials.table import TrialTable
 from study.words import count_of
 
 if TYPE_CHECKING:
+    from study.driver.engines import Engines
     from study.driver.resources import Resources
-    from study.engine import Engine
 
 # A shorter run may be over before the last worker has started.
 _TIME_TO_START_S = 60.0
@@ -132,26 +119,22 @@ class Run:
         plan: what the study asks for so far.
         folder: the study's part of the store.
         resources: the workers, once there are any.
-        publisher: publishes results; None where nothing is published.
+        publication: the report and the MLflow runs, while they are made.
     """
 
     folder: StudyStore
     resources: Resources
-    publisher: Publisher | None
-    _packs: StoredPacks
+    publication: Publication
     _attempt: str
     _lock: StudyLock
-    _into: Path
     _stop: threading.Event
     _monitor: Monitor
-    _own: Engine | None
 
     def __init__(self, plan: Plan, options: Options, console: Console, extend: Extend) -> None:
         self.plan, self.options, self.console, self._extend = plan, options, console, extend
         self._notify = partial(console.print, style="yellow")
         self._patience = Patience(self._notify, options.patience_s)
-        self._own, self._is_resolved = None, False
-        self._layouts: Mapping[str, str] = {}
+        self._engines: Engines | None = None
         self._attempted: set[str] = set()
         self._earlier_failures: dict[str, str] = {}
 
@@ -166,18 +149,11 @@ class Run:
         if not self._is_trained():
             self._resolve()
 
-    def _resolve(self) -> None:
-        """Make the study's own engine, if it has one, and fit the options to what it trains on."""
-        from study.driver.own_engine import layouts_of, own_engine, proven
-        from study.driver.progress import waiting
-        from study.driver.resources import engines_of, fitted
+    def _resolve(self) -> Engines:
+        from study.driver.engines import resolve
 
-        own = own_engine(self.plan.spec)
-        self.options = fitted(self.options, own)
-        engines_of(self.plan, self.options, own)
-        with waiting(self.console, "finding out whether trials train side by side"):
-            self._own = proven(own, self.plan, self.options.root)
-        self._layouts, self._is_resolved = layouts_of(self._own), True
+        self._engines = resolve(self.plan, self.options, self.console)
+        return self._engines
 
     def _is_trained(self) -> bool:
         """Return whether all trials are done already, as far as can be known without writing anything.
@@ -205,7 +181,7 @@ class Run:
             self.plan = with_looks(self.plan, self.folder)
             keep_looks(self.plan, self.folder)
             self.folder.write_spec(self.plan.spec.text)
-            keep_code(self.plan.spec, self.folder, self._layouts)
+            keep_code(self.plan.spec, self.folder, {} if self._engines is None else self._engines.layouts)
             if in_job():
                 keep_submitted(self.plan.spec, self.folder)
             self._earlier_failures = reason_keys(self._patience(self.folder.failed_rows))
@@ -235,13 +211,12 @@ class Run:
     def conclude(self) -> Ending:
         """Report and publish a study that has nothing left to train, unless its report and MLflow are current."""
         results = self._results(self.options.patience_s)
-        beat(self.plan.spec.study, results.counts, self.console, failures=results.failures)
         if are_current(results, self.options.tracking_uri):
             _print_results(results, self.console)
             return _ending(results)
         self._keep_judgements(results, self.options.patience_s)
-        with self._publishing():
-            self._publish_report(results)
+        with self._publication():
+            self._publish(results)
         return _ending(results)
 
     @contextmanager
@@ -260,22 +235,15 @@ class Run:
         """
         from study.driver.resources import workers  # imported late: engines and Ray take seconds to import
 
-        if not self._is_resolved:  # another run trained all of it, and its results have gone since
-            self._resolve()
-        with workers(self.plan, self.options, self._own, self.console) as self.resources, self._publishing():
+        # Without engines, another run had trained all of it, and its results have gone since.
+        engines = self._engines or self._resolve()
+        with workers(engines, self.plan, self.console) as self.resources, self._publication():
             yield
 
     @contextmanager
-    def _publishing(self) -> Iterator[None]:
-        self._packs = StoredPacks(self.folder, curves_of=single(self.plan.metrics, self.plan.spec.named_metrics))
-        if self.plan.judges_at_the_end and self.options.tracking_uri is not None:
-            self._packs.judge(self._patience(self.folder.read_results))  # as they were published last
-        with (
-            report_folder(self.folder) as self._into,
-            publishing(self.plan, self._packs, self.options.tracking_uri, self.console) as self.publisher,
-        ):
-            if self.publisher is not None:  # an earlier run may have been killed, or may have had no MLflow
-                self.publisher.catch_up()
+    def _publication(self) -> Iterator[None]:
+        uri = self.options.tracking_uri
+        with publication(self.plan, self.folder, uri, self.console, self._patience) as self.publication:
             yield
 
     def train(self, pending: Sequence[Trial]) -> bool:
@@ -289,11 +257,16 @@ class Run:
         with stopping(self.console) as self._stop:
             options = self.options
             self._monitor = Monitor(
-                self.folder, self.publisher, self.console, self._stop, options.patience_s, keep_going=options.keep_going
+                self.folder,
+                self.publication.publisher,
+                self.console,
+                self._stop,
+                options.patience_s,
+                keep_going=options.keep_going,
             )
             self._monitor.begin(self.plan, formed.packs, pending)
             more = self._more if self.plan.may_extend else None
-            scheduler = self.resources.scheduler(self.plan, self._attempt, self._stop, more)
+            scheduler = self.resources.scheduler(self._attempt, self._stop, more)
             began = time.monotonic()
             with self._monitor.showing():
                 used = scheduler.run(formed.bundles, formed.shares, self._on_event)
@@ -341,12 +314,10 @@ class Run:
         if (reason := self._taken_over(patience_s)) is not None:
             raise BusyError(f"{reason}: this run of it stops")
         results = self._results(patience_s)
-        beat(self.plan.spec.study, results.counts, self.console, failures=results.failures)
         self._keep_judgements(results, patience_s)
-        if self.publisher is not None and self.plan.judges_at_the_end:  # until now its trials are finished there
-            self._packs.judge(self._patience(self.folder.read_results, patience_s))
-            self.publisher.catch_up()
-        self._publish_report(results)
+        if self.plan.judges_at_the_end:  # in MLflow they are finished so far
+            self.publication.judge_again(patience_s)
+        self._publish(results)
         return results
 
     def _keep_judgements(self, results: StudyResults, patience_s: float) -> None:
@@ -354,29 +325,17 @@ class Run:
         if self.plan.judges_at_the_end:
             self._patience(partial(self.folder.write_judgements, results.table), patience_s)
 
-    def _publish_report(self, results: StudyResults) -> None:
-        if not results.counts["done"]:
-            return  # interrupted before the first pack was done
-        publisher = self.publisher
-        if publisher is not None:
-            publisher.wait_for_study()
-        report = write_and_keep(results, self._into, self.folder, tracking_uri=self.options.tracking_uri)
-        if publisher is not None:
-            publisher.queue_counts(results.counts)
-            attempt = results.parts.attempt
-            publisher.queue_cells(attempt("cells in MLflow", lambda: cell_runs(results), []))
-            publisher.queue_charts(lambda: attempt("charts in MLflow", lambda: charts(results), []))
-            note = attempt("reasons of failed trials in MLflow", lambda: failures_note(results), "")
-            publisher.queue_finding(results.headline, results.counts, note)
-            for file in report.files:
-                publisher.queue_artifact(file)
-            if not results.parts.failures:
-                publisher.shows(report.mark)
-        _print_results(results, self.console)
+    def _publish(self, results: StudyResults) -> None:
+        if results.counts["done"]:  # none is if the run was interrupted before the first pack was done
+            self.publication.publish(results, self.options.tracking_uri)
+            _print_results(results, self.console)
 
     def _results(self, patience_s: float) -> StudyResults:
+        """Load the results, and tell who follows the run of them."""
         results = self._patience(partial(_checked_results, self.folder, self.options), patience_s)
-        return replace(results, earlier_failures=self._earlier_failures)
+        results = replace(results, earlier_failures=self._earlier_failures)
+        beat(self.plan.spec.study, results.counts, self.console, failures=results.failures)
+        return results
 
     def _taken_over(self, patience_s: float) -> str | None:
         """Return a sentence that says so if another driver has taken the study over, otherwise None.

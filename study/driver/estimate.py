@@ -6,7 +6,7 @@ import os
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -14,12 +14,11 @@ from rich.text import Text
 
 from study.console import ConsoleTable
 from study.driver.design import DesignNote, design_note
+from study.driver.engines import Engines, resolve_to_estimate
 from study.driver.first_call import try_first_trial
 from study.driver.options import Options
 from study.driver.outline import Outline, outline, outline_search
-from study.driver.own_engine import own_engine, proven, trained_one_by_one
-from study.driver.resources import at_once_on, device_of, fitted, key_on, passed_over_by
-from study.engine import Engine, engine_for
+from study.engine import Engine
 from study.engine.function import FunctionEngine
 from study.engine.packed.engine import PackedEngine
 from study.errors import InputError, StudyError
@@ -156,14 +155,13 @@ def preview(plan: Plan, options: Options, difference: float | None = None) -> Es
     plan, pending = summary.plan, summary.pending
     if not pending:
         return Estimate(summary, design)
-    own = own_engine(plan.spec)
-    options = fitted(options, own)
-    if isinstance(own, FunctionEngine):
-        return Estimate(summary, design, notes=try_first_trial(own, pending[0]))
-    device, own = device_of(options), proven(own, plan, options.root)
-    at_once = at_once_on(plan, replace(options, local=True), own) if device == "cuda" else None
+    engines = resolve_to_estimate(plan, options)
+    if isinstance(engines.own, FunctionEngine):
+        return Estimate(summary, design, notes=try_first_trial(engines.own, pending[0]))
+    device = engines.device
+    at_once = engines.at_once(is_here=True) if device == "cuda" else None
     slots = 1 if device == "cuda" else options.cpus or os.cpu_count() or 1
-    key_of, family = key_on([device], options, own), plan.spec.family
+    key_of, family = engines.key_on([device]), plan.spec.family
     packs = make_packs(pending, slots=slots, size=options.pack_size, at_once=at_once, family=family, key_of=key_of)
     of_kinds: dict[object, list[Pack]] = {}
     for pack in packs:
@@ -171,28 +169,25 @@ def preview(plan: Plan, options: Options, difference: float | None = None) -> Es
     kinds, seconds = [], dict[str, float]()
     for of_kind in of_kinds.values():
         costs = {pack.id: pack_cost(pack.trials, family) for pack in of_kind}
-        kind = _estimate(of_kind, costs, plan, options, own)
+        kind = _estimate(of_kind, costs, plan, engines)
         kinds.append(kind)
         whole = sum(costs.values())
         seconds |= {pack_id: kind.core_s * cost / whole for pack_id, cost in costs.items()}
     # On a GPU the packs of a bundle train side by side, so a bundle takes as long as its longest pack.
-    bundles = make_bundles(packs, slots=slots, at_once=at_once if own is None else None)
+    bundles = make_bundles(packs, slots=slots, at_once=at_once if engines.own is None else None)
     total_s = sum(max(seconds[pack.id] for pack in bundle) for bundle in bundles)
     busy = min(slots, len(bundles))
-    notes = [*passed_over_by(plan, options, own), *trained_one_by_one(plan, own)]
-    return Estimate(summary, design, device, kinds, 0 if at_once else busy, total_s / busy, notes)
+    return Estimate(summary, design, device, kinds, 0 if at_once else busy, total_s / busy, engines.slow_cells())
 
 
-def _estimate(
-    packs: Sequence[Pack], costs: Mapping[str, float], plan: Plan, options: Options, own: Engine | None
-) -> PacksEstimate:
+def _estimate(packs: Sequence[Pack], costs: Mapping[str, float], plan: Plan, engines: Engines) -> PacksEstimate:
     """Estimate what packs of one kind, whose relative costs are known, take: the largest trains for about a second."""
-    family, device = plan.spec.family, device_of(options)
+    family = plan.spec.family
     largest = max(packs, key=lambda pack: costs[pack.id])
     cell = largest.trials[0].cell
-    engine = engine_for(options.engine, cell, device, own)
+    engine = engines.engine(cell)
     with _explained(cell, engine):
-        pack_s = calibrate(largest, engine, device) * len(largest.trials) * (cell.iterations + 1)
+        pack_s = calibrate(largest, engine, engines.device) * len(largest.trials) * (cell.iterations + 1)
     trials = [trial for pack in packs for trial in pack.trials]
     core_s = pack_s * sum(costs.values()) / costs[largest.id]
     cells = {trial.cell for trial in trials}
@@ -258,17 +253,14 @@ def preview_search(plan: Plan, options: Options) -> RenderableType:
     search = plan.spec.search
     assert search is not None
     head = outline_search(plan, options.root)
-    own = own_engine(plan.spec)
-    options = fitted(options, own)
-    if isinstance(own, FunctionEngine):
+    engines = resolve_to_estimate(plan, options)
+    if isinstance(engines.own, FunctionEngine):
         first = Trial(plan.cells[0], plan.spec.first_seeds[0])
-        return Group(head, *map(Text, try_first_trial(own, first)))
-    own = proven(own, plan, options.root)
-    return Group(head, *_times(plan, options, own, search.trials + search.confirm_seeds))
+        return Group(head, *map(Text, try_first_trial(engines.own, first)))
+    return Group(head, *_times(plan, engines, search.trials + search.confirm_seeds))
 
 
-def _times(plan: Plan, options: Options, own: Engine | None, trials: int) -> tuple[ConsoleTable, Text]:
-    device = device_of(options)
+def _times(plan: Plan, engines: Engines, trials: int) -> tuple[ConsoleTable, Text]:
     shapes: dict[object, Cell] = {shape_key(cell): cell for cell in plan.cells}
     cells = list(shapes.values())
     sample = cells if len(cells) <= _MOST_SHAPES else [*cells[: _MOST_SHAPES - 1], cells[-1]]
@@ -280,14 +272,15 @@ def _times(plan: Plan, options: Options, own: Engine | None, trials: int) -> tup
     seconds = []
     for cell in sample:
         pack = Pack(tuple(Trial(cell, seed) for seed in plan.spec.first_seeds[:16]))
-        engine = engine_for(options.engine, cell, device, own)
+        engine = engines.engine(cell)
         with _explained(cell, engine):
-            trial_iteration_s = calibrate(pack, engine, device)
+            trial_iteration_s = calibrate(pack, engine, engines.device)
         seconds.append(trial_iteration_s * (cell.iterations + 1))
         values = (format_value(name, cell.value(name)) for name in plan.spec.family.sizes)
         took = (f"{trial_iteration_s * 1e6:.1f}", f"{seconds[-1]:.3g} s")
         table.add_row(cell.model, *values, engine.name, *took)
-    slots = 1 if device == "cuda" else options.cpus or os.cpu_count() or 1
+    device = engines.device
+    slots = 1 if device == "cuda" else engines.options.cpus or os.cpu_count() or 1
     where = "one GPU" if device == "cuda" else f"{slots} cores"
     low, high = (duration(trials * s / slots) for s in (min(seconds), max(seconds)))
     span = low if low == high else f"{low} to {high}"

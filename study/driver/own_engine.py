@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from study.engine.base import Engine
 from study.engine.function import FunctionEngine, Limits
 from study.engine.own_code import OwnCode
-from study.engine.packed.engine import PackedEngine, as_layout, proof_of
+from study.engine.packed.engine import PackedEngine, proof_of
 from study.errors import InputError
 from study.interface.packed_family import recipe_text
 from study.plan.plan import Plan
-from study.results.stored_code import proof_key
-from study.results.stored_plan import LAYOUTS
+from study.records import Cell
+from study.results.layouts import stored_layouts
 from study.spec import Spec
 from study.spec.function_tables import FunctionSpec
 from study.spec.packed_tables import PackedSpec
@@ -87,18 +85,9 @@ def proven(own: Engine | None, plan: Plan, root: str | Path) -> Engine | None:
     """
     if not isinstance(own, PackedEngine):
         return own
-    spec = plan.spec
-    assert isinstance(spec, PackedSpec)
-    store = Store(root, read_only=True)
-    folder = store.study(spec.study)
-    content = folder.read_file(LAYOUTS) if folder.exists else None
-    known: dict[str, str] = {} if content is None else json.loads(content)
-    layouts = dict(own.layouts)
-    for cell in plan.cells:
-        recipe = recipe_text(cell)
-        if recipe not in layouts:
-            layouts[recipe] = known.get(proof_key(recipe, spec, folder)) or as_layout(own.prove(cell))
-    return replace(own, layouts=layouts)
+    assert isinstance(plan.spec, PackedSpec)
+    folder = Store(root, read_only=True).study(plan.spec.study)
+    return own.proven(plan.cells, stored_layouts(map(recipe_text, plan.cells), plan.spec, folder))
 
 
 def layouts_of(own: Engine | None) -> Mapping[str, str]:
@@ -106,10 +95,10 @@ def layouts_of(own: Engine | None) -> Mapping[str, str]:
     return own.layouts if isinstance(own, PackedEngine) else {}
 
 
-def trained_one_by_one(plan: Plan, own: Engine | None) -> list[str]:
+def trained_one_by_one(cells: Sequence[Cell], own: Engine | None) -> list[str]:
     """Return sentences that say which models' trials don't train side by side, and why."""
     reasons: dict[str, None] = {}
-    for cell in plan.cells if isinstance(own, PackedEngine) else ():
+    for cell in cells if isinstance(own, PackedEngine) else ():
         layout = layouts_of(own).get(recipe_text(cell))
         if layout is not None and (reason := proof_of(layout).reason):
             reasons[f"trials of {cell.model} train one after another: {reason}"] = None

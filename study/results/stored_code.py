@@ -12,7 +12,6 @@ from pathlib import Path
 from study.errors import InputError, StoreError, StudyError
 from study.results.adoptions import adopted_identity
 from study.source import SourceCode, code_cache, parsed_digest, read_archive
-from study.spec.packed_tables import PackedSpec
 from study.store import Store, StudyStore
 
 DECLARED = "declared.json"
@@ -130,17 +129,6 @@ def keep_records(folder: StudyStore) -> None:
             identities = [f"parsed:{copy.parsed}", *equal]
             identity = next((one for one in identities if one in used), identities[0])
             _write_record(folder, copy.digest, copy.parsed, identity)
-
-
-def proof_key(recipe: str, spec: PackedSpec, folder: StudyStore) -> str:
-    """Return the key of the proof of how a recipe trains, in a study's folder.
-
-    Code that has an identity only because the user says so, by `version` or by an adoption, is proven by itself.
-    """
-    code = spec.source_code
-    if code is None or (spec.version is None and adopted_identity(folder, code.identity()) is None):
-        return recipe
-    return f"{recipe} {code.identity()}"
 
 
 def _equal(code: SourceCode, stored: Iterable[CodeCopy], preferred: str | None) -> str | None:

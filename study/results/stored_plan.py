@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -13,13 +12,11 @@ from study.errors import InputError, StoreError
 from study.plan.plan import Plan, make_plan
 from study.plugins.families import declared_family
 from study.results.claim_looks import read_looks
-from study.results.stored_code import DECLARED, keep_copy, proof_key
+from study.results.layouts import keep_layouts
+from study.results.stored_code import DECLARED, keep_copy
 from study.spec import Spec, parse_spec
 from study.spec.packed_tables import PackedSpec
 from study.store import StudyStore
-
-LAYOUTS = "layouts.json"
-"""How the trials of each recipe of a study train."""
 
 
 def stored_plan(folder: StudyStore) -> Plan:
@@ -87,10 +84,7 @@ def keep_code(spec: Spec, folder: StudyStore, layouts: Mapping[str, str] | None 
         keep_copy(code, own_code, folder)
     folder.write_file(DECLARED, spec.family.to_json().encode())
     if isinstance(spec, PackedSpec) and layouts:
-        earlier = folder.read_file(LAYOUTS)
-        proven = {proof_key(recipe, spec, folder): layout for recipe, layout in layouts.items()}
-        kept = ({} if earlier is None else json.loads(earlier)) | proven
-        folder.write_file(LAYOUTS, json.dumps(kept, indent=1).encode())
+        keep_layouts(layouts, spec, folder)
 
 
 def rows_of_plan(table: pa.Table, plan: Plan) -> pa.Table:

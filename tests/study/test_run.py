@@ -16,6 +16,7 @@ import torch
 
 from study.cluster import Capacity
 from study.console import Console
+from study.driver.engines import resolve_to_estimate
 from study.driver.options import Options
 from study.driver.resources import Slots, slots_of_cluster
 from study.engine import Training
@@ -183,7 +184,8 @@ def test_a_model_that_a_slower_engine_trains_is_told_of(tmp_path):
 
 
 def slots(has: Capacity, **options: object) -> Slots:
-    return slots_of_cluster(planned(), Options(Path("nowhere"), None, **options), None, has)  # type: ignore[arg-type]
+    engines = resolve_to_estimate(planned(), Options(Path("nowhere"), None, **options))  # type: ignore[arg-type]
+    return slots_of_cluster(engines, has)
 
 
 def test_lanes_of_a_cluster():

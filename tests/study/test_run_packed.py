@@ -13,8 +13,8 @@ from study.driver.estimate import preview
 from study.driver.options import Options
 from study.engine.packed.engine import PackedEngine
 from study.plan.plan import make_plan
+from study.results.layouts import LAYOUTS
 from study.results.load import load_results
-from study.results.stored_plan import LAYOUTS
 from study.run import Ending, run
 from study.spec import Spec
 from study.store import Store

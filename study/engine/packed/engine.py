@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -141,6 +141,22 @@ class PackedEngine(Engine):
             raise
         except Exception as error:  # whatever the user's code raises
             raise _untrainable(cell, folder, error) from None
+
+    def proven(self, cells: Iterable[Cell], layouts: Mapping[str, str]) -> PackedEngine:
+        """Return this engine with the layouts of some cells' recipes, which are proven unless they are known.
+
+        Args:
+            cells: the cells.
+            layouts: those that are known, by recipe.
+
+        Raises:
+            InputError: if a recipe can't be trained.
+        """
+        known = {**self.layouts, **layouts}
+        for cell in cells:
+            if recipe_text(cell) not in known:
+                known[recipe_text(cell)] = as_layout(self.prove(cell))
+        return replace(self, layouts=known)
 
     def _proof(self, cell: Cell, device: str, trials: int) -> tuple[Proof, Sequence[str]]:
         """Return how a pack trains: as was found out for the CPU beforehand, or is found out here, once a process.

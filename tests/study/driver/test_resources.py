@@ -11,9 +11,9 @@ import torch
 
 from study.cluster import Capacity
 from study.console import Console
+from study.driver.engines import resolve_to_estimate
 from study.driver.options import Options
-from study.driver.own_engine import own_engine
-from study.driver.resources import Resources, fitted, needs_of, slots_of_cluster
+from study.driver.resources import Resources, slots_of_cluster
 from study.errors import DeviceError
 from study.plan.packs import make_bundles
 from study.plan.plan import Plan, make_plan
@@ -39,16 +39,15 @@ def test_gpus_train_packs_of_ones_own_only_if_they_are_asked_for(
 ) -> None:
     """`auto` is the CPU, whatever a cluster has; a worker on a GPU takes all of it, or its share."""
     plan = planned(packed_lab)
-    own = own_engine(plan.spec)
-    options = fitted(Options(tmp_path, None, device=device, packs_per_gpu=packs_per_gpu), own)
-    assert slots_of_cluster(plan, options, own, MIXED) == expected
+    engines = resolve_to_estimate(plan, Options(tmp_path, None, device=device, packs_per_gpu=packs_per_gpu))
+    assert slots_of_cluster(engines, MIXED) == expected
 
 
 def test_a_gpu_trains_one_pack_of_ones_own_at_a_time(packed_lab: Path, tmp_path: Path) -> None:
     """A pack has at most as many trials as fit, and none is trained beside it, where built-in ones would share it."""
     plan = planned(packed_lab, models=["mylab.models:mlp", "mylab.models:dropping"])
-    own, options = own_engine(plan.spec), Options(tmp_path, None, device="cuda")
-    resources = Resources(options, {"cuda": 1}, lambda cell: 12, needs_of(own, options), own, plan.spec.family)
+    engines = resolve_to_estimate(plan, Options(tmp_path, None, device="cuda"))
+    resources = Resources(engines, {"cuda": 1}, lambda cell: 12, plan)
     folder, console = Store(tmp_path).study("spirals"), Console(file=StringIO())
     formed = resources.form(plan.trials, folder, console)
     assert {trial.id for pack in formed.packs for trial in pack.trials} == {trial.id for trial in plan.trials}

@@ -63,7 +63,7 @@ def test_a_result_is_that_of_the_trial_alone(packed_lab: Path, tmp_path: Path, m
     engine, plan = planned(packed_lab, tmp_path, models=[models])
     trials = plan.trials
     assert len({shape_key(trial.cell) for trial in trials}) == 1
-    assert bool(trained_one_by_one(plan, engine)) == (models != MLP)
+    assert bool(trained_one_by_one(plan.cells, engine)) == (models != MLP)
     whole = trained(engine, trials)
     assert trained(engine, trials[::-1]) == whole[::-1]
     assert trained(engine, trials, for_s=0.0) == whole

@@ -1,0 +1,48 @@
+"""How trials of packed tasks train, as it was proven: a file in a study's folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+
+from study.results.adoptions import adopted_identity
+from study.spec.packed_tables import PackedSpec
+from study.store import StudyStore
+
+LAYOUTS = "layouts.json"
+"""The file's name. Its keys are recipes, and where `_key` says so the code's identity."""
+
+
+def stored_layouts(recipes: Iterable[str], spec: PackedSpec, folder: StudyStore) -> dict[str, str]:
+    """Return the layouts of those recipes that were proven already, for the code as it is now.
+
+    Args:
+        recipes: texts of recipes, by `study.interface.packed_family.recipe_text`.
+        spec: the study.
+        folder: its folder of the store.
+    """
+    layouts = _read(folder) if folder.exists else {}
+    keys = {recipe: _key(recipe, spec, folder) for recipe in recipes} if layouts else {}
+    return {recipe: layouts[key] for recipe, key in keys.items() if key in layouts}
+
+
+def keep_layouts(layouts: Mapping[str, str], spec: PackedSpec, folder: StudyStore) -> None:
+    """Store the layouts of recipes beside those that are stored."""
+    proven = {_key(recipe, spec, folder): layout for recipe, layout in layouts.items()}
+    folder.write_file(LAYOUTS, json.dumps(_read(folder) | proven, indent=1).encode())
+
+
+def _read(folder: StudyStore) -> dict[str, str]:
+    content = folder.read_file(LAYOUTS)
+    return {} if content is None else dict(json.loads(content))
+
+
+def _key(recipe: str, spec: PackedSpec, folder: StudyStore) -> str:
+    """Return the key of a recipe's layout.
+
+    Code that has its identity from `version` or an adoption may have changed: its layouts have its own identity, too.
+    """
+    code = spec.source_code
+    if code is None or (spec.version is None and adopted_identity(folder, code.identity()) is None):
+        return recipe
+    return f"{recipe} {code.identity()}"

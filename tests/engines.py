@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from study.engine import Engine, engine_named
-from tasks.arithmetic.family import ARITHMETIC, ArithmeticFamily
+from tasks.arithmetic.family import ArithmeticFamily
+from tasks.arithmetic.own_family import ARITHMETIC
 
 ENGINES: Mapping[str, Engine] = {name: engine_named(name) for name in ARITHMETIC.engines}
 

@@ -157,18 +157,6 @@ class ArithmeticFamily(Family):
         own_us = sum(trials * typed_cell(cell).cost_us for cell, trials in Counter(cells).items())
         return (typed.iterations + 1) * (own_us + draws * typed.draw_us)
 
-    def with_models(self, models: Mapping[str, Any], code: str, aliases: Mapping[str, str]) -> Family:
-        """Return the family with units of a user's own; see `tasks.arithmetic.own_family`."""
-        from tasks.arithmetic.own_family import family_with_units  # which is derived from this one
-
-        return family_with_units(models, code, aliases)
-
-    def from_declared(self, content: Mapping[str, Any]) -> Family:
-        """Return the family with the units whose declaration a store keeps."""
-        from tasks.arithmetic.own_family import declared_units
-
-        return declared_units(content)
-
     def effective_weights(self, cell: Content, arrays: Arrays) -> dict[str, npt.NDArray[Any]]:
         """Return the matrices that multiply each layer's input; see `tasks.arithmetic.gates`."""
         if "code" in cell.values:  # a report has no code to compute them with
@@ -203,7 +191,3 @@ _SEARCH_ORDER = (
     "outward_strength", "outward_start", "restart_memory", "clip_norm", "clip_value", "optimizer", "learning_rate",
     "momentum", "batch_size",
 )  # fmt: skip
-
-
-ARITHMETIC = ArithmeticFamily()
-"""The family, for whoever needs no other."""

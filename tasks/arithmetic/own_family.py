@@ -1,11 +1,11 @@
-"""The arithmetic family with units of a user's own beside those that come along."""
+"""The arithmetic family, with units of a user's own beside those that come along."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from study.interface.family import Check, Family, Mistake, Values
 from tasks.arithmetic.family import ArithmeticFamily
@@ -13,17 +13,20 @@ from tasks.arithmetic.models import MODELS
 from tasks.arithmetic.own_units import register, unit_key
 from units.traits import TRAITS, Traits
 
+if TYPE_CHECKING:
+    from units import Unit
+
 
 @dataclass(frozen=True, eq=False)
 class OwnUnitsFamily(ArithmeticFamily):
-    """The arithmetic tasks, trained by models that come along and by units of a user's own.
+    """The arithmetic tasks, trained by models that come along and by units of a user's own, if there are any.
 
     Such a unit is a model of two layers of it, or of one in the single-module task. Cells of other models are those of
     any study.
 
     Args:
         units: the traits of each unit, by import string.
-        code: what stands for their code in the ids of trials.
+        code: the identity of their code in the ids of trials; None without such units.
         aliases: import strings by the names under which installed packages offer them.
 
     Example:
@@ -32,14 +35,14 @@ class OwnUnitsFamily(ArithmeticFamily):
         ('version:1', False)
     """
 
-    units: Mapping[str, Traits]
-    code: str
+    units: Mapping[str, Traits] = field(default_factory=dict)
+    code: str | None = None
     aliases: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Make the units' traits known, by which plans are checked."""
         for model, traits in self.units.items():
-            register(unit_key(model, self.code), traits)
+            register(unit_key(model, str(self.code)), traits)
 
     @property
     def models(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -47,12 +50,32 @@ class OwnUnitsFamily(ArithmeticFamily):
         return (*MODELS, *self.units)
 
     @property
-    def own_code(self) -> str:
+    def own_code(self) -> str | None:
         """The identity of the units' code in the ids of trials."""
         return self.code
 
     def _known(self, model: str) -> str:
-        return unit_key(model, self.code) if model in self.units else model
+        return unit_key(model, str(self.code)) if model in self.units else model
+
+    def with_models(self, models: Mapping[str, Any], code: str, aliases: Mapping[str, str]) -> Family:
+        """Return the family with units of a user's own; see `_checked_units`."""
+        classes = _checked_units(models)
+        for name, class_ in classes.items():
+            register(unit_key(name, code), class_.traits, class_)
+        return OwnUnitsFamily({name: class_.traits for name, class_ in classes.items()}, code, aliases)
+
+    def from_declared(self, content: Mapping[str, Any]) -> Family:
+        """Return the family that `to_json` wrote into a store.
+
+        Raises:
+            ValueError: if `to_json` doesn't write such content.
+        """
+        try:
+            units = {str(name): _traits_from(kept) for name, kept in content["units"].items()}
+            aliases = {str(name): str(import_string) for name, import_string in content["aliases"].items()}
+            return OwnUnitsFamily(units, str(content["code"]), aliases)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"units must have traits, a code and aliases, but got {content!r}") from error
 
     def canonical(self, task: str, model: str, values: Values) -> dict[str, Any]:
         """Return the values of a cell, with the code of a unit of the user's own."""
@@ -73,7 +96,7 @@ class OwnUnitsFamily(ArithmeticFamily):
         """Return the torch engine with the units' code."""
         from tasks.arithmetic.engine.torch.own_units import OwnUnitsEngine  # imported late: torch takes seconds
 
-        return OwnUnitsEngine(code=code, identity=self.code, units=tuple(self.units))
+        return OwnUnitsEngine(code=code, identity=str(self.code), units=tuple(self.units))
 
     def to_json(self) -> str:
         """Return what a store keeps of the units."""
@@ -81,16 +104,15 @@ class OwnUnitsFamily(ArithmeticFamily):
         return json.dumps({"family": self.tasks[0], "units": units, "code": self.code, "aliases": dict(self.aliases)})
 
 
-def family_with_units(models: Mapping[str, Any], code: str, aliases: Mapping[str, str]) -> OwnUnitsFamily:
-    """Return the family with units of a user's own.
+ARITHMETIC = OwnUnitsFamily()
+"""The family of a study without units of a user's own."""
 
-    Args:
-        models: their classes by import string.
-        code: what stands for their code in the ids of trials.
-        aliases: import strings by the names under which installed packages offer them.
+
+def _checked_units(models: Mapping[str, Any]) -> Mapping[str, type[Unit]]:
+    """Return the classes of units, by import string.
 
     Raises:
-        TypeError: if one isn't a class derived from `units.Unit`, or lacks a method.
+        TypeError: if a value isn't a class derived from `units.Unit`, or lacks a method.
     """
     from inspect import isabstract
 
@@ -103,22 +125,7 @@ def family_with_units(models: Mapping[str, Any], code: str, aliases: Mapping[str
             )
         if isabstract(class_):
             raise TypeError(f"{name} must define the methods {', '.join(sorted(class_.__abstractmethods__))}")
-        register(unit_key(name, code), class_.traits, class_)
-    return OwnUnitsFamily({name: class_.traits for name, class_ in models.items()}, code, aliases)
-
-
-def declared_units(content: Mapping[str, Any]) -> Family:
-    """Return the family whose declaration a store keeps.
-
-    Raises:
-        ValueError: if it isn't what `to_json` writes.
-    """
-    try:
-        units = {str(name): _traits_from(kept) for name, kept in content["units"].items()}
-        aliases = {str(name): str(import_string) for name, import_string in content["aliases"].items()}
-        return OwnUnitsFamily(units, str(content["code"]), aliases)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"units must have traits, a code and aliases, but got {content!r}") from error
+    return models
 
 
 def _traits_from(kept: Mapping[str, Any]) -> Traits:

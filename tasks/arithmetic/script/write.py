@@ -16,7 +16,7 @@ from study.plugins.scripts import TrialScript
 from study.records import Cell, Curve, Result, Trial
 from study.words import count_of
 from tasks.arithmetic.cell import ArithmeticCell, task_of, typed_cell
-from tasks.arithmetic.family import ARITHMETIC
+from tasks.arithmetic.own_family import ARITHMETIC
 from tasks.arithmetic.script.layers import layers
 from tasks.arithmetic.script.literals import docstring, literal
 from tasks.arithmetic.script.task import ScriptTarget, target

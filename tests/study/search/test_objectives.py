@@ -16,7 +16,7 @@ from study.search import Evidence
 from study.search.objectives import Sample, front, objectives_of, ranked, spread, value_of
 from study.summaries.search import NO_NUMBER
 from study.trials.table import TrialTable
-from tasks.arithmetic.family import ARITHMETIC
+from tasks.arithmetic.own_family import ARITHMETIC
 from tests.study.builders import small_cell, summarised
 
 METRICS = ARITHMETIC.metrics

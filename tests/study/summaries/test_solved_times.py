@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from study.summaries.solved_times import SolvedTimes, too_few_iterations
-from tasks.arithmetic.family import ARITHMETIC
+from tasks.arithmetic.own_family import ARITHMETIC
 from tasks.arithmetic.published.rows import published_times, trained_cell
 
 CELL = trained_cell("simple", "mul", "NMU", hidden_size=2)

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from tasks.arithmetic.distributions import Source, check_source, distribute
-from tasks.arithmetic.family import ARITHMETIC
+from tasks.arithmetic.own_family import ARITHMETIC
 from tasks.arithmetic.task import single_task
 
 UNIFORM = np.random.default_rng(0).random((10, 20_000)).astype(np.float32)

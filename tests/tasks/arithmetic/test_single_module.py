@@ -13,10 +13,10 @@ from study.records import Cell
 from study.spec.cells import canonical_cell
 from tasks.arithmetic import MODELS, model_of, single_task
 from tasks.arithmetic.cell import typed_cell
-from tasks.arithmetic.family import ARITHMETIC
 from tasks.arithmetic.models import SINGLE_LAYERS
 from tasks.arithmetic.module_threshold import module_threshold
 from tasks.arithmetic.networks import Network
+from tasks.arithmetic.own_family import ARITHMETIC
 from tasks.arithmetic.threshold import Range
 
 OPERATIONS = ("add", "sub", "mul", "div")

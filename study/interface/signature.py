@@ -8,6 +8,7 @@
 | `T | None`, `Optional[T]`, `T | Literal["auto"]` | any of these; not `int | float`, which has 1 and 1.0 |
 | `Annotated[T, Field(gt=0)]`, `Annotated[T, Ge(0)]` | what is within the limits of pydantic or annotated_types |
 | `Annotated[str, DataFile()]` | a path of data, whose digest takes its place (fields of tasks only) |
+| none, but a default such as 32, 0.1, True, "adam", [8, 8] or (8, 8) | what has the default's type; 1 is an int |
 
 Anything else is refused: a value becomes part of a trial's id, and must be the same in a file, in a store and here.
 An Enum is refused, too: a Literal says the same. `Field(title="learning rate")` gives a name for readers.
@@ -126,7 +127,7 @@ def arguments_of(called: Callable[..., Any], values: Mapping[str, Any]) -> dict[
     if unknown := [name for name in values if name not in parameters]:
         raise ValueError(f"{place_of(called)} has no hyperparameter {', '.join(unknown)}")
     return {
-        name: _tuples(value, _resolved(called, parameters[name])) if isinstance(value, list) else value
+        name: _tuples(value, _annotation(called, parameters[name])) if isinstance(value, list) else value
         for name, value in values.items()
     }
 
@@ -173,9 +174,7 @@ def _check_kind(parameter: inspect.Parameter) -> None:
 
 
 def _hyperparameter(called: Callable[..., Any], parameter: inspect.Parameter) -> Hyperparameter:
-    if parameter.annotation is inspect.Parameter.empty:
-        raise ValueError(f"it has no annotation; write its type, such as {parameter.name}: float")
-    annotation = _resolved(called, parameter)
+    annotation = _annotation(called, parameter)
     declared = Hyperparameter(
         type=_strict(annotation), title=_title(annotation), is_searchable=True, data=_data(annotation)
     )
@@ -192,6 +191,29 @@ def _hyperparameter(called: Callable[..., Any], parameter: inspect.Parameter) ->
         raise ValueError(f"its default isn't of its own type: it {error}") from None
     except TypeError as error:
         raise ValueError(f"its limits don't fit its type: {error}") from None
+
+
+def _annotation(called: Callable[..., Any], parameter: inspect.Parameter) -> Any:
+    """Return a parameter's annotation, or without one the type of its default."""
+    if parameter.annotation is not inspect.Parameter.empty:
+        return _resolved(called, parameter)
+    type_ = _type_of(parameter.default)
+    if type_ is None:
+        told = (
+            "" if parameter.default is inspect.Parameter.empty else f", and its default {parameter.default!r} has none"
+        )
+        raise ValueError(f"it has no annotation{told}; write its type, such as {parameter.name}: float")
+    return type_
+
+
+def _type_of(default: Any) -> Any:
+    """Return the annotation that accepts a default and values like it; None if that isn't certain."""
+    if type(default) in (bool, int, float, str):
+        return type(default)
+    if type(default) not in (list, tuple) or len(items := {_type_of(item) for item in default}) != 1 or None in items:
+        return None
+    (item,) = items
+    return list[item] if type(default) is list else tuple[item, ...]  # type: ignore[valid-type]
 
 
 def _default(called: Callable[..., Any], parameter: inspect.Parameter) -> Any:

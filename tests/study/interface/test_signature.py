@@ -54,6 +54,50 @@ def test_hyperparameters_are_the_parameters_in_their_order():
     assert isinstance(train.__annotations__["width"], str)
 
 
+def bare(seed, width=32, rate=0.1, nesterov=False, name="adam", layers=(8, 8), sizes=[4], grid=((1, 2), (3, 4))): ...  # noqa: B006
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("width", 8.0, 8),
+        ("rate", 1, 1.0),
+        ("nesterov", True, True),
+        ("name", "sgd", "sgd"),
+        ("layers", [16], [16]),
+        ("sizes", [1, 2], [1, 2]),
+        ("grid", [[5, 6]], [[5, 6]]),
+    ],
+)
+def test_a_default_gives_the_type_of_a_parameter_without_annotation(name, value, expected):
+    """A script's function is used as it is: values like its defaults are taken, and tuples are given as tuples."""
+    assert canonical(hyperparameters_of(bare)[name], value) == expected
+    given = arguments_of(bare, {name: expected})[name]
+    assert type(given) is type(inspect.signature(bare).parameters[name].default)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("width", 0.5, "must be a whole number, but got 0.5"),
+        ("rate", "a", "must be a number"),
+        ("nesterov", 1, "must be true or false"),
+        ("layers", ["a"], "must be a number, but got 'a'"),
+    ],
+)
+def test_a_value_of_another_type_than_the_default_is_refused(name, value, message):
+    with pytest.raises(ValueError, match=message):
+        canonical(hyperparameters_of(bare)[name], value)
+
+
+@pytest.mark.parametrize("default", [None, {}, (), [1, "a"], object])
+def test_a_default_that_says_no_type_needs_an_annotation(default):
+    def train(seed, value=default): ...
+
+    with pytest.raises(SignatureError, match="no annotation, and its default"):
+        hyperparameters_of(train)
+
+
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
@@ -139,7 +183,7 @@ def wrong(
     own: Text = Text(),  # noqa: B008
     any_: Any = 1,
     bare: tuple = (),
-    rate=1e-3,
+    rate=None,
     **more,
 ): ...
 
@@ -160,7 +204,7 @@ MISTAKES = {
     "own": "its type Text isn't one",
     "any_": "its type",
     "bare": "its type tuple isn't one",
-    "rate": "it has no annotation; write its type, such as rate: float",
+    "rate": "it has no annotation, and its default None has none; write its type, such as rate: float",
     "more": "**more hides",
     "seed": "it is missing",
 }

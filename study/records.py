@@ -300,9 +300,15 @@ class Tick:
 
 @dataclass(frozen=True)
 class Notice:
-    """Something that the user should know."""
+    """A sentence for the user.
+
+    Args:
+        text: the sentence.
+        is_once: whether it is told once in a run, however many workers say it.
+    """
 
     text: str
+    is_once: bool = False
 
 
 @dataclass(frozen=True)

@@ -128,8 +128,10 @@ class Monitor:
         match event:
             case Progress():
                 self.board.progress(event)
-            case Notice(text):
-                self._notify(text)
+            case Notice(text, is_once):
+                if not is_once or text not in self._printed:
+                    self._notify(text)
+                self._printed |= {text} if is_once else set()
                 self._later.do(self._check)
             case Preparing():
                 self.board.preparing(event)

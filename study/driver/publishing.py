@@ -16,7 +16,7 @@ from study.results.stored_packs import StoredPacks
 from study.results.study import failures_note, report_folder, write_and_keep
 from study.store import StudyStore
 from study.store.retry import Patience
-from study.summaries.metrics import single
+from study.summaries.metrics import in_series_only
 from study.tracking import Publisher
 
 _CLOSE_S = 60.0
@@ -84,7 +84,7 @@ def publication(
         console: where to tell it.
         patience: waits for a store that is away.
     """
-    packs = StoredPacks(folder, curves_of=single(plan.metrics, plan.spec.named_metrics))
+    packs = StoredPacks(folder, without_curves=in_series_only(plan.metrics, plan.spec.named_metrics))
     if plan.judges_at_the_end and uri is not None:
         packs.judge(patience(folder.read_results))  # as they were published last
     with report_folder(folder) as report_into, _publisher(plan, packs, uri, console) as publisher:

@@ -21,13 +21,13 @@ class StoredPacks:
     Args:
         folder: the study's part of the store.
         rows: the results to publish, one a trial; None for all that are done.
-        curves_of: the metrics that have learning curves there, since each takes time; None for all.
+        without_curves: the metrics that have no learning curves there, since each takes time.
     """
 
     def __init__(
-        self, folder: StudyStore, rows: pa.Table | None = None, *, curves_of: Collection[str] | None = None
+        self, folder: StudyStore, rows: pa.Table | None = None, *, without_curves: Collection[str] = ()
     ) -> None:
-        self._folder, self._rows, self._curves_of = folder, rows, curves_of
+        self._folder, self._rows, self._without_curves = folder, rows, without_curves
         self._repeats: dict[str, set[str]] = {}
         self._judged: pa.Table | None = None
 
@@ -65,10 +65,11 @@ class StoredPacks:
     def curves(self, name: str) -> list[Curve]:
         """Return a pack's learning curves."""
         curves = table_curves(self._folder.read_pack(name)[1])
-        if self._curves_of is None:
-            return curves
-        of = self._curves_of
-        return [replace(c, metrics={name: some for name, some in c.metrics.items() if name in of}) for c in curves]
+        left_out = self._without_curves
+        return [
+            replace(curve, metrics={name: values for name, values in curve.metrics.items() if name not in left_out})
+            for curve in curves
+        ]
 
     def _trial_ids(self, name: str) -> pa.ChunkedArray | None:
         try:

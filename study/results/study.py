@@ -45,7 +45,7 @@ from study.results.stored_plan import rows_of_plan
 from study.results.trials import Exhibits, exhibits
 from study.store import StudyStore
 from study.summaries.aggregate import CellSummary
-from study.summaries.metrics import of_trials, single
+from study.summaries.metrics import in_series_only, of_trials, single
 from study.words import count_of
 
 MOST_TRIALS = 25_000
@@ -352,7 +352,7 @@ def sync(results: StudyResults, tracking_uri: str) -> int:
         count = tracking.sync(
             tracking_uri,
             spec.study,
-            StoredPacks(results.folder, rows, curves_of=single(plan.metrics, plan.spec.named_metrics)),
+            StoredPacks(results.folder, rows, without_curves=in_series_only(plan.metrics, plan.spec.named_metrics)),
             question=spec.question,
             spec=spec.text,
             finding=results.headline,

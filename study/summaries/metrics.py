@@ -102,6 +102,11 @@ def single(metrics: Mapping[str, Metric], named: Collection[str] = ()) -> dict[s
     return {name: one for name, one in metrics.items() if not one.series or name == first or name in named}
 
 
+def in_series_only(metrics: Mapping[str, Metric], named: Collection[str] = ()) -> set[str]:
+    """Return the metrics that are shown in their series only; see `single`."""
+    return metrics.keys() - single(metrics, named).keys()
+
+
 @dataclass(frozen=True)
 class MetricSeries:
     """Metrics of one kind at several places.

@@ -127,12 +127,12 @@ class PackWork:
         Also return whether the store was away at the last attempt to store a checkpoint.
         """
         training, begun_at = yield from self._start(pack, checkpoint)
-        yield from map(Notice, training.take_notices())
+        yield from _told(training)
         stored_at, is_away = time.monotonic(), False
         try:
             while not training.done:
                 progress = training.advance(_SLICE_S)
-                yield from map(Notice, training.take_notices())
+                yield from _told(training)
                 if time.monotonic() - stored_at >= self.checkpoint_every_s:
                     was_away = is_away
                     try:
@@ -159,6 +159,10 @@ class PackWork:
         folder.check()  # a file system that isn't mounted looks like an empty store
         if not folder.has_pack(pack.id):
             folder.write_pack(pack.id, *trained, provenance(self.device, self.repository))
+
+
+def _told(training: Training) -> Iterator[Notice]:
+    return (Notice(text, is_once=True) for text in training.take_notices())
 
 
 def _halves(pack: Pack) -> tuple[Pack, ...]:

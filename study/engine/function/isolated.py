@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -221,8 +221,9 @@ class IsolatedTraining(TrialCall):
                 "metrics": dict(metrics),
                 "training_s": float(training_s),
                 "reports_steps": bool(reports_steps),
-            } if metrics.keys() == self._trial.metrics.keys() and all(type(v) is float for v in metrics.values()):
-                self._history.add(Step(step, metrics))
+                "undeclared": dict(undeclared),
+            } if metrics.keys() == self._trial.metrics.keys() and _are_numbers({**metrics, **undeclared}):
+                self._history.add(Step(step, metrics, undeclared=undeclared))
                 self._history.training_s = self._before_s + training_s
                 self._reports_steps = reports_steps
                 if more:
@@ -245,6 +246,10 @@ class IsolatedTraining(TrialCall):
         if -code in (signal.SIGABRT, signal.SIGSEGV) and self._limits.memory_gb is not None:
             why += f"; perhaps its memory_gb of {self._limits.memory_gb:g} wasn't enough"
         return f"its process was ended by {known.get(-code, f'signal {-code}')}" + (f" ({why})" if why else "")
+
+
+def _are_numbers(values: Mapping[Any, Any]) -> bool:
+    return all(type(name) is str and type(value) is float for name, value in values.items())
 
 
 def _state(data: bytes) -> dict[str, npt.NDArray[Any]]:

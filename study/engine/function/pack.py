@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
@@ -26,6 +26,7 @@ from study.source import CodeFolder
 from study.words import count_of
 
 _RECORD, _CALL = "record/", "call/"
+_CURVES = ("curves", "undeclared")
 _told: set[str] = set()
 """Functions whose threads this process has warned of."""
 
@@ -118,6 +119,7 @@ class FunctionPack(Training):
             if progress.is_done:
                 self._records.append(self._call.finish())
                 self._tell_threads(self._call.left_threads)
+                self._tell_undeclared(self._records[-1].undeclared)
                 self._call, self._call_checkpoint, self._step = None, None, 0
             if perf_counter() >= until:
                 break
@@ -135,6 +137,13 @@ class FunctionPack(Training):
             f"{function} left {count_of(len(names), 'thread')} running after seed {seed}: {', '.join(names)}. Such "
             "threads run beside later trials: end them in the function, or set isolation: process",
         ]
+
+    def _tell_undeclared(self, names: Collection[str]) -> None:
+        if names:
+            self.notices = [
+                *self.notices,
+                f"numbers that metrics doesn't declare are kept in curves and MLflow only: {', '.join(sorted(names))}",
+            ]
 
     def _begin(self, trial: Trial) -> TrialCall:
         calls = self._calls
@@ -182,7 +191,11 @@ class FunctionPack(Training):
         if not self.done:
             raise ValueError(f"pack {self._pack.id} must be done, but {len(self._records)} of its trials are")
         ended = list(zip(self._pack.trials, self._records, strict=True))
-        curves = [Curve(trial.id, one.steps, one.curves) for trial, one in ended if one.reports_steps]
+        curves = [
+            Curve(trial.id, one.steps, {**(one.curves if one.reports_steps else {}), **one.undeclared})
+            for trial, one in ended
+            if one.reports_steps or one.undeclared
+        ]
         return [self._result(trial, one) for trial, one in ended], curves, []
 
     def close(self) -> None:
@@ -237,7 +250,7 @@ def _array_of(record: FunctionRecord) -> npt.NDArray[np.uint8]:
     """Write a record as bytes of JSON, which keeps every bit of its numbers, NaN and infinity among them."""
     content = vars(record) | {
         "steps": record.steps.tolist(),
-        "curves": {name: curve.tolist() for name, curve in record.curves.items()},
+        **{name: {key: c.tolist() for key, c in getattr(record, name).items()} for name in _CURVES},
     }
     return np.frombuffer(json.dumps(content).encode(), np.uint8)
 
@@ -245,5 +258,6 @@ def _array_of(record: FunctionRecord) -> npt.NDArray[np.uint8]:
 def _record_of(array: npt.NDArray[np.uint8]) -> FunctionRecord:
     content = json.loads(array.tobytes())
     content["steps"] = np.array(content["steps"], np.int64)
-    content["curves"] = {name: np.array(curve, np.float64) for name, curve in content["curves"].items()}
+    for name in _CURVES:  # checkpoints of earlier versions have no undeclared numbers
+        content[name] = {key: np.array(curve, np.float64) for key, curve in content.get(name, {}).items()}
     return FunctionRecord(**content)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,9 @@ from study.interface.function.call import Step
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 _CURVE = "curve/"
+_UNDECLARED = "undeclared/"
+MOST_UNDECLARED = 100
+"""The most undeclared numbers of a trial that are kept, by name: some scripts make a new name at each step."""
 _STATE = "state/"
 
 
@@ -61,6 +65,7 @@ class FunctionRecord:
         last_step: the latest step; None if there is none.
         steps: every step, int64 [steps]. A function that returned a dict has one, 0 unless the dict says another.
         curves: each metric at each step, float64 [steps].
+        undeclared: the same of other numbers that it reported; NaN where it didn't report one.
         reports_steps: whether the function yields its steps; otherwise they say nothing of time.
         has_diverged: whether the last step has a metric that is NaN or infinite, which ended the trial.
         error: why it failed, one line; None if it didn't. What it reported before is here all the same.
@@ -73,6 +78,7 @@ class FunctionRecord:
     last_step: int | None
     steps: npt.NDArray[np.int64]
     curves: Mapping[str, npt.NDArray[np.float64]]
+    undeclared: Mapping[str, npt.NDArray[np.float64]]
     reports_steps: bool
     has_diverged: bool
     error: str | None
@@ -96,12 +102,15 @@ class History:
         self.steps: list[int] = []
         self.training_s = 0.0
         self._curves: dict[str, list[float]] = {name: [] for name in metrics}
+        self._undeclared: dict[str, list[float]] = {}
         if checkpoint is None:
             return
         if (names := {name.removeprefix(_CURVE) for name in checkpoint if name.startswith(_CURVE)}) != set(metrics):
             raise ValueError(f"the checkpoint must be of the metrics {sorted(metrics)}, but is of {sorted(names)}")
         self.steps = checkpoint["steps"].tolist()
         self._curves = {name: checkpoint[_CURVE + name].tolist() for name in metrics}
+        kept = {name: array for name, array in checkpoint.items() if name.startswith(_UNDECLARED)}
+        self._undeclared = {name.removeprefix(_UNDECLARED): array.tolist() for name, array in kept.items()}
         self.training_s = float(checkpoint["training_s"])
 
     @property
@@ -111,22 +120,28 @@ class History:
 
     def add(self, step: Step) -> None:
         """Add a step."""
-        self.steps.append(step.step)
         for name, value in step.metrics.items():
             self._curves[name].append(value)
+        for name in step.undeclared:
+            if len(self._undeclared) < MOST_UNDECLARED:
+                self._undeclared.setdefault(name, [math.nan] * len(self.steps))
+        for name, values in self._undeclared.items():
+            values.append(step.undeclared.get(name, math.nan))
+        self.steps.append(step.step)
 
     def arrays(self, state: Arrays) -> dict[str, npt.NDArray[Any]]:
         """Copy everything out that is needed to go on from a state of the latest step."""
         return {
             "steps": np.array(self.steps, np.int64),
             "training_s": np.array(self.training_s),
-            **{_CURVE + name: values for name, values in self._arrays().items()},
+            **{_CURVE + name: values for name, values in _arrays(self._curves).items()},
+            **{_UNDECLARED + name: values for name, values in _arrays(self._undeclared).items()},
             **{_STATE + name: array for name, array in state.items()},
         }
 
     def record(self, *, reports_steps: bool, error: str | None, details: str) -> FunctionRecord:
         """Collect what came of the trial."""
-        curves = self._arrays()
+        curves = _arrays(self._curves)
         finite = np.logical_and.reduce([np.isfinite(curve) for curve in curves.values()])
         best = self._best(curves, finite)
         return FunctionRecord(
@@ -135,6 +150,7 @@ class History:
             last_step=self.last_step,
             steps=np.array(self.steps, np.int64),
             curves=curves,
+            undeclared=_arrays(self._undeclared),
             reports_steps=reports_steps,
             has_diverged=bool(self.steps) and not finite[-1],
             error=error,
@@ -142,15 +158,16 @@ class History:
             training_s=self.training_s,
         )
 
-    def _arrays(self) -> dict[str, npt.NDArray[np.float64]]:
-        return {name: np.array(values, np.float64) for name, values in self._curves.items()}
-
     def _best(self, curves: Mapping[str, npt.NDArray[np.float64]], finite: npt.NDArray[np.bool_]) -> int | None:
         if not finite.any():
             return None
         name, metric = next(iter(self._metrics.items()))
         values = curves[name] if metric.higher_is_better else -curves[name]
         return int(np.where(finite, values, -np.inf).argmax())
+
+
+def _arrays(curves: Mapping[str, Sequence[float]]) -> dict[str, npt.NDArray[np.float64]]:
+    return {name: np.array(values, np.float64) for name, values in curves.items()}
 
 
 def state_in(checkpoint: Arrays) -> dict[str, npt.NDArray[Any]]:

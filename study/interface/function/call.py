@@ -1,7 +1,7 @@
 """A call of a training function, step by step: its reports are checked, and its errors are put in words.
 
 A function returns a dict of its metrics, or yields such dicts with a `step` that increases; one that takes `resume` may
-yield a `state`, too, and is called with the latest one to go on.
+yield a `state`, too, and is called with the latest one to go on. Other numbers in these dicts are kept, too.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import inspect
 import math
 import numbers
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from traceback import walk_tb
 from types import TracebackType
@@ -55,11 +55,13 @@ class Step:
         step: how far it is, in its own unit.
         metrics: the declared metrics; they may be NaN or infinite.
         state: what it can go on from; None if it says nothing. It may change in the next step: copy it before.
+        undeclared: other numbers that it reported, by name.
     """
 
     step: int
     metrics: dict[str, float]
     state: Any = None
+    undeclared: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def is_finite(self) -> bool:
@@ -74,7 +76,7 @@ class FunctionCall:
         function: it is called with `seed`, with the values, and with `resume` if it has such a parameter.
         seed: the trial's seed; the global generators are seeded with it before the call, also of one that goes on.
         values: the hyperparameters by name, as a study file has them: a list is a tuple where the function asks so.
-        metrics: what it must report, and nothing else.
+        metrics: what it must report.
         iterations: the greatest step that it may report; None for any. A generator is closed there.
         resume: the state to go on from, and its step; None to begin.
 
@@ -84,7 +86,7 @@ class FunctionCall:
         ...         yield {"step": epoch, "loss": width / (1 + epoch)}
         >>> call = FunctionCall(train, seed=1, values={"width": 2}, metrics={"loss": Metric()}, iterations=1)
         >>> call.next_step(), call.next_step(), call.next_step()
-        (Step(step=0, metrics={'loss': 2.0}, state=None), Step(step=1, metrics={'loss': 1.0}, state=None), None)
+        (Step(step=0, metrics={'loss': 2.0}, ...), Step(step=1, metrics={'loss': 1.0}, ...), None)
     """
 
     def __init__(
@@ -200,18 +202,28 @@ class FunctionCall:
         missing = [name for name in self._metrics if name not in given]
         unknown = [name for name in given if name not in self._metrics and name != "step"]
         verb = "yield" if self.reports_steps else "return"
-        if missing or unknown:
-            lacks = f"{_listed(missing)} isn't there" if missing else ""
-            more = f"{_listed(unknown)} isn't declared" if unknown else ""
-            what = " and ".join(filter(None, (lacks, more)))
-            raise self._wrong(f"must {verb} the metrics {_listed(self._metrics)}, no fewer and no others, but {what}")
+        if missing:
+            lacks = f"{_listed(missing)} isn't there" + (f" and {_listed(unknown)} isn't declared" if unknown else "")
+            raise self._wrong(f"must {verb} the metrics {_listed(self._metrics)}, but {lacks}")
         if report.get("state") is not None and not self._takes_resume:
             raise self._wrong("yields a state, so it must have a parameter resume, which is given the latest one")
         step = _scalar(report["step"])
         if isinstance(step, bool) or not isinstance(step, numbers.Integral) or not 0 <= int(step) < 2**63:
             raise self._wrong(f"must {verb} a whole number of at least 0 as step, but got {report['step']!r}")
         metrics = {name: self._number(name, given[name], verb) for name in self._metrics}
-        return Step(int(step), metrics, report.get("state"))
+        undeclared = {name: self._undeclared(name, given[name], verb) for name in unknown}
+        return Step(int(step), metrics, report.get("state"), undeclared)
+
+    def _undeclared(self, name: Any, value: Any, verb: str) -> float:
+        number: Any = _scalar(value)
+        if type(name) is not str or name in _RESERVED:
+            raise self._wrong(f"must {verb} names of numbers, but got {name!r}")
+        if not isinstance(number, numbers.Real):
+            raise self._wrong(f"must {verb} numbers, but got {_kind(value)} as {name}, which isn't declared")
+        try:
+            return float(number)
+        except OverflowError:  # a whole number of more than 308 digits
+            return math.copysign(math.inf, 1 if abs(number) == number else -1)
 
     def _number(self, name: str, value: Any, verb: str) -> float:
         scalar, metric = _scalar(value), self._metrics[name]

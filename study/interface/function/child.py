@@ -49,7 +49,12 @@ def _send_steps(parent: Connection, request: Mapping[str, Any]) -> None:
         now = time.perf_counter() - began
         has_state = step.state is not None and now - copied_at >= state_every_s
         arrays = packed(_arrays(step.state)) if has_state else b""
-        content = {"step": step.step, "metrics": step.metrics, "reports_steps": call.reports_steps}
+        content = {
+            "step": step.step,
+            "metrics": step.metrics,
+            "reports_steps": call.reports_steps,
+            "undeclared": dict(step.undeclared),
+        }
         send(parent.fileno(), content | {"training_s": time.perf_counter() - began}, arrays)
         if has_state:
             copied_at = now

@@ -80,6 +80,30 @@ def test_without_a_criterion_a_trial_is_finished(lab: Path) -> None:
     assert all(0 < result.metrics["loss"] < 1 for result in ended)
 
 
+@pytest.mark.parametrize("isolation", [None, "process"])
+def test_undeclared_numbers_are_in_curves_and_told(lab: Path, isolation: str | None) -> None:
+    """They are no metrics of the result; a checkpoint has them, too."""
+    (lab / "mylab" / "more.py").write_text(
+        "from study import seeded\n\n@seeded\ndef train(seed, *, resume=None):\n"
+        "    for step in range(0 if resume is None else resume + 1, 4):\n"
+        "        more = {'rate': 0.5 ** step} if step else {}\n"
+        "        yield {'step': step, 'loss': 1.0, 'state': step} | more\n"
+    )
+    changed = {"success": None, "grid": None, "isolation": isolation, "metrics": {"loss": "lower"}}
+    engine, trials = engine_and_trials(lab, train="mylab.more:train", **changed)
+    training = engine.start(Pack(trials[:1]), device="cpu")
+    training.advance(0.0)
+    going_on = engine.start(Pack(trials[:1]), device="cpu", checkpoint=training.checkpoint())
+    training.close()
+    while not going_on.done:
+        going_on.advance(1.0)
+    ((result,), (curve,), _) = going_on.finish()
+    assert (set(result.metrics), set(curve.metrics)) == ({"loss"}, {"loss", "rate"})
+    np.testing.assert_array_equal(curve.metrics["rate"], [np.nan, 0.5, 0.25, 0.125])
+    (told,) = going_on.take_notices()
+    assert told == "numbers that metrics doesn't declare are kept in curves and MLflow only: rate"
+
+
 @pytest.mark.parametrize(("fail", "outcome"), [("raise", Outcome.FAILED), ("nan", Outcome.DIVERGED)])
 def test_a_trial_that_goes_wrong_touches_no_other(lab: Path, fail: str, outcome: Outcome) -> None:
     engine, trials = engine_and_trials(lab, fixed={"fail": fail})

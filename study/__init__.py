@@ -10,6 +10,7 @@
 What code of one's own takes from here (docs/own-code.md):
 
     seeded                       marks training functions and builders of models that a study file may name
+    Trial                        what a training function reports to, and where it keeps its files
     Task, Stream, Purpose        a task of one's own, and what its rows are drawn from
     Dropout, noise, on_device    random numbers in a model, and what a task keeps on a GPU
     Metric, Hyperparameter       what tasks and functions declare
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from study.engine.base import Engine
     from study.interface.data import DataFile, data_path
     from study.interface.declarations import Hyperparameter, Metric
+    from study.interface.function.trial import Trial
     from study.interface.seeded import seeded
     from study.interface.task import Task
     from study.stream.device import on_device
@@ -48,6 +50,7 @@ __all__ = [
     "Stream",
     "Study",
     "Task",
+    "Trial",
     "data_path",
     "import_csv",
     "import_mlflow",
@@ -73,6 +76,7 @@ _MODULES = {
     "Purpose": "study.stream.stream",
     "Stream": "study.stream.trial_stream",
     "Task": "study.interface.task",
+    "Trial": "study.interface.function.trial",
     "noise": "study.stream.trial_stream",
     "on_device": "study.stream.device",
     "seeded": "study.interface.seeded",

@@ -56,7 +56,7 @@ def hyperparameters_of(
     called: Callable[..., Any],
     *,
     given: Collection[str] = ("seed",),
-    optional: Collection[str] = ("resume",),
+    optional: Collection[str] = ("resume", "trial"),
     reserved: Collection[str] = (),
 ) -> dict[str, Hyperparameter]:
     """Read the hyperparameters of a function or class from its signature, in its order.

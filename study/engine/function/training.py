@@ -15,6 +15,7 @@ from study.interface.error_text import error_line
 from study.interface.function import FunctionCall, FunctionError, GeneratorStates, Step, state_arrays, state_of
 from study.interface.function.left_threads import note_left, running_threads
 from study.interface.function.process_state import ProcessState
+from study.interface.function.trial import SavedState
 from study.interface.stop_signals import noting_stops, requested_stop
 
 
@@ -59,7 +60,7 @@ class FunctionTraining(TrialCall):
         super().__init__(trial, checkpoint, state_every_s)
         self._time_limit_s = time_limit_s
         self._copied_at: float | None = None
-        self._step: Step | None = None
+        self._step: Step | SavedState | None = None
         self._generators: GeneratorStates | None = None
         self._inside: ProcessState | None = None
         self._threads_before = running_threads()
@@ -137,10 +138,10 @@ class FunctionTraining(TrialCall):
         except FunctionError as error:
             self._fail(str(error), error.details)
             return
-        if step is not None:
+        if isinstance(step, Step):
             self._history.add(step)
-            self._step = step
-        self._done = step is None or not self._call.reports_steps or not step.is_finite
+        self._step = step
+        self._done = step is None or not self._call.reports_steps or (isinstance(step, Step) and not step.is_finite)
 
     def _copy_state(self) -> None:
         if self._step is None or self._step.state is None:

@@ -1,7 +1,8 @@
 """A call of a training function, step by step: its reports are checked, and its errors are put in words.
 
 A function returns a dict of its metrics, or yields such dicts with a `step` that increases; one that takes `resume` may
-yield a `state`, too, and is called with the latest one to go on. Other numbers in these dicts are kept, too.
+yield a `state`, too, and is called with the latest one to go on. One that takes `trial` reports steps and saves states
+by calls of that. Other numbers than metrics are kept, too.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import math
 import numbers
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from traceback import walk_tb
 from types import TracebackType
@@ -28,6 +30,7 @@ from study.interface.error_text import (
     type_name,
 )
 from study.interface.function.generators import seed_generators
+from study.interface.function.trial import Place, ReportingCall, SavedState, Trial, temporary_place
 from study.interface.stop_signals import requested_stop
 
 _RESERVED = ("step", "state")
@@ -73,12 +76,13 @@ class FunctionCall:
     """One call of a training function.
 
     Args:
-        function: it is called with `seed`, with the values, and with `resume` if it has such a parameter.
+        function: it is called with `seed`, with the values, and with `resume` and `trial` if it has such parameters.
         seed: the trial's seed; the global generators are seeded with it before the call, also of one that goes on.
         values: the hyperparameters by name, as a study file has them: a list is a tuple where the function asks so.
         metrics: what it must report.
         iterations: the greatest step that it may report; None for any. A generator is closed there.
         resume: the state to go on from, and its step; None to begin.
+        place: where the trial's files and messages go; None for a temporary folder and the terminal.
 
     Example:
         >>> def train(seed, *, width):
@@ -98,6 +102,7 @@ class FunctionCall:
         metrics: Mapping[str, Metric],
         iterations: int | None = None,
         resume: tuple[int, Any] | None = None,
+        place: Place | None = None,
     ) -> None:
         if not metrics or any(name in metrics for name in _RESERVED):
             raise ValueError(f"there must be a metric, and none may be called step or state, but got {list(metrics)}")
@@ -113,14 +118,16 @@ class FunctionCall:
         self._was_interrupted = False
         self.reports_steps = False
         """Whether it yields its steps; known after the first."""
-        self._takes_resume = "resume" in inspect.signature(function).parameters
+        parameters = inspect.signature(function).parameters
+        self._takes_resume, self._takes_trial = "resume" in parameters, "trial" in parameters
+        self._trial = Trial(seed, None if resume is None else resume[1], self._last, place or temporary_place(self))
 
-    def next_step(self) -> Step | None:
-        """Call the function, or resume its generator, until it reports the next step.
+    def next_step(self) -> Step | SavedState | None:
+        """Call the function, or resume it, until it reports the next step.
 
         Returns:
-            The step. None after the last one: the function has ended, `iterations` is reached, or the step before had
-            a metric that isn't finite.
+            The step, or a state that it can go on from after the step before. None after the last step: the function
+            has ended, `iterations` is reached, or the step before had a metric that isn't finite.
 
         Raises:
             FunctionError: if the function raised any exception, or reported what it may not.
@@ -133,7 +140,7 @@ class FunctionCall:
         step, failure = None, None
         try:
             step = self._begin() if self._reports is None else self._pull()
-            if step is None or not self.reports_steps or not step.is_finite or step.step == self._iterations:
+            if self._is_last(step):
                 self._end()
         except FunctionError as error:
             failure = error
@@ -147,8 +154,16 @@ class FunctionCall:
             raise failure
         return step
 
+    def _is_last(self, step: Step | SavedState | None) -> bool:
+        if step is None or isinstance(step, SavedState):
+            return step is None
+        if not self.reports_steps or not step.is_finite:
+            return True
+        # A function that reports by calls has code behind its last report, such as one that draws a picture.
+        return step.step == self._iterations and not isinstance(self._reports, ReportingCall)
+
     def close(self) -> None:
-        """End a generator that isn't needed any more, and raise what it raises."""
+        """End a function that isn't needed any more, where it yields or reports, and raise what it raises."""
         self._has_ended = True
         close = getattr(self._reports, "close", None)
         if close is not None:
@@ -156,52 +171,82 @@ class FunctionCall:
 
     _end = close
 
-    def _begin(self) -> Step | None:
+    def _begin(self) -> Step | SavedState | None:
         arguments = _arguments(self._function, self._values) | {"seed": self._seed}
         if self._takes_resume:
-            arguments["resume"] = None if self._resume is None else self._resume[1]
+            arguments["resume"] = self._trial.resume
         seed_generators(self._seed)
-        reports = self._function(**arguments)
+        if not self._takes_trial:
+            return self._returned(self._function(**arguments))
+        self._reports = ReportingCall(partial(self._function, **arguments, trial=self._trial))
+        self._trial.begin(self._reports)
+        try:
+            report = next(self._reports)
+        except StopIteration as end:  # it has reported nothing: it returns its metrics, or a generator
+            self._trial.begin(None)
+            return self._returned(end.value)
+        self.reports_steps = True
+        return self._checked(report)
+
+    def _returned(self, reports: Any) -> Step | SavedState | None:
         if isinstance(reports, Mapping):
+            self._reports = None
             return self._step(reports, {"step": max(self._last, 0)} | dict(reports))
         if not isinstance(reports, Iterator):
-            raise self._wrong(f"must return a dict of metrics, or yield such dicts, but returned {_kind(reports)}")
+            ways = ", or report them by trial.report" if self._takes_trial else ""
+            raise self._wrong(
+                f"must return a dict of metrics, or yield such dicts{ways}, but returned {_kind(reports)}"
+            )
         self._reports, self.reports_steps = reports, True
         return self._pull()
 
-    def _pull(self) -> Step | None:
+    def _pull(self) -> Step | SavedState | None:
         assert self._reports is not None
         try:
             report = next(self._reports)
         except StopIteration as end:
             if end.value is not None:
                 raise self._wrong(
-                    f"yields its metrics, so it must not return any, but returned {_kind(end.value)}"
+                    f"{self._verb}s its metrics, so it must not return any, but returned {_kind(end.value)}"
                 ) from None
             if self._last < 0:
                 raise self._wrong("must yield at least one dict of metrics, but ended without one") from None
             return None
+        return self._checked(report)
+
+    @property
+    def _verb(self) -> str:
+        """How the function tells its metrics, in messages."""
+        if isinstance(self._reports, ReportingCall):
+            return "report"
+        return "yield" if self.reports_steps else "return"
+
+    def _checked(self, report: Any) -> Step | SavedState | None:
+        """Check what the function yielded or handed over; None for a step beyond the last one."""
+        if isinstance(report, SavedState):
+            return report
         if not isinstance(report, Mapping):
             raise self._wrong(f"must yield dicts of metrics, but yielded {_kind(report)}")
         if "step" not in report:
             raise self._wrong(f"must yield dicts with a step, but yielded one with {_listed(report)} only")
         step = self._step({name: report[name] for name in report if name != "state"}, report)
         if step.step <= self._last:
-            raise self._wrong(f"must yield steps that increase, but yielded {step.step} after {self._last}")
+            raise self._wrong(f"must {self._verb} steps that increase, but {step.step} came after {self._last}")
         if self._iterations is not None and step.step > self._iterations:
             if self._last < 0:
                 raise self._wrong(
-                    f"must yield a step within iterations: {self._iterations}, but began with {step.step}"
+                    f"must {self._verb} a step within iterations: {self._iterations}, but began with {step.step}"
                 )
             return None
         self._last = step.step
+        self._trial.note(step.step, is_last=step.step == self._iterations)
         return step
 
     def _step(self, given: Mapping[Any, Any], report: Mapping[Any, Any]) -> Step:
         """Check what was reported; `given` must have the metrics, and may have a step."""
         missing = [name for name in self._metrics if name not in given]
         unknown = [name for name in given if name not in self._metrics and name != "step"]
-        verb = "yield" if self.reports_steps else "return"
+        verb = self._verb
         if missing:
             lacks = f"{_listed(missing)} isn't there" + (f" and {_listed(unknown)} isn't declared" if unknown else "")
             raise self._wrong(f"must {verb} the metrics {_listed(self._metrics)}, but {lacks}")
@@ -246,11 +291,15 @@ class FunctionCall:
         return FunctionError(f"{self._place()}: {name} {message}")
 
     def _place(self) -> str:
-        """Return the file and line of the latest yield, or of the function."""
+        """Return the file and line of the latest yield or report, or of the function."""
 
         def find() -> str:
             code = getattr(inspect.unwrap(self._function), "__code__", None)
             frame = getattr(self._reports, "gi_frame", None)
+            if isinstance(self._reports, ReportingCall):
+                frame = self._reports.frame
+                while frame is not None and _is_our_file(frame.f_code.co_filename):
+                    frame = frame.f_back
             if frame is not None:
                 return f"{frame.f_code.co_filename}:{frame.f_lineno}"
             return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else repr(self._function)
@@ -285,14 +334,18 @@ def _failure(error: BaseException, otherwise: str) -> FunctionError:
 
 def _is_ours(entry: TracebackType) -> bool:
     file = entry.tb_frame.f_code.co_filename
-    return file.startswith("<frozen") or Path(file).parent == Path(__file__).parent
+    return file.startswith("<frozen") or _is_our_file(file)
+
+
+def _is_our_file(file: str) -> bool:
+    return Path(file).parent == Path(__file__).parent
 
 
 def _users_line(top: TracebackType | None) -> str:
     """Return the file and line of the innermost call in the user's own files; empty if there is none."""
     place = ""
     for frame, line in walk_tb(top):
-        if is_users_file(frame.f_code.co_filename):
+        if is_users_file(frame.f_code.co_filename) and not _is_our_file(frame.f_code.co_filename):
             place = f"{frame.f_code.co_filename}:{line}"
     return place
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from study.interface.declarations import Metric
 from study.interface.error_text import error_line
-from study.interface.function.call import FunctionCall, FunctionError, failure_of
+from study.interface.function.call import FunctionCall, FunctionError, Step, failure_of
 from study.interface.function.messages import packed, send, unpacked
 from study.interface.function.state import state_arrays, state_of
 
@@ -49,13 +49,16 @@ def _send_steps(parent: Connection, request: Mapping[str, Any]) -> None:
         now = time.perf_counter() - began
         has_state = step.state is not None and now - copied_at >= state_every_s
         arrays = packed(_arrays(step.state)) if has_state else b""
-        content = {
-            "step": step.step,
-            "metrics": step.metrics,
-            "reports_steps": call.reports_steps,
-            "undeclared": dict(step.undeclared),
-        }
-        send(parent.fileno(), content | {"training_s": time.perf_counter() - began}, arrays)
+        content: dict[str, Any] = {"saved": True}
+        if isinstance(step, Step):
+            content = {
+                "step": step.step,
+                "metrics": step.metrics,
+                "reports_steps": call.reports_steps,
+                "undeclared": dict(step.undeclared),
+            }
+        if has_state or isinstance(step, Step):
+            send(parent.fileno(), content | {"training_s": time.perf_counter() - began}, arrays)
         if has_state:
             copied_at = now
 

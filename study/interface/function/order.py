@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from study.interface.declarations import Metric
-from study.interface.function.call import FunctionCall, FunctionError
+from study.interface.function.call import FunctionCall, FunctionError, Step
 from study.interface.function.process_state import ProcessState
 from study.interface.function.shared_state import changed_state, shared_state
 
@@ -73,7 +73,8 @@ def _call(
         training = FunctionCall(function, metrics=metrics, **call)
         until = time.perf_counter() + for_s
         while (step := training.next_step()) is not None:
-            steps.append((step.step, step.metrics))
+            if isinstance(step, Step):
+                steps.append((step.step, step.metrics))
             if not training.reports_steps:
                 break
             if time.perf_counter() >= until:

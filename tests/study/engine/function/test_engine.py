@@ -104,6 +104,38 @@ def test_undeclared_numbers_are_in_curves_and_told(lab: Path, isolation: str | N
     assert told == "numbers that metrics doesn't declare are kept in curves and MLflow only: rate"
 
 
+REPORTING = """
+import random
+from study import Trial, seeded
+
+@seeded
+def train(seed, *, width=4, trial: Trial):
+    total, first = trial.resume or (0.0, 0)
+    for step in range(first, 30):
+        total += width * random.Random(100 * seed + step).random()
+        trial.report(step, loss=total)
+        trial.save((total, step + 1))
+"""
+
+
+@pytest.mark.parametrize("isolation", [None, "process"])
+def test_a_function_that_reports_goes_on_from_what_it_saved(lab: Path, isolation: str | None) -> None:
+    """Neither slices nor a resume nor a process of its own changes a bit."""
+    (lab / "mylab" / "reporting.py").write_text(REPORTING)
+    changed = {"success": None, "metrics": {"loss": "lower"}, "train": "mylab.reporting:train"}
+    whole = results(*engine_and_trials(lab, **changed))
+    engine, trials = engine_and_trials(lab, **changed, isolation=isolation)
+    training = engine.start(Pack(trials), device="cpu")
+    training.advance(0.0 if isolation is None else 1.0)
+    checkpoint = training.checkpoint()
+    training.close()
+    going_on = engine.start(Pack(trials), device="cpu", checkpoint=checkpoint)
+    while not going_on.done:
+        going_on.advance(0.0)
+    assert [replace(result, training_s=0.0) for result in going_on.finish()[0]] == whole
+    assert len({result.metrics["loss"] for result in whole}) == len(trials)
+
+
 @pytest.mark.parametrize(("fail", "outcome"), [("raise", Outcome.FAILED), ("nan", Outcome.DIVERGED)])
 def test_a_trial_that_goes_wrong_touches_no_other(lab: Path, fail: str, outcome: Outcome) -> None:
     engine, trials = engine_and_trials(lab, fixed={"fail": fail})

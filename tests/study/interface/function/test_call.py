@@ -90,7 +90,7 @@ def test_numbers_of_all_libraries_are_numbers(value, number):
         (yields(report(-1)), "must yield a whole number of at least 0 as step, but got -1"),
         (yields(report(True)), "must yield a whole number of at least 0 as step, but got True"),
         (yields({"step": 1}), "must yield the metrics loss, accuracy"),
-        (yields(report(1), report(1)), "must yield steps that increase, but yielded 1 after 1"),
+        (yields(report(1), report(1)), "must yield steps that increase, but 1 came after 1"),
         (yields(report(1, state=2)), "it must have a parameter resume"),
     ],
 )  # fmt: skip
@@ -337,7 +337,7 @@ def test_resume_is_given_to_who_takes_it():
     assert step.state == (3, None)
     (step,) = every_step(train, resume=(4, "half"))
     assert step.state == (3, "half")
-    with pytest.raises(FunctionError, match="must yield steps that increase, but yielded 5 after 5"):
+    with pytest.raises(FunctionError, match="must yield steps that increase, but 5 came after 5"):
         every_step(train, resume=(5, "half"))
     assert every_step(lambda seed, resume: iter(()), resume=(5, "half")) == []
 

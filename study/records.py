@@ -8,12 +8,14 @@ Nothing here does input or output. A field that doesn't apply to a cell (a spars
 
 from __future__ import annotations
 
+import fnmatch
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -296,6 +298,29 @@ class PackFailed:
 @dataclass(frozen=True)
 class Tick:
     """Time has passed: the display should be updated."""
+
+
+@dataclass(frozen=True)
+class Keep:
+    """Which files of a trial are kept.
+
+    Args:
+        patterns: of paths below the trial's folder; a pattern without a slash matches names in any folder.
+        size_mb: megabytes of a trial at most.
+
+    Example:
+        >>> keep = Keep(("*.png", "best/*"))
+        >>> [keep.matches(name) for name in ("a.png", "plots/a.png", "best/w.npz", "w.npz")]
+        [True, True, True, False]
+    """
+
+    patterns: Sequence[str] = ("*",)
+    size_mb: float = 20.0
+
+    def matches(self, name: str) -> bool:
+        """Return whether a file's path is one of those to keep."""
+        paths = {True: name, False: PurePosixPath(name).name}
+        return any(fnmatch.fnmatchcase(paths["/" in pattern], pattern) for pattern in self.patterns)
 
 
 @dataclass(frozen=True)

@@ -297,6 +297,22 @@ class Study:
         results = self.results()
         return frames.curves(results.table, results.folder.read_curves(trials), metrics)
 
+    def files(self, trial: str, into: str | Path | None = None) -> dict[str, Path]:
+        """Return the paths of what a trial wrote and printed, by name; it may still run.
+
+        Args:
+            trial: its id, or the first letters of it.
+            into: the folder to copy the files to; None to name them where they are, which must be a folder.
+
+        Raises:
+            InputError: if no trial or more than one has that id, or the store isn't a folder and `into` is None.
+        """
+        from study.results.trial_files import local_files, trial_named
+        from study.store import Store
+
+        folder = Store(self.where.store, read_only=True).open(self.name)
+        return local_files(folder, trial_named(folder, trial), None if into is None else Path(into))
+
     def weights(self, trial: str) -> dict[str, Tensor]:
         """Return the weights of a trial when its training ended, as a state_dict.
 

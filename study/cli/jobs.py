@@ -21,6 +21,7 @@ from study.cli.options import (
     JSON,
     OPTIONS,
     OVERRIDES,
+    leave_out_pandas,
     training_options,
 )
 from study.cli.standings import busy_line, checks_table, detail, listing, live_status, studies_table
@@ -28,7 +29,7 @@ from study.console import Console
 from study.driver.progress import waiting
 from study.errors import ClusterError, InputError
 from study.settings import find_setting
-from study.visible import visible
+from study.visible import uncoloured, visible
 
 if TYPE_CHECKING:
     from study.jobs import Client, Job, Order
@@ -154,12 +155,19 @@ def status(name: str, cluster: str | None, only_store: str | None, as_json: bool
 
 @click.command()
 @click.argument("name")
+@click.argument("trial", required=False)
 @CLUSTER
 @_ONLY_STORE
-@click.option("--follow", is_flag=True, help="Go on until the study ends, or Ctrl-C; the study goes on.")
+@click.option("--follow", is_flag=True, help="Go on until the study or trial ends, or Ctrl-C; the study goes on.")
 @click.option("--lines", type=click.IntRange(1), default=_LOG_LINES, show_default=True, help="How many.")
-def logs(name: str, cluster: str | None, only_store: str | None, follow: bool, lines: int) -> None:
-    """Print what study NAME says on a cluster."""
+def logs(name: str, trial: str | None, cluster: str | None, only_store: str | None, follow: bool, lines: int) -> None:
+    """Print what study NAME says on a cluster, or what one TRIAL of it has printed.
+
+    TRIAL is an id, or the first letters of it; its log is in the store.
+    """
+    if trial is not None:
+        _print_trial_log(name, trial, only_store, follow=follow, lines=lines)
+        return
     from study.jobs import connect, readable_lines, standing
     from study.jobs import follow as follow_log
 
@@ -172,6 +180,21 @@ def logs(name: str, cluster: str | None, only_store: str | None, follow: bool, l
         click.echo(line)
     if is_empty:
         _explain_missing_log(client.job(job))
+
+
+def _print_trial_log(name: str, trial: str, store: str | None, *, follow: bool, lines: int) -> None:
+    from study.results.trial_files import follow_log, read_log, trial_named
+    from study.store import Store
+
+    leave_out_pandas()
+    folder = Store((Where() if store is None else Where(store)).store, read_only=True).open(name)
+    trial_id = trial_named(folder, trial)
+    if not follow:
+        for line in read_log(folder, trial_id).splitlines()[-lines:]:
+            click.echo(uncoloured(line))
+        return
+    for text in follow_log(folder, trial_id):
+        click.echo(uncoloured(text), nl=False)
 
 
 def _explain_missing_log(job: Job) -> None:

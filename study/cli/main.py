@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from study.cli import dashboard, jobs, moves, results, studies
+from study.cli import dashboard, files, jobs, moves, results, studies
 from study.cli.options import INTERRUPTED
 from study.errors import StudyError
 from study.settings import default_map, load_settings
@@ -74,5 +74,8 @@ def main(ctx: click.Context) -> None:
     atexit.register(gc.freeze)
 
 
-for _command in (*studies.COMMANDS, *results.COMMANDS, *dashboard.COMMANDS, *moves.COMMANDS, *jobs.COMMANDS):
+for _command in (
+    *(*studies.COMMANDS, *results.COMMANDS, *files.COMMANDS),
+    *(*dashboard.COMMANDS, *moves.COMMANDS, *jobs.COMMANDS),
+):
     main.add_command(_command)

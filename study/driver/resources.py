@@ -113,6 +113,8 @@ class Resources:
             checkpoint_every_s=options.checkpoint_every_s,
             patience_s=options.patience_s,
             repository=repository_of(self.plan.spec),
+            keep=self.plan.spec.keep_files,
+            is_shared=options.local,
         )
         if options.local:
             (kind,) = self.slots

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
 
 from study.plan.packs import shape_key
 from study.records import Cell, Checkpoint, Curve, Pack, Progress, Result, Trial, Weights
@@ -51,6 +53,22 @@ class Training(ABC):
         """End what would go on by itself; the last call, whether the pack is done or not."""
 
 
+class TrialFolders(Protocol):
+    """Folders of trials, for engines whose trials write files."""
+
+    def folder(self, trial_id: str) -> Path:
+        """Return the path of a trial's folder, which needn't exist."""
+
+    def log(self, trial_id: str) -> Path:
+        """Return the path of a trial's log."""
+
+    def begin(self, trial_id: str) -> None:
+        """Empty the folder of a trial that begins anew."""
+
+    def end(self, trial_id: str, error: str = "") -> Sequence[str]:
+        """Keep what is to be kept of a trial that has ended; return sentences for the user."""
+
+
 class Engine(ABC):
     """What trains a pack.
 
@@ -60,10 +78,21 @@ class Engine(ABC):
     Attributes:
         name: under which a package offers it.
         devices: of ``cpu`` and ``cuda``, those it trains on.
+        has_files: whether its trials may write files; then it has `with_folders`.
     """
 
     name: str
     devices: tuple[str, ...]
+    has_files: bool = False
+
+    def with_folders(self, folders: TrialFolders, *, is_shared: bool) -> Engine:
+        """Return the engine with folders for the files of its trials.
+
+        Args:
+            folders: the folders.
+            is_shared: whether this process has output of its own beside that of trials.
+        """
+        return self
 
     def prepare(self, cell: Cell) -> None:
         """Do what is done once on a machine, such as compiling, by training a trial of the cell for a moment."""

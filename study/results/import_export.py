@@ -15,7 +15,7 @@ from study.results.stored_plan import rows_of_plan, stored_plan
 from study.store import Store, StudyStore, merge, unpack_export
 from study.words import count_of
 
-_MERGED = ("spec.yaml", "results/", "curves/", "weights/")
+_MERGED = ("spec.yaml", "results/", "curves/", "weights/", "files/")
 _CLAIMS = {"report/": "report", "report.json": "report", "verified.json": "verify"}
 """Files that are left out, by the command that makes them again. Anybody can write any page, and any certificate."""
 
@@ -76,6 +76,7 @@ def import_export(file: Path, root: str | Path) -> Import:
 
 def _copy_files(study: StudyStore, source: StudyStore, keys: Collection[str], *, is_new: bool) -> None:
     """Copy what isn't of packs: to a study that is there only copies of code, each of which is named by its digest."""
+    study.copy_files(source, source.trials_with_files())
     for key in keys:
         is_wanted = key.startswith("code/") or (is_new and not key.startswith((*_MERGED, *_CLAIMS)))
         if is_wanted and study.read_file(key) is None:

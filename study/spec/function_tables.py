@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, create_model, model_validator
 from study.interface.declarations import Metric
 from study.interface.function_family import TASK, FunctionFamily
 from study.interface.values import Count, Iteration, NotNegative, Positive, choice, number
+from study.records import Keep
 from study.spec.own_code import OwnCodeSpec
 from study.spec.seeds import seeds_table
 from study.spec.table import Table, optional, table_field
@@ -75,6 +76,23 @@ class ResourcesTable(Table):
     time_limit_s: Positive | None = optional()
 
 
+class KeepTable(Table):
+    """Which files of a trial are kept.
+
+    Args:
+        files: patterns; none to keep only the log.
+        size_mb: megabytes of a trial at most.
+    """
+
+    files: tuple[str, ...] = ("*",)
+    size_mb: Positive = 20.0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_patterns(cls, data: Any) -> Any:
+        return {"files": data} if isinstance(data, list | tuple) else data
+
+
 class FunctionSpec(OwnCodeSpec):
     """A study of a training function.
 
@@ -86,6 +104,7 @@ class FunctionSpec(OwnCodeSpec):
         iterations: the greatest step that a trial may report.
         isolation: ``process`` for a process of its own for each trial.
         resources: what a trial may use.
+        keep: which files of a trial are kept.
     """
 
     train: str
@@ -93,6 +112,12 @@ class FunctionSpec(OwnCodeSpec):
     iterations: Iteration | None = optional()
     isolation: Literal["process"] | None = optional()
     resources: ResourcesTable = table_field(ResourcesTable)
+    keep: KeepTable = table_field(KeepTable)
+
+    @property
+    def keep_files(self) -> Keep:
+        """Which files of a trial are kept."""
+        return Keep(self.keep.files, self.keep.size_mb)
 
     @property
     def task_name(self) -> str:
@@ -107,7 +132,9 @@ class FunctionSpec(OwnCodeSpec):
     @property
     def head(self) -> dict[str, Any]:
         """What the file says of the function beside hyperparameters and seeds."""
-        return self.written("train", "metrics", "success", "iterations", "isolation", "resources", "version", "include")
+        return self.written(
+            "train", "metrics", "success", "iterations", "isolation", "resources", "keep", "version", "include"
+        )
 
     @property
     def declared_metrics(self) -> dict[str, Metric]:

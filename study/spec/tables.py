@@ -29,7 +29,7 @@ from study.interface.packed_family import PackedFamily
 from study.interface.references import ReferenceCriterion
 from study.interface.values import Count, Positive, choice, number, quoted, whole
 from study.plugins import offers
-from study.records import Cell
+from study.records import Cell, Keep
 from study.source import SourceCode, SourceData
 from study.spec.claim_table import ClaimTable
 from study.spec.compare_table import CompareTable, as_list
@@ -220,6 +220,11 @@ class Spec(SettingsTable):
     @abstractmethod
     def model_tables(self) -> tuple[ModelTable, ...]:
         """The models, each with what it sets for itself."""
+
+    @property
+    def keep_files(self) -> Keep:
+        """Which files of a trial are kept, if its code may write any."""
+        return Keep()
 
     @property
     @abstractmethod

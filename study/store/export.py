@@ -27,10 +27,11 @@ from study.errors import InputError, StudyError
 from study.store.formats import SCHEMA_VERSION
 from study.store.local import explained
 from study.store.study_store import StudyStore
+from study.store.trial_files import FILES, is_file_name
 from study.store.validated import kind_of
 
-FORMAT = 1
-"""The format of ``export.json`` and of what it lists."""
+FORMAT = 2
+"""The newest format of ``export.json`` and of what it lists: 2 has files of trials, 1 has none."""
 
 _LIST = "export.json"
 _SPEC = "spec.yaml"
@@ -43,6 +44,7 @@ _KEY = re.compile(
     rf"{'|'.join(map(re.escape, _SINGLE))}|code/[0-9a-f]+\.zip|report/\.?{_NAME}"
     r"|(results|curves|weights)/[A-Za-z0-9][A-Za-z0-9_-]*\.parquet"
 )
+_TRIAL_FILE = re.compile(rf"{FILES}/[0-9a-f]+/(.+)")
 _MOST_LIST_BYTES = 256 * 2**20
 _TIME, _MODE = (1980, 1, 1, 0, 0, 0), 0o100644 << 16  # the first time that a ZIP file can state; a file, and no link
 
@@ -102,7 +104,7 @@ def _written(archive: zipfile.ZipFile, study: StudyStore, file: Path) -> Export:
         archive.writestr(_member(f"{study.name}/{key}"), data)
         listed[key] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     about = {
-        "format": FORMAT,
+        "format": FORMAT if any(map(_is_of_trial, listed)) else 1,
         "study": study.name,
         "trials": len(trials),
         "schema_version": SCHEMA_VERSION,
@@ -130,11 +132,21 @@ def _contents(study: StudyStore, trials: set[str]) -> Iterator[tuple[str, bytes]
         data = study.read_file(key)
         if data is not None:
             yield key, data
+    for trial_id in study.trials_with_files():
+        for name in study.file_sizes(trial_id):
+            key = study.trial_file(trial_id, name)
+            if (data := study.read_file(key)) is not None:
+                yield key, data
     # A pack's results are stored last: if they are there, so is what belongs to them.
     for pack_id in sorted(study.pack_ids()):
         files = study.files_of(pack_id)
         trials.update(study.trials_of(pack_id) if files else ())
         yield from files.items()
+
+
+def _is_of_trial(key: str) -> bool:
+    match = _TRIAL_FILE.fullmatch(key)
+    return match is not None and is_file_name(match[1])
 
 
 def _is_single(key: str) -> bool:
@@ -198,7 +210,7 @@ def _check_members(members: Sequence[zipfile.ZipInfo], study: str, file: Path) -
     wrong = f"{file} isn't a study as it was exported, and nothing was imported"
     for member in members:
         folder, _, key = member.filename.partition("/")
-        if folder != study or not (_KEY.fullmatch(key) or key == _LIST):
+        if folder != study or not (_KEY.fullmatch(key) or _is_of_trial(key) or key == _LIST):
             raise InputError(f"{wrong}: it has {member.filename!r}")
         is_plain = stat.S_IFMT(member.external_attr >> 16) in (0, stat.S_IFREG)
         if member.compress_type != zipfile.ZIP_STORED or not is_plain:

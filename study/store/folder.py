@@ -118,9 +118,17 @@ class Folder(ABC):
     def remove(self, key: str) -> None:
         """Remove a key, if it is there."""
 
+    def is_plain(self, key: str) -> bool:
+        """Return whether a key of `sizes` is a file of its own, and isn't a link."""
+        return True
+
     @abstractmethod
-    def sizes(self) -> dict[str, int]:
-        """Return the size in bytes of everything below, at any depth, by key; whatever is no file has 0."""
+    def folders(self, kind: str) -> list[str]:
+        """Return the names of the folders directly below ``kind/``, sorted."""
+
+    @abstractmethod
+    def sizes(self, below: str = "") -> dict[str, int]:
+        """Return the size in bytes of everything below a folder, at any depth, by key; whatever isn't a file has 0."""
 
     @abstractmethod
     def remove_all(self, keys: Sequence[str]) -> None:

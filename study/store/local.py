@@ -153,8 +153,10 @@ class LocalFolder(Folder):
         path = self.path / key
         temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
         with explained(path, "write"), self._missing_explained():
-            if self._is_made or path.parent != self.path:
-                path.parent.mkdir(parents=self._is_made, exist_ok=True)
+            if self._is_made:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            for parent in reversed(path.relative_to(self.path).parents[:-1]):
+                (self.path / parent).mkdir(exist_ok=True)
             try:
                 with temporary.open("xb") as file:
                     file.write(data)
@@ -175,10 +177,22 @@ class LocalFolder(Folder):
         with explained(self.path / key, "remove"):
             (self.path / key).unlink(missing_ok=True)
 
-    def sizes(self) -> dict[str, int]:
+    def is_plain(self, key: str) -> bool:
+        """Return whether a key is a regular file."""
+        with suppress(FileNotFoundError), explained(self.path / key, "read", let_pass=(FileNotFoundError,)):
+            return stat.S_ISREG((self.path / key).lstat().st_mode)
+        return False
+
+    def folders(self, kind: str) -> list[str]:
+        """Return the names of the folders in a folder; links aren't among them."""
+        with explained(self.path / kind, "read"), suppress(FileNotFoundError), os.scandir(self.path / kind) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+        return []
+
+    def sizes(self, below: str = "") -> dict[str, int]:
         """Return the sizes of all files; links are listed, and not followed."""
         sizes = {}
-        for folder, folders, files in os.walk(self.path):
+        for folder, folders, files in os.walk(self.path / below):
             for path in (Path(folder, name) for name in (*folders, *files)):
                 with suppress(FileNotFoundError):  # another process was quicker
                     status = path.lstat()

@@ -184,10 +184,18 @@ class ObjectFolder(Folder):
         """Delete an object."""
         self._if_there(key, lambda path: obstore.delete(self._store, path), doing="remove")
 
-    def sizes(self) -> dict[str, int]:
+    def folders(self, kind: str) -> list[str]:
+        """Return the last parts of the prefixes directly below a prefix."""
+        base = f"{self._prefix}{kind}/"
+        with self._explained(kind, "list"):
+            listing = obstore.list_with_delimiter(self._store, base.rstrip("/"))
+        return sorted(path.removeprefix(base).rstrip("/") for path in listing["common_prefixes"])
+
+    def sizes(self, below: str = "") -> dict[str, int]:
         """Return the sizes of all objects below the prefix."""
-        with self._explained("", "list"):
-            listing = [entry for entries in obstore.list(self._store, self._prefix or None) for entry in entries]
+        prefix = f"{self._prefix}{below}"
+        with self._explained(below, "list"):
+            listing = [entry for entries in obstore.list(self._store, prefix or None) for entry in entries]
         return {entry["path"].removeprefix(self._prefix): entry["size"] for entry in listing}
 
     def remove_all(self, keys: Sequence[str]) -> None:

@@ -19,7 +19,7 @@ from study.arrow import EMPTY_CURVES, EMPTY_RESULTS, WEIGHTS_SCHEMA, curves_tabl
 from study.environment import labelled
 from study.errors import BusyError, InputError, StoreError, StudyGoneError
 from study.interface.references import Criterion, ReferenceCriterion
-from study.records import Cell, Checkpoint, Curve, Outcome, Result, Weights
+from study.records import Cell, Checkpoint, Curve, Keep, Outcome, Result, Weights
 from study.store import judgements
 from study.store.deduplicate import one_a_trial
 from study.store.files import npz, parquet, provenance_of
@@ -27,6 +27,7 @@ from study.store.folder import Folder, StudyLock
 from study.store.judge import judged
 from study.store.judgements import Key, judgements_file, read_judgements
 from study.store.solved import solved_cells
+from study.store.trial_files import FILES, TrialFiles, is_file_name
 from study.store.validated import ValidatedFiles, key_of, pack_of
 
 _SPEC, _REPORT, _PAGE, _LOCK = "spec.yaml", "report", "report/report.html", "lock"
@@ -125,6 +126,32 @@ class StudyStore:
     def file_address(self, name: str) -> str:
         """Return the address of such a file, to print."""
         return self._folder.where_is(name)
+
+    # files of trials
+
+    def trial_files(self, scratch: Path, keep: Keep) -> TrialFiles:
+        """Return the folders of trials, for a worker; `scratch` is a folder of its machine."""
+        return TrialFiles(self._folder, scratch, keep)
+
+    def trials_with_files(self) -> list[str]:
+        """Return the ids of the trials that have files."""
+        return self._folder.folders(FILES)
+
+    def file_sizes(self, trial_id: str) -> dict[str, int]:
+        """Return the size in bytes of each file of a trial, by its path below the trial's folder, without links."""
+        prefix = f"{FILES}/{trial_id}/"
+        sizes = sorted(self._folder.sizes(prefix[:-1]).items())
+        return {key.removeprefix(prefix): size for key, size in sizes if size or self._folder.is_plain(key)}
+
+    def trial_file(self, trial_id: str, name: str) -> str:
+        """Return the key of a trial's file, for `read_file` and `file_address`.
+
+        Raises:
+            InputError: if the name would lead elsewhere.
+        """
+        if not is_file_name(name) or not is_file_name(trial_id):
+            raise InputError(f"{name!r} can't name a file of a trial: it must be a path below the trial's folder")
+        return f"{FILES}/{trial_id}/{name}"
 
     # the report, in an object store
 
@@ -415,6 +442,7 @@ class StudyStore:
                 ids = pa.array(sorted(in_pack))
                 name = hashlib.sha256("\n".join([other_name, *sorted(in_pack)]).encode()).hexdigest()[:16]
                 results = rows.filter(pc.is_in(rows["trial_id"], ids))
+                self.copy_files(other, in_pack)
                 self._write_tables(f"adopted-{name}", results, *other.details_of(pack_id, ids), provenance)
                 left -= in_pack
         return shared
@@ -431,6 +459,13 @@ class StudyStore:
         if table is None:
             return set()
         return set(table.filter(pc.not_equal(table["outcome"], str(Outcome.FAILED)))["trial_id"].to_pylist())
+
+    def copy_files(self, other: StudyStore, trial_ids: Collection[str]) -> None:
+        """Copy the files of trials of another study, but for trials that have files here."""
+        for trial_id in sorted({*other.trials_with_files()} & set(trial_ids) - {*self.trials_with_files()}):
+            for name in other.file_sizes(trial_id):
+                if (data := other.read_file(other.trial_file(trial_id, name))) is not None:
+                    self._put(self.trial_file(trial_id, name), data)
 
     def details_of(self, pack_id: str, trial_ids: pa.Array) -> tuple[pa.Table, pa.Table]:
         """Return the curves and the weights of some trials of a pack; those that can't be read are left out."""

@@ -6,18 +6,21 @@ driver's.
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 from study.engine import Engine, Training, engine_for
 from study.environment import provenance
 from study.errors import PATIENCE_S, BusyError, DeviceMemoryError, StoreAwayError
-from study.records import Checkpoint, Curve, Event, Notice, Pack, PackDone, PackSplit, Result, Weights
+from study.records import Checkpoint, Curve, Event, Keep, Notice, Pack, PackDone, PackSplit, Result, Weights
 from study.store import Store, StudyStore
 from study.store.retry import patiently
+from study.store.trial_files import TrialFiles
 from study.worker.prepare import prepared
 
 T = TypeVar("T")
@@ -43,6 +46,8 @@ class PackWork:
         checkpoint_every_s: seconds of training between checkpoints.
         patience_s: seconds that the store may be away before a pack fails.
         repository: fields of the user's repository for the provenance; workers run copies of the code.
+        keep: which files of trials are kept.
+        is_shared: whether this process has output of its own beside that of trials.
     """
 
     root: str
@@ -54,6 +59,8 @@ class PackWork:
     checkpoint_every_s: float = 60.0
     patience_s: float = PATIENCE_S
     repository: Mapping[str, Any] = field(default_factory=dict)
+    keep: Keep = field(default_factory=Keep)
+    is_shared: bool = False
 
     def __call__(self, pack: Pack) -> Iterator[Event]:
         """Train the pack and store its results, yielding its progress about every second.
@@ -80,14 +87,16 @@ class PackWork:
         checkpoint = yield from self._patiently(lambda: folder.load_checkpoint(pack.id))
         for notice in folder.notices:
             yield Notice(notice)
-        try:
-            trained, was_away = yield from self._train(folder, pack, checkpoint)
-        except DeviceMemoryError as error:
-            return str(error)  # the error itself would keep the pack's memory in use
-        if trained is not None:
-            yield from self._patiently(lambda: self._store(folder, pack, trained))
-            if was_away:
-                yield Notice(_BACK)
+        with _scratch(folder) as scratch:
+            files = folder.trial_files(scratch, self.keep)
+            try:
+                trained, was_away = yield from self._train(folder, files, pack, checkpoint)
+            except DeviceMemoryError as error:
+                return str(error)  # the error itself would keep the pack's memory in use
+            if trained is not None:
+                yield from self._patiently(lambda: self._store(folder, files, pack, trained))
+                if was_away:
+                    yield Notice(_BACK)
         return None
 
     def _train_elsewhere(self, pack: Pack, halves: Sequence[Pack], reason: str) -> Iterator[Event]:
@@ -108,7 +117,9 @@ class PackWork:
     def _patiently(self, act: Callable[[], T]) -> Generator[Event, None, T]:
         return patiently(act, self.patience_s)
 
-    def _start(self, pack: Pack, checkpoint: Checkpoint | None) -> Generator[Event, None, tuple[Training, int]]:
+    def _start(
+        self, files: TrialFiles, pack: Pack, checkpoint: Checkpoint | None
+    ) -> Generator[Event, None, tuple[Training, int]]:
         """Begin a pack, or go on from a checkpoint; also return the number of updates that this saves."""
         cell = pack.trials[0].cell
         engine = engine_for(self.engine, cell, self.device, self.own)
@@ -117,16 +128,20 @@ class PackWork:
         if checkpoint is not None and not engine.goes_on_from(checkpoint, self.device):
             checkpoint = None
         begun_at = checkpoint.iteration if checkpoint is not None else 0
+        if engine.has_files:
+            engine = engine.with_folders(files, is_shared=self.is_shared)
+            if checkpoint is not None:
+                yield from self._patiently(lambda: files.fetch([trial.id for trial in pack.trials]))
         return engine.start(pack, device=self.device, checkpoint=checkpoint), begun_at
 
     def _train(
-        self, folder: StudyStore, pack: Pack, checkpoint: Checkpoint | None
+        self, folder: StudyStore, files: TrialFiles, pack: Pack, checkpoint: Checkpoint | None
     ) -> Generator[Event, None, tuple[Trained | None, bool]]:
         """Train to the end, or until another worker has stored the pack: then there are no results to return.
 
         Also return whether the store was away at the last attempt to store a checkpoint.
         """
-        training, begun_at = yield from self._start(pack, checkpoint)
+        training, begun_at = yield from self._start(files, pack, checkpoint)
         yield from _told(training)
         stored_at, is_away = time.monotonic(), False
         try:
@@ -138,6 +153,7 @@ class PackWork:
                     try:
                         if folder.has_pack(pack.id):
                             return None, False
+                        self._upload(files, pack)
                         folder.save_checkpoint(training.checkpoint())
                         is_away, notice = False, _BACK
                     except StoreAwayError as error:
@@ -149,16 +165,32 @@ class PackWork:
         except GeneratorExit:
             with suppress(BusyError):  # another driver's workers store their own
                 if not folder.has_pack(pack.id):  # another worker may have been quicker
+                    self._upload(files, pack)
                     folder.save_checkpoint(training.checkpoint())
             raise
         finally:
             training.close()
         return training.finish(), is_away
 
-    def _store(self, folder: StudyStore, pack: Pack, trained: Trained) -> None:
+    def _upload(self, files: TrialFiles, pack: Pack) -> None:
+        if self.own is not None and self.own.has_files:
+            files.upload([trial.id for trial in pack.trials])
+
+    def _store(self, folder: StudyStore, files: TrialFiles, pack: Pack, trained: Trained) -> None:
         folder.check()  # a file system that isn't mounted looks like an empty store
         if not folder.has_pack(pack.id):
+            self._upload(files, pack)
             folder.write_pack(pack.id, *trained, provenance(self.device, self.repository))
+
+
+@contextmanager
+def _scratch(folder: StudyStore) -> Iterator[Path]:
+    """Yield a folder for trials' files until they are uploaded; a store that is a folder needs none."""
+    if folder.path is not None:
+        yield folder.path
+        return
+    with tempfile.TemporaryDirectory(prefix="study-files-", ignore_cleanup_errors=True) as scratch:
+        yield Path(scratch)
 
 
 def _told(training: Training) -> Iterator[Notice]:

@@ -172,7 +172,7 @@ def test_a_gpu_that_torch_cannot_use_is_told_of(tmp_path, monkeypatch, there):
     driver = tmp_path / "nvidiactl"
     if there:
         driver.touch()
-    monkeypatch.setattr("study.driver.resources._GPU_DRIVER", driver)
+    monkeypatch.setattr("study.driver.engines._GPU_DRIVER", driver)
     _, told = run_here(planned(), tmp_path / "store")
     assert ("there is an NVIDIA GPU here that torch can't use" in told) == there
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from study.engine.base import Engine, Training
+from study.engine.base import Engine, Training, TrialFolders
 from study.engine.function.pack import Calls, FunctionPack
 from study.engine.own_code import OwnCode
 from study.interface.function_family import TASK
@@ -28,15 +28,24 @@ class FunctionEngine(Calls, Engine):
     Args:
         code: the function's code.
         is_isolated: whether each trial has a process of its own.
+        folders: folders for the files of trials; None if nothing is kept.
+        is_shared: whether this process has output of its own beside that of trials.
 
     The others are those of `Calls`.
     """
 
     code: OwnCode
     is_isolated: bool = False
+    folders: TrialFolders | None = None
+    is_shared: bool = True
 
     name = "function"
     devices = ("cpu", "cuda")
+    has_files = True
+
+    def with_folders(self, folders: TrialFolders, *, is_shared: bool) -> FunctionEngine:
+        """Return the engine with folders for the files of its trials."""
+        return replace(self, folders=folders, is_shared=is_shared)
 
     def prepare(self, cell: Cell) -> None:
         """Unpack the code, and import the function once, so that what is missing here is said before a trial begins."""
@@ -58,7 +67,9 @@ class FunctionEngine(Calls, Engine):
         load = None
         if self.is_isolated:
             load = partial(load_copied, str(folder.path or ""), self.function)
-        return FunctionPack(self, pack, device, function, folder, load, checkpoint)
+        return FunctionPack(
+            self, pack, device, function, folder, load, checkpoint, self.folders, is_shared=self.is_shared
+        )
 
     def _load(self) -> tuple[CodeFolder, Callable[..., Any]]:
         folder = self.code.folder()

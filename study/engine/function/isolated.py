@@ -24,6 +24,7 @@ from typing import IO, Any
 import numpy.typing as npt
 
 from study.engine.function.base import TrialCall
+from study.engine.function.output import TrialOutput
 from study.engine.function.trial import Arrays, FunctionProgress, FunctionTrial, state_in
 from study.interface.error_text import shortened
 from study.interface.function import Step
@@ -78,6 +79,8 @@ class IsolatedTraining(TrialCall):
         limits: what the process may use.
         checkpoint: what `checkpoint` returned, to go on from; None to begin.
         state_every_s: seconds between two copies of the function's state.
+        folder: the trial's folder, in which it runs; None for a temporary one, which isn't.
+        output: the trial's log; None to print to this process's stderr.
 
     Raises:
         ValueError: if `load` isn't such a function, or if the checkpoint is of other metrics.
@@ -91,8 +94,11 @@ class IsolatedTraining(TrialCall):
         limits: Limits | None = None,
         checkpoint: Arrays | None = None,
         state_every_s: float = 1.0,
+        folder: Path | None = None,
+        output: TrialOutput | None = None,
     ) -> None:
         super().__init__(trial, checkpoint, state_every_s)
+        self._folder, self._output = folder, output
         self._load = _reference(load)
         self._limits = limits or Limits()
         self._before_s = self._history.training_s
@@ -142,11 +148,16 @@ class IsolatedTraining(TrialCall):
         (ours, theirs), (end, guards_end) = Pipe(), os.pipe()
         self._connection, self._messages, self._started_at = ours, MessageReader(ours.fileno()), time.monotonic()
         self._end = os.fdopen(end, "rb")
+        if self._folder is not None:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        output = 2 if self._output is None else self._output.descriptor
         try:
             self._guard = subprocess.Popen(
                 [sys.executable, "-P", _GUARD, str(theirs.fileno()), str(guards_end)],
                 stdin=subprocess.PIPE,
-                stdout=2,
+                stdout=output,
+                stderr=output,
+                cwd=self._folder,
                 env=self._limits.environment(),
                 pass_fds=(theirs.fileno(), guards_end),
                 start_new_session=True,  # Ctrl-C is for this process, which ends the trial when it has its checkpoint
@@ -172,6 +183,7 @@ class IsolatedTraining(TrialCall):
             "metrics": {name: (metric.low, metric.high) for name, metric in self._trial.metrics.items()},
             "memory_gb": self._limits.memory_gb,
             "state_every_s": self._state_every_s,
+            "folder": None if self._folder is None else str(self._folder),
         }
 
     def _left_s(self) -> float:

@@ -7,15 +7,17 @@ import math
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from study.engine.base import Training
+from study.engine.base import Training, TrialFolders
 from study.engine.function.base import TrialCall
 from study.engine.function.isolated import IsolatedTraining, Limits
+from study.engine.function.output import TrialOutput
 from study.engine.function.training import FunctionTraining
 from study.engine.function.trial import FunctionRecord, FunctionTrial
 from study.interface.criterion import Bound, first_success, in_words, is_success
@@ -65,6 +67,8 @@ class FunctionPack(Training):
         folder: the copy of its code, whose modules Python imports while it runs.
         load: loads the function in a process of its own; None to call it in this one.
         checkpoint: to go on from, or None.
+        folders: folders for the files of trials; None if nothing is kept.
+        is_shared: whether this process has output of its own beside that of trials.
 
     Raises:
         ValueError: if the checkpoint is of other trials or of another engine.
@@ -79,7 +83,12 @@ class FunctionPack(Training):
         folder: CodeFolder,
         load: Callable[..., Any] | None,
         checkpoint: Checkpoint | None,
+        folders: TrialFolders | None = None,
+        *,
+        is_shared: bool = True,
     ) -> None:
+        self._folders, self._is_shared = folders, is_shared
+        self._output: TrialOutput | None = None
         self._calls, self._pack, self._device = calls, pack, device
         self._function, self._folder, self._load = function, folder, load
         self._records: list[FunctionRecord] = []
@@ -117,7 +126,7 @@ class FunctionPack(Training):
             progress = self._call.advance(max(0.0, until - perf_counter()))
             self._step = progress.step or 0
             if progress.is_done:
-                self._records.append(self._call.finish())
+                self._end(self._pack.trials[len(self._records)], self._call.finish())
                 self._tell_threads(self._call.left_threads)
                 self._tell_undeclared(self._records[-1].undeclared)
                 self._call, self._call_checkpoint, self._step = None, None, 0
@@ -138,6 +147,14 @@ class FunctionPack(Training):
             "threads run beside later trials: end them in the function, or set isolation: process",
         ]
 
+    def _end(self, trial: Trial, record: FunctionRecord) -> None:
+        self._records.append(record)
+        if self._output is not None:
+            self._output.close()
+        if self._folders is not None:
+            error = "" if record.error is None else self._error(record.error, record.details)
+            self.notices = [*self.notices, *self._folders.end(trial.id, error)]
+
     def _tell_undeclared(self, names: Collection[str]) -> None:
         if names:
             self.notices = [
@@ -153,10 +170,33 @@ class FunctionPack(Training):
             metrics=calls.metrics,
             iterations=trial.cell.iterations or None,
         )
+        folder = self._open_folder(trial)
         if self._load is not None:
-            return IsolatedTraining(self._load, call, limits=calls.limits, checkpoint=self._call_checkpoint)
-        limit_s = calls.limits.time_limit_s
-        return FunctionTraining(self._function, call, time_limit_s=limit_s, checkpoint=self._call_checkpoint)
+            return IsolatedTraining(
+                self._load,
+                call,
+                limits=calls.limits,
+                checkpoint=self._call_checkpoint,
+                folder=folder,
+                output=self._output,
+            )
+        return FunctionTraining(
+            self._function,
+            call,
+            time_limit_s=calls.limits.time_limit_s,
+            checkpoint=self._call_checkpoint,
+            folder=folder,
+            output=self._output,
+        )
+
+    def _open_folder(self, trial: Trial) -> Path | None:
+        """Return the path of a trial's folder, and open its log; the folder of a trial that begins anew is empty."""
+        if self._folders is None:
+            return None
+        if self._call_checkpoint is None:
+            self._folders.begin(trial.id)
+        self._output = TrialOutput(self._folders.log(trial.id), is_shared=self._is_shared)
+        return self._folders.folder(trial.id)
 
     def _progress(self) -> Progress:
         trials = self._pack.trials
@@ -202,6 +242,8 @@ class FunctionPack(Training):
         """End the trial that runs."""
         if self._call is not None:
             self._call.close()
+        if self._output is not None:
+            self._output.close()
 
     def _outcome(self, record: FunctionRecord) -> Outcome:
         return outcome_of(record, self._calls.criterion)

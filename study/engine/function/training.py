@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
 
 from study.engine.function.base import TrialCall
+from study.engine.function.output import TrialOutput
 from study.engine.function.trial import Arrays, FunctionProgress, FunctionTrial, state_in
 from study.interface.error_text import error_line
 from study.interface.function import FunctionCall, FunctionError, GeneratorStates, Step, state_arrays, state_of
 from study.interface.function.left_threads import note_left, running_threads
 from study.interface.function.process_state import ProcessState
-from study.interface.function.trial import SavedState
+from study.interface.function.trial import Place, SavedState
 from study.interface.stop_signals import noting_stops, requested_stop
 
 
@@ -32,6 +35,8 @@ class FunctionTraining(TrialCall):
             function that returns a dict, and a step that takes long, can't be interrupted here.
         checkpoint: what `checkpoint` returned, to go on from; None to begin.
         state_every_s: seconds between two copies of the function's state.
+        folder: the path of the trial's folder, which is made when the trial asks for it; None for a temporary one.
+        output: the trial's log; None to log nothing.
 
     Raises:
         ValueError: if the checkpoint is of other metrics.
@@ -56,8 +61,11 @@ class FunctionTraining(TrialCall):
         time_limit_s: float | None = None,
         checkpoint: Arrays | None = None,
         state_every_s: float = 1.0,
+        folder: Path | None = None,
+        output: TrialOutput | None = None,
     ) -> None:
         super().__init__(trial, checkpoint, state_every_s)
+        self._output = output
         self._time_limit_s = time_limit_s
         self._copied_at: float | None = None
         self._step: Step | SavedState | None = None
@@ -72,6 +80,7 @@ class FunctionTraining(TrialCall):
             metrics=trial.metrics,
             iterations=trial.iterations,
             resume=None if checkpoint is None else (self._history.steps[-1], state_of(state_in(checkpoint))),
+            place=None if folder is None else Place(partial(_made, folder), print if output is None else output.write),
         )
 
     @property
@@ -108,7 +117,7 @@ class FunctionTraining(TrialCall):
                 self._inside.restore()
             if self._generators is not None:
                 self._generators.restore()
-            with noting_stops():
+            with nullcontext() if self._output is None else self._output.capturing(), noting_stops():
                 yield
         finally:
             if not self._done:
@@ -158,3 +167,8 @@ class FunctionTraining(TrialCall):
         took_s, limit_s = self._history.training_s, self._time_limit_s
         if limit_s is not None and took_s > limit_s and not self._error:
             self._fail(f"it took {took_s:.1f} s, and its time limit is {limit_s:g} s")
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

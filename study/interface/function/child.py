@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
@@ -23,6 +24,7 @@ from study.interface.error_text import error_line
 from study.interface.function.call import FunctionCall, FunctionError, Step, failure_of
 from study.interface.function.messages import packed, send, unpacked
 from study.interface.function.state import state_arrays, state_of
+from study.interface.function.trial import Place
 
 
 def run(parent: Connection, request: Mapping[str, Any]) -> None:
@@ -75,7 +77,9 @@ def _call(parent: Connection, request: Mapping[str, Any]) -> FunctionCall:
         resume_step = arguments_of_call.pop("resume_step")
         resume = None if resume_step is None else (resume_step, state_of(unpacked(state)))
         metrics = {name: Metric(low=low, high=high) for name, (low, high) in request["metrics"].items()}
-        return FunctionCall(load(*arguments), metrics=metrics, resume=resume, **arguments_of_call)
+        folder = request["folder"]
+        place = None if folder is None else Place(lambda: Path(folder), print)
+        return FunctionCall(load(*arguments), metrics=metrics, resume=resume, place=place, **arguments_of_call)
     except BaseException as error:
         raise failure_of(error) from None
 

@@ -101,7 +101,7 @@ def test_an_error_is_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(StudyError):
         loaded.run(local=True, engine="none")
     assert not log.exists()
-    monkeypatch.setattr("study.run.Run.report", lambda *_: 1 / 0)
+    monkeypatch.setattr("study.run.Run.publish", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         loaded.run(local=True)
     [(words, _)] = news_in(log)

@@ -1,0 +1,169 @@
+"""The output of trials: stdout and stderr, in the log of the trial that runs."""
+
+from __future__ import annotations
+
+import atexit
+import io
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO, TextIO, cast
+
+_PUMP = str(Path(__file__).with_name("pump.py"))
+
+
+class _Pump:
+    """The process that writes the logs of this process's trials; see `study.engine.function.pump`."""
+
+    def __init__(self) -> None:
+        self._commands, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", _PUMP, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,  # Ctrl-C is for this process
+            )
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        """End the process, once nobody writes any more."""
+        self._commands.close()
+
+    def open(self, log: Path) -> int:
+        """Return a descriptor: what is written there is copied to a log."""
+        reading, writing = os.pipe()
+        try:
+            socket.send_fds(self._commands, [json.dumps({"log": str(log)}).encode() + b"\n"], [reading])
+        finally:
+            os.close(reading)
+        return writing
+
+    def wait(self) -> None:
+        """Wait until what was written so far to the latest descriptor stands in its log."""
+        with suppress(OSError):  # it was killed
+            self._commands.sendall(b'{"wait": true}\n')
+            self._commands.recv(1)
+
+
+_pumps: dict[int, _Pump] = {}
+
+
+def _pump() -> _Pump:
+    """Return this process's pump, which isn't that of the process of which it is a fork."""
+    pump = _pumps.get(os.getpid())
+    if pump is not None and not pump.is_running:
+        pump.close()
+        pump = None
+    if pump is None:
+        pump = _pumps[os.getpid()] = _Pump()
+        atexit.register(pump.close)
+    return pump
+
+
+class TrialOutput:
+    """The log of a trial that runs in this process or in one that it starts.
+
+    Args:
+        log: the log's path; it is made with the first output.
+        is_shared: whether this process has output of its own, too, as a terminal or a notebook has: then only what
+            Python prints is logged, and it is still printed.
+    """
+
+    def __init__(self, log: Path, *, is_shared: bool) -> None:
+        self._pump = _pump()
+        self.descriptor = self._pump.open(log)
+        self._is_shared = is_shared
+        self._streams: tuple[TextIO, TextIO] | None = None
+
+    def write(self, text: str) -> None:
+        """Write a line into the log."""
+        data = f"{text}\n".encode(errors="backslashreplace")
+        with suppress(OSError):
+            while data:
+                data = data[os.write(self.descriptor, data) :]
+
+    @contextmanager
+    def capturing(self) -> Iterator[None]:
+        """Log what is printed inside. `sys.stdout` and `sys.stderr` are for the caller to put back."""
+        if self._streams is None:
+            self._streams = (self._stream(sys.stdout), self._stream(sys.stderr))
+            sys.stdout, sys.stderr = self._streams
+        if self._is_shared:
+            yield
+            return
+        before = [os.dup(1), os.dup(2)]
+        for number in (1, 2):
+            os.dup2(self.descriptor, number)
+        try:
+            yield
+        finally:
+            for stream in (sys.stdout, sys.stderr, *self._streams):
+                with suppress(Exception):  # the user's code may have put anything there, or closed it
+                    stream.flush()
+            for number, descriptor in zip((1, 2), before, strict=True):
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+
+    def close(self) -> None:
+        """End the log: all that was printed stands in it."""
+        if self.descriptor >= 0:
+            self._pump.wait()
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+    def _stream(self, usual: TextIO | None) -> TextIO:
+        if self._is_shared and usual is not None:
+            return _Tee(usual, self)  # type: ignore[return-value]
+        return io.TextIOWrapper(
+            cast(BinaryIO, _Raw(self)),
+            encoding="utf-8",
+            errors="backslashreplace",
+            line_buffering=True,
+            write_through=True,
+        )
+
+
+class _Raw(io.RawIOBase):
+    """The log as a stream of bytes; it has no descriptor of its own that could be closed."""
+
+    def __init__(self, output: TrialOutput) -> None:
+        self._output = output
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        return os.write(self._output.descriptor, data) if self._output.descriptor >= 0 else len(data)
+
+    def fileno(self) -> int:
+        return self._output.descriptor
+
+
+class _Tee:
+    """A stream whose text is logged, too."""
+
+    def __init__(self, usual: TextIO, output: TrialOutput) -> None:
+        self._usual, self._output = usual, output
+
+    def write(self, text: str) -> int:
+        data = text.encode(errors="backslashreplace")
+        with suppress(OSError):
+            while data and self._output.descriptor >= 0:
+                data = data[os.write(self._output.descriptor, data) :]
+        return self._usual.write(text)
+
+    def writelines(self, lines: Any) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._usual, name)

@@ -1,0 +1,107 @@
+"""A process that copies the output of trials into their logs, bounded, and live.
+
+It is run by its path and imports nothing of ours, so it starts in some hundredths of a second. A thread would not do:
+a library that writes a lot without releasing Python's lock would wait for the thread, and the thread for the lock.
+
+It gets commands by a socket, in JSON: `log`, the path of a log, together with the reading end of a pipe; and `wait`,
+which it answers once all that is in the latest pipe so far stands in the log. It ends when socket and pipes are closed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import socket
+import sys
+
+HALF = 500_000
+"""The bytes of a log's beginning, and of its end, that are kept."""
+
+_AT_ONCE = 2**16
+
+
+class Log:
+    """A log of which beginning and end are kept; it is made at the first byte.
+
+    Args:
+        path: its path.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._left_out = 0
+        self._mark = b""
+
+    def write(self, data: bytes) -> None:
+        """Append, and shorten the log if it is far too long; what can't be written is lost."""
+        with contextlib.suppress(OSError):
+            os.makedirs(os.path.dirname(self._path), exist_ok=True)  # noqa: PTH103, PTH120 (pathlib takes long)
+            with open(self._path, "ab") as log:  # noqa: PTH123
+                log.write(data)
+                size = log.tell()
+            if size > 4 * HALF:
+                self._shorten(size)
+
+    def _shorten(self, size: int) -> None:
+        with open(self._path, "rb") as log:  # noqa: PTH123
+            head = log.read(HALF)
+            log.seek(size - HALF)
+            tail = log.read()
+        self._left_out += size - len(head) - len(self._mark) - len(tail)
+        self._mark = f"\n[{self._left_out:,} bytes left out]\n".encode()
+        shortened = f"{self._path}.short"
+        with open(shortened, "wb") as log:  # noqa: PTH123
+            log.write(head + self._mark + tail)
+        os.replace(shortened, self._path)  # noqa: PTH105
+
+
+def main() -> None:
+    """Copy until nobody writes any more."""
+    commands = socket.socket(fileno=int(sys.argv[1]))
+    pipes = selectors.DefaultSelector()
+    pipes.register(commands, selectors.EVENT_READ)
+    latest = -1
+    while pipes.get_map():
+        for key, _ in pipes.select():
+            if key.fileobj is commands:
+                content, received, _, _ = socket.recv_fds(commands, _AT_ONCE, 8)
+                if not content:
+                    pipes.unregister(commands)
+                for line in content.splitlines():
+                    command = json.loads(line)
+                    if "log" in command:
+                        latest = received.pop(0)
+                        os.set_blocking(latest, False)
+                        pipes.register(latest, selectors.EVENT_READ, Log(command["log"]))
+                    else:
+                        _copy_all(pipes, latest)
+                        commands.sendall(b"\n")
+            else:
+                _copy(pipes, key.fd, key.data)
+
+
+def _copy_all(pipes: selectors.BaseSelector, pipe: int) -> None:
+    with contextlib.suppress(KeyError):
+        log = pipes.get_key(pipe).data
+        while _copy(pipes, pipe, log):
+            pass
+
+
+def _copy(pipes: selectors.BaseSelector, pipe: int, log: Log) -> bool:
+    """Copy once what is in a pipe; return whether there may be more."""
+    try:
+        data = os.read(pipe, _AT_ONCE)
+    except BlockingIOError:
+        return False
+    if data:
+        log.write(data)
+        return True
+    pipes.unregister(pipe)
+    os.close(pipe)
+    return False
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""Files of trials for readers: which there are, copies of them, and the log of a trial that may still run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from study.errors import InputError
+from study.store import StudyStore
+from study.store.trial_files import LOG
+
+_LOOK_AGAIN_S = 0.5
+
+
+def trial_named(folder: StudyStore, text: str) -> str:
+    """Return the id of the trial that a person means, which may not have ended yet.
+
+    Args:
+        folder: the study's part of the store.
+        text: the id, or the first letters of it.
+
+    Raises:
+        InputError: if no trial or more than one has it.
+    """
+    ended = {*folder.done(), *folder.failed_rows()["trial_id"].to_pylist()}
+    ids = sorted(trial_id for trial_id in {*folder.trials_with_files(), *ended} if trial_id.startswith(text))
+    if text in ids or len(ids) == 1:
+        return text if text in ids else ids[0]
+    found = f"several trials have that id: {', '.join(ids[:3])}" if ids else "no trial has that id"
+    raise InputError(f"trial {text!r} of study {folder.name!r}: {found}; `study files {folder.name}` lists them")
+
+
+def sizes_by_trial(folder: StudyStore) -> dict[str, dict[str, int]]:
+    """Return the size in bytes of each file of each trial that has files."""
+    return {trial_id: folder.file_sizes(trial_id) for trial_id in folder.trials_with_files()}
+
+
+def local_files(folder: StudyStore, trial_id: str, into: Path | None = None) -> dict[str, Path]:
+    """Return the paths of a trial's files on this machine, by their names in the trial's folder.
+
+    Args:
+        folder: the study's part of the store.
+        trial_id: the trial.
+        into: the folder to copy them to; None to name them where they are, in a store that is a folder.
+
+    Raises:
+        InputError: if there is nothing to copy to, in an object store.
+    """
+    names = folder.file_sizes(trial_id)
+    if into is None:
+        if folder.path is None:
+            raise InputError(f"{folder.where} isn't a folder of this machine: say where to copy the files to")
+        return {name: folder.path / folder.trial_file(trial_id, name) for name in names}
+    copied = {}
+    for name in names:
+        if (data := folder.read_file(folder.trial_file(trial_id, name))) is not None:
+            copied[name] = into / name
+            copied[name].parent.mkdir(parents=True, exist_ok=True)
+            copied[name].write_bytes(data)
+    return copied
+
+
+def read_log(folder: StudyStore, trial_id: str) -> str:
+    """Return what a trial has printed so far.
+
+    Raises:
+        InputError: if it has printed nothing, or its log isn't kept.
+    """
+    data = folder.read_file(folder.trial_file(trial_id, LOG))
+    if data is None:
+        raise InputError(f"trial {trial_id} of study {folder.name!r} has no log: it has printed nothing so far")
+    return data.decode(errors="replace")
+
+
+def follow_log(folder: StudyStore, trial_id: str) -> Iterator[str]:
+    """Yield what a trial has printed, and what it prints until it has ended or the study's run has.
+
+    In an object store a log is complete up to the last checkpoint of a trial that runs.
+    """
+    key, shown = folder.trial_file(trial_id, LOG), b""
+    while True:
+        has_ended = _has_ended(folder, trial_id)  # first: what it printed before is in the log then
+        data = folder.read_file(key) or b""
+        if new := data.removeprefix(shown) if data.startswith(shown) else b"\n[...]\n" + data:
+            yield new.decode(errors="replace")
+        shown = data
+        if has_ended:
+            return
+        time.sleep(_LOOK_AGAIN_S)
+
+
+def _has_ended(folder: StudyStore, trial_id: str) -> bool:
+    ended: Mapping[str, object] = dict.fromkeys(folder.failed_rows()["trial_id"].to_pylist())
+    return trial_id in folder.done() or (folder.holder() is None) or trial_id in ended

@@ -1,0 +1,134 @@
+"""The log of a trial: complete, bounded, live, and never in the way of the trial."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+from study.engine.function.output import TrialOutput, _pump
+from study.engine.function.pump import HALF
+
+
+@contextmanager
+def captured(log: Path, *, is_shared: bool = False):
+    """Log what is printed inside, and put the streams back."""
+    streams, output = (sys.stdout, sys.stderr), TrialOutput(log, is_shared=is_shared)
+    try:
+        with output.capturing():
+            yield output
+    finally:
+        sys.stdout, sys.stderr = streams
+        output.close()
+
+
+def test_all_output_is_logged_in_its_order(tmp_path, capfd):
+    """What Python prints, what libraries write, and what programs print; nothing of it is printed here."""
+    log = tmp_path / "deep" / "log.txt"
+    with captured(log) as output:
+        print("printed")
+        print("wrong", file=sys.stderr)
+        os.write(1, b"written\n")
+        subprocess.run([sys.executable, "-c", "print('program')"], check=True)
+        output.write("logged \ud800")
+    assert log.read_text() == "printed\nwrong\nwritten\nprogram\nlogged \\ud800\n"
+    print("after")
+    assert capfd.readouterr() == ("after\n", "")
+
+
+def test_without_output_there_is_no_log(tmp_path):
+    with captured(tmp_path / "log.txt"):
+        pass
+    assert not list(tmp_path.iterdir())
+
+
+def test_where_output_is_shared_it_is_still_printed(tmp_path, capsys):
+    """As in a terminal or a notebook, whose streams have no descriptors."""
+    with captured(tmp_path / "log.txt", is_shared=True):
+        print("printed")
+        sys.stdout.writelines(["a\n", "b\n"])
+        assert sys.stdout.encoding
+    assert capsys.readouterr().out == "printed\na\nb\n"
+    assert (tmp_path / "log.txt").read_text() == "printed\na\nb\n"
+
+
+def test_a_long_log_has_its_beginning_and_its_end(tmp_path):
+    """However much is printed; how much is missing is said between them."""
+    log, line = tmp_path / "log.txt", b"x" * 99 + b"\n"
+    with captured(log):
+        os.write(1, b"first\n")
+        for _ in range(100):
+            os.write(1, line * 600)
+        os.write(1, b"last\n")
+    content = log.read_bytes()
+    assert content.startswith(b"first\n")
+    assert content.endswith(b"last\n")
+    assert len(content) <= 4 * HALF + 2**16
+    (mark,) = [mark for mark in content.split(b"\n") if b"bytes left out]" in mark]
+    left_out = int(mark[1:].split(b" ")[0].replace(b",", b""))
+    assert len(content) - len(mark) - 2 + left_out == 11 + 100 * 600 * 100
+
+
+def test_each_trial_has_its_own_log(tmp_path):
+    """Also what a program prints that outlives its trial."""
+    with captured(tmp_path / "1.txt"):
+        print("first")
+        program = subprocess.Popen(["sh", "-c", "read wait; echo late"], stdin=subprocess.PIPE)
+    with captured(tmp_path / "2.txt") as output:
+        program.communicate(b"\n")
+        print("second")
+        _pump().wait()
+        output.write("third")
+    _pump().wait()  # each time, it has looked at all pipes before it answers again
+    _pump().wait()
+    assert (tmp_path / "2.txt").read_text() == "second\nthird\n"
+    assert (tmp_path / "1.txt").read_text() == "first\nlate\n"
+
+
+def test_a_log_goes_on_where_it_ended(tmp_path):
+    for word in ("first", "resumed"):
+        with captured(tmp_path / "log.txt"):
+            print(word)
+    assert (tmp_path / "log.txt").read_text() == "first\nresumed\n"
+
+
+def test_a_full_disk_loses_the_log_alone():
+    """No file can be made there; the trial goes on."""
+    with captured(Path("/dev/full/log.txt")):
+        print("x" * 10**6)
+
+
+def test_streams_that_are_closed_or_replaced_do_no_harm(tmp_path):
+    with captured(tmp_path / "log.txt"):
+        print("before")
+        sys.stdout.close()
+        sys.stdout = io.StringIO()
+    assert (tmp_path / "log.txt").read_text() == "before\n"
+
+
+def test_a_killed_pump_is_started_again(tmp_path):
+    with captured(tmp_path / "1.txt"):
+        print("first")
+    pump = _pump()
+    os.kill(pump._process.pid, signal.SIGKILL)
+    pump._process.wait()
+    with captured(tmp_path / "2.txt"):
+        print("second")
+    assert (tmp_path / "2.txt").read_text() == "second\n"
+
+
+def test_the_output_of_a_process_that_is_killed_is_logged(tmp_path):
+    """A segmentation fault or kill -9 loses nothing that was written before."""
+    program = (
+        "import os, sys\nfrom pathlib import Path\nfrom study.engine.function.output import TrialOutput\n"
+        f"with TrialOutput(Path({str(tmp_path / 'log.txt')!r}), is_shared=False).capturing():\n"
+        "    print('x' * 50_000)\n    os.kill(os.getpid(), 9)\n"
+    )
+    before = subprocess.run([sys.executable, "-c", program], capture_output=True, stdin=subprocess.DEVNULL)
+    assert before.returncode == -signal.SIGKILL
+    # Its pump has the pipe of stderr, so it had ended when the call returned.
+    assert (tmp_path / "log.txt").read_text() == "x" * 50_000 + "\n"

@@ -1,0 +1,200 @@
+"""Files of trials in a store of either kind: what is kept, uploaded, fetched, copied and removed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from study.errors import InputError
+from study.records import Keep
+from study.store import Store, StudyStore
+from study.store.export import unpack_export, write_export
+from study.store.trial_files import MOST_FILES, TrialFiles
+
+TRIAL, OTHER = "0c0917e1597f2da3", "41e16e8bff6fe854"
+
+
+@pytest.fixture(params=["folder", "s3"])
+def study(request: pytest.FixtureRequest, tmp_path: Path) -> StudyStore:
+    """Return a study of a store of either kind."""
+    address = str(tmp_path / "root") if request.param == "folder" else request.getfixturevalue("s3").bucket()
+    study = Store(address).study("demo")
+    study.write_spec("name: demo\n")
+    return study
+
+
+def folders(study: StudyStore, tmp_path: Path, keep: Keep | None = None) -> TrialFiles:
+    return study.trial_files(tmp_path / "scratch", keep or Keep())
+
+
+def write(files: TrialFiles, sizes: dict[str, int], trial_id: str = TRIAL) -> None:
+    for name, size in sizes.items():
+        path = files.folder(trial_id) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x" * size)
+
+
+def kept(files: TrialFiles, study: StudyStore, error: str = "") -> tuple[set[str], tuple[str, ...]]:
+    """End the trial, and return which files the store has, and what is told."""
+    told = tuple(files.end(TRIAL, error))
+    files.upload([TRIAL])
+    return set(study.file_sizes(TRIAL)), told
+
+
+def test_what_a_trial_writes_is_in_the_store(study, tmp_path):
+    files = folders(study, tmp_path)
+    write(files, {"log.txt": 3, "plots/loss.png": 5, "plots/ö (1).txt": 1})
+    assert kept(files, study) == ({"log.txt", "plots/loss.png", "plots/ö (1).txt"}, ())
+    assert study.trials_with_files() == [TRIAL]
+    assert study.read_file(study.trial_file(TRIAL, "plots/loss.png")) == b"xxxxx"
+
+
+def test_a_failure_has_its_traceback(study, tmp_path):
+    """It is kept with the log, whatever else is kept."""
+    files = folders(study, tmp_path, Keep(()))
+    write(files, {"log.txt": 3, "a.txt": 3})
+    assert kept(files, study, "Traceback\n\ud800oops") == ({"log.txt", "error.txt"}, ())
+    assert study.read_file(study.trial_file(TRIAL, "error.txt")) == b"Traceback\n\\ud800oops"
+
+
+def test_a_trial_without_files_has_no_folder(study, tmp_path):
+    files = folders(study, tmp_path)
+    files.begin(TRIAL)
+    assert kept(files, study) == (set(), ())
+    assert study.trials_with_files() == []
+
+
+@pytest.mark.parametrize(
+    ("patterns", "expected"),
+    [
+        (("*.png",), {"log.txt", "a.png", "plots/b.png"}),
+        (("plots/*",), {"log.txt", "plots/b.png", "plots/c.txt"}),
+        (("c.txt", "a.*"), {"log.txt", "a.png", "plots/c.txt"}),
+    ],
+)
+def test_patterns_choose_files(study, tmp_path, patterns, expected):
+    """What no pattern asks for goes without a word; a pattern without a slash holds in any folder."""
+    files = folders(study, tmp_path, Keep(patterns))
+    write(files, {"log.txt": 1, "a.png": 1, "w.bin": 1, "plots/b.png": 1, "plots/c.txt": 1})
+    assert kept(files, study) == (expected, ())
+
+
+def test_too_large_files_are_left_out_and_told(study, tmp_path):
+    """Small ones come first, so that one checkpoint doesn't cost all pictures."""
+    files = folders(study, tmp_path, Keep(size_mb=0.01))
+    write(files, {"log.txt": 20_000, "model.pt": 9_000, "a.txt": 900, "b.txt": 9_200})
+    names, (told,) = kept(files, study)
+    assert names == {"log.txt", "a.txt", "model.pt"}
+    assert told.startswith(f"trial {TRIAL}: 1 file of 9.2 kB in all weren't kept, such as b.txt: a trial keeps 0.01 MB")
+
+
+def test_of_very_many_files_some_are_kept_and_it_is_told(tmp_path):
+    study = Store(tmp_path / "root").study("demo")
+    files = folders(study, tmp_path)
+    write(files, {f"{number}.txt": 1 for number in range(MOST_FILES + 5)})
+    (told,) = files.end(TRIAL)
+    assert len(study.file_sizes(TRIAL)) == MOST_FILES
+    assert "5 files" in told
+
+
+def test_a_trial_that_begins_anew_finds_an_empty_folder(study, tmp_path):
+    """Of what an attempt that was killed has left, nothing stays."""
+    before = folders(study, tmp_path / "killed")
+    write(before, {"results.json": 3, "log.txt": 1})
+    before.upload([TRIAL])
+    files = folders(study, tmp_path / "again")
+    files.begin(TRIAL)
+    assert not files.folder(TRIAL).exists()
+    write(files, {"log.txt": 2})
+    assert kept(files, study) == ({"log.txt"}, ())
+
+
+def test_a_trial_that_goes_on_finds_its_folder_as_it_left_it(study, tmp_path):
+    before = folders(study, tmp_path / "killed")
+    write(before, {"plots/a.txt": 3, "log.txt": 1})
+    before.upload([TRIAL])
+    files = folders(study, tmp_path / "again")
+    files.fetch([TRIAL])
+    assert (files.folder(TRIAL) / "plots" / "a.txt").read_bytes() == b"xxx"
+    (files.folder(TRIAL) / "log.txt").write_bytes(b"xmore")
+    assert kept(files, study) == ({"plots/a.txt", "log.txt"}, ())
+    assert study.read_file(study.trial_file(TRIAL, "log.txt")) == b"xmore"
+
+
+def test_only_what_changed_is_uploaded(s3, tmp_path, monkeypatch):
+    study = Store(s3.bucket()).study("demo")
+    files = folders(study, tmp_path)
+    write(files, {"a.txt": 3, "b.txt": 3})
+    files.upload([TRIAL])
+    written: list[str] = []
+    store = files.store
+    put = store.write
+    monkeypatch.setattr(type(store), "write", lambda self, key, data: (written.append(key), put(key, data))[1])
+    write(files, {"b.txt": 4})
+    files.upload([TRIAL])
+    assert written == [f"files/{TRIAL}/b.txt"]
+
+
+def test_links_lead_nowhere(tmp_path):
+    """A link in a trial's folder is neither listed nor copied nor exported, whatever it leads to."""
+    study = Store(tmp_path / "root").study("demo")
+    study.write_spec("name: demo\n")
+    files = folders(study, tmp_path)
+    (tmp_path / "secret").write_text("secret")
+    write(files, {"empty.txt": 0, "a.txt": 1})
+    (files.folder(TRIAL) / "link.txt").symlink_to(tmp_path / "secret")
+    (files.folder(TRIAL) / "up").symlink_to(tmp_path)
+    os.mkfifo(files.folder(TRIAL) / "pipe")
+    assert set(study.file_sizes(TRIAL)) == {"empty.txt", "a.txt"}
+    export = write_export(study, tmp_path / "demo.zip")
+    assert {key for key in export.files if key.startswith("files/")} == {
+        f"files/{TRIAL}/a.txt", f"files/{TRIAL}/empty.txt"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["../spec.yaml", "/etc/passwd", "a/../../b", "", "a\nb", "a\\b"])
+def test_no_name_leads_out_of_a_trials_folder(study, name):
+    with pytest.raises(InputError, match="a path below the trial's folder"):
+        study.trial_file(TRIAL, name)
+
+
+def test_files_go_with_an_export(study, tmp_path):
+    """An import has the same bytes; a ZIP file without files of trials is readable by earlier versions."""
+    files = folders(study, tmp_path)
+    assert b'"format": 1' in _list_of(write_export(study, tmp_path / "before.zip").file)
+    write(files, {"plots/ü.txt": 3, "log.txt": 1})
+    files.upload([TRIAL])
+    exported = write_export(study, tmp_path / "demo.zip")
+    assert b'"format": 2' in _list_of(exported.file)
+    unpack_export(exported.file, tmp_path / "copy")
+    copy = Store(tmp_path / "copy", read_only=True).study("demo")
+    assert copy.file_sizes(TRIAL) == {"log.txt": 1, "plots/ü.txt": 3}
+    target = Store(tmp_path / "target").study("demo")
+    target.copy_files(copy, [TRIAL, OTHER])
+    assert target.read_file(target.trial_file(TRIAL, "plots/ü.txt")) == b"xxx"
+
+
+def test_what_a_trial_has_is_not_replaced_by_a_copy(study, tmp_path):
+    write(folders(study, tmp_path), {"log.txt": 1})
+    folders(study, tmp_path).upload([TRIAL])
+    target = Store(tmp_path / "target").study("demo")
+    write(target.trial_files(tmp_path, Keep()), {"log.txt": 2})
+    target.copy_files(study, [TRIAL])
+    assert target.file_sizes(TRIAL) == {"log.txt": 2}
+
+
+def test_they_are_deleted_with_the_study(study, tmp_path):
+    files = folders(study, tmp_path)
+    write(files, {"plots/a.txt": 3})
+    files.upload([TRIAL])
+    study.delete()
+    assert not study.sizes()
+
+
+def _list_of(file: Path) -> bytes:
+    import zipfile
+
+    with zipfile.ZipFile(file) as archive:
+        return archive.read("demo/export.json")

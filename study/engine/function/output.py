@@ -79,16 +79,29 @@ class TrialOutput:
     """
 
     def __init__(self, log: Path, *, is_shared: bool) -> None:
-        self._pump = _pump()
-        self.descriptor = self._pump.open(log)
+        self._log = log
         self._is_shared = is_shared
         self._streams: tuple[TextIO, TextIO] | None = None
+        self._pump: _Pump | None = None
+        self._descriptor = -1
+        self.is_closed = False
+
+    @property
+    def descriptor(self) -> int:
+        """Where to write what is to be logged; the pump is told of the log when this is asked for first."""
+        if self._pump is None:
+            self._pump = _pump()
+            self._descriptor = self._pump.open(self._log)
+        return self._descriptor
 
     def write(self, text: str) -> None:
         """Write a line into the log."""
-        data = f"{text}\n".encode(errors="backslashreplace")
+        self.write_bytes(f"{text}\n".encode(errors="backslashreplace"))
+
+    def write_bytes(self, data: bytes) -> None:
+        """Write into the log, unless it is closed; what can't be logged is lost."""
         with suppress(OSError):
-            while data:
+            while data and not self.is_closed:
                 data = data[os.write(self.descriptor, data) :]
 
     @contextmanager
@@ -115,10 +128,11 @@ class TrialOutput:
 
     def close(self) -> None:
         """End the log: all that was printed stands in it."""
-        if self.descriptor >= 0:
+        self.is_closed = True
+        if self._pump is not None and self._descriptor >= 0:
             self._pump.wait()
-            os.close(self.descriptor)
-            self.descriptor = -1
+            os.close(self._descriptor)
+            self._descriptor = -1
 
     def _stream(self, usual: TextIO | None) -> TextIO:
         if self._is_shared and usual is not None:
@@ -142,7 +156,8 @@ class _Raw(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
-        return os.write(self._output.descriptor, data) if self._output.descriptor >= 0 else len(data)
+        self._output.write_bytes(bytes(data))
+        return len(data)
 
     def fileno(self) -> int:
         return self._output.descriptor
@@ -155,10 +170,7 @@ class _Tee:
         self._usual, self._output = usual, output
 
     def write(self, text: str) -> int:
-        data = text.encode(errors="backslashreplace")
-        with suppress(OSError):
-            while data and self._output.descriptor >= 0:
-                data = data[os.write(self._output.descriptor, data) :]
+        self._output.write_bytes(text.encode(errors="backslashreplace"))
         return self._usual.write(text)
 
     def writelines(self, lines: Any) -> None:

@@ -81,6 +81,7 @@ class Report:
         provenance: the provenance of the results: one mapping for each different one.
         trials: columns `row` (of `rows`), trial_id, seed, outcome, solved_at_iteration, metrics, training_s and error;
             None if they are too many to list.
+        files: names of files of trials, by trial, which the report's folder has at ``../files/TRIAL/``.
         metrics: the declarations of the trials' metrics, by name.
         links: addresses of trials and cells in a dashboard; None if there is none.
         learning: learning curves of some rows.
@@ -109,6 +110,7 @@ class Report:
     spec: str = ""
     provenance: Sequence[Mapping[str, Any]] = ()
     trials: pa.Table | None = None
+    files: Mapping[str, Sequence[str]] = field(default_factory=dict)
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     links: PageLinks | None = None
     learning: Sequence[LearningCurve] = ()

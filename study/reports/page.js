@@ -111,7 +111,10 @@
       if (of !== row) return;
       const address = data.link && data.link.replace(data.place, data.trial_id[i]);
       const numbers = data.numbers.map(([, values]) => make("td", { class: "n" }, shown(values[i])));
-      const more = data.errors[i] ? data.errors[i] : linked(address ? "MLflow" : "", address);
+      const files = (data.files[data.trial_id[i]] || []).flatMap((name) => [
+        make("a", { href: `../files/${data.trial_id[i]}/${name.split("/").map(encodeURIComponent).join("/")}` }, name), " ",
+      ]);
+      const more = make("span", {}, ...files, data.errors[i] ? data.errors[i] : linked(address ? "MLflow" : "", address));
       body.append(make("tr", {}, make("td", { class: "n" }, String(data.seed[i])), make("td", {}, OUTCOMES[data.outcome[i]] || "?"), ...numbers, make("td", {}, make("code", {}, data.trial_id[i].slice(0, 8))), make("td", {}, more)));
     });
     table.append(body);

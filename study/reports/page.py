@@ -272,6 +272,7 @@ def _trials(trials: pa.Table, report: Report) -> dict[str, Any]:
         "place": _PLACE,
         "cells": links and [links.cell(cell_ids[row]) if row in cell_ids else None for row in range(rows)],
         "seed": [seed if seed >= 0 else str(sources_of(seed)) for seed in columns["seed"]],
+        "files": {trial_id: report.files[trial_id] for trial_id in columns["trial_id"] if trial_id in report.files},
         **{name: columns[name] for name in ("row", "trial_id")},
     }
 

@@ -20,8 +20,10 @@ from study.reports.beside import beside
 from study.reports.index_page import IndexEntry, StoreIndex, write_index
 from study.reports.strip import strip
 from study.results.load import load_results
+from study.results.serve import ServedFile
 from study.results.study import own_folder
 from study.store import Store, StudyStore
+from study.store.trial_files import FILES, is_file_name
 
 EVERY_S = 3.0
 """Seconds between two looks at a store."""
@@ -128,8 +130,8 @@ class Index:
                     notify(str(error))
                 reason = str(error)
 
-    def file_of(self, address: str) -> Path | None:
-        """Return the file that a path of an address stands for: the index, or a file of a report that it links to.
+    def file_of(self, address: str) -> ServedFile | None:
+        """Return the file at a path: the index, a file of a report that it links to, or one of a trial of that study.
 
         Args:
             address: the path, relative to the index as a browser resolves it.
@@ -138,17 +140,20 @@ class Index:
             None if it is neither, or if the report lies behind a link.
         """
         if address in ("", self.path.name):
-            return self.path
+            return ServedFile(self.path)
         folder, _, name = address.rpartition("/")
-        if name not in _REPORT_FILES or self._page is None:
-            return None
-        for entry in self._page.entries:
+        for entry in self._page.entries if self._page is not None else ():
             above = PurePosixPath(unquote(entry.report)).parent.parts
             # A browser ignores what leads above the root.
-            if entry.report and folder == "/".join(part for part in above if part != ".."):
-                place, root = own_folder(self._store.study(entry.name)), self._store.path or Path()
-                is_inside = place.resolve() == root.resolve() / place.relative_to(root)
-                return place / name if is_inside else None
+            report = "/".join(part for part in above if part != "..")
+            place, root = own_folder(self._store.study(entry.name)), self._store.path or Path()
+            if entry.report and folder == report and name in _REPORT_FILES:
+                return ServedFile(place / name) if _is_inside(place, root) else None
+            files = f"{report.rpartition('/')[0]}/{FILES}/".removeprefix("/")
+            is_of_trial = address.startswith(files) and is_file_name(address.removeprefix(files))
+            if entry.report and is_of_trial and self._store.path is not None:
+                file = place.parent / FILES / address.removeprefix(files)
+                return ServedFile(file, is_ours=False) if _is_inside(file.parent, root) else None
         return None
 
     @property
@@ -205,6 +210,11 @@ def _read(name: str, store: Store, times: dict[str, float]) -> IndexEntry:
         beside=beside(results.rows, results.summaries) if has_any else None,
         written_at=written_at,
     )
+
+
+def _is_inside(folder: Path, root: Path) -> bool:
+    """Return whether a folder lies in a store, and not behind a link."""
+    return folder.resolve() == root.resolve() / folder.relative_to(root)
 
 
 def _order(entry: IndexEntry) -> tuple[bool, float, str]:

@@ -10,6 +10,7 @@ import socketserver
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -22,11 +23,26 @@ _NAMES = {"127.0.0.1", "localhost", "[::1]"}
 _TYPES = {
     **{".html": "text/html; charset=utf-8", ".md": "text/plain; charset=utf-8", ".csv": "text/csv; charset=utf-8"},
     **{".yaml": "text/plain; charset=utf-8", ".tex": "text/plain; charset=utf-8", ".pdf": "application/pdf"},
-    **{".svg": "image/svg+xml", ".png": "image/png"},
+    **{".svg": "image/svg+xml", ".png": "image/png", ".txt": "text/plain; charset=utf-8", ".jpg": "image/jpeg"},
+    **{".json": "text/plain; charset=utf-8", ".jsonl": "text/plain; charset=utf-8"},
 }
 _SECONDS = 30
 
-FileOf = Callable[[str], Path | None]
+
+@dataclass(frozen=True)
+class ServedFile:
+    """A file to serve.
+
+    Args:
+        path: its path.
+        is_ours: whether this package wrote it; a browser runs no script of others, and lets them read nothing.
+    """
+
+    path: Path
+    is_ours: bool = True
+
+
+FileOf = Callable[[str], ServedFile | None]
 """Returns the file at a path of an address, without the slash that it begins with; None if there is none."""
 
 
@@ -106,23 +122,25 @@ class _Pages(BaseHTTPRequestHandler):
         if content is None:
             self.send_error(HTTPStatus.NOT_FOUND if name in _NAMES else HTTPStatus.FORBIDDEN)
             return
-        kind, data = content
+        kind, data, is_ours = content
         self.send_response(HTTPStatus.OK)
         headers = {"Content-Type": kind, "Content-Length": str(len(data)), "Cache-Control": "no-cache"}
+        headers |= {} if is_ours else {"Content-Security-Policy": "sandbox"}
         for header, value in (headers | {"X-Content-Type-Options": "nosniff"}).items():
             self.send_header(header, value)
         self.end_headers()
         if with_content:
             self.wfile.write(data)
 
-    def _content(self) -> tuple[str, bytes] | None:
+    def _content(self) -> tuple[str, bytes, bool] | None:
         """Read the file that is asked for; None if there is none, or it is a link."""
         file = self.server.file_of(unquote(urlsplit(self.path).path).removeprefix("/"))
         if file is None:
             return None
         try:
-            with os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as opened:
-                return _TYPES.get(file.suffix, "application/octet-stream"), opened.read()
+            with os.fdopen(os.open(file.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as opened:
+                kind = _TYPES.get(file.path.suffix, "application/octet-stream")
+                return kind, opened.read(), file.is_ours
         except (OSError, ValueError):  # not there, a link, a folder, or a name with a zero byte
             return None
 

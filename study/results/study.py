@@ -42,6 +42,7 @@ from study.results.load import StudyResults, require_results
 from study.results.mark import has_mark, mark, write_mark
 from study.results.stored_packs import StoredPacks
 from study.results.stored_plan import rows_of_plan
+from study.results.trial_files import linked_files
 from study.results.trials import Exhibits, exhibits
 from study.store import StudyStore
 from study.summaries.aggregate import CellSummary
@@ -161,9 +162,11 @@ def _write_files(
     check_columns(results.rows, columns)
     # Curves and weights need torch, and tables don't; a trial that the user names must exist in any case.
     with_trials = draws(formats) or trial is not None
-    content = assemble_report(results, links=links, trial=trial, with_trials=with_trials, columns=columns)
+    is_ours = results.folder.path is not None and folder == own_folder(results.folder)
+    content = assemble_report(
+        results, links=links, trial=trial, with_trials=with_trials, has_files_beside=is_ours, columns=columns
+    )
     try:
-        is_ours = results.folder.path is not None and folder == own_folder(results.folder)
         return write_report(folder, content, formats, is_ours=is_ours, parts=results.parts)
     except OSError as error:
         raise StudyError(f"can't write the report into {folder}: {error.strerror or error}") from error
@@ -236,11 +239,13 @@ def assemble_report(
     links: PageLinks | None = None,
     trial: str | None = None,
     with_trials: bool = True,
+    has_files_beside: bool = False,
     columns: Sequence[str] = (),
 ) -> Report:
-    """Assemble the report of a study; the arguments are as for `write`.
+    """Assemble the report of a study; the arguments are as for `write_study_report`.
 
-    Without `with_trials`, learning curves, gates and weights are left out.
+    Without `with_trials`, learning curves, gates and weights are left out; without `has_files_beside`, links to files
+    of trials.
     """
     spec = results.plan.spec
     versus = [] if results.against.is_published else ["--compare", results.against.name]
@@ -280,6 +285,7 @@ def assemble_report(
         spec=spec.text,
         provenance=attempt("provenance", provenance, []),
         trials=attempt("list of trials", lambda: _trial_list(results), None),
+        files=attempt("files of trials", lambda: linked_files(results.folder), {}) if has_files_beside else {},
         metrics=results.metrics,
         links=links,
         learning=parts.learning,

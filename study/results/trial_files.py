@@ -8,9 +8,10 @@ from pathlib import Path
 
 from study.errors import InputError
 from study.store import StudyStore
-from study.store.trial_files import LOG
+from study.store.trial_files import ERROR, LOG
 
 _LOOK_AGAIN_S = 0.5
+_MOST_LINKED = 6
 
 
 def trial_named(folder: StudyStore, text: str) -> str:
@@ -34,6 +35,15 @@ def trial_named(folder: StudyStore, text: str) -> str:
 def sizes_by_trial(folder: StudyStore) -> dict[str, dict[str, int]]:
     """Return the size in bytes of each file of each trial that has files."""
     return {trial_id: folder.file_sizes(trial_id) for trial_id in folder.trials_with_files()}
+
+
+def linked_files(folder: StudyStore) -> dict[str, list[str]]:
+    """Return the names of the files of trials that a report links to: log, traceback, and some of the others."""
+    linked = {}
+    for trial_id, names in sizes_by_trial(folder).items():
+        first = [name for name in (LOG, ERROR) if name in names]
+        linked[trial_id] = [*first, *(name for name in names if name not in first)][:_MOST_LINKED]
+    return linked
 
 
 def local_files(folder: StudyStore, trial_id: str, into: Path | None = None) -> dict[str, Path]:

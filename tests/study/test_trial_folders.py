@@ -186,6 +186,18 @@ def test_files_in_python(lab: Path, tmp_path: Path) -> None:
     assert study.files(row["trial_id"][:5], into=tmp_path)["log.txt"].parent == tmp_path
 
 
+def test_the_page_links_to_files_of_trials(lab: Path) -> None:
+    """Log and traceback come first; only where the files are beside the report."""
+    run_here(lab, fixed={"fail": True})
+    study = open_study("s", store=lab / "studies")
+    assert sorted(map(tuple, _linked(lab / "studies" / "s" / "report").values())) == [
+        ("log.txt", "error.txt", "plots/loss.txt", "weights.bin"),
+        ("log.txt", "plots/loss.txt", "weights.bin"),
+    ]
+    study.report(lab / "elsewhere", formats=["html"])
+    assert _linked(lab / "elsewhere") == {}
+
+
 def test_adopted_trials_have_their_files(lab: Path) -> None:
     """Another study of the store with the same trials shows what they wrote, also when the first one is deleted."""
     store, _ = run_here(lab)
@@ -197,3 +209,10 @@ def test_adopted_trials_have_their_files(lab: Path) -> None:
 
 def _log(study, trial: Trial) -> str:
     return (study.read_file(study.trial_file(trial.id, "log.txt")) or b"").decode()
+
+
+def _linked(folder: Path) -> dict[str, list[str]]:
+    """Return the files of trials to which a report's page links."""
+    trials = (folder / "report.html").read_text().partition('id="trials">')[2].partition("</script>")[0]
+    linked: dict[str, list[str]] = json.loads(trials)["files"]
+    return linked

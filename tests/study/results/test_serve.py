@@ -69,6 +69,25 @@ def test_nothing_else_is_served(port: int, path: str) -> None:
     assert get(port, path)[0] == 404
 
 
+def test_files_of_trials_are_served_and_run_nothing(store: Path, port: int, tmp_path: Path) -> None:
+    """A page that a trial wrote must not read the reports beside it; links and other folders aren't followed."""
+    folder = store / "little" / "files" / "0c0917e1597f2da3"
+    (folder / "plots").mkdir(parents=True)
+    (folder / "log.txt").write_text("printed")
+    (folder / "plots" / "a b.html").write_text("<script>")
+    (folder / "link.txt").symlink_to(store / "mlflow.db")
+    (folder / "up").symlink_to(tmp_path)
+    base = "/little/files/0c0917e1597f2da3"
+    assert get(port, f"{base}/log.txt") == (200, b"printed")
+    assert get(port, f"{base}/plots/a%20b.html") == (200, b"<script>")
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request("GET", f"{base}/plots/a%20b.html")
+    assert connection.getresponse().headers["Content-Security-Policy"] == "sandbox"
+    connection.close()
+    for path in ("link.txt", "up/studies/index.html", "plots", "..%2f..%2fspec.yaml", "nosuch.txt"):
+        assert get(port, f"{base}/{path}")[0] == 404
+
+
 def test_links_are_not_followed(store: Path, port: int, tmp_path: Path) -> None:
     """Neither a file nor a folder of a report may lead elsewhere."""
     secret = tmp_path / "elsewhere"

@@ -1,11 +1,36 @@
-"""What many tests begin with."""
+"""Fixtures that many tests share: reports without figures, a dashboard's links, a small study."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
+from study.reports.figures import all as all_figures
 from study.summaries.aggregate import CellSummary
 from tests.study import builders
+
+_draw = all_figures.draw
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_figures(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Leave figures out of reports: drawing them takes nearly all the time of a small study.
+
+    Tests that need them use the fixture `figures`. A file whose own module-scoped fixtures need them says so in its
+    ``pytestmark``. Processes that tests start draw them always.
+    """
+    marks = request.node.iter_markers("usefixtures")
+    with pytest.MonkeyPatch.context() as patch:
+        if not any("figures" in mark.args for mark in marks):
+            patch.setattr(all_figures, "draw", lambda report, parts=None: [])
+        yield
+
+
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let reports have all their figures."""
+    monkeypatch.setattr(all_figures, "draw", _draw)
 
 
 @pytest.fixture

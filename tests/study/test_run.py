@@ -65,7 +65,7 @@ def run_here(
     return ending, told.getvalue()
 
 
-def test_the_report_is_the_same_from_store_and_from_mlflow(tmp_path, uri):
+def test_the_report_is_the_same_from_store_and_from_mlflow(tmp_path, uri, figures):
     """Results read back from MLflow give the store's cells to the last bit, and the same report, byte for byte."""
     plan = planned()
     ending, told = run_here(plan, tmp_path, uri)

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from study.driver.own_engine import own_engine, proven
-from study.engine.packed import proof
+from study.engine.packed import members, proof
 from study.engine.packed.engine import PackedEngine
 from study.plan.plan import make_plan
 from study.plugins.presets import preset_text
@@ -17,13 +17,13 @@ from study.records import Pack, Trial
 from study.spec import Spec, parse_spec
 from tests.study.engine.packed.test_engine import comparable, trained
 
-# Updates are recorded after the first 64, so that these go through both kinds.
-ITERATIONS, EVALUATE_EVERY = 68, 34
+# Updates are recorded after the first three, so that trials go through both kinds.
+RECORDED_AFTER, ITERATIONS, EVALUATE_EVERY = 3, 8, 4
 SHORT = {
     **{"test_lengths": [1, 2], "train_length": 2, "test_orders": 1, "evaluation_rows": 16, "batch_size": 8},
     **{"train_times": [1, 2], "test_times": [2, 3], "far_times": [3], "extra_steps": 1},
 }
-RAMP = {"sparsity_start": 10, "sparsity_end": 50}
+RAMP = {"sparsity_start": 1, "sparsity_end": 6}
 
 PRESETS = {
     "digits-addition": "NAC-add",
@@ -71,8 +71,11 @@ def model_names(preset: str) -> list[str]:
         for model in model_names(preset)
     ],
 )
-def test_bits_are_those_of_the_trial_alone(preset: str, model: str, tmp_path: Path) -> None:
+def test_bits_are_those_of_the_trial_alone(
+    preset: str, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Neither pack, place nor a resume changes a bit of a trial; seeds do."""
+    monkeypatch.setattr(members, "_RECORDED_AFTER", RECORDED_AFTER)
     file = brief(preset)
     file["models"] = [table for table in file["models"] if table["name"] == model]
     plan = make_plan(parse_spec(yaml.safe_dump(file), source=preset))

@@ -10,7 +10,7 @@ from study.reports.figures import all as all_figures
 from study.summaries.aggregate import CellSummary
 from tests.study import builders
 
-_draw = all_figures.draw
+_draw = all_figures.plot_all
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -23,14 +23,14 @@ def _no_figures(request: pytest.FixtureRequest) -> Iterator[None]:
     marks = request.node.iter_markers("usefixtures")
     with pytest.MonkeyPatch.context() as patch:
         if not any("figures" in mark.args for mark in marks):
-            patch.setattr(all_figures, "draw", lambda report, parts=None: [])
+            patch.setattr(all_figures, "plot_all", lambda report, parts=None: [])
         yield
 
 
 @pytest.fixture
 def figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let reports have all their figures."""
-    monkeypatch.setattr(all_figures, "draw", _draw)
+    monkeypatch.setattr(all_figures, "plot_all", _draw)
 
 
 @pytest.fixture

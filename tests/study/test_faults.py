@@ -1,6 +1,6 @@
 """A study through the command line, disturbed: nothing is lost but a checkpoint interval, nothing done twice.
 
-Each study runs in processes of its own, as a user's does. The undisturbed run to compare with is made in this process.
+Each study that is struck runs in processes of its own, as a user's does. The others run in this process.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from study.spec import parse_spec
 from study.store import Store, StudyStore
 from study.tracking.rows import TRIAL_ID
 from study.worker.pack_work import PackWork
-from tests.commands import CHECKPOINT, DEADLINE_S, PACK_HEARD, PROGRESS_HEARD, Start, blow, starting, stopped
+from tests.commands import CHECKPOINT, DEADLINE_S, PACK_HEARD, PROGRESS_HEARD, Start, blow, invoke, starting, stopped
 from tests.servers import dashboard
 from tests.study.tracking.made import runs_of
 
@@ -163,33 +163,36 @@ def test_two_drivers_on_one_study(study, tmp_path, undisturbed):
     assert bits(folder) == undisturbed
 
 
-def test_run_again_does_nothing_and_more_seeds_do_only_the_new(study, tmp_path, folder, undisturbed):
+def run_here(folder: StudyStore, text: str = SPEC) -> str:
+    """Run a study of a store in this process, and return what was printed."""
+    file = folder.path.parents[1] / "disturbed.yaml"
+    file.write_text(text)
+    words = ("--local", "--engine", "torch", "--tracking-uri", "off", "--store", str(folder.path.parent))
+    done = invoke("run", str(file), *words)
+    assert done.exit_code == 0, done.output
+    return " ".join(done.output.split())
+
+
+def test_run_again_does_nothing_and_more_seeds_do_only_the_new(tmp_path, folder, undisturbed):
     """A finished study trains nothing again; more seeds train only those; another study adopts what it shares."""
     files = {path: path.stat().st_mtime_ns for path in (folder.path / "results").iterdir()}
-    assert study("--local").wait(DEADLINE_S) == 0
+    run_here(folder)
     assert {path: path.stat().st_mtime_ns for path in (folder.path / "results").iterdir()} == files
 
-    (tmp_path / "disturbed.yaml").write_text(SPEC.replace("seeds: 4", "seeds: 5"))
-    assert study("--local").wait(DEADLINE_S) == 0
+    run_here(folder, SPEC.replace("seeds: 4", "seeds: 5"))
     assert {result.trial.seed for result in bits(folder)} == set(range(5))
     assert [r for r in bits(folder) if r.trial.seed < 4] == undisturbed
     new = [path for path in (folder.path / "results").iterdir() if path not in files]
     assert sum(Store(tmp_path / "studies").study(NAME).read_pack(path.stem)[0].num_rows for path in new) == 2
 
-    (tmp_path / "disturbed.yaml").write_text(SPEC.replace(f"study: {NAME}", "study: other"))
-    other = study("--local")
-    told, _ = other.communicate(timeout=DEADLINE_S)
-    assert other.returncode == 0, told
+    told = run_here(folder, SPEC.replace(f"study: {NAME}", "study: other"))
     assert "8 trials are done already in other studies" in told
     assert bits(Store(tmp_path / "studies").study("other")) == undisturbed
 
 
-def test_a_torn_result_file_is_done_again(study, folder, undisturbed):
+def test_a_torn_result_file_is_done_again(folder, undisturbed):
     """A result file torn in half is named, set aside and done again."""
     torn = sorted((folder.path / "results").iterdir())[0]
     torn.write_bytes(torn.read_bytes()[: torn.stat().st_size // 2])
-    again = study("--local")
-    told, _ = again.communicate(timeout=DEADLINE_S)
-    assert again.returncode == 0, told
-    assert torn.name in told.replace("\n", "")
+    assert torn.name in run_here(folder).replace(" ", "")
     assert bits(folder) == undisturbed

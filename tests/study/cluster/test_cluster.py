@@ -87,7 +87,7 @@ def test_credentials_of_the_driver_stay_there(tmp_path, monkeypatch):
     shown = "0000000001"
     monkeypatch.setenv("RAY_CHDIR_TO_TRIAL_DIR", shown)  # Tune does hand this on: logs are where to look
     _, work = work_in(tmp_path)
-    on_tune([small_pack(0)], work, lambda event: None)
+    on_tune([small_pack(0)], work, lambda event: None, workers=1)
     session = Path(ray._private.worker._global_node.get_session_dir_path())
     logs = [path.read_text(errors="replace") for path in (session / "logs").iterdir() if path.is_file()]
     assert any(shown in log for log in logs)
@@ -397,7 +397,7 @@ def test_a_killed_worker_loses_at_most_a_checkpoint_interval(tmp_path):
     folder, work = work_in(tmp_path / "killed")
     work, marker = replace(work, checkpoint_every_s=0.0), tmp_path / "struck"
     seen: list[Event] = []
-    on_tune([pack], StruckOnce(work, pack.id, marker, after=1), seen.append)
+    on_tune([pack], StruckOnce(work, pack.id, marker, after=1), seen.append, workers=1)
     assert marker.exists()
     assert any("died" in event.text for event in seen if isinstance(event, Notice))
     here, work = work_in(tmp_path / "undisturbed")
@@ -411,7 +411,7 @@ def test_a_pack_that_always_crashes_fails_alone(tmp_path):
     good, bad = small_pack(0), small_pack(1, task="no such task")
     folder, work = work_in(tmp_path)
     events: list[Event] = []
-    on_tune([bad, good], work, events.append)
+    on_tune([bad, good], work, events.append, workers=1)
     (failure,) = [e for e in events if isinstance(e, PackFailed)]
     assert failure.pack_id == bad.id
     assert "no such task" in failure.error
@@ -462,5 +462,5 @@ def test_a_worker_is_heard_before_it_compiles(tmp_path):
 
     events: list[Event] = []
     pack = small_pack(0)
-    on_tune([pack], work, on_event)
+    on_tune([pack], work, on_event, workers=1)
     assert [event for event in events if isinstance(event, PackDone | PackCrashed | PackFailed)] == [PackDone(pack.id)]

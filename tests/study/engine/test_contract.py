@@ -90,7 +90,10 @@ def _param(engine: str, *names: str, first: Collection[str] = _COMPILED_FIRST) -
 
 
 def on_each_engine(
-    argument: str, names: Iterable[str], emulated: Collection[str] | None = None, first: Collection[str] = _COMPILED_FIRST
+    argument: str,
+    names: Iterable[str],
+    emulated: Collection[str] | None = None,
+    first: Collection[str] = _COMPILED_FIRST,
 ) -> pytest.MarkDecorator:
     """Run a test over all engines, with each of these names of models or cells.
 
@@ -101,7 +104,9 @@ def on_each_engine(
         first: those of them that `make test` has.
     """
     kept = set(names) - _SAME_BUT_FOR_ACTIVATION if emulated is None else emulated
-    each = [_param(engine, name, first=first) for engine in ALL for name in names if engine != _EMULATED or name in kept]
+    each = [
+        _param(engine, name, first=first) for engine in ALL for name in names if engine != _EMULATED or name in kept
+    ]
     return pytest.mark.parametrize(("engine", argument), each, indirect=["engine"])
 
 

@@ -94,7 +94,7 @@ some_truth = st.builds(lambda seed, failing: (seed, failing), st.integers(0, 2**
 
 @either
 @given(some=some_truth, order=st.randoms(use_true_random=False))
-@settings(max_examples=40)
+@settings(max_examples=15)
 def test_however_results_come_in_the_plan_only_grows_to_one_end(until, some, order):
     """Results one batch after the other, or in any order and number: seeds are only added, and end up the same."""
     plan = planned(until)
@@ -113,7 +113,7 @@ def test_however_results_come_in_the_plan_only_grows_to_one_end(until, some, ord
 
 @either
 @given(some=some_truth, order=st.randoms(use_true_random=False))
-@settings(max_examples=20)
+@settings(max_examples=10)
 def test_the_order_of_rows_and_other_trials_say_nothing(until, some, order):
     """A table shuffled, with trials of other studies and of seeds beyond `max`, gives the same plan."""
     plan = planned(until)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ from study.results.load import load_results
 from study.search.record import NAME as RECORD
 from study.spec import parse_spec
 from study.store import Store
-from tests.commands import DEADLINE_S, PACK_HEARD, STUDY, Process, Start, blow, starting
+from tests.commands import DEADLINE_S, PACK_HEARD, Process, Start, blow, invoke, starting
 from tests.servers import Postgres, postgres_programs
 
 # Warnings of MLflow and of Optuna's dashboard are theirs to fix.
@@ -48,17 +46,30 @@ def search(tmp_path: Path) -> Iterator[Start]:
     """Return a function that starts `study search` of a file, on a store of its own."""
     with starting(tmp_path) as start:
 
-        def start_search(*more: str, text: str = SPEC, store: str = "studies", **set_: str) -> Process:
-            (tmp_path / "search.yaml").write_text(text)
+        def start_search(*more: str, store: str = "studies", **set_: str) -> Process:
+            (tmp_path / "search.yaml").write_text(SPEC)
             return start("search", "search.yaml", "--store", store, "--tracking-uri", "off", *more, **set_)
 
         yield start_search
 
 
-def ended(process: Process) -> str:
+def ended(process: Process) -> None:
     output, _ = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 0, output
-    return output
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> Callable[..., str]:
+    """Return a function that searches in this process, and returns what was printed."""
+
+    def search_here(*more: str, text: str = SPEC) -> str:
+        (tmp_path / "search.yaml").write_text(text)
+        words = ("--store", str(tmp_path / "studies"), "--tracking-uri", "off", "--local")
+        done = invoke("search", str(tmp_path / "search.yaml"), *words, *more)
+        assert done.exit_code == 0, done.output
+        return " ".join(done.output.split())
+
+    return search_here
 
 
 @contextmanager
@@ -103,17 +114,16 @@ def test_killed_or_spread_over_workers_it_finds_the_same(search, tmp_path):
     assert len(set(table["trial_id"].to_pylist())) == table.num_rows
 
 
-def test_run_again_it_trains_nothing(search, tmp_path):
+def test_run_again_it_trains_nothing(found, tmp_path):
     """A search that is over asks for nothing more, and reports the same; so does one of another name, by its trials."""
-    output = ended(search("--local"))
-    assert "confirmed with fresh seeds" in output
+    assert "confirmed with fresh seeds" in found()
     files = {path: path.stat().st_mtime_ns for path in (tmp_path / "studies" / NAME / "results").iterdir()}
     first = report_of(tmp_path / "studies")
-    ended(search("--local"))
+    found()
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "studies" / NAME / "results").iterdir()} == files
     assert report_of(tmp_path / "studies") == first
 
-    output = ended(search("--local", text=SPEC.replace(f"study: {NAME}", "study: other")))
+    output = found(text=SPEC.replace(f"study: {NAME}", "study: other"))
     assert "trials are done already in other studies of this store" in output
     other = Store(tmp_path / "studies").study("other")
     assert not [one for one in other.pack_ids() if not one.startswith("adopted-")]
@@ -122,9 +132,9 @@ def test_run_again_it_trains_nothing(search, tmp_path):
 
 
 @pytest.mark.slow
-def test_optuna_and_its_dashboard_open_the_storage(search, tmp_path):
+def test_optuna_and_its_dashboard_open_the_storage(found, tmp_path):
     """The database in the study's folder is a study of Optuna's with every suggestion, and its dashboard serves it."""
-    ended(search("--local"))
+    found()
     record = record_of(tmp_path / "studies")["candidates"]
     environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/api/studies", "wsgi.url_scheme": "http"}
     environ |= {"SERVER_NAME": "x", "SERVER_PORT": "0", "QUERY_STRING": ""}
@@ -141,19 +151,19 @@ def test_optuna_and_its_dashboard_open_the_storage(search, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_storage_that_is_away_costs_the_search_nothing(search, tmp_path):
+def test_a_storage_that_is_away_costs_the_search_nothing(found, tmp_path):
     """With its database out of reach, the search finds what it finds, says so, and a later run writes it all."""
-    output = ended(search("--local", "--optuna-storage", f"sqlite:///{tmp_path}/missing/optuna.db"))
-    assert "nothing was written for Optuna's dashboard, and the search goes on" in " ".join(output.split())
+    output = found("--optuna-storage", f"sqlite:///{tmp_path}/missing/optuna.db")
+    assert "nothing was written for Optuna's dashboard, and the search goes on" in output
     (tmp_path / "missing").mkdir()
-    ended(search("--local", "--optuna-storage", f"sqlite:///{tmp_path}/missing/optuna.db"))
+    found("--optuna-storage", f"sqlite:///{tmp_path}/missing/optuna.db")
     with opened(f"sqlite:///{tmp_path}/missing/optuna.db") as storage:
         study = optuna.load_study(study_name=NAME, storage=storage)
         assert len(study.trials) == len(record_of(tmp_path / "studies")["candidates"])
 
 
 @pytest.mark.slow
-def test_a_search_is_written_to_postgresql(search, monkeypatch):
+def test_a_search_is_written_to_postgresql(found, monkeypatch):
     """On PostgreSQL the storage is what it is on sqlite, with the password in a file of its own."""
     if postgres_programs() is None:
         pytest.skip("PostgreSQL isn't installed: Debian's package postgresql is enough")
@@ -165,7 +175,7 @@ def test_a_search_is_written_to_postgresql(search, monkeypatch):
         try:
             monkeypatch.setenv("PGPASSFILE", str(server.password_file))
             database = server.database("optuna")
-            output = ended(search("--local", "--optuna-storage", database.replace("+psycopg", "")))
+            output = found("--optuna-storage", database.replace("+psycopg", ""))
             with opened(database) as storage:
                 study = optuna.load_study(study_name=NAME, storage=storage)
                 assert study.best_trial.number in range(len(study.trials)), output
@@ -173,13 +183,13 @@ def test_a_search_is_written_to_postgresql(search, monkeypatch):
             server.stop()
 
 
-def test_a_study_without_ranges_is_no_search(search):
+def test_a_study_without_ranges_is_no_search(tmp_path):
     """`study search` of a file that has nothing to choose says what is missing."""
-    text = SPEC[: SPEC.index("ranges:")] + "seeds: 3\n"
-    process = search("--local", text=text)
-    output, _ = process.communicate(timeout=DEADLINE_S)
-    assert process.returncode == 2
-    assert "nothing to search for" in output
+    file = tmp_path / "search.yaml"
+    file.write_text(SPEC[: SPEC.index("ranges:")] + "seeds: 3\n")
+    refused = invoke("search", str(file), "--local")
+    assert refused.exit_code == 2
+    assert "nothing to search for" in refused.output
 
 
 @pytest.mark.parametrize(
@@ -227,7 +237,7 @@ def test_bad_ranges_are_refused_at_the_door(old, new, message):
     assert "line " in str(caught.value)
 
 
-def test_what_is_never_possible_is_refused(search):
+def test_what_is_never_possible_is_refused():
     """Ranges of which no schedule can be made are a mistake of the file; some that can't be are none."""
     text = SPEC.replace("sparsity_strength: 0", "sparsity_strength: 1")
     never = "ranges:\n  sparsity_start: {low: 50, high: 60}\n  sparsity_end: {low: 10, high: 50}"
@@ -237,18 +247,11 @@ def test_what_is_never_possible_is_refused(search):
     assert parse_spec(text.replace("ranges:", some), source="search.yaml").search is not None
 
 
-def test_the_plan_of_a_search_says_what_it_takes(tmp_path):
+def test_the_plan_of_a_search_says_what_it_takes(tmp_path, monkeypatch):
     """`study plan` prints rounds, rungs, the confirmation and a time; it writes nothing."""
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "search.yaml").write_text(SPEC)
-    output = subprocess.run(
-        [*STUDY, "plan", "search.yaml"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=DEADLINE_S,
-        env=os.environ | {"COLUMNS": "200"},
-    ).stdout
+    output = " ".join(invoke("plan", "search.yaml").output.split())
     assert "rounds of 4 candidates with 2, 6 seeds, 16 trials a round" in output
     assert "then 5 fresh seeds for each candidate of the front" in output
     assert "by a calibration of a second a shape" in output

@@ -35,15 +35,15 @@ def spec(folder: Path | None = None, **changed: Any) -> Spec:
 
 
 @pytest.mark.usefixtures("mnist")
-@pytest.mark.parametrize("name", offers.names("stable_tasks"))
-def test_a_preset_trains_each_task(name):
+def test_a_preset_trains_each_task():
     """Its question is asked, all its models are known, and its metrics are those of the task with its fields."""
-    of_task = [one for preset in preset_names() if (one := load_spec(preset)).task_name == name]
-    assert of_task
-    for one in of_task:
+    names = offers.names("stable_tasks")
+    of_tasks = [one for preset in preset_names() if (one := load_spec(preset)).task_name in names]
+    assert {one.task_name for one in of_tasks} == set(names)
+    for one in of_tasks:
         assert isinstance(one, PackedSpec)
         assert one.question
-        assert one.declared.revision == f"{name} {packed_task(name).revision}"
+        assert one.declared.revision == f"{one.task_name} {packed_task(one.task_name).revision}"
         assert {cell.model for cell in study_cells(one)} == {model.name for model in one.model_tables}
 
 

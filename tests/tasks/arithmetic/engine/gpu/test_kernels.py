@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -41,46 +42,42 @@ def asked(cell: Any) -> tuple[Shape, Choices]:
     return found
 
 
-@pytest.fixture
-def capability(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> tuple[int, int]:
-    """Let numba compile for a device that isn't here: it asks the driver what functions are compiled for."""
-    here = SimpleNamespace(compute_capability=request.param)
-    monkeypatch.setattr("numba.cuda.dispatcher.get_current_device", lambda: here)
-    capability: tuple[int, int] = request.param
-    return capability
-
-
-@pytest.mark.parametrize(
-    ("model", "changes", "capability"),
-    [pytest.param(*of, marks=() if n in _QUICK else pytest.mark.slow, id=n) for n, of in _CELLS.items()],
-    indirect=["capability"],
-)
-def test_kernels_compile_to_what_the_cpu_computes(model, changes, capability):
-    """No product and sum become one, nothing is called, and training uses no float64."""
+@cache
+def compiled(name: str) -> tuple[dict[str, str], Any]:
+    """Compile the kernels of a cell for a device that isn't here, and return their PTX and their machine code."""
+    model, changes, capability = _CELLS[name]
     shape, choices = asked(small_cell(model, **changes))
-    layout = new_layout(shape)
-    made = {
-        name: kernels.to_ptx(kernel, name, kinds, capability, layout.threads, kernels.REGISTERS)
-        for kernel, name, kinds in (
-            (kernels.new_train(layout, choices), "train", kernels.TRAIN_TYPES),
-            (kernels.new_evaluate(layout, choices), "evaluate", kernels.EVALUATE_TYPES),
-        )
-    }
-    for name, ptx in made.items():
-        assert f".entry {name}(" in ptx
+    made: dict[str, str] = {}
+    to_ptx = kernels.to_ptx
+
+    def recorded(kernel: Any, name: str, *others: Any) -> str:
+        made[name] = to_ptx(kernel, name, *others)
+        return made[name]
+
+    with pytest.MonkeyPatch.context() as patch:
+        here = SimpleNamespace(compute_capability=capability)  # numba asks the driver what to compile for
+        patch.setattr("numba.cuda.dispatcher.get_current_device", lambda: here)
+        patch.setattr(kernels, "to_ptx", recorded)
+        return made, kernels.compile_kernels(new_layout(shape), choices, capability)
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in _QUICK else pytest.mark.slow) for n in _CELLS])
+def test_kernels_compile_to_what_the_cpu_computes(name):
+    """No product and sum become one, nothing is called, and training uses no float64."""
+    made, codes = compiled(name)
+    assert all(len(code.code) > 0 for code in codes)
+    for kernel, ptx in made.items():
+        assert f".entry {kernel}(" in ptx
         assert not re.search(r"\b(add|sub|mul)\.f32\b", ptx), "a contraction is left to the assembler"
         assert not re.search(r"\.approx|\.ftz|\bcall\b", ptx)
-        assert len(kernels.to_machine_code(ptx, capability).code) > 0
     assert ".f64" not in made["train"]
     assert made["train"].count(".param .u64") == len(kernels.TRAIN_TYPES)
     assert made["evaluate"].count(".param .u64") == len(kernels.EVALUATE_TYPES)
 
 
-@pytest.mark.parametrize("capability", [(8, 0)], indirect=True)
-def test_machine_code_is_kept_on_disk(capability, tmp_path, monkeypatch):
+def test_machine_code_is_kept_on_disk(tmp_path, monkeypatch):
     """What was compiled is found again under its key alone; a disk that can't be written costs time only."""
-    shape, choices = asked(small_cell())
-    codes = kernels.compile_kernels(new_layout(shape), choices, capability)
+    codes = compiled("NMU")[1]
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert device._read_cache(b"one") is None
     kept = device._write_cache(b"one", codes)

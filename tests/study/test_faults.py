@@ -118,32 +118,24 @@ def test_the_whole_path_through_kill_9(study, uri, tmp_path, undisturbed):
 
 
 @pytest.mark.parametrize(
-    ("how", "number"),
-    [
-        pytest.param("ray", signal.SIGINT, marks=pytest.mark.slow),
-        pytest.param("ray", signal.SIGKILL, marks=pytest.mark.slow),
-        ("local", signal.SIGTERM),
-    ],
+    ("how", "number"), [pytest.param("ray", signal.SIGINT, marks=pytest.mark.slow), ("local", signal.SIGTERM)]
 )
 def test_a_disturbed_driver(how, number, study, tmp_path, undisturbed):
-    """Ctrl-C, kill -9 and SIGTERM of the driver in mid-study: run again, it goes on to the undisturbed bits."""
+    """Ctrl-C and SIGTERM of the driver in mid-study: run again, it goes on to the undisturbed bits."""
     more, event = (["--local"], CHECKPOINT) if how == "local" else ([], PROGRESS_HEARD)
     folder = Store(tmp_path / "studies").study(NAME)
     # A terminal sends Ctrl-C to all of the driver's process group, its workers included.
     driver = study(*more, **blow(tmp_path / "struck", event, number, group=number == signal.SIGINT))
     told, _ = driver.communicate(timeout=DEADLINE_S)
     assert (tmp_path / "struck").exists(), told
-    if number == signal.SIGKILL:
-        assert driver.returncode == -signal.SIGKILL
-    else:
-        assert driver.returncode == 130
-        assert "interrupted: `study run disturbed.yaml` goes on" in told
+    assert driver.returncode == 130
+    assert "interrupted: `study run disturbed.yaml` goes on" in told
     assert folder.checkpoints() or folder.done()
 
     again = study(*more)
     told, _ = again.communicate(timeout=DEADLINE_S)
     assert again.returncode == 0, told
-    assert ("ended without a word, as if it was killed" in told.replace("\n", " ")) == (number == signal.SIGKILL)
+    assert "ended without a word" not in told.replace("\n", " ")
     assert bits(folder) == undisturbed
     assert not folder.checkpoints()
 

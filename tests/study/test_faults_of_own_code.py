@@ -5,12 +5,17 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from study.arrow import table_results
+from study.console import Console
+from study.driver.options import Options
+from study.plan.plan import make_plan
 from study.records import Result
+from study.run import run
 from study.spec import Spec
 from study.store import Store
 from tests.commands import CHECKPOINT, DEADLINE_S, PROGRESS_HEARD, blow, starting
@@ -47,10 +52,8 @@ def test_a_killed_study_goes_on(packed_lab: Path, tmp_path: Path, study_in: Call
     (packed_lab / "own.yaml").write_text(spec.text)
     words = ["run", "own.yaml", "--tracking-uri", "off", "--checkpoint-every-s", "0"]
     words += ["--local"] if how == "local" else []
+    run(make_plan(spec), Options(tmp_path / "undisturbed", None, local=True), Console(file=StringIO()))
     with starting(packed_lab) as start:
-        whole = start(*words, "--store", str(tmp_path / "undisturbed"))
-        told, _ = whole.communicate(timeout=DEADLINE_S)
-        assert whole.returncode == 0, told
         event = CHECKPOINT if how == "local" else PROGRESS_HEARD
         struck = start(*words, "--store", str(tmp_path / "killed"), **blow(tmp_path / "struck", event, signal.SIGKILL))
         told, _ = struck.communicate(timeout=DEADLINE_S)

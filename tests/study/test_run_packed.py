@@ -32,7 +32,7 @@ def trained(spec: Spec, store: Path) -> tuple[Ending, str, list[str]]:
     return ending, console.file.getvalue(), sorted(Store(store).study(spec.study).pack_ids())
 
 
-def test_a_study_runs_once(packed_lab: Path, tmp_path: Path) -> None:
+def test_a_study_runs_once(packed_lab: Path, tmp_path: Path, figures: None) -> None:
     """All trials have a result; a second run trains nothing; the report needs no code, and shows the task's metrics."""
     store = tmp_path / "studies"
     ending, _, packs = trained(packed_study(packed_lab, **EASY), store)

@@ -94,7 +94,7 @@ def test_stored_trials_repeat_bit_for_bit(crossed: Path) -> None:
     assert "\nINIT_SEED, DATA_SEED = 4, 2\nEVALUATION_SEED = 0x5EED0FE7A1" in text
 
 
-def test_the_report_says_which_randomness_matters(crossed: Path) -> None:
+def test_the_report_says_which_randomness_matters(figures, crossed: Path) -> None:
     """Shares with intervals, what more trials bring, a figure and sources.csv; the headline has the finding."""
     results = load_results("crossed", crossed)
     assert re.match(r"Of the variance of success, init seeds make .*% and data seeds make .*%\. ", results.headline)

@@ -170,7 +170,7 @@ def test_presets_run(name: str) -> None:
     shapes: dict[object, Cell] = {}
     for cell in study_cells(spec):
         shapes.setdefault(shape_key(cell), cell)
-    brief = {"iterations": 4, "evaluate_every": 2, "evaluation_rows": 20, "batch_size": 8, "best_step_window": 1}
+    brief = {"iterations": 2, "evaluate_every": 1, "evaluation_rows": 8, "batch_size": 8, "best_step_window": 1}
     for cell in shapes.values():
         shortened = cell.replace(**{name: value for name, value in brief.items() if cell.value(name) is not None})
         if isinstance(own, PackedEngine):  # how it trains is proven in tests of its own
@@ -180,5 +180,5 @@ def test_presets_run(name: str) -> None:
         while not training.done:
             training.advance(1.0)
         (result,), (curve,), _ = training.finish()
-        assert result.iterations == 4
+        assert result.iterations == 2
         assert len(curve.iteration) == 3

@@ -38,7 +38,7 @@ from tests.ray_clusters import (
     undisturbed,
     until,
 )
-from tests.study.lab import lab, packed_lab, packed_study, study_of
+from tests.study.lab import lab, packed_lab, packed_study
 
 __all__ = ["lab", "packed_lab"]
 
@@ -331,12 +331,11 @@ def test_the_doctor_looks_at_every_node(two_nodes, tmp_path):
     assert not [one.study for one in standings(two_nodes.client) if one.job.startswith("doctor")]
 
 
-@pytest.mark.parametrize(("study_in", "trials"), [(study_of, 6), (packed_study, 9)])
-def test_own_code_is_shipped(two_nodes, struck, tmp_path, packed_lab, study_in, trials):
+def test_own_code_is_shipped(two_nodes, struck, tmp_path, packed_lab):
     """A job has the code as it was when it was submitted, though the user's is gone; so has one that is resumed."""
     struck.touch()  # no driver stops itself any more, in whatever order tests run
     user, store = as_user(tmp_path, two_nodes), tmp_path / "studies"
-    spec, file = study_in(packed_lab), packed_lab / "own.yaml"
+    spec, file, trials = packed_study(packed_lab), packed_lab / "own.yaml", 9
     file.write_text(spec.text)
     words = ["submit", str(file), "--store", str(store), "--tracking-uri", "off"]
     submitted = study(*words, environment=user, cwd=tmp_path)

@@ -238,12 +238,12 @@ def test_publishing_is_measured(tmp_path, monkeypatch):
     for name in ("MLFLOW_TRACKING_URI", "MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD", "PGPASSFILE"):
         monkeypatch.setenv(name, "")  # so that it is as before afterwards
         monkeypatch.delenv(name)
-    words = ["--runs", "80", "--http", "20", "--there", "160", "--rounds", "1", "--seconds", "0.05"]
+    words = ["--runs", "200", "--http", "50", "--there", "400", "--rounds", "1", "--seconds", "0.05"]
     rows = measured(tracking.main, tmp_path, *words)
     assert [(row["kind"], row["published"], row["there"]) for row in rows] == [
-        ("sqlite", "80", "160"),
-        ("postgresql", "60", "120"),
-        ("http", "20", "140"),
+        ("sqlite", "200", "400"),
+        ("postgresql", "150", "300"),
+        ("http", "50", "350"),
     ]
     assert tables.tracking_table(rows).count("\n") == 4
 

@@ -8,9 +8,8 @@ import pytest
 
 from study.reports.figures import all as all_figures
 from study.summaries.aggregate import CellSummary
+from tests.figures import plot_all
 from tests.study import builders
-
-_draw = all_figures.plot_all
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -30,7 +29,7 @@ def _no_figures(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture
 def figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let reports have all their figures."""
-    monkeypatch.setattr(all_figures, "plot_all", _draw)
+    monkeypatch.setattr(all_figures, "plot_all", plot_all)
 
 
 @pytest.fixture

@@ -96,6 +96,7 @@ def test_nothing_is_said_of_success_where_nothing_says_what_it_is(written, name)
     assert not OF_SUCCESS.findall(text)
 
 
+@pytest.mark.usefixtures("figures")
 def test_the_figures_are_those_of_means(written):
     """Panels of means are drawn; there is no figure of times."""
     assert {name.removesuffix(".png") for name in written if name.endswith(".png")} == {"figure"}

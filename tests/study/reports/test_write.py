@@ -65,6 +65,7 @@ def _write(demo, tmp_path):
     return write
 
 
+@pytest.mark.usefixtures("figures")
 def test_the_report_is_the_files_it_names(write, tmp_path):
     """Every file returned is there, readable, and nothing else is left in the folder."""
     files = write()
@@ -75,6 +76,7 @@ def test_the_report_is_the_files_it_names(write, tmp_path):
     assert all(path.stat().st_mode & stat.S_IRUSR and path.stat().st_size for path in files.values())
 
 
+@pytest.mark.usefixtures("figures")
 def test_the_same_input_gives_the_same_bytes(write):
     """Two reports of the same results are equal byte for byte."""
     first, second = write("a"), write("b")
@@ -158,6 +160,7 @@ def test_a_folder_of_the_store_takes_a_report_of_before(write, tmp_path):
     write("old", formats=["csv"])
 
 
+@pytest.mark.usefixtures("figures")
 def test_the_page_needs_nothing_else(write):
     """No link, no image, no address is fetched, and only the page's own script runs: the page is one file."""
     text = write()["report.html"].read_text()
@@ -195,6 +198,7 @@ def test_the_page_says_that_trials_were_stopped(write):
     assert "when_decided was on" not in write()["report.html"].read_text()
 
 
+@pytest.mark.usefixtures("figures")
 def test_names_cannot_become_markup(write, demo):
     """Whatever a name holds is text on the page, in Markdown and in the terminal."""
     summaries, labels = demo

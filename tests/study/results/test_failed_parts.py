@@ -42,6 +42,7 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     return ("--store", str(tmp_path / "studies"), "--tracking-uri", "off")
 
 
+@pytest.mark.usefixtures("figures")
 def test_a_run_whose_report_fails_keeps_its_results_and_names_what_failed(broken, tmp_path):
     """Results are stored and shown, the rest of the report is written, and the exit code is 1."""
     ran = invoke("run", "broken.yaml", "--local", *broken)
@@ -68,6 +69,7 @@ def test_the_report_is_written_again_once_nothing_fails(broken, tmp_path, monkey
     assert (tmp_path / "studies" / "broken" / "report" / "cells.tex").exists()
 
 
+@pytest.mark.usefixtures("figures")
 def test_every_command_that_reads_names_what_failed(broken, tmp_path):
     """`show` and its JSON name failed parts, and `report` exits with 1 after it has written all others."""
     invoke("run", "broken.yaml", "--local", *broken)

@@ -49,6 +49,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != ".report.json"}
 
 
+@pytest.mark.usefixtures("figures")
 def test_the_published_seeds_give_the_published_table_and_the_right_one(here):
     """`study report FILE --as-published` prints both, and writes them beside the file, the same bytes each time."""
     result = invoke("report", "seeds.csv", "--as-published")

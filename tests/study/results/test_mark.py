@@ -17,7 +17,7 @@ from study.results.study import are_current
 from study.tracking import default_uri
 
 # Warnings of MLflow and what it imports are theirs to mend.
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("figures")]
 
 
 def run(folder: Path) -> None:

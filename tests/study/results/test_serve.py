@@ -48,6 +48,7 @@ def get(port: int, path: str, method: str = "GET", **headers: str) -> tuple[int,
         connection.close()
 
 
+@pytest.mark.usefixtures("figures")
 def test_the_index_and_its_reports_are_served(store: Path, port: int) -> None:
     """What the index links to is found below it; a query is ignored, and HEAD has no content."""
     assert get(port, "/") == (200, (store / "index.html").read_bytes())

@@ -88,6 +88,7 @@ def _every_figure():
     return all_figures.plot_all(report())
 
 
+@pytest.mark.usefixtures("figures")
 def test_a_report_has_the_figures_that_it_has_something_for(every_figure):
     """Figures come in the order of their names; what there is nothing for is left out."""
     names = [drawn.name for drawn in every_figure]
@@ -116,6 +117,7 @@ def test_figures_hold_no_image(every_figure):
         assert b"<image" not in render(drawn, "svg")
 
 
+@pytest.mark.usefixtures("figures")
 def test_pdf_has_fonts_that_publishers_take(every_figure):
     """Letters in a PDF are TrueType, none of Type 3."""
     made = render(every_figure[0], "pdf")

@@ -70,6 +70,7 @@ def test_fresh_rates_are_told_whatever_was_sought():
     assert re.fullmatch(r"[\d.]+k \[[\d.]+k, [\d.]+k\]", text)
 
 
+@pytest.mark.usefixtures("figures")
 def test_where_search_and_fresh_seeds_are_of_different_trials_it_is_said(write):
     """Solved at counts unsolved trials in the search, and not in tables: page, Markdown and captions say so."""
     objectives = ["success_rate", "solved_at", "sparsity_error"]
@@ -150,6 +151,7 @@ def test_of_many_winners_the_terminal_shows_the_first():
     assert "... and 3 more, in the files" in text
 
 
+@pytest.mark.usefixtures("figures")
 def test_the_page_has_the_search_after_the_results(write):
     """Winners, file, candidates and importance stand in one section; the other figures stand among all."""
     text = write()["report.html"].read_text()
@@ -162,6 +164,7 @@ def test_the_page_has_the_search_after_the_results(write):
     assert section.count('class="marked"') == 1
 
 
+@pytest.mark.usefixtures("figures")
 def test_a_report_of_a_search_has_its_files_and_a_study_takes_them_away(write):
     """winner.yaml is the file as it is, candidates.csv has full precision; a later report of no search has neither."""
     files = write()
@@ -188,6 +191,7 @@ def test_one_format_writes_the_winners_file_alone(write):
     assert set(write("none", formats=["yaml"], winners=())) == set()
 
 
+@pytest.mark.usefixtures("figures")
 def test_while_the_search_goes_on_nothing_is_reported_as_found(write):
     """No winner, no file of one, and no figure of rows: only how the search goes."""
     files = write(winners=())

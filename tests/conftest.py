@@ -272,9 +272,7 @@ def finished_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = ["run", str(folder / "little.yaml"), "--store", str(folder / "studies"), "--local", "--engine", "torch"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(all_figures, "plot_all", plot_all)
-        for _ in range(
-            2
-        ):  # on a busy machine MLflow may be too slow for the first run; the second adds what is missing
+        for _ in range(2):  # MLflow may be too slow for the first run; the second adds what is missing
             result = CliRunner().invoke(main, words)
             assert result.exit_code == 0, result.output
     assert "not published" not in result.output

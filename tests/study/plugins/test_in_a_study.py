@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -17,6 +15,7 @@ from study.engine.registry import engine_for
 from study.errors import InputError
 from study.spec.cells import canonical_cell
 from study.store import Store
+from tests.commands import invoke
 from tests.ray_clusters import ROOT, as_user, ray_cluster, status
 from tests.ray_clusters import study as command
 from tests.study.lab import PACKED_STUDY
@@ -35,11 +34,13 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def study(folder: Path, *words: str) -> str:
     """Run a command in a folder, and return what it printed."""
-    environment = {key: value for key, value in os.environ.items() if key not in ("STUDY_STORE", "MLFLOW_TRACKING_URI")}
-    command = [sys.executable, "-m", "study", *words]
-    done = subprocess.run(command, cwd=folder, env=environment | {"COLUMNS": "200"}, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for name in ("STUDY_STORE", "MLFLOW_TRACKING_URI"):
+            patch.delenv(name, raising=False)
+        done = invoke(*words)
+    assert done.exit_code == 0, done.output
+    return done.output
 
 
 @pytest.mark.parametrize(

@@ -100,14 +100,6 @@ def test_commands_exist(path: Path) -> None:
     assert {target for target, _ in matching(r"^(?:\$ )?(?:\w+=\S+ )*make ([a-z][a-z-]*)\b(.*)$", text)} <= targets
 
 
-def test_the_glossary_has_each_word_once() -> None:
-    """No two rows of the glossary's tables explain one word."""
-    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
-    words = re.findall(r"^\| (?:to )?([a-z][\w -]*?) \|", text, re.MULTILINE)
-    assert len(words) > 40
-    assert [word for word in set(words) if words.count(word) > 1 and word != "word"] == []
-
-
 def test_indented_commands_are_read() -> None:
     """A command is checked wherever it is: in a block, in an indented line, between backticks."""
     text = "```text\n$ study plan F\n```\n\n    study run F --yes   # --no\n\nor `study show N`"

@@ -29,8 +29,6 @@ PAGES = [*(folder / "README.md" for folder in EXAMPLES), ROOT / "README.md", ROO
 every_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda folder: folder.name)
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 LARGEST_PICTURE = 150_000
-TWO_SCREENS = 90
-"""Lines of text."""
 
 
 @pytest.fixture
@@ -65,14 +63,6 @@ def test_an_example_asks_for_what_its_page_says(example: Path, folder: Path) -> 
     size = f"{planned.trials_count} trials in {len(planned.cells)} cells"
     assert shown.splitlines()[0] == f"{planned.spec.study}: {size}"
     assert len(estimates(shown)) == len(planned.cells)
-
-
-def test_a_study_of_a_newcomer_is_small() -> None:
-    """README shows, on its first two screens, what a success rate takes: 12 lines of Python and 8 of YAML at most."""
-    page = (ROOT / "README.md").read_text(encoding="utf-8")
-    lines = {name: [line for line in text.splitlines() if line.strip()] for name, text in files_shown(page).items()}
-    assert {name: len(text) for name, text in lines.items()} == {"encoder.py": 12, "encoder.yaml": 7}
-    assert page[: page.index("     5     50      50  1.00")].count("\n") < TWO_SCREENS
 
 
 @every_page

@@ -38,8 +38,3 @@ def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert (tmp_path / "studies" / "notebook" / "report" / "report.html").exists()
     texts = [str(output) for cell in ran.cells if cell.cell_type == "code" for output in cell.outputs]
     assert any("80/80 trials" in text for text in texts)  # the line of progress, as it was last
-
-
-def test_the_notebook_is_small() -> None:
-    """Pictures are kept, and the file is below what the repository takes."""
-    assert NOTEBOOK.stat().st_size < 500_000

@@ -10,6 +10,9 @@ from study.reports.figures import all as all_figures
 from study.summaries.aggregate import CellSummary
 from tests.figures import plot_all
 from tests.study import builders
+from tests.study.lab import lab, packed_lab
+
+__all__ = ["lab", "packed_lab"]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -19,9 +19,7 @@ from study.run import run
 from study.spec import Spec
 from study.store import Store
 from tests.commands import CHECKPOINT, DEADLINE_S, PROGRESS_HEARD, blow, starting
-from tests.study.lab import lab, packed_lab, packed_study, study_of
-
-__all__ = ["lab", "packed_lab"]
+from tests.study.lab import packed_study, study_of
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]
 

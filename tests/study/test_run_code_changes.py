@@ -15,9 +15,7 @@ from study import api
 from study.console import Console
 from study.errors import InputError
 from study.store import Store
-from tests.study.lab import PACKED_STUDY, STUDY, lab, packed_lab
-
-__all__ = ["lab", "packed_lab"]
+from tests.study.lab import PACKED_STUDY, STUDY
 
 BY_BYTES = Path(__file__).parent / "stores" / "code-by-bytes"
 """A store of the version in which each byte of own code counted."""

@@ -16,9 +16,7 @@ from study.results.study import assemble_report
 from study.run import Ending, run
 from study.spec import Spec
 from study.store import Store
-from tests.study.lab import lab, study_of
-
-__all__ = ["lab"]
+from tests.study.lab import study_of
 
 
 def trained(spec: Spec, store: Path) -> tuple[Ending, list[str]]:

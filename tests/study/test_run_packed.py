@@ -18,9 +18,7 @@ from study.results.load import load_results
 from study.run import Ending, run
 from study.spec import Spec
 from study.store import Store
-from tests.study.lab import lab, packed_lab, packed_study
-
-__all__ = ["lab", "packed_lab"]
+from tests.study.lab import packed_study
 
 EASY = {"success": {"test_accuracy": {"at_least": 0.0}}}
 

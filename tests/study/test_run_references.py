@@ -18,9 +18,7 @@ from study.run import Ending, run
 from study.spec import Spec
 from study.store import Store
 from study.tracking import published
-from tests.study.lab import lab, packed_lab, reference_study
-
-__all__ = ["lab", "packed_lab"]
+from tests.study.lab import reference_study
 
 EXACT = "mylab.models:Exact"
 

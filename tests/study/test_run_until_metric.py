@@ -15,9 +15,7 @@ from study.driver.outline import outline
 from study.plan.plan import make_plan
 from study.results.load import load_results
 from study.run import Ending, run
-from tests.study.lab import lab, study_of
-
-__all__ = ["lab"]
+from tests.study.lab import study_of
 
 UNTIL = {"half_width": 0.05, "metric": "loss", "max": 100}
 

@@ -37,6 +37,7 @@ def test_a_frame_is_reported_as_a_file_is(tmp_path: Path) -> None:
     assert written["success_rate_lower"].tolist() == cells["success_rate_lower"].tolist()
 
 
+@pytest.mark.usefixtures("figures")
 def test_it_is_written_shown_and_compared(tmp_path: Path) -> None:
     """Tables and figures in a folder; a table in a notebook; another frame beside it."""
     trials = outcomes().assign(solved=lambda frame: frame["val_mse"] < 2e-3)

@@ -149,6 +149,7 @@ def test_weights_are_a_state_dict(little: study.Study) -> None:
         little.weights("zz")
 
 
+@pytest.mark.usefixtures("figures")
 def test_figures_are_those_of_the_report(little: study.Study) -> None:
     """A name draws one; what isn't there is an error with what is."""
     assert little.figure().axes[0].get_ylabel() == "success rate"

@@ -19,9 +19,6 @@ from study.run import Ending, run
 from study.spec import Spec, parse_spec
 from study.spec.function_tables import FunctionSpec
 from study.store import Store
-from tests.study.lab import lab
-
-__all__ = ["lab"]
 
 LEAKY = """
 import os

@@ -17,9 +17,7 @@ from study.records import Curve, Weights
 from study.results.certificate import Certificate, read_certificate
 from study.store import Store
 from tests.commands import invoke
-from tests.study.lab import PACKED_STUDY, lab, packed_lab
-
-__all__ = ["lab", "packed_lab"]
+from tests.study.lab import PACKED_STUDY
 
 # Warnings of MLflow and what it imports are theirs to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -15,9 +15,7 @@ from study.environment import provenance
 from study.results.load import load_results
 from study.results.study import assemble_report
 from study.store import Store
-from tests.study.lab import STUDY, lab
-
-__all__ = ["lab"]
+from tests.study.lab import STUDY
 
 NONE = {"user_git_commit": None, "user_git_dirty": None, "user_git_remote": None}
 

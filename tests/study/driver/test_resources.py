@@ -19,9 +19,7 @@ from study.plan.packs import make_bundles
 from study.plan.plan import Plan, make_plan
 from study.run import run
 from study.store import Store
-from tests.study.lab import lab, packed_lab, packed_study
-
-__all__ = ["lab", "packed_lab"]
+from tests.study.lab import packed_study
 
 MIXED = Capacity(cpus=24, gpus=2, cpus_without_gpu=8)
 

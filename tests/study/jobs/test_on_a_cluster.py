@@ -38,9 +38,7 @@ from tests.ray_clusters import (
     undisturbed,
     until,
 )
-from tests.study.lab import lab, packed_lab, packed_study
-
-__all__ = ["lab", "packed_lab"]
+from tests.study.lab import packed_study
 
 # Warnings of Ray and what it imports are theirs to mend.
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]

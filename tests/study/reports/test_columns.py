@@ -26,10 +26,8 @@ from study.run import Ending, run
 from study.search import Searching
 from study.spec import Spec, parse_spec
 from study.store import Store
-from tests.study.lab import lab, packed_lab, packed_study, reference_study, study_of
+from tests.study.lab import packed_study, reference_study, study_of
 from tests.study.search.test_search_by_metrics import spec_of
-
-__all__ = ["lab", "packed_lab"]
 
 # Warnings of MLflow and what it imports are theirs to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")

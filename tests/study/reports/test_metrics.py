@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 from study.arrow import curves_table
-from study.console import Console
 from study.interface.declarations import Metric
 from study.records import Curve
 from study.reports import (
@@ -30,7 +29,6 @@ from study.reports.figures import all as all_figures
 from study.reports.figures import learning_curves, panels
 from study.reports.figures.dots import ITERATIONS, lines
 from study.reports.table import comparison_table, summaries_table
-from study.reports.terminal import print_summaries
 from study.summaries.aggregate import aggregate_by
 from study.summaries.learning import LearningCurve, learning_curve
 from study.trials.table import TrialTable
@@ -207,13 +205,6 @@ def test_metrics_that_the_same_trials_lack_share_a_note():
         "1 trial ended without a finite loss of a, loss of b, loss of c and 2 more metrics, and their averages leave "
         "them out: A (1 of 2)"
     )
-
-
-def test_a_terminal_has_room_for_the_table():
-    """The table of several metrics fits a terminal of 120 columns."""
-    console = Console(width=120, file=io.StringIO())
-    print_summaries(console, rows_of()[0], "t")
-    assert "0.720 [0.7" in console.file.getvalue()
 
 
 def curves(values):

@@ -112,20 +112,6 @@ def test_names_of_rows_stay_in_sight(visit, report, width, scheme):
         assert box.evaluate(_ON_TOP)
 
 
-@at_every_width
-def test_an_edge_says_that_there_is_more(visit, report, width):
-    """The right edge fades as long as columns are hidden there, and the left one once some are."""
-    page = visit(report, width=width).page
-    box = page.locator("#results .scroll")
-    edges = "box => [getComputedStyle(box).maskImage !== 'none', box.matches('.scrolled')]"
-    for left, expected in ((0, [True, False]), (100, [True, True]), (10_000, [False, True])):
-        scrolled(box, left)
-        assert box.evaluate(edges) == expected
-    page.emulate_media(media="print")
-    assert box.evaluate(edges)[0] is False
-    assert box.evaluate(_PLACES) == []
-
-
 def test_a_table_scrolls_by_keyboard(visit, report):
     """A table's frame has a name, is reached by the tab key, and scrolls by the arrow keys."""
     page = visit(report, width=390).page

@@ -20,7 +20,7 @@ from study.reports import cell_rows, comparisons_table, print_search, summaries_
 from study.results.listing import presets_table
 from tests.study.builders import demo, published_cell, search_of, summaries_of
 
-WIDTHS = range(40, 201, 4)
+WIDTHS = range(40, 201, 16)
 LEFT_OUT = re.compile(r"left out: (.*); all columns need a width of (\d+)(?:, and (.*) has them)?", re.DOTALL)
 
 

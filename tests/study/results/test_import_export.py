@@ -20,10 +20,8 @@ from study.results.import_export import import_export
 from study.results.load import load_results
 from study.store import Store, StudyStore, write_export
 from study.store.files import parquet
-from tests.study.lab import STUDY, lab
+from tests.study.lab import STUDY
 from tests.study.source.builders import deactivate
-
-__all__ = ["lab"]
 
 # Warnings of MLflow and what it imports are theirs to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")

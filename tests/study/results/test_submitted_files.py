@@ -18,9 +18,7 @@ from study.results.submitted_files import submitted_files
 from study.spec import Spec, load_spec
 from study.store import Store
 from tests.commands import invoke
-from tests.study.lab import STUDY, lab
-
-__all__ = ["lab"]
+from tests.study.lab import STUDY
 
 TABLE = {
     "study": "mine",

@@ -23,9 +23,6 @@ from study.search.suggest import Suggestions, resume
 from study.spec import Spec, dump, parse_spec
 from study.summaries.search import Candidate
 from tests.commands import invoke
-from tests.study.lab import lab
-
-__all__ = ["lab"]
 
 KINDS = '''
 from typing import Literal

@@ -18,9 +18,7 @@ from study.run import Ending, run
 from study.search import Searching
 from study.spec import Spec
 from study.summaries.search import NO_NUMBER
-from tests.study.lab import lab, packed_lab, packed_study, study_of
-
-__all__ = ["lab", "packed_lab"]
+from tests.study.lab import packed_study, study_of
 
 TRAIN = '''
 import random

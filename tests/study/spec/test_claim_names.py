@@ -15,9 +15,7 @@ from study.spec import Spec, parse_spec
 from study.spec.claims import claims_of
 from study.summaries.rows import cell_rows as rows_of
 from tests.study.builders import summarised
-from tests.study.lab import lab, study_of
-
-__all__ = ["lab"]
+from tests.study.lab import study_of
 
 ARITHMETIC = """
 study: claimed

@@ -13,10 +13,7 @@ from study.plan.plan import make_plan, study_cells
 from study.source import SourceCode
 from study.spec import Spec, parse_spec
 from study.spec.function_tables import FunctionSpec
-from tests.study.lab import lab, study_of
-
-__all__ = ["lab"]
-
+from tests.study.lab import study_of
 
 SEARCH = {
     "grid": None,

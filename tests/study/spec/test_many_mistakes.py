@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from study.errors import SpecError
-from tests.study.lab import lab, packed_lab, packed_study, study_of
-
-__all__ = ["lab", "packed_lab"]
+from tests.study.lab import packed_study, study_of
 
 
 def mistakes(of: object, folder: Path, **changed: object) -> dict[str, str]:

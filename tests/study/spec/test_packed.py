@@ -16,9 +16,7 @@ from study.spec import Spec, parse_spec
 from study.spec.packed_tables import PackedSpec
 from study.summaries.questions import varying
 from tasks.arithmetic import TASKS
-from tests.study.lab import lab, packed_lab, packed_study
-
-__all__ = ["lab", "packed_lab"]
+from tests.study.lab import packed_study
 
 SHORT_NAMES = (*TASKS, *offers.names("stable_tasks"))
 

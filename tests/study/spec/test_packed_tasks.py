@@ -17,9 +17,8 @@ from study.plugins.presets import preset_names
 from study.spec import Spec, load_spec, parse_spec
 from study.spec.packed_tables import PackedSpec
 from tests.mnist import mnist, mnist_folder
-from tests.study.lab import lab, packed_lab
 
-__all__ = ["lab", "mnist", "mnist_folder", "packed_lab"]
+__all__ = ["mnist", "mnist_folder"]
 
 STUDY: dict[str, Any] = {
     "study": "add",

@@ -15,9 +15,7 @@ from study.plan.plan import make_plan
 from study.plugins.families import declared_family
 from study.spec import parse_spec, schema
 from study.spec.packed_tables import PackedSpec
-from tests.study.lab import REFERENCE_STUDY, lab, packed_lab, reference_study, study_of
-
-__all__ = ["lab", "packed_lab"]
+from tests.study.lab import REFERENCE_STUDY, reference_study, study_of
 
 EXACT = "mylab.models:Exact"
 KEEP = {"validation_loss": {"below": 1}}

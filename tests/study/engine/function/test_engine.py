@@ -13,9 +13,7 @@ from study.driver.own_engine import own_engine
 from study.engine.function import FunctionEngine
 from study.plan.plan import make_plan
 from study.records import Outcome, Pack, Result, Trial
-from tests.study.lab import lab, study_of
-
-__all__ = ["lab"]
+from tests.study.lab import study_of
 
 
 def engine_and_trials(folder: Path, **changed: object) -> tuple[FunctionEngine, tuple[Trial, ...]]:

@@ -16,9 +16,7 @@ from study.errors import InputError
 from study.plan.packs import shape_key
 from study.plan.plan import Plan, make_plan
 from study.records import Checkpoint, Outcome, Pack, Trial
-from tests.study.lab import lab, packed_lab, packed_study
-
-__all__ = ["lab", "packed_lab"]
+from tests.study.lab import packed_study
 
 MLP = "mylab.models:mlp"
 GRID = {"learning_rate": [0.01, 0.1], "schedule": ["constant", "cosine"]}

@@ -13,9 +13,6 @@ from study.plan.plan import Plan
 from study.records import Pack
 from tasks.arithmetic import MODELS
 from tests.study.engine.packed.test_engine import planned, trained
-from tests.study.lab import lab, packed_lab
-
-__all__ = ["lab", "packed_lab"]
 
 PRODUCTS = {"name": "mylab.tasks:Products"}
 

@@ -8,8 +8,7 @@ import pytest
 
 from study.reports import cell_rows, groups
 from study.reports.figures import heat_map
-from study.reports.figures.names import KINDS
-from study.reports.figures.style import INK, PAPER, render
+from study.reports.figures.style import INK, PAPER
 from study.summaries.aggregate import GroupSummary
 from tests.study.builders import published_cell, summaries_of
 
@@ -123,11 +122,3 @@ def test_fields_too_small_for_numbers_have_none():
     assert "in the table" in drawn.caption
     assert len(drawn.tips.marks) <= 600
     assert len(axes.get_xticks()) < 40
-
-
-def test_the_same_figure_has_the_same_bytes():
-    """Two drawings of the same summaries are the same files."""
-    rows = groups([group((a, b), a, b) for a in (1, 2, 3) for b in (1, 2)], ["a", "b"])
-    first, second = (heat_map.plot(rows) for _ in range(2))
-    for kind in KINDS:
-        assert render(first, kind) == render(second, kind)

@@ -7,7 +7,6 @@ import pytest
 
 from study.reports import groups
 from study.reports.figures import learning_curves
-from study.reports.figures.names import KINDS
 from study.reports.figures.style import INK, PALETTE, render
 from study.summaries.aggregate import GroupSummary
 from study.summaries.learning import LearningCurve
@@ -131,10 +130,3 @@ def test_one_evaluation_is_enough():
     """A curve of a single evaluation at iteration 0 can be drawn; no curve makes no figure."""
     assert render(learning_curves.plot(rows_of(1), [curve(test=(1.0,))], METRICS), "svg")
     assert learning_curves.plot(rows_of(1), [], METRICS) is None
-
-
-def test_the_same_figure_has_the_same_bytes():
-    """Two drawings of the same curves are the same files."""
-    first, second = (learning_curves.plot(rows_of(2), [curve(), curve(row=1)], METRICS) for _ in range(2))
-    for kind in KINDS:
-        assert render(first, kind) == render(second, kind)

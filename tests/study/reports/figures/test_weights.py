@@ -9,8 +9,6 @@ import pytest
 from study.records import Outcome
 from study.reports import cell_rows, groups
 from study.reports.figures import weights
-from study.reports.figures.names import KINDS
-from study.reports.figures.style import render
 from study.summaries.aggregate import GroupSummary
 from study.summaries.trial_details import TrialWeights
 from tests.study.builders import published_cell, summaries_of
@@ -68,20 +66,6 @@ def test_weights_share_a_scale_and_gates_another():
     assert ends == {"weight": "2", "gate's weight": "4"}
 
 
-def test_matrices_don_t_overlap():
-    """Six matrices of two layers stand side by side or below each other, inside the figure."""
-    shapes = [(10, 100)] * 3 + [(1, 10)] * 3 + [(2, 4)] * 4
-    matrices = {f"m{i}": np.zeros(shape) for i, shape in enumerate(shapes)}
-    figure = weights.plot(ROWS, trial(**matrices)).figure
-    boxes = [axes.get_position() for axes in figure.axes]
-    for i, box in enumerate(boxes):
-        assert 0 <= box.x0 < box.x1 <= 1
-        assert 0 <= box.y0 < box.y1 <= 1
-        for other in boxes[:i]:
-            apart = box.x0 >= other.x1 or other.x0 >= box.x1 or box.y0 >= other.y1 or other.y0 >= box.y1
-            assert apart
-
-
 def test_the_title_names_the_trial():
     """Title and caption say model, hidden units, seed and outcome, also where nothing else varies."""
     rows = cell_rows(summaries_of((published_cell("NMU", hidden_size=3), {"solved": 2})), {})
@@ -105,10 +89,3 @@ def test_without_weights_there_is_no_figure():
     """No trial, or one without matrices, makes no figure."""
     assert weights.plot(ROWS, None) is None
     assert weights.plot(ROWS, trial()) is None
-
-
-def test_the_same_figure_has_the_same_bytes():
-    """Two drawings of the same weights are the same files."""
-    first, second = (weights.plot(ROWS, trial(W=np.eye(4), G=np.eye(4) * 3)) for _ in range(2))
-    for kind in KINDS:
-        assert render(first, kind) == render(second, kind)

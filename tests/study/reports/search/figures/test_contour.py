@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from study.reports.figures.names import KINDS
-from study.reports.figures.style import render
 from study.reports.search.figures import contour
 from study.summaries.search import Parameter
 from tests.study.builders import search_of
@@ -93,11 +90,3 @@ def test_too_few_candidates_or_a_line_of_them_make_no_field():
         assert contour.plot(search_of(candidates=candidates)[0]) is None
     names = (search.parameters[0], Parameter("learning_rate", "learning_rate", low=1e-4, high=0.1, is_log=True))
     assert contour.plot(search_of(parameters=names)[0]) is None
-
-
-def test_the_same_figure_has_the_same_bytes_and_no_image():
-    """Two drawings of the same search are the same files, of lines and areas alone."""
-    first, second = (contour.plot(search_of()[0]) for _ in range(2))
-    for kind in KINDS:
-        assert render(first, kind) == render(second, kind)
-    assert not re.search(rb"<image", render(first, "svg"))

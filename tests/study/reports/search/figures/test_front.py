@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from study.reports.figures.names import KINDS
-from study.reports.figures.style import render
 from study.reports.search.figures import front
 from study.reports.search.figures.axes import CANDIDATE
 from tests.study.builders import search_of
@@ -73,10 +71,3 @@ def test_there_is_no_front_of_one_objective_or_without_candidates():
     assert front.plot(search, rows) is None
     assert front.plot(None, rows) is None
     assert front.plot(*search_of(BOTH, count=0, winners=())) is None
-
-
-def test_the_same_figure_has_the_same_bytes():
-    """Two drawings of the same search are the same files."""
-    first, second = (front.plot(*search_of(BOTH)) for _ in range(2))
-    for kind in KINDS:
-        assert render(first, kind) == render(second, kind)

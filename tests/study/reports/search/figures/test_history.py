@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from study.reports.figures.names import KINDS
-from study.reports.figures.style import render
 from study.reports.search.figures import history
 from study.reports.search.figures.axes import CANDIDATE, CONFIRMED, MOST_DOTS
 from tests.study.builders import search_of
@@ -78,16 +76,6 @@ def test_a_panel_an_objective_with_an_axis_in_its_unit():
     assert [axes.get_xlabel() for axes in grid][:2] == ["", ""]
 
 
-def test_rounds_are_parted():
-    """Between the last of a round and the first of the next stands a line."""
-    search, rows = search_of(count=30)
-    (axes,) = history.plot(search, rows).figure.axes
-    upright = sorted(
-        one.get_xdata()[0] for one in axes.lines if len(set(one.get_xdata())) == 1 and len(one.get_xdata()) == 2
-    )
-    assert upright == [11.5, 23.5]
-
-
 def test_without_winners_nothing_is_confirmed():
     """While the search goes on there is no diamond, and the caption says that nothing is confirmed."""
     search, rows = search_of(winners=())
@@ -112,10 +100,3 @@ def test_of_very_many_candidates_some_are_shown():
     assert len(places) == MOST_DOTS
     assert 11 in places[:, 0]
     assert f"{MOST_DOTS:,} of {2 * MOST_DOTS:,} candidates are shown" in drawn.caption
-
-
-def test_the_same_figure_has_the_same_bytes():
-    """Two drawings of the same search are the same files."""
-    first, second = (history.plot(*search_of(["success_rate", "sparsity_error"])) for _ in range(2))
-    for kind in KINDS:
-        assert render(first, kind) == render(second, kind)

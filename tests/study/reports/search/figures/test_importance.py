@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from study.reports.figures.names import KINDS
-from study.reports.figures.style import render
 from study.reports.search.figures import importance
 from tests.study.builders import search_of
 
@@ -39,10 +37,3 @@ def test_unknown_importance_makes_no_figure():
     """Too few candidates tell nothing; nor does no search."""
     assert importance.plot(None) is None
     assert importance.plot(search_of(importance={})[0]) is None
-
-
-def test_the_same_figure_has_the_same_bytes():
-    """Two drawings of the same search are the same files."""
-    first, second = (importance.plot(search_of()[0]) for _ in range(2))
-    for kind in KINDS:
-        assert render(first, kind) == render(second, kind)

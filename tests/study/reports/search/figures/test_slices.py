@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from study.reports.figures.names import KINDS
 from study.reports.figures.style import render
 from study.reports.search.figures import slices
 from study.summaries.search import Parameter
@@ -60,35 +59,6 @@ def test_choices_are_names_and_their_dots_are_spread():
     assert len(set(places[:, 0])) == len(search.candidates)
 
 
-def test_dots_grow_denser_with_time():
-    """The first candidate is the faintest, the last the densest."""
-    _, density = dots(panels(slices.plot(*search_of()))["learning rate"])
-    assert (np.diff(density) > 0).all()
-
-
-def test_long_names_stand_upright():
-    """Names that don't fit beside each other are turned, and cut if they are longer than their room."""
-    search, rows = search_of()
-    names = tuple(f"a-very-long-choice-{i}{'-of-a-word' * (i > 3)}" for i in range(8))
-    some = tuple(replace(c, round=0, params={"optimizer": names[c.number % 8]}, seeds=5) for c in search.candidates)
-    named = {
-        "parameters": (Parameter("optimizer", "optimizer", choices=names),),
-        "candidates": some,
-        "importance": {},
-        "rows": {},
-    }
-    search, rows = search_of(**named)
-    (axes,) = slices.plot(search, rows).figure.axes
-    labels = axes.get_xticklabels()
-    # alone, a panel is wide: eight such names are still too wide for it
-    assert {label.get_rotation() for label in labels} == {90}
-    texts = [label.get_text() for label in labels]
-    assert texts[:4] == list(names[:4])
-    assert all(
-        text.endswith("…") and name.startswith(text[:-1]) for text, name in zip(texts[4:], names[4:], strict=True)
-    )
-
-
 def test_several_objectives_have_their_rows():
     """Each objective repeats the panels under its own y axis; of too many parameters the most important are shown."""
     search, rows = search_of(["success_rate", "time_to_success", "sparsity_error"])
@@ -117,10 +87,3 @@ def test_there_is_nothing_without_candidates():
 def test_one_candidate_is_enough():
     """A search of one candidate, which was confirmed, is drawn."""
     assert render(slices.plot(*search_of(count=1, winners=(0,))), "svg")
-
-
-def test_the_same_figure_has_the_same_bytes():
-    """Two drawings of the same search are the same files."""
-    first, second = (slices.plot(*search_of()) for _ in range(2))
-    for kind in KINDS:
-        assert render(first, kind) == render(second, kind)

@@ -95,7 +95,7 @@ def study(tmp_path: Path) -> Iterator[Start]:
 
 
 def test_the_whole_path_through_kill_9(study, uri, tmp_path, undisturbed):
-    """On Ray's workers, published to MLflow, killed and run again: all is there once, in MLflow as in the store."""
+    """Published to MLflow, killed on Ray's workers and run again: all is there once, in MLflow as in the store."""
     folder, root = Store(tmp_path / "studies").study(NAME), tmp_path / "studies"
     with dashboard(uri, tmp_path) as address:
         driver = study("--tracking-uri", address, **blow(tmp_path / "struck", PACK_HEARD, signal.SIGKILL))
@@ -103,7 +103,7 @@ def test_the_whole_path_through_kill_9(study, uri, tmp_path, undisturbed):
         assert driver.returncode == -signal.SIGKILL, told
         assert folder.done()
 
-        again = study("--tracking-uri", address)
+        again = study("--tracking-uri", address, "--local")
         told, _ = again.communicate(timeout=DEADLINE_S)
         assert again.returncode == 0, told
         assert "ended without a word, as if it was killed" in " ".join(told.split())

@@ -96,8 +96,7 @@ def test_a_name_that_is_taken_is_told(project: Path) -> None:
 @pytest.mark.slow
 def test_workers_of_ray_are_started_there(project: Path) -> None:
     """The same on Ray, whose workers have the working folder on their path, too."""
-    for name in ("study", "simple"):
-        assert "report:" in python(project, "-m", "study", "run", f"{name}.yaml", "--tracking-uri", "off")
+    assert "report:" in python(project, "-m", "study", "run", "simple.yaml", "--tracking-uri", "off")
 
 
 @pytest.mark.slow
@@ -107,9 +106,9 @@ def test_the_service_needs_no_task(project: Path, tmp_path: Path) -> None:
     write(site, tasks__=THEIRS, units__=THEIRS)
     (site / "study").symlink_to(ROOT / "study")
     installed(site, version="0.1.0", name="seeded-study")  # which offers nothing
-    for name in ("study", "packed"):
-        words = ("-P", "-m", "study", "run", f"{name}.yaml", "--tracking-uri", "off")
-        assert "report:" in python(project, *words, path=site)
+    for words in (("study.yaml", "--local"), ("packed.yaml",)):
+        run = ("-P", "-m", "study", "run", *words, "--tracking-uri", "off")
+        assert "report:" in python(project, *run, path=site)
     code = "import study\ntry:\n    study.load('simple.yaml')\nexcept Exception as error:\n    print(error)"
     assert "'simple' is no name of tasks" in python(project, "-P", "-c", code, path=site)
     assert "function" in python(project, "-P", "-m", "study", "list", path=site)

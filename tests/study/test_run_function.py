@@ -6,7 +6,6 @@ from io import StringIO
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 
 from study.console import Console
 from study.driver.options import Options
@@ -114,15 +113,3 @@ def test_only_what_failed_runs_again(lab: Path, tmp_path: Path) -> None:
     ending, after = trained(study_of(lab, fixed={"fail": "raise"}, grid=None, version=1), store)
     assert ending is Ending.FINISHED
     assert len(after) == len(packs) + 1
-
-
-@pytest.mark.slow
-def test_workers_of_ray_run_the_copy(lab: Path, tmp_path: Path) -> None:
-    """Processes of their own give the results of this process."""
-    here, there = tmp_path / "here", tmp_path / "there"
-    trained(study_of(lab), here)
-    options = Options(there, None, cpus=2)
-    run(make_plan(study_of(lab)), options, Console(file=StringIO()))
-    assert outcomes(here) == outcomes(there)
-    metrics = [load_results("mine", store).table.select(["trial_id", "accuracy", "loss"]) for store in (here, there)]
-    assert metrics[0].equals(metrics[1])

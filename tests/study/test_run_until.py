@@ -133,10 +133,9 @@ def test_run_again_it_trains_nothing(undisturbed):
     assert cells_file(undisturbed) == cells
 
 
-@pytest.mark.parametrize("pack_size", [1, 4, 100])
-def test_how_it_is_packed_changes_nothing(tmp_path, undisturbed, pack_size):
-    """Trials alone or in packs: the same are asked for, and come to the same bits."""
-    ending, told = run_here(tmp_path, pack_size=pack_size)
+def test_how_it_is_packed_changes_nothing(tmp_path, undisturbed):
+    """Trials in small packs: the same are asked for, and come to the same bits."""
+    ending, told = run_here(tmp_path, pack_size=4)
     assert ending == Ending.FINISHED, told
     assert bits(tmp_path) == bits(undisturbed)
 

@@ -30,7 +30,7 @@ ONE_LAYER: dict[str, Any] = {"task": "single-module", "hidden_size": None}
 CELLS: dict[str, dict[str, Any]] = {
     "NMU": {"input_size": 100, "batch_size": 128, "hidden_size": 2},
     "NMU, hidden 10": {"input_size": 37, "batch_size": 70, "hidden_size": 10},
-    "NALU": {"input_size": 20, "batch_size": 40, "hidden_size": 3},
+    "NALU": {},
     "NALU-separate": {},
     "gated-NAU-NMU": {},
     "NAC-mul-sigma": {},

@@ -221,6 +221,7 @@ def test_a_stopped_search_among_lists_goes_on_with_the_same_suggestions(kinds, s
     assert {repr(one.params["either"]) for one in candidates} == {"'1'", "1", "True", "None"}
 
 
+@pytest.mark.usefixtures("figures")
 def test_a_search_among_lists_ends_with_its_report_and_a_winner_that_is_done(kinds, tmp_path, monkeypatch):
     """The whole way: search, report with importance, and `study plan winner.yaml` in the same store."""
     monkeypatch.chdir(kinds)

@@ -21,9 +21,9 @@ LOCK := deploy/lock
 PIP_INSTALL := $(BIN)/pip install --quiet --no-deps --no-build-isolation
 
 # torch's CPU build where pip is set up to find it, else PyPI's, which for Linux brings gigabytes of CUDA.
-$(VENV)/installed: pyproject.toml $(LOCK)/base.txt $(LOCK)/torch.txt $(LOCK)/torch-cpu.txt
+$(VENV)/installed: pyproject.toml $(LOCK)/base.txt $(LOCK)/cluster.txt $(LOCK)/torch.txt $(LOCK)/torch-cpu.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PIP_INSTALL) --require-hashes --requirement $(LOCK)/base.txt
+	$(PIP_INSTALL) --require-hashes --requirement $(LOCK)/base.txt --requirement $(LOCK)/cluster.txt
 	$(PIP_INSTALL) --require-hashes --requirement $(LOCK)/torch-cpu.txt 2>/dev/null || $(PIP_INSTALL) --require-hashes --requirement $(LOCK)/torch.txt
 	$(PIP_INSTALL) --editable .
 	touch $@

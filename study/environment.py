@@ -52,7 +52,7 @@ def _source() -> dict[str, Any]:
     return {
         "service_git_commit": commit,
         "service_git_dirty": bool(_git("status", "--porcelain", "--untracked-files=no")) if commit else None,
-        "packages": {name: version(name) for name in _PACKAGES_OF_PROVENANCE},
+        "packages": {name: version(name) for name in _PACKAGES_OF_PROVENANCE if _release(name) != _MISSING},
         "python": platform.python_version(),
     }
 
@@ -119,11 +119,14 @@ def difference(ours: Mapping[str, str], theirs: Mapping[str, str]) -> str | None
     return "; ".join(differences) or None
 
 
+_MISSING = "missing"
+
+
 def _release(package: str) -> str:
     try:
         return version(package).partition("+")[0]
     except PackageNotFoundError:
-        return "missing"
+        return _MISSING
 
 
 def _digest() -> str:

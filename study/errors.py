@@ -96,6 +96,10 @@ class DeviceError(InputError):
     """The requested device isn't there."""
 
 
+class MissingPackageError(InputError):
+    """A package that the request needs isn't installed."""
+
+
 class DeviceMemoryError(DeviceError):
     """The device has too little memory for a pack."""
 

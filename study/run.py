@@ -144,7 +144,7 @@ class Run:
         Engines take seconds to import, and a study that is done needs none.
 
         Raises:
-            InputError: if a cell has no engine, or the device isn't there.
+            InputError: if a cell has no engine, the device isn't there, or the options need Ray and it isn't.
         """
         if not self._is_trained():
             self._resolve()

@@ -5,8 +5,8 @@
 
 uv resolves; this file shares the packages out among the locks, so that a machine installs no more than it needs:
 
-- `base.txt` runs the service and builds its package;
-- `server.txt`, `gpu.txt` and `dev.txt` are what these extras add;
+- `base.txt` runs the service in one process, and builds its package;
+- `cluster.txt`, `server.txt`, `gpu.txt` and `dev.txt` are what these extras add;
 - `torch.txt` is PyPI's torch, with the CUDA libraries that its builds for Linux need;
 - `torch-cpu.txt` is written by hand: torch's CPU builds, which PyPI doesn't have.
 """
@@ -21,7 +21,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-EXTRAS = ("server", "gpu", "dev")
+EXTRAS = ("cluster", "server", "gpu", "dev")
 LOCKS = ("base", "torch", *EXTRAS)
 _TORCH = re.compile(r"torch$|nvidia-|cuda-|triton$")
 _OPTIONS = (

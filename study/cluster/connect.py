@@ -83,7 +83,9 @@ def connection(address: str | None, cpus: int | None) -> Iterator[None]:
         warnings.filterwarnings("ignore", message="IProgress not found")
         import ray
 
-    if address is not None:
+    if address is None:
+        _ask_for_token()
+    else:
         _check_reachable(address)
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
     own: dict[str, Any] = (
@@ -123,6 +125,16 @@ def _job() -> Any:
     package = str(Path(__file__).resolve().parents[2])
     installed = package in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
     return CleanJobConfig(_py_driver_sys_path=[] if installed else [package])
+
+
+def _ask_for_token() -> None:
+    """Let the cluster that starts here ask for a token, as Ray does by itself from version 2.59 on."""
+    import ray
+
+    raylet: Any = ray._raylet
+    if "RAY_AUTH_MODE" not in os.environ and tuple(map(int, ray.__version__.split(".")[:2])) < (2, 59):
+        os.environ["RAY_AUTH_MODE"] = "token"
+        raylet.Config.initialize("")  # read anew: Ray may have been imported before
 
 
 def _close_token() -> None:

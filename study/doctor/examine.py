@@ -17,6 +17,7 @@ from study.doctor.nodes import LEAST_FREE_BYTES, Check, judge
 from study.doctor.probe import free_bytes, gpus_seen, probe_store, probe_tracking
 from study.environment import versions
 from study.errors import ClusterError, InputError, StudyError
+from study.extras import INSTALL_RAY, ray_problem
 from study.jobs import Client, connect, parse_address
 from study.settings import ENVIRONMENT, FILE, Setting, check_no_secret, confirmed, load_settings, user_file
 from study.store import is_url
@@ -62,6 +63,7 @@ def examine(values: Mapping[str, str | None], *, without_token: bool = False) ->
         Check("versions here", "ok", _join_versions(versions())),
         _store(store, far=cluster is not None),
         _tracking(tracking_uri),
+        _ray(),
         _gpu(),
         _room("room here", free_bytes()),
     ]
@@ -140,6 +142,12 @@ def _tracking(uri: str | None) -> Check:
         return Check("tracking", "ok", answer)
     advice = "is it running? Its credentials are MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
     return Check("tracking", "failed", problem, advice)
+
+
+def _ray() -> Check:
+    if (problem := ray_problem()) is None:
+        return Check("Ray here", "ok", f"{versions()['ray']}: studies train on all cores")
+    return Check("Ray here", "skipped", f"{problem}: studies train in one process", f"{INSTALL_RAY}, for all cores")
 
 
 def _gpu() -> Check:

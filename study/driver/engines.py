@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -18,6 +19,7 @@ from study.engine import Engine, check_device, engine_for, pack_key, passed_over
 from study.engine.function import FunctionEngine
 from study.engine.packed.engine import PackedEngine
 from study.errors import InputError
+from study.extras import INSTALL_RAY, check_ray, ray_problem
 from study.plan.packs import AtOnce, KeyOf, shape_key
 from study.plan.plan import Plan
 from study.records import Cell
@@ -47,11 +49,13 @@ class Engines:
         cells: the plan's cells when the run begins; a search adds others.
         options: where and how the study runs, with the device of its own engine.
         own: the engine of the study's own code; None if installed engines train it.
+        lacks_ray: whether this process trains because Ray is missing, and not because it was asked to.
     """
 
     cells: Sequence[Cell]
     options: Options
     own: Engine | None
+    lacks_ray: bool = False
 
     @property
     def device(self) -> str:
@@ -59,6 +63,11 @@ class Engines:
         if self.options.device != "auto":
             return self.options.device
         return cluster.GPU if torch.cuda.is_available() else cluster.CPU
+
+    @property
+    def cores(self) -> int:
+        """The number of cores of this machine on which packs train side by side."""
+        return 1 if self.options.local else self.options.cpus or os.cpu_count() or 1
 
     @property
     def needs(self) -> Needs:
@@ -147,6 +156,15 @@ class Engines:
                     reasons[f"{cell.model} is trained by the {engine.name} engine, not by {other}: {reason}"] = None
         return [*reasons, *trained_one_by_one(self.cells, self.own)]
 
+    def missing_ray(self) -> list[str]:
+        """Return a sentence if this process trains because Ray is missing, and how to use all cores."""
+        if not self.lacks_ray:
+            return []
+        return [
+            f"{ray_problem()}: this process trains one pack after another, as with --local; for all cores of this "
+            f"machine, or a cluster: {INSTALL_RAY}"
+        ]
+
     def hidden_gpu(self) -> list[str]:
         """Return a sentence if this machine has a GPU that torch can't use, though any device may train."""
         if self.options.device != "auto" or self.device != cluster.CPU or not _GPU_DRIVER.exists():
@@ -169,8 +187,11 @@ def resolve(plan: Plan, options: Options, console: Console) -> Engines:
         InputError: if the study was read without its code, a cell has no engine, a recipe can't be trained, or the
             options name another device than the study file.
         DeviceError: if this machine lacks the device.
+        MissingPackageError: if the options ask for a cluster or for several cores, and Ray isn't installed.
     """
     engines = _unproven(plan, options)
+    for sentence in engines.missing_ray():  # to stderr, since nothing is wrong with the study
+        Console(stderr=True).print(sentence, style="yellow", soft_wrap=True)
     if options.address is None:
         check_device(engines.device)
     engines.used()
@@ -184,8 +205,23 @@ def resolve_to_estimate(plan: Plan, options: Options) -> Engines:
 
 
 def _unproven(plan: Plan, options: Options) -> Engines:
-    own = own_engine(plan.spec)
-    return Engines(plan.cells, _with_device(options, own), own)
+    own, local = own_engine(plan.spec), _without_ray(options)
+    return Engines(plan.cells, _with_device(local, own), own, lacks_ray=local.local and not options.local)
+
+
+def _without_ray(options: Options) -> Options:
+    """Return options that train in this process if Ray is missing, and the same options if it isn't.
+
+    Raises:
+        MissingPackageError: if they ask for a cluster or for several cores, which needs Ray.
+    """
+    if options.local or ray_problem() is None:
+        return options
+    if options.address is not None:
+        check_ray("--address")
+    if options.cpus is not None and options.cpus > 1:
+        check_ray(f"--cpus {options.cpus}")
+    return replace(options, local=True)
 
 
 def _proven(engines: Engines, plan: Plan) -> Engines:

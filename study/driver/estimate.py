@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -148,7 +147,7 @@ def preview(plan: Plan, options: Options, difference: float | None = None) -> Es
         difference: of success rates, to say how many seeds it takes.
 
     Raises:
-        InputError: if the training function fails in the first trial.
+        InputError: if the training function fails in the first trial, or the options need Ray and it isn't here.
     """
     design = design_note(plan, options.root, difference)
     summary = outline(plan, options.root)
@@ -157,10 +156,10 @@ def preview(plan: Plan, options: Options, difference: float | None = None) -> Es
         return Estimate(summary, design)
     engines = resolve_to_estimate(plan, options)
     if isinstance(engines.own, FunctionEngine):
-        return Estimate(summary, design, notes=try_first_trial(engines.own, pending[0]))
+        return Estimate(summary, design, notes=[*engines.missing_ray(), *try_first_trial(engines.own, pending[0])])
     device = engines.device
     at_once = engines.at_once(is_here=True) if device == "cuda" else None
-    slots = 1 if device == "cuda" else options.cpus or os.cpu_count() or 1
+    slots = 1 if device == "cuda" else engines.cores
     key_of, family = engines.key_on([device]), plan.spec.family
     packs = make_packs(pending, slots=slots, size=options.pack_size, at_once=at_once, family=family, key_of=key_of)
     of_kinds: dict[object, list[Pack]] = {}
@@ -177,7 +176,8 @@ def preview(plan: Plan, options: Options, difference: float | None = None) -> Es
     bundles = make_bundles(packs, slots=slots, at_once=at_once if engines.own is None else None)
     total_s = sum(max(seconds[pack.id] for pack in bundle) for bundle in bundles)
     busy = min(slots, len(bundles))
-    return Estimate(summary, design, device, kinds, 0 if at_once else busy, total_s / busy, engines.slow_cells())
+    notes = [*engines.missing_ray(), *engines.slow_cells()]
+    return Estimate(summary, design, device, kinds, 0 if at_once else busy, total_s / busy, notes)
 
 
 def _estimate(packs: Sequence[Pack], costs: Mapping[str, float], plan: Plan, engines: Engines) -> PacksEstimate:
@@ -254,10 +254,11 @@ def preview_search(plan: Plan, options: Options) -> RenderableType:
     assert search is not None
     head = outline_search(plan, options.root)
     engines = resolve_to_estimate(plan, options)
+    missing = map(Text, engines.missing_ray())
     if isinstance(engines.own, FunctionEngine):
         first = Trial(plan.cells[0], plan.spec.first_seeds[0])
-        return Group(head, *map(Text, try_first_trial(engines.own, first)))
-    return Group(head, *_times(plan, engines, search.trials + search.confirm_seeds))
+        return Group(head, *missing, *map(Text, try_first_trial(engines.own, first)))
+    return Group(head, *missing, *_times(plan, engines, search.trials + search.confirm_seeds))
 
 
 def _times(plan: Plan, engines: Engines, trials: int) -> tuple[ConsoleTable, Text]:
@@ -280,8 +281,8 @@ def _times(plan: Plan, engines: Engines, trials: int) -> tuple[ConsoleTable, Tex
         took = (f"{trial_iteration_s * 1e6:.1f}", f"{seconds[-1]:.3g} s")
         table.add_row(cell.model, *values, engine.name, *took)
     device = engines.device
-    slots = 1 if device == "cuda" else engines.options.cpus or os.cpu_count() or 1
-    where = "one GPU" if device == "cuda" else f"{slots} cores"
+    slots = 1 if device == "cuda" else engines.cores
+    where = "one GPU" if device == "cuda" else count_of(slots, "core")
     low, high = (duration(trials * s / slots) for s in (min(seconds), max(seconds)))
     span = low if low == high else f"{low} to {high}"
     total = f"about {span} on {where} for {trials:,} trials, one candidate's confirmation among them"

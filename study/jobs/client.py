@@ -12,6 +12,7 @@ from importlib.metadata import version as installed_version
 from typing import TYPE_CHECKING, Any
 
 from study.errors import ClusterError, StudyError
+from study.extras import OLDEST_RAY, check_ray
 from study.jobs.address import Address, parse_address, token
 from study.jobs.rows import Job, Node, Reservation, job_of, node_of, reservation_of
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     import requests
 
 _CONNECT_S, _ANSWER_S = 5.0, 30.0
-_OLDEST_RAY = (2, 60)
 _POLL_S = 2.0
 _RESERVATIONS = (
     "/api/v0/placement_groups?detail=1&limit=10000&filter_keys=state&filter_predicates=%3D&filter_values=CREATED"
@@ -40,8 +40,10 @@ def connect(address: str | Address, notify: Callable[[str], None] | None = None)
 
     Raises:
         InputError: if this isn't an address of a dashboard.
+        MissingPackageError: if Ray isn't installed here.
         ClusterError: if nothing answers there, or something other than a Ray dashboard of a version that we know.
     """
+    check_ray("a cluster")
     where = address if isinstance(address, Address) else parse_address(address)
     client = Client(where, token())
     if notify is not None and client.has_token and not where.is_loopback and not where.encrypted:
@@ -80,10 +82,10 @@ class Client:
             raise ClusterError(f"{self.address.url} is no Ray dashboard: it doesn't know Ray's version")
         self.ray_version = version
         ours = installed_version("ray")  # importing Ray itself takes half a second
-        if _numbers(version)[0] != _numbers(ours)[0] or _numbers(version) < _OLDEST_RAY:
+        if _numbers(version)[0] != _numbers(ours)[0] or _numbers(version) < OLDEST_RAY:
             raise ClusterError(
                 f"the cluster at {self.address.url} runs Ray {version}, but here is Ray {ours}, and this package needs "
-                f"{_OLDEST_RAY[0]}.{_OLDEST_RAY[1]} or newer on both sides: install the same version there"
+                f"{OLDEST_RAY[0]}.{OLDEST_RAY[1]} or newer on both sides: install the same version there"
             )
 
     def asks_for_token(self) -> bool:

@@ -16,7 +16,7 @@ from study.jobs import connect
         (200, b"{}", "is no Ray dashboard: it doesn't know Ray's version"),
         (200, b"[]", "is no Ray dashboard"),
         (200, b'{"ray_version": "1.13.0"}', r"runs Ray 1\.13\.0, but here is Ray 2\."),
-        (200, b'{"ray_version": "2.9.3"}', r"runs Ray 2\.9\.3, .* needs 2\.60 or newer"),
+        (200, b'{"ray_version": "2.9.3"}', r"runs Ray 2\.9\.3, .* needs 2\.54 or newer"),
         (200, b'{"ray_version": "x"}', "is no version of Ray that we know"),
         (401, b"", "token"),
     ],

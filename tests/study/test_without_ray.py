@@ -1,0 +1,161 @@
+"""The base without the extra `cluster`: studies run in one process, and whatever needs Ray says how to install it."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sysconfig
+import venv
+from dataclasses import replace
+from importlib.metadata import Distribution, distributions
+from pathlib import Path
+
+import pytest
+from packaging.utils import canonicalize_name
+
+from study.arrow.results import table_results
+from study.driver.options import Options
+from study.driver.resources import cores_here, fallback_note, without_ray
+from study.errors import MissingPackageError
+from study.extras import INSTALL_RAY, check_ray, ray_problem
+from study.records import Result
+from study.store import Store
+
+# Warnings of MLflow and of what it imports are theirs.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+ROOT = Path(__file__).resolve().parents[2]
+NOWHERE = "http://127.0.0.1:9"
+"""The address of a cluster that nothing answers at."""
+
+
+def fake_release(folder: Path, version: str) -> None:
+    """Install nothing but the metadata of a release of Ray in a folder."""
+    info = folder / f"ray-{version}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: ray\nVersion: {version}\n")
+
+
+def test_ray_is_used_if_it_is_there() -> None:
+    """With the extra `cluster`, nothing stands in the way of Ray, and options stay as they are."""
+    options = Options("studies", None, cpus=2, address="auto")
+    assert ray_problem() is None
+    check_ray("--address")
+    assert without_ray(options) is options
+
+
+@pytest.mark.parametrize("version", ["2.53.0", "1.13.0", "3.0.0"])
+def test_an_unknown_ray_is_not_used(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Ray that this package doesn't know stays alone: this process trains, and options that need Ray are refused."""
+    fake_release(tmp_path, version)
+    monkeypatch.syspath_prepend(tmp_path)
+    options = Options("studies", None)
+    assert without_ray(options) == replace(options, local=True)
+    assert cores_here(without_ray(replace(options, cpus=1))) == 1
+    assert fallback_note().startswith(f"Ray {version} is installed, and versions from 2.54 to below 3 can be used: ")
+    for given, name in (({"address": "auto"}, "--address"), ({"cpus": 2}, "--cpus 2")):
+        with pytest.raises(MissingPackageError, match=f"^{name} needs Ray, but Ray {version} is installed"):
+            without_ray(replace(options, **given))
+
+
+def pinned(lock: str) -> set[str]:
+    """Return the names of the packages in a lock."""
+    return set(re.findall(r"(?m)^([\w.-]+)==", (ROOT / "deploy" / "lock" / f"{lock}.txt").read_text()))
+
+
+def entries(distribution: Distribution) -> set[str]:
+    """Return the names of what a distribution has in the folder of installed packages."""
+    return {file.parts[0] for file in distribution.files or ()} - {"..", "__pycache__"}
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Make an environment with what is installed here, but for what the extra `cluster` adds; return its Python."""
+    folder, here = tmp_path_factory.mktemp("base"), Path(sysconfig.get_path("purelib"))
+    venv.create(folder, symlinks=True)
+    site = Path(sysconfig.get_path("purelib", vars={"base": str(folder)}))
+    added = pinned("cluster") - pinned("base")
+    installed = list(distributions(path=[str(here)]))
+    others = [entries(one) for one in installed if canonicalize_name(one.name) not in added]
+    hidden = set[str]().union(*(entries(one) for one in installed if canonicalize_name(one.name) in added))
+    hidden -= set[str]().union(*others)  # folders that several distributions share, such as `google`
+    assert {"ray", "tensorboardX", "aiohttp_cors"} <= hidden
+    for entry in here.iterdir():
+        if entry.name not in hidden:
+            (site / entry.name).symlink_to(entry)
+    return str(folder / "bin" / "python")
+
+
+def command(base: str, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in the environment without Ray."""
+    python = [base, "-P", "-W", "ignore", "-m", "study"]
+    return subprocess.run([*python, *words], cwd=folder, capture_output=True, text=True)
+
+
+def bits(store: Path) -> list[Result]:
+    """Return the results of the study `little`, without times."""
+    results = table_results(Store(store).study("little").read_results())
+    return sorted((replace(one, training_s=0.0) for one in results), key=lambda one: one.trial.id)
+
+
+@pytest.mark.slow
+def test_a_study_runs_and_reports_in_one_process(base: str, finished_study: Path, tmp_path: Path) -> None:
+    """A study without Ray has the results that it has with it, and a report; one line says what Ray would add."""
+    (tmp_path / "little.yaml").write_text((finished_study / "little.yaml").read_text())
+    planned = command(base, tmp_path, "plan", "little.yaml", "--engine", "torch")
+    assert planned.returncode == 0, planned.stderr
+    assert re.search(r"about .* on 1 core, by a calibration", planned.stdout), planned.stdout
+    assert INSTALL_RAY in " ".join(planned.stdout.split())  # lines are folded
+    done = command(base, tmp_path, "run", "little.yaml", "--engine", "torch")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == (
+        "Ray isn't installed: this process trains one pack after another, as with --local; for all cores of this "
+        f"machine, or a cluster: {INSTALL_RAY}\n"
+    )
+    assert bits(tmp_path / "studies") == bits(finished_study / "studies")
+    report = command(base, tmp_path, "report", "little", "--format", "csv", "--out", "tables")
+    assert report.returncode == 0, report.stderr
+    assert (tmp_path / "tables" / "cells.csv").is_file()
+    again = command(base, tmp_path, "run", "little.yaml", "--engine", "torch")
+    assert (again.returncode, again.stderr) == (0, "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "purpose"),
+    [
+        ("run little.yaml --address auto", "--address"),
+        ("run little.yaml --cpus 2", "--cpus 2"),
+        ("plan little.yaml --cpus 2", "--cpus 2"),
+        (f"submit little.yaml --cluster {NOWHERE} --store /shared", "a cluster"),
+        (f"resume little --cluster {NOWHERE}", "a cluster"),
+        (f"status little --cluster {NOWHERE}", "a cluster"),
+        (f"logs little --cluster {NOWHERE}", "a cluster"),
+        (f"stop little --cluster {NOWHERE}", "a cluster"),
+        (f"list --cluster {NOWHERE}", "a cluster"),
+    ],
+)
+def test_what_needs_ray_says_so(base: str, finished_study: Path, tmp_path: Path, words: str, purpose: str) -> None:
+    """A command that needs Ray has one error, which names the package to install, and writes nothing."""
+    (tmp_path / "little.yaml").write_text((finished_study / "little.yaml").read_text())
+    done = command(base, tmp_path, *words.split())
+    assert done.stderr == f"study: {purpose} needs Ray, but Ray isn't installed: {INSTALL_RAY}\n"
+    assert done.returncode == MissingPackageError.exit_code
+    assert [path.name for path in tmp_path.iterdir()] == ["little.yaml"]
+
+
+@pytest.mark.slow
+def test_the_doctor_says_what_is_missing(base: str, tmp_path: Path) -> None:
+    """Without Ray the doctor says what studies do without; a cluster that is set can't be used."""
+    alone = command(base, tmp_path, "doctor", "--json")
+    assert alone.returncode == 0, alone.stdout + alone.stderr
+    [ray] = [check for check in json.loads(alone.stdout) if check["name"] == "Ray here"]
+    assert ray["state"] == "skipped"
+    assert ray["found"] == "Ray isn't installed: studies train in one process"
+    assert INSTALL_RAY in ray["mend"]
+    there = command(base, tmp_path, "doctor", "--json", "--cluster", NOWHERE)
+    [cluster] = [check for check in json.loads(there.stdout) if check["name"] == "cluster"]
+    assert there.returncode == 1
+    assert cluster["state"] == "failed"
+    assert INSTALL_RAY in cluster["found"]

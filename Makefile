@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Two workers take whole files, those that take longest first (tests/conftest.py): what a file's tests share is made once.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo install install-dev test test-slow test-all test-faults smoke lint statistics benchmark lock clean
+.PHONY: demo install install-dev test test-slow test-all test-faults smoke lint statistics benchmark lock ranges test-oldest test-newest clean
 
 demo: install  ## run a small real study, print its table, name the report and the dashboard
 	$(BIN)/study run demo
@@ -91,6 +91,32 @@ benchmark: statistics  ## measure speed and coverage, simulate moments, and put 
 
 lock: install-dev  ## write the locks anew, in deploy/lock, as pyproject.toml asks for; UPGRADE=--upgrade takes the newest versions
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python $(LOCK)/compile.py $(UPGRADE)
+
+# What pyproject.toml asks for, in the oldest and in the newest versions that it allows, on the Python of the locks. Tools of
+# developers are as new as they can be; lifelines is left out of the newest, with the tests that
+# compare with it, because it holds pandas below 3.
+RANGES := deploy/ranges
+RESOLVE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest --no-header --no-annotate pyproject.toml
+TEST_RANGE := bin/python -m pytest -W default -n 1 --dist loadfile --no-loadscope-reorder
+# Real clusters, commands of the documents, and searches: slow tests that show most of what other versions break.
+END_TO_END := tests/test_examples.py tests/study/cluster tests/study/jobs/test_security.py tests/study/search tests/study/test_faults.py
+
+ranges: install-dev  ## list the oldest and the newest versions that pyproject.toml allows, in deploy/ranges
+	$(RESOLVE) --resolution lowest-direct --extra cluster --extra server --output-file $(RANGES)/direct.tmp
+	$(RESOLVE) --extra cluster --extra server --extra dev --constraint $(RANGES)/direct.tmp --output-file $(RANGES)/oldest.txt
+	echo lifelines > $(RANGES)/excluded.tmp
+	$(RESOLVE) --upgrade --extra cluster --extra server --extra dev --excludes $(RANGES)/excluded.tmp --output-file $(RANGES)/newest.txt
+	rm $(RANGES)/direct.tmp $(RANGES)/excluded.tmp
+
+test-oldest: RANGE := oldest
+test-newest: RANGE := newest
+test-newest: TEST_RANGE += --ignore tests/study/statistics/test_survival.py --ignore tests/study/statistics/test_restricted_mean.py
+test-oldest test-newest: install-dev  ## test against one of these lists, in an environment of its own
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)-$(RANGE)
+	$(BIN)/uv pip sync --quiet --python $(VENV)-$(RANGE) $(RANGES)/$(RANGE).txt
+	$(BIN)/uv pip install --quiet --python $(VENV)-$(RANGE) --no-deps --editable .
+	$(VENV)-$(RANGE)/$(TEST_RANGE) -m "not slow and not faults"
+	$(VENV)-$(RANGE)/$(TEST_RANGE) -m "slow and not faults" $(END_TO_END)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -263,7 +263,7 @@ def keep(arguments: tuple[str, ...]) -> None:
 def doctor(
     ctx: click.Context, cluster: str | None, store: str, tracking_uri: str | None, without_token: bool, as_json: bool
 ) -> None:
-    """Check settings, store, tracking and GPUs from here, and with a cluster each of its nodes; say what to fix."""
+    """Check settings, store, tracking, Ray and GPUs here, and with a cluster each of its nodes; say what to fix."""
     from study.doctor import examine as checks
 
     console = make_console()

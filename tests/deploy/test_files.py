@@ -308,14 +308,14 @@ def test_every_dependency_is_locked() -> None:
 
 
 def test_nothing_is_installed_without_a_hash() -> None:
-    """Every `pip install` here checks hashes, but for that of the package itself and that from torch's own index."""
+    """Every `pip install` here checks hashes, but for those of the package itself and that from torch's own index."""
     places = [ROOT / "Makefile", *(path for path in FILES if path.suffix in ("", ".sh", ".sbatch", ".yaml"))]
     install = re.compile(r"(?:pip install|\$\(PIP_INSTALL\))[^&;|\n]*")
     commands = [found for path in places for found in install.findall(code(path))]
     bare = [command.split()[-1] for command in commands if "--require-hashes" not in command]
     assert len(commands) - len(bare) >= 6
     makes_variable = "--no-build-isolation"
-    assert sorted(bare) == sorted([".", "/source", makes_variable, f"torch=={LOCK['torch']}"]), bare
+    assert sorted(bare) == sorted([".", ".", "/source", makes_variable, f"torch=={LOCK['torch']}"]), bare
 
 
 @pytest.mark.parametrize("path", FILES, ids=NAMES)

@@ -15,17 +15,20 @@ import pytest
 from packaging.utils import canonicalize_name
 
 from study.arrow.results import table_results
+from study.driver.engines import resolve_to_estimate
 from study.driver.options import Options
-from study.driver.resources import cores_here, fallback_note, without_ray
 from study.errors import MissingPackageError
 from study.extras import INSTALL_RAY, check_ray, ray_problem
+from study.plan.plan import make_plan
 from study.records import Result
+from study.spec import load_spec
 from study.store import Store
 
 # Warnings of MLflow and of what it imports are theirs.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 ROOT = Path(__file__).resolve().parents[2]
+PLAN = make_plan(load_spec("demo"))
 NOWHERE = "http://127.0.0.1:9"
 """The address of a cluster that nothing answers at."""
 
@@ -42,7 +45,9 @@ def test_ray_is_used_if_it_is_there() -> None:
     options = Options("studies", None, cpus=2, address="auto")
     assert ray_problem() is None
     check_ray("--address")
-    assert without_ray(options) is options
+    engines = resolve_to_estimate(PLAN, options)
+    assert engines.options is options
+    assert not engines.missing_ray()
 
 
 @pytest.mark.parametrize("version", ["2.53.0", "1.13.0", "3.0.0"])
@@ -51,12 +56,14 @@ def test_an_unknown_ray_is_not_used(version: str, tmp_path: Path, monkeypatch: p
     fake_release(tmp_path, version)
     monkeypatch.syspath_prepend(tmp_path)
     options = Options("studies", None)
-    assert without_ray(options) == replace(options, local=True)
-    assert cores_here(without_ray(replace(options, cpus=1))) == 1
-    assert fallback_note().startswith(f"Ray {version} is installed, and versions from 2.54 to below 3 can be used: ")
+    engines = resolve_to_estimate(PLAN, options)
+    assert engines.options == replace(options, local=True)
+    assert resolve_to_estimate(PLAN, replace(options, cpus=1)).cores == 1
+    (told,) = engines.missing_ray()
+    assert told.startswith(f"Ray {version} is installed, and versions from 2.54 to below 3 can be used: ")
     for given, name in (({"address": "auto"}, "--address"), ({"cpus": 2}, "--cpus 2")):
         with pytest.raises(MissingPackageError, match=f"^{name} needs Ray, but Ray {version} is installed"):
-            without_ray(replace(options, **given))
+            resolve_to_estimate(PLAN, replace(options, **given))
 
 
 def pinned(lock: str) -> set[str]:

@@ -84,7 +84,8 @@ def publication(
         console: where to tell it.
         patience: waits for a store that is away.
     """
-    packs = StoredPacks(folder, without_curves=in_series_only(plan.metrics, plan.spec.named_metrics))
+    without = in_series_only(plan.metrics, plan.spec.named_metrics)
+    packs = StoredPacks(folder, without_curves=without, has_files=plan.spec.has_files)
     if plan.judges_at_the_end and uri is not None:
         packs.judge(patience(folder.read_results))  # as they were published last
     with report_folder(folder) as report_into, _publisher(plan, packs, uri, console) as publisher:

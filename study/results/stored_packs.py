@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 from study.arrow import table_curves, table_results, unified
 from study.errors import StoreError
 from study.records import Curve, Result
+from study.results.trial_files import local_files
 from study.store import StudyStore
 from study.store.validated import FAILED
 
@@ -22,12 +24,19 @@ class StoredPacks:
         folder: the study's part of the store.
         rows: the results to publish, one a trial; None for all that are done.
         without_curves: the metrics that have no learning curves there, since each takes time.
+        has_files: whether trials may have files.
     """
 
     def __init__(
-        self, folder: StudyStore, rows: pa.Table | None = None, *, without_curves: Collection[str] = ()
+        self,
+        folder: StudyStore,
+        rows: pa.Table | None = None,
+        *,
+        without_curves: Collection[str] = (),
+        has_files: bool = False,
     ) -> None:
         self._folder, self._rows, self._without_curves = folder, rows, without_curves
+        self._has_files = has_files
         self._repeats: dict[str, set[str]] = {}
         self._judged: pa.Table | None = None
 
@@ -70,6 +79,12 @@ class StoredPacks:
             replace(curve, metrics={name: values for name, values in curve.metrics.items() if name not in left_out})
             for curve in curves
         ]
+
+    def files(self, trial_id: str, into: Path) -> dict[str, Path]:
+        """Return the paths of a trial's files by name; in an object store they are copied into a folder."""
+        if not self._has_files:
+            return {}
+        return local_files(self._folder, trial_id, into if self._folder.path is None else None)
 
     def _trial_ids(self, name: str) -> pa.ChunkedArray | None:
         try:

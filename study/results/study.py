@@ -354,11 +354,12 @@ def sync(results: StudyResults, tracking_uri: str) -> int:
     spec = results.plan.spec
     plan = results.plan if results.planned_cells is None else results.planned_cells.plan
     rows = rows_of_plan(results.folder.read_results(), plan)
+    without = in_series_only(plan.metrics, spec.named_metrics)
     with report_folder(results.folder) as into:
         count = tracking.sync(
             tracking_uri,
             spec.study,
-            StoredPacks(results.folder, rows, without_curves=in_series_only(plan.metrics, plan.spec.named_metrics)),
+            StoredPacks(results.folder, rows, without_curves=without, has_files=spec.has_files),
             question=spec.question,
             spec=spec.text,
             finding=results.headline,

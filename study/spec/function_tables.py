@@ -115,6 +115,11 @@ class FunctionSpec(OwnCodeSpec):
     keep: KeepTable = table_field(KeepTable)
 
     @property
+    def has_files(self) -> bool:
+        """Whether trials may have files."""
+        return True
+
+    @property
     def keep_files(self) -> Keep:
         """Which files of a trial are kept."""
         return Keep(self.keep.files, self.keep.size_mb)

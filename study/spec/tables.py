@@ -222,8 +222,13 @@ class Spec(SettingsTable):
         """The models, each with what it sets for itself."""
 
     @property
+    def has_files(self) -> bool:
+        """Whether trials may have files: only training functions write any."""
+        return False
+
+    @property
     def keep_files(self) -> Keep:
-        """Which files of a trial are kept, if its code may write any."""
+        """Which files of a trial are kept."""
         return Keep()
 
     @property

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from study.addresses import without_secret
@@ -13,7 +15,7 @@ from study.records import Curve, Outcome, Result
 from study.tracking.address import connect, count_rows, place_of_files, user
 from study.tracking.cell_runs import PARENT, CellRun, CellRuns
 from study.tracking.charts import ChartLine, publish_charts
-from study.tracking.packs import CHECKED, WRITING, empty_tags, mark_of, marks_of, marks_tags
+from study.tracking.packs import CHECKED, WRITING, FilesOf, empty_tags, mark_of, marks_of, marks_tags
 from study.tracking.pages import EXPERIMENT_KIND
 from study.tracking.read import runs_of
 from study.tracking.rows import KIND, LABEL, PACK, TRIAL_ID, TrialRun, run_digest, trial_run, trials_of
@@ -95,13 +97,20 @@ class Experiment:
         """Return whether a pack has a mark, and so doesn't need to be compared."""
         return not self._compares_all and mark in self._marks
 
-    def publish(self, name: str, results: Sequence[Result], curves: Callable[[], Sequence[Curve]]) -> int:
+    def publish(
+        self,
+        name: str,
+        results: Sequence[Result],
+        curves: Callable[[], Sequence[Curve]],
+        files: FilesOf = lambda trial_id, into: {},
+    ) -> int:
         """Write what is missing of a pack, replace what differs, and complete what a kill left half-written.
 
         Args:
             name: the pack's name.
             results: results of its trials.
             curves: reads their learning curves; not called if nothing is missing.
+            files: returns the paths of a trial's files by name; see `Packs.files`.
 
         Returns:
             How many trials were written; 0 if MLflow had them all.
@@ -116,7 +125,7 @@ class Experiment:
         if missing:
             self.study.tag({WRITING: name})
             for trial in trials_of(missing, curves()):
-                self._publish(name, trial)
+                self._publish(name, trial, files)
             self._read_back(name, missing)
         if not any(result.outcome is Outcome.FAILED for result in results):  # failed trials may still be solved
             self._mark(mark)
@@ -191,7 +200,7 @@ class Experiment:
         run = self._runs.get(result.trial.id)
         return run is not None and not run.running and run.digest == trial_run(result, None).digest
 
-    def _publish(self, pack: str, trial: TrialRun) -> None:
+    def _publish(self, pack: str, trial: TrialRun, files: FilesOf) -> None:
         run = self._runs.get(trial.trial.id)
         if run is not None and run.running and run.digest == trial.digest:
             run_id, start_ms = run.run_id, run.start_ms
@@ -205,6 +214,7 @@ class Experiment:
                     self._client.delete_run(run.run_id)
                 run_id, start_ms = self._begin(pack, trial)
             self._log(run_id, start_ms, trial)
+        self._add_files(run_id, trial.trial.id, files)
         self._end(run_id, start_ms, trial)
         self._runs[trial.trial.id] = _ExistingRun(run_id, start_ms, False, False, trial.digest, {})
 
@@ -238,6 +248,14 @@ class Experiment:
         end_ms = start_ms + round(length_ms)
         metrics += [metric(name, value, end_ms, 0) for name, value in trial.metrics.items()]
         log_batch(self._client, run_id, metrics=metrics, params=trial.params)
+
+    def _add_files(self, run_id: str, trial_id: str, files: FilesOf) -> None:
+        if not self.study.keeps_files:
+            return
+        with tempfile.TemporaryDirectory(prefix="study-artifacts-") as scratch:
+            for name, path in files(trial_id, Path(scratch)).items():
+                folder = str(PurePosixPath(name).parent)
+                self._client.log_artifact(run_id, str(path), None if folder == "." else folder)
 
     def _end(self, run_id: str, start_ms: int, trial: TrialRun) -> None:
         status = "FAILED" if trial.failed else "FINISHED"

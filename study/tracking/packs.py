@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from study.arrow import results_table
@@ -29,6 +30,10 @@ _LENGTH = 11  # characters of a mark: 66 bits
 _MARKS_A_TAG = 450  # MLflow allows 8000 characters, 5000 on some databases
 
 
+FilesOf = Callable[[str, Path], Mapping[str, Path]]
+"""`Packs.files`: given a trial's id and a folder to copy into, the paths of the trial's files by name."""
+
+
 class Packs(Protocol):
     """Reads a study's stored packs; a trial that is in several of them is read only in the first."""
 
@@ -42,6 +47,10 @@ class Packs(Protocol):
 
     def curves(self, name: str) -> Sequence[Curve]:
         """Read a pack's learning curves, which are much larger."""
+        ...
+
+    def files(self, trial_id: str, into: Path) -> Mapping[str, Path]:
+        """Return the paths of a trial's files by name; those that aren't on this machine are copied into a folder."""
         ...
 
 

@@ -249,7 +249,7 @@ class Publisher:
 
     def _publish(self, pack: str, experiment: Experiment, without: Collection[str] = ()) -> None:
         results = [result for result in self._packs.results(pack) if result.trial.id not in without]
-        experiment.publish(pack, results, partial(self._packs.curves, pack))
+        experiment.publish(pack, results, partial(self._packs.curves, pack), self._packs.files)
 
     def _catch_up(self, experiment: Experiment) -> None:
         names = list(self._packs.names())

@@ -71,11 +71,11 @@ class StudyRun:
         self.run_id, self.began_ms = run.info.run_id, int(run.info.start_time)
         self.tags: Mapping[str, str] = dict(run.data.tags)
         self.before = self.tags.get(_BEFORE) or None
-        self._keeps_files = can_keep_files(uri, run.info.artifact_uri)
+        self.keeps_files = can_keep_files(uri, run.info.artifact_uri)
         note = {} if runs and _NOTE in self.tags else {_NOTE: study_note(question)}
         self.tag(note | {SHOWS: "", PLACE: "000000"} | _spec_tags(spec))
         self._tag_experiment(experiment_tags(question), only_new=True)
-        if spec and self._keeps_files:
+        if spec and self.keeps_files:
             client.log_text(self.run_id, spec, "spec.yaml")
 
     def tag(self, tags: Mapping[str, str]) -> None:
@@ -102,7 +102,7 @@ class StudyRun:
 
     def artifact(self, path: Path) -> None:
         """Add a file of the report, or a folder's files, to the study's run, if files can be written from here."""
-        if not self._keeps_files:
+        if not self.keeps_files:
             return
         if path.is_dir():
             self._client.log_artifacts(self.run_id, str(path), f"report/{path.name}")

@@ -53,7 +53,7 @@ def sync(
         written, marks = 0, []
         for name in packs.names():
             results = packs.results(name)
-            written += experiment.publish(name, results, partial(packs.curves, name))
+            written += experiment.publish(name, results, partial(packs.curves, name), packs.files)
             marks.append(mark_of(name, results))
         experiment.believe_marks(marks)
         if counts:

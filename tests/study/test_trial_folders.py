@@ -198,6 +198,22 @@ def test_the_page_links_to_files_of_trials(lab: Path) -> None:
     assert _linked(lab / "elsewhere") == {}
 
 
+@pytest.mark.filterwarnings("ignore")  # of MLflow
+def test_files_are_artifacts_of_the_trials_run(lab: Path, uri: str) -> None:
+    from mlflow import MlflowClient
+
+    content = {"study": "s", "train": "mine:train", "metrics": {"loss": "lower"}, "seeds": 1}
+    plan = make_plan(parse_spec(json.dumps(content), source="s.yaml", folder=lab))
+    run(plan, Options(lab / "studies", uri, local=True), Console(file=StringIO()))
+    client = MlflowClient(uri)
+    experiment = client.get_experiment_by_name("s")
+    assert experiment is not None
+    (trial,) = client.search_runs([experiment.experiment_id], "tags.`study.kind` = 'trial'")
+    assert {file.path for file in client.list_artifacts(trial.info.run_id)} == {"log.txt", "weights.bin", "plots"}
+    (picture,) = client.list_artifacts(trial.info.run_id, "plots")
+    assert Path(client.download_artifacts(trial.info.run_id, picture.path)).read_text() == "0 4"
+
+
 def test_adopted_trials_have_their_files(lab: Path) -> None:
     """Another study of the store with the same trials shows what they wrote, also when the first one is deleted."""
     store, _ = run_here(lab)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,9 @@ class Made:
     def curves(self, name: str) -> list[Curve]:
         here = {result.trial.id for result in self.results(name)}
         return [curve for curve in self._curves if curve.trial_id in here]
+
+    def files(self, trial_id: str, into: Path) -> dict[str, Path]:
+        return {}
 
 
 def publish_all(publisher: Publisher, packs: Made) -> None:

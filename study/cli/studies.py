@@ -87,15 +87,30 @@ _running = together(click.argument("file"), OVERRIDES, STORE, TRACKING, training
 
 @click.command()
 @_running
+@click.option("--debug", is_flag=True, help="Train one trial here, and open a debugger where it fails.")
+@click.option("--trial", metavar="ID", help="The trial to debug, by the first letters of its id. Default: the first.")
 @click.option("--code-copy", metavar="NAME/DIGEST", hidden=True, help="Lay code of the store beside FILE; for jobs.")
-def run(file: str, yes: bool, code_copy: str | None, **options: Any) -> None:
+def run(file: str, yes: bool, debug: bool, trial: str | None, code_copy: str | None, **options: Any) -> None:
     """Run what is missing of FILE (a path or a preset's name), publish it and report; a search is continued.
 
     KEY=VALUE stands in for a value of the file: seeds=50, grid.hidden_size=[2,4].
     """
     if code_copy is not None:
         _lay_out(code_copy, options["store"], Path(file).parent)
+    if trial is not None and not debug:
+        raise InputError("--trial names the trial of --debug: add --debug, or leave it out to train all")
+    if debug:
+        _debug(file, options["overrides"], options["store"], trial)
+        return
     _run(file, yes=yes, **options)
+
+
+def _debug(file: str, overrides: tuple[str, ...], store: str, trial: str | None) -> None:
+    from study.driver.debug import debug_trial
+
+    study = load(file, overrides, store=store, tracking_uri="off", yes=True)
+    if not debug_trial(study.planned, trial, make_console()):
+        sys.exit(1)
 
 
 def _lay_out(code_copy: str, store: str, into: Path) -> None:

@@ -43,7 +43,12 @@ class FunctionError(ValueError):
     Args:
         message: what happened.
         details: the traceback of the user's code, or an empty text.
+
+    Attributes:
+        error: what the user's code raised, if the call keeps errors; with its traceback it would keep memory in use.
     """
+
+    error: BaseException | None = None
 
     def __init__(self, message: str, details: str = "") -> None:
         super().__init__(shortened(storable(message), _LONGEST))
@@ -83,6 +88,7 @@ class FunctionCall:
         iterations: the greatest step that it may report; None for any. A generator is closed there.
         resume: the state to go on from, and its step; None to begin.
         place: where the trial's files and messages go; None for a temporary folder and the terminal.
+        keeps_errors: whether a `FunctionError` has the error that the function raised, as a debugger needs it.
 
     Example:
         >>> def train(seed, *, width):
@@ -103,6 +109,7 @@ class FunctionCall:
         iterations: int | None = None,
         resume: tuple[int, Any] | None = None,
         place: Place | None = None,
+        keeps_errors: bool = False,
     ) -> None:
         if not metrics or any(name in metrics for name in _RESERVED):
             raise ValueError(f"there must be a metric, and none may be called step or state, but got {list(metrics)}")
@@ -114,6 +121,7 @@ class FunctionCall:
         self._resume = resume
         self._last = -1 if resume is None else resume[0]
         self._reports: Iterator[Any] | None = None
+        self._keeps_errors = keeps_errors
         self._has_ended = False
         self._was_interrupted = False
         self.reports_steps = False
@@ -146,6 +154,7 @@ class FunctionCall:
             failure = error
         except BaseException as error:  # such as asyncio.CancelledError, or a panic of a Rust extension
             failure = _failure(error, self._place())
+            failure.error = error if self._keeps_errors else None
         if (stop := requested_stop()) is not None:
             self._was_interrupted = True  # a generator that was interrupted would seem to have come to its end
             raise stop

@@ -1,0 +1,87 @@
+"""`study run FILE --debug`: one trial on the terminal, and a debugger where it fails."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from study.cli import main
+from study.plan.plan import make_plan
+from tests.study.lab import STUDY, lab, study_of
+
+__all__ = ["lab"]
+
+
+@pytest.fixture
+def file(lab: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Write the study of a user's function, of which seed 1 fails, and go to its folder."""
+    import yaml
+
+    path = lab / "mine.yaml"
+    path.write_text(yaml.safe_dump(STUDY | {"fixed": {"fail": "raise"}}))
+    monkeypatch.chdir(lab)
+    return path
+
+
+def trial_of(lab: Path, seed: int) -> str:
+    plan = make_plan(study_of(lab, fixed={"fail": "raise"}))
+    return next(trial.id for trial in plan.trials if trial.seed == seed)
+
+
+def test_a_trial_prints_its_steps_and_stores_nothing(lab: Path, file: Path) -> None:
+    """Without an id it is the first one."""
+    done = CliRunner().invoke(main, ["run", str(file), "--debug"])
+    assert done.exit_code == 0
+    first, *steps = done.output.splitlines()
+    assert first == f"trial {trial_of(lab, 0)}: width 1, rate 0.5, fail raise, seed 0; nothing is stored"
+    assert [step.split(":")[0] for step in steps] == [f"step {number}" for number in range(5)]
+    assert "loss 0.5" in steps[0]
+    assert not (lab / "studies").exists()
+
+
+def test_a_failure_is_shown_with_the_users_file(lab: Path, file: Path) -> None:
+    done = CliRunner().invoke(main, ["run", str(file), "--debug", "--trial", trial_of(lab, 1)[:10]])
+    assert done.exit_code == 1
+    assert 'File "mylab/training.py", line 15, in train' in done.output
+    assert done.output.count("RuntimeError: no luck") == 1
+
+
+def test_in_a_terminal_a_debugger_opens(lab: Path, file: Path) -> None:
+    """It has the variables of the user's function."""
+    ours, theirs = pty.openpty()
+    words = [sys.executable, "-m", "study", "run", str(file), "--debug", "--trial", trial_of(lab, 1)]
+    with subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs, cwd=lab) as process:
+        os.close(theirs)
+        os.write(ours, b"p seed + 41\nq\n")
+        shown = b""
+        try:
+            while data := os.read(ours, 4096):
+                shown += data
+        except OSError:  # how the end of a terminal is told
+            pass
+        process.wait()
+    os.close(ours)
+    assert b"(Pdb) " in shown
+    assert b"\r\n42\r\n" in shown
+    assert process.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("mine.yaml", "--trial", "a"), "--trial names the trial of --debug"),
+        (("mine.yaml", "--debug", "--trial", "zz"), "no trial of this file has that id"),
+        (("mine.yaml", "--debug", "--trial", ""), "several trials have that id"),
+        (("demo", "--debug"), "calls a training function, and this study has none"),
+    ],
+)
+def test_mistakes(file: Path, words: tuple[str, ...], message: str) -> None:
+    refused = CliRunner().invoke(main, ["run", *words])
+    assert refused.exit_code == 2
+    assert message in refused.output

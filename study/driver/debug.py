@@ -58,9 +58,8 @@ def debug_trial(plan: Plan, trial_id: str | None, console: Console) -> bool:
                 if not call.reports_steps:
                     break
     except FunctionError as failure:
-        text = (
-            (failure.details or str(failure)).rstrip().replace(f"{folder.path}{os.sep}", "")
-        )  # as the user names files
+        text = (failure.details or str(failure)).rstrip()
+        text = text.replace(f"{folder.path}{os.sep}", "")  # as the user names files
         console.print(text, style="red", highlight=False, soft_wrap=True)
         if failure.error is not None and sys.stdin is not None and sys.stdin.isatty():
             pdb.post_mortem(failure.error.__traceback__)

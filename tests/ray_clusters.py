@@ -14,12 +14,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
 from study import cluster
-from study.arrow import table_results
 from study.jobs import Client, parse_address
 from study.plan.packs import make_packs
 from study.plan.plan import make_plan
@@ -27,6 +26,7 @@ from study.records import Result
 from study.spec import parse_spec
 from study.store import Store
 from study.worker.pack_work import PackWork
+from tests.study import builders
 
 DEADLINE_S = 600
 ROOT = Path(__file__).resolve().parents[1]
@@ -149,8 +149,7 @@ def undisturbed(root: Path, spec: str = SPEC) -> list[Result]:
 
 def bits(root: Path, study: str) -> list[Result]:
     """Return the part of the results that must not depend on how the study was run."""
-    table = Store(root).study(study).read_results()
-    return sorted((replace(r, training_s=0.0) for r in table_results(table)), key=lambda r: r.trial.id)
+    return builders.bits(Store(root).study(study))
 
 
 def as_user(where: Path, found: RayCluster | None = None, *, token: str | None = "the cluster's") -> dict[str, str]:

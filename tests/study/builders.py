@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from study.arrow import metric_columns, results_table
+from study.arrow import metric_columns, results_table, table_results
 from study.comparisons.contrasts import Contrasts, contrasts
 from study.comparisons.headline import headline
 from study.interface.declarations import Metric
@@ -17,6 +17,7 @@ from study.records import Cell, Outcome, Pack, Result, Trial
 from study.reports import Report, ResultRows, cell_rows, cells_rows, with_published
 from study.search.objectives import objectives_of
 from study.spec import canonical_cell
+from study.store import StudyStore
 from study.summaries.aggregate import CellSummary, GroupSummary, aggregate, aggregate_by
 from study.summaries.metrics import MetricSummary
 from study.summaries.search import Candidate, Parameter, SearchFindings
@@ -97,6 +98,12 @@ def exact_result(trial: Trial, **changes: Any) -> Result:
     )
     metrics = result.metrics | {name: changes.pop(name) for name in metric_columns() if name in changes}
     return replace(result, metrics={name: v for name, v in metrics.items() if v is not None}, **changes)
+
+
+def bits(folder: StudyStore) -> list[Result]:
+    """Return a study's results, without what may depend on how it was run."""
+    results = (replace(result, training_s=0.0) for result in table_results(folder.read_results()))
+    return sorted(results, key=lambda result: result.trial.id)
 
 
 def results_of(cell: Cell, first_seed: int = 0, **counts: int) -> list[Result]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
+from study.errors import SpecError
 from study.spec import Spec, parse_spec
 from tests.study.source.builders import deactivate
 
@@ -272,3 +273,10 @@ def reference_study(folder: Path, **changed: object) -> Spec:
     """Parse the study whose references say what success is; None takes a key out."""
     content = {name: value for name, value in (REFERENCE_STUDY | changed).items() if value is not None}
     return parse_spec(yaml.safe_dump(content, sort_keys=False), source="products.yaml", folder=folder)
+
+
+def mistakes_of(make: Callable[..., Spec], folder: Path, **changed: object) -> list[str]:
+    """Return the messages of the mistakes of a changed study, each with its place."""
+    with pytest.raises(SpecError) as caught:
+        make(folder, **changed)
+    return [f"{problem.where}: {problem.message}" for problem in caught.value.problems]

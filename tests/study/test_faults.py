@@ -9,14 +9,12 @@ import shutil
 import signal
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from study import cluster
-from study.arrow import table_results
 from study.plan.packs import make_packs
 from study.plan.plan import make_plan
 from study.records import Result
@@ -27,6 +25,7 @@ from study.tracking.rows import TRIAL_ID
 from study.worker.pack_work import PackWork
 from tests.commands import CHECKPOINT, DEADLINE_S, PACK_HEARD, PROGRESS_HEARD, Start, blow, invoke, starting, stopped
 from tests.servers import dashboard
+from tests.study.builders import bits
 from tests.study.tracking.made import runs_of
 
 # Warnings of MLflow and what it imports are theirs to mend.
@@ -68,12 +67,6 @@ def folder(finished: StudyStore, tmp_path: Path) -> StudyStore:
     """Give a store of this test's own in which the study is finished."""
     shutil.copytree(finished.path, tmp_path / "studies" / NAME)
     return Store(tmp_path / "studies").study(NAME)
-
-
-def bits(folder: StudyStore) -> list[Result]:
-    """Give what must not depend on how the study was run."""
-    results = [replace(result, training_s=0.0) for result in table_results(folder.read_results())]
-    return sorted(results, key=lambda result: result.trial.id)
 
 
 @pytest.fixture

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
 import pytest
 
-from study.arrow import table_results
 from study.console import Console
 from study.driver.options import Options
 from study.plan.plan import make_plan
-from study.records import Result
 from study.run import run
 from study.spec import Spec
 from study.store import Store
 from tests.commands import CHECKPOINT, DEADLINE_S, PROGRESS_HEARD, blow, starting
+from tests.study.builders import bits
 from tests.study.lab import packed_study, study_of
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]
@@ -34,12 +32,6 @@ def function(folder: Path) -> Spec:
 def packed(folder: Path) -> Spec:
     """Return a study of a task and models that train side by side and one after another."""
     return packed_study(folder, models=["mylab.models:mlp", "mylab.models:dropping"], **LONG)
-
-
-def bits(spec: Spec, root: Path) -> list[Result]:
-    """Return what must not depend on how the study was run."""
-    results = table_results(Store(root).study(spec.study).read_results())
-    return sorted((replace(result, training_s=0.0) for result in results), key=lambda result: result.trial.id)
 
 
 @pytest.mark.parametrize("study_in", [function, packed])
@@ -60,5 +52,6 @@ def test_a_killed_study_goes_on(packed_lab: Path, tmp_path: Path, study_in: Call
         told, _ = again.communicate(timeout=DEADLINE_S)
         assert again.returncode == 0, told
     assert "ended without a word, as if it was killed" in " ".join(told.split())
-    assert bits(spec, tmp_path / "killed") == bits(spec, tmp_path / "undisturbed")
-    assert not Store(tmp_path / "killed").study(spec.study).checkpoints()
+    killed, whole = (Store(tmp_path / name).study(spec.study) for name in ("killed", "undisturbed"))
+    assert bits(killed) == bits(whole)
+    assert not killed.checkpoints()

@@ -8,7 +8,6 @@ import re
 import signal
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +15,6 @@ import mlflow
 import pytest
 
 from study import statistics
-from study.arrow import table_results
 from study.console import Console
 from study.driver.estimate import preview
 from study.driver.options import Options
@@ -33,6 +31,7 @@ from study.tracking.rows import TRIAL_ID
 from study.trials.table import TrialTable
 from tests.commands import DEADLINE_S, PACK_STORED, Start, blow, starting
 from tests.engines import ENGINES, use_engines
+from tests.study import builders
 from tests.study.cluster.crashing import Crashing
 
 # Warnings of MLflow and what it imports are theirs to mend.
@@ -71,8 +70,7 @@ def run_here(root: Path, text: str = SPEC, tracking_uri: str | None = None, **op
 
 def bits(root: Path, name: str = "sure") -> list[Result]:
     """Give what must not depend on how the study was run."""
-    results = table_results(Store(root).study(name).read_results())
-    return sorted((replace(r, training_s=0.0) for r in results), key=lambda r: r.trial.id)
+    return builders.bits(Store(root).study(name))
 
 
 def cells_file(root: Path) -> list[dict[str, str]]:

@@ -14,17 +14,16 @@ from types import SimpleNamespace
 import pytest
 
 from study import cluster, environment
-from study.arrow import table_results
 from study.cluster.callback import SchedulerCallback
 from study.cluster.queue import RETRIES
 from study.cluster.scheduler import TuneScheduler
 from study.errors import ClusterError, InputError, StoreAwayError
-from study.records import Event, Notice, Pack, PackCrashed, PackDone, PackFailed, PackSplit, Preparing, Progress, Result
+from study.records import Event, Notice, Pack, PackCrashed, PackDone, PackFailed, PackSplit, Preparing, Progress
 from study.store import Store, StudyStore
 from study.worker.concurrent import Work
 from study.worker.pack_work import PackWork
 from tests.processes import below, wait_for
-from tests.study.builders import small_pack
+from tests.study.builders import bits, small_pack
 
 SLOTS = 2
 
@@ -53,14 +52,6 @@ def on_tune(
     groups = [cluster.WorkerGroup(cluster.CPU, workers, work)]
     scheduler = TuneScheduler(groups, stop or threading.Event(), silent_after_s)
     return scheduler.run([(pack,) for pack in packs], None, on_event)
-
-
-def bits(folder: StudyStore) -> list[Result]:
-    """Give what must not depend on how packs were run."""
-    return sorted(
-        (replace(result, training_s=0.0) for result in table_results(folder.read_results())),
-        key=lambda result: result.trial.id,
-    )
 
 
 def actors(name: str) -> set[int]:

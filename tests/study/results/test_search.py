@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -41,16 +40,6 @@ def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     result = invoke(*words, "--engine", "torch", "--tracking-uri", "off", "--optuna-storage", "off")
     assert result.exit_code == 0, result.output
     return folder
-
-
-@pytest.fixture
-def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Stand beside a copy of the store."""
-    shutil.copytree(made / "studies", tmp_path / "studies")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("STUDY_STORE", raising=False)
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "off")
-    return tmp_path
 
 
 def test_the_report_is_of_fresh_seeds_and_names_candidates(here):

@@ -44,16 +44,6 @@ def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Stand beside a copy of the store."""
-    shutil.copytree(made / "studies", tmp_path / "studies")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("STUDY_STORE", raising=False)
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "off")
-    return tmp_path
-
-
 def contents(folder: Path) -> dict[str, bytes]:
     """Give every file below a folder."""
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from study.errors import SpecError
 from study.interface.function_family import FunctionFamily
 from study.plan.plan import make_plan, study_cells
 from study.source import SourceCode
 from study.spec import Spec, parse_spec
 from study.spec.function_tables import FunctionSpec
-from tests.study.lab import study_of
+from tests.study.lab import mistakes_of, packed_study, study_of
 
 SEARCH = {
     "grid": None,
@@ -21,13 +21,6 @@ SEARCH = {
     "search": {"objective": "success_rate", "trials": 60},
     "seeds": 20,
 }
-
-
-def mistakes(folder: Path, **changed: Any) -> list[str]:
-    """Return the messages of the mistakes of a changed study."""
-    with pytest.raises(SpecError) as caught:
-        study_of(folder, **changed)
-    return [f"{problem.where}: {problem.message}" for problem in caught.value.problems]
 
 
 _ERROR = {"better": "lower", "series": "error", "along": "length"}
@@ -49,7 +42,8 @@ def test_the_signature_is_the_schema(lab: Path) -> None:
 
 def test_every_mistake_is_in_one_error(lab: Path) -> None:
     """Those of the tables, of the hyperparameters, and between the parts, each with its place and what was meant."""
-    found = mistakes(
+    found = mistakes_of(
+        study_of,
         lab,
         grid={"widht": [1], "rate": [0.5, -1]},
         seeds=0,
@@ -97,13 +91,13 @@ def test_every_mistake_is_in_one_error(lab: Path) -> None:
     ],
 )
 def test_a_mistake_says_what_must_hold(lab: Path, changed: dict[str, Any], message: str) -> None:
-    assert any(message in found for found in mistakes(lab, **changed))
+    assert any(message in found for found in mistakes_of(study_of, lab, **changed))
 
 
 def test_an_import_that_fails_shows_the_users_line(lab: Path) -> None:
     """Its file and line, its text and its own words, without a traceback of ours."""
     (lab / "mylab" / "training.py").write_text("import os\n\nos.lisdir\n")
-    [found] = mistakes(lab)
+    [found] = mistakes_of(study_of, lab)
     assert "mylab/training.py, line 3:\n    os.lisdir\nAttributeError" in found
     assert "Traceback" not in found
     assert "cache" not in found
@@ -112,7 +106,7 @@ def test_an_import_that_fails_shows_the_users_line(lab: Path) -> None:
 def test_a_signature_that_can_not_be_called_is_refused_whole(lab: Path) -> None:
     text = "from study import seeded\n\n@seeded\ndef train(width, *, rate: float = 'a', model: int = 1, **rest): 0"
     (lab / "mylab" / "training.py").write_text(text)
-    [found] = mistakes(lab)
+    [found] = mistakes_of(study_of, lab)
     for part in (
         "mylab/training.py:3: train: 5 mistakes",
         "width: it has no annotation",
@@ -123,12 +117,13 @@ def test_a_signature_that_can_not_be_called_is_refused_whole(lab: Path) -> None:
     assert "cache" not in found
 
 
-def test_the_code_is_part_of_the_ids(lab: Path) -> None:
+@pytest.mark.parametrize("make", [study_of, packed_study])
+def test_the_code_is_part_of_the_ids(packed_lab: Path, make: Callable[..., Spec]) -> None:
     """Another line of the package, another id; a version in its place keeps the ids."""
-    before, versioned = study_of(lab), study_of(lab, version=3)
-    (lab / "mylab" / "helpers.py").write_text("SCALE = 2\n")
-    assert set(ids(study_of(lab))).isdisjoint(ids(before))
-    assert ids(study_of(lab, version=3)) == ids(versioned) != ids(study_of(lab, version=4))
+    before, versioned = make(packed_lab), make(packed_lab, version=3)
+    (packed_lab / "mylab" / "helpers.py").write_text("SCALE = 2\n")
+    assert set(ids(make(packed_lab))).isdisjoint(ids(before))
+    assert ids(make(packed_lab, version=3)) == ids(versioned) != ids(make(packed_lab, version=4))
 
 
 def test_metrics_and_length_are_part_of_the_ids_and_the_criterion_is_not(lab: Path) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from study.errors import SpecError
 from study.plan.plan import make_plan, study_cells
 from study.plugins import offers
 from study.plugins.families import declared_family, family_of
@@ -16,19 +15,12 @@ from study.spec import Spec, parse_spec
 from study.spec.packed_tables import PackedSpec
 from study.summaries.questions import varying
 from tasks.arithmetic import TASKS
-from tests.study.lab import packed_study
+from tests.study.lab import mistakes_of, packed_study
 
 SHORT_NAMES = (*TASKS, *offers.names("stable_tasks"))
 
 TASK = {"name": "mylab.tasks:Spirals"}
 MLP, WIDE = "mylab.models:mlp", "mylab.models:wide"
-
-
-def mistakes(folder: Path, **changed: Any) -> list[str]:
-    """Return the messages of the mistakes of a changed study."""
-    with pytest.raises(SpecError) as caught:
-        packed_study(folder, **changed)
-    return [f"{problem.where}: {problem.message}" for problem in caught.value.problems]
 
 
 def ids(spec: Spec) -> list[str]:
@@ -64,7 +56,8 @@ def test_trials_of_other_rates_share_a_pack(packed_lab: Path) -> None:
 
 def test_every_mistake_is_in_one_error(packed_lab: Path) -> None:
     """Those of the tables, of the hyperparameters, and between the parts, each with its place and what was meant."""
-    found = mistakes(
+    found = mistakes_of(
+        packed_study,
         packed_lab,
         task={"name": "mylab.tasks:Spirals", "trns": 2},
         fixed={"optimzer": "adam", "momentum": 0.5, "learning_rate": -1},
@@ -119,15 +112,17 @@ def test_every_mistake_is_in_one_error(packed_lab: Path) -> None:
     ],
 )
 def test_a_mistake_says_what_must_hold(packed_lab: Path, changed: dict[str, Any], message: str) -> None:
-    found = mistakes(packed_lab, **({"models": ["mylab.models:mlp"]} | changed))
+    found = mistakes_of(packed_study, packed_lab, **({"models": ["mylab.models:mlp"]} | changed))
     assert any(message in one for one in found), found
     assert not any("cache" in one for one in found)
 
 
 def test_mistakes_of_several_names_are_in_one_error(packed_lab: Path) -> None:
-    found = mistakes(packed_lab, task={"name": "mylab.tasks:Thawed"}, models=["mylab.models:mpl", "mylab.models:mlp"])
+    found = mistakes_of(
+        packed_study, packed_lab, task={"name": "mylab.tasks:Thawed"}, models=["mylab.models:mpl", "mylab.models:mlp"]
+    )
     assert [message.partition(":")[0] for message in found] == ["task.name", "models[1]"]
-    found = mistakes(packed_lab, task={"name": "mylab.task:Spirals"}, models=["nothing"])
+    found = mistakes_of(packed_study, packed_lab, task={"name": "mylab.task:Spirals"}, models=["nothing"])
     assert [message.partition(":")[0] for message in found] == ["task.name", "models[1]"]
 
 
@@ -135,14 +130,6 @@ def test_a_module_class_is_a_model(packed_lab: Path) -> None:
     """It needs no mark, since its base says what it is."""
     (cell,) = study_cells(packed_study(packed_lab, models=["mylab.models:Net"]))
     assert cell.value("size") == 3
-
-
-def test_the_code_is_part_of_the_ids(packed_lab: Path) -> None:
-    """Another line of the package, another id; a version in its place keeps the ids."""
-    before, versioned = packed_study(packed_lab), packed_study(packed_lab, version=3)
-    (packed_lab / "mylab" / "helpers.py").write_text("SCALE = 2\n")
-    assert set(ids(packed_study(packed_lab))).isdisjoint(ids(before))
-    assert ids(packed_study(packed_lab, version=3)) == ids(versioned) != ids(packed_study(packed_lab, version=4))
 
 
 def test_a_stored_study_is_planned_without_its_code(packed_lab: Path) -> None:

@@ -15,17 +15,10 @@ from study.plan.plan import make_plan
 from study.plugins.families import declared_family
 from study.spec import parse_spec, schema
 from study.spec.packed_tables import PackedSpec
-from tests.study.lab import REFERENCE_STUDY, reference_study, study_of
+from tests.study.lab import REFERENCE_STUDY, mistakes_of, reference_study, study_of
 
 EXACT = "mylab.models:Exact"
 KEEP = {"validation_loss": {"below": 1}}
-
-
-def mistakes(folder: Path, **changed: Any) -> list[str]:
-    """Return the messages of the mistakes of a changed study."""
-    with pytest.raises(SpecError) as caught:
-        reference_study(folder, **changed)
-    return [f"{problem.where}: {problem.message}" for problem in caught.value.problems]
 
 
 def criterion_of(folder: Path, **changed: Any) -> ReferenceCriterion:
@@ -145,7 +138,7 @@ def test_a_stored_study_has_the_same_criterion(packed_lab: Path) -> None:
 )
 def test_a_mistake_says_what_must_hold(packed_lab: Path, changed: dict[str, Any], message: str) -> None:
     """Each with its place, what was given, and what was meant."""
-    problems = mistakes(packed_lab, **changed)
+    problems = mistakes_of(reference_study, packed_lab, **changed)
     assert any(message in one for one in problems), problems
     assert len(problems) <= 2, problems
 

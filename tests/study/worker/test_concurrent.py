@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from study.arrow import table_results
-from study.records import Event, Pack, PackCrashed, PackDone, Progress, Result
+from study.records import Event, Pack, PackCrashed, PackDone, Progress
 from study.store import Store, StudyStore
 from study.worker.concurrent import concurrently
 from study.worker.pack_work import PackWork
-from tests.study.builders import small_pack
+from tests.study.builders import bits, small_pack
 
 
 def work_in(root: Path) -> tuple[StudyStore, PackWork]:
     folder = Store(root).study("s")
     return folder, PackWork(str(root), "s", folder.begin_attempt(), "fused", "cpu", checkpoint_every_s=60)
-
-
-def bits(folder: StudyStore) -> list[Result]:
-    results = table_results(folder.read_results())
-    return sorted((replace(r, training_s=0.0) for r in results), key=lambda result: result.trial.id)
 
 
 def test_side_by_side_packs_come_out_as_alone(tmp_path):

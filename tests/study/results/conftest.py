@@ -1,0 +1,18 @@
+"""A fixture of tests that read stored studies."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stand beside a copy of the store that a file's fixture `made` has made."""
+    shutil.copytree(made / "studies", tmp_path / "studies")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("STUDY_STORE", raising=False)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "off")
+    return tmp_path

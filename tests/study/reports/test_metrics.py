@@ -34,6 +34,8 @@ from study.summaries.learning import LearningCurve, learning_curve
 from study.trials.table import TrialTable
 from tests.study.builders import outcomes_table, summarised_by
 
+pytestmark = pytest.mark.usefixtures("figures")  # of what is written once for the file
+
 METRICS = {
     "test_accuracy": Metric(higher_is_better=True, low=0.0, high=1.0),
     "test_loss": Metric(low=0.0),
@@ -94,7 +96,6 @@ def test_nothing_is_said_of_success_where_nothing_says_what_it_is(written, name)
     assert not OF_SUCCESS.findall(text)
 
 
-@pytest.mark.usefixtures("figures")
 def test_the_figures_are_those_of_means(written):
     """Panels of means are drawn; there is no figure of times."""
     assert {name.removesuffix(".png") for name in written if name.endswith(".png")} == {"figure"}

@@ -19,6 +19,8 @@ from study.reports.overall import overall_note, overall_table
 from study.trials.table import TrialTable
 from tests.study.builders import outcomes_table, summarised_by
 
+pytestmark = pytest.mark.usefixtures("figures")  # of what is written once for the file
+
 BY = ["task", "model"]
 
 
@@ -90,7 +92,6 @@ def test_profiles_csv_has_every_step(written):
     assert all(float(line["share_lower"]) <= float(line["share"]) <= float(line["share_upper"]) for line in lines)
 
 
-@pytest.mark.usefixtures("figures")
 def test_the_page_and_markdown_show_the_table_and_say_what_it_is(written):
     """Both have a section with the table and its notes; the page has both figures in it."""
     page, markdown = written["report.html"].read_text(), written["report.md"].read_text()

@@ -11,6 +11,7 @@ from study.records import Trial
 from study.reports import write_report
 from tests.study.builders import listed, report_of
 
+pytestmark = pytest.mark.usefixtures("figures")
 in_every_scheme = pytest.mark.parametrize("scheme", SCHEMES)
 at_every_width = pytest.mark.parametrize("width", SIZES)
 

@@ -383,7 +383,8 @@ def sums_of_all(*, operation: str, **values: Any) -> ArithmeticTask:
 def test_a_task_from_outside_is_refused_or_trained_on_its_own_target(engine, asked, monkeypatch):
     """Whatever task stands in TASKS, an engine refuses its cells or trains them as the torch engine does."""
     monkeypatch.setitem(TASKS, "foreign", asked)
-    cell = small_cell("linear", task="foreign")  # of a shape that is compiled for other tests
+    # Of a shape that is compiled for other tests.
+    cell = small_cell("linear", task="foreign", subset_ratio=0.5, overlap_ratio=0.5)
     if (reason := engine.refuses(cell)) is not None:
         assert reason.startswith("it doesn't know the task foreign (class Means), ")
         return

@@ -85,7 +85,8 @@ def meddle(seed, *, how: str):
     elif how == "junk":
         os.write(pipe, b"\x00\x00\x01\x00he")
     elif how == "no state":
-        step = {"step": 1, "metrics": {"loss": 0.0, "accuracy": 0.0}, "training_s": 0.0, "reports_steps": True}
+        step = {"step": 1, "metrics": {"loss": 0.0, "accuracy": 0.0}, "undeclared": {}}
+        step |= {"training_s": 0.0, "reports_steps": True}
         messages.send(pipe, step, b"no state")
     else:
         messages.send(pipe, json.loads(how))

@@ -114,7 +114,8 @@
       const files = (data.files[data.trial_id[i]] || []).flatMap((name) => [
         make("a", { href: `../files/${data.trial_id[i]}/${name.split("/").map(encodeURIComponent).join("/")}` }, name), " ",
       ]);
-      const more = make("span", {}, ...files, data.errors[i] ? data.errors[i] : linked(address ? "MLflow" : "", address));
+      const error = data.errors[i] && (files.length ? data.errors[i].trim().split("\n").pop() : data.errors[i]);
+      const more = make("span", {}, ...files, error || linked(address ? "MLflow" : "", address));
       body.append(make("tr", {}, make("td", { class: "n" }, String(data.seed[i])), make("td", {}, OUTCOMES[data.outcome[i]] || "?"), ...numbers, make("td", {}, make("code", {}, data.trial_id[i].slice(0, 8))), make("td", {}, more)));
     });
     table.append(body);

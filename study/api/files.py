@@ -19,16 +19,18 @@ protocol: {{iterations: 40000}}
 """
 
 
-def new_file(name: str, preset: str | None = None, folder: Path = Path()) -> Path:
+def new_file(name: str, preset: str | None = None, folder: Path = Path(), *, train: str | None = None) -> Path:
     """Write a new study file, NAME.yaml, to begin with.
 
     Args:
         name: the study's name.
         preset: the preset that it begins as; None for a small study.
         folder: where the file is written.
+        train: the import string of a training function, which is called once to find out what it reports.
 
     Raises:
-        InputError: if there is such a file already, no such preset, or no study may have that name.
+        InputError: if there is such a file already, no such preset, no study may have that name, or the function can't
+            be called.
     """
     from study.plugins.presets import preset_names, preset_text
     from study.spec import parse_spec
@@ -38,6 +40,10 @@ def new_file(name: str, preset: str | None = None, folder: Path = Path()) -> Pat
         raise InputError(f"no preset is called {preset!r}{nearest(preset, names)}; the presets are {', '.join(names)}")
     text = _FIRST.format(name=name)
     parse_spec(text, source=f"{name}.yaml")  # whether a study may have that name
+    if train is not None:
+        from study.driver.new_study import study_of_function  # imported late: engines take seconds to import
+
+        text = study_of_function(name, train, folder)
     if preset is not None:
         text = re.sub(r"^study: .*$", f"study: {name}", preset_text(preset), count=1, flags=re.MULTILINE)
     path = folder / f"{name}.yaml"

@@ -36,11 +36,14 @@ from study.errors import InputError
 @click.command()
 @click.argument("name")
 @click.option("--from", "preset", metavar="PRESET", help="Begin with a preset's file. Default: a small study.")
-def new(name: str, preset: str | None) -> None:
+@click.option("--train", metavar="MODULE:FUNCTION", help="Begin with a training function, which is called once.")
+def new(name: str, preset: str | None, train: str | None) -> None:
     """Write a study file NAME.yaml to begin with."""
     from study.api.files import new_file
 
-    path = new_file(name, preset)
+    if preset is not None and train is not None:
+        raise InputError("--from and --train can't be combined: a file begins with a preset or with a function")
+    path = new_file(name, preset, train=train)
     click.echo(f"{path}: edit it, `study plan {path}` says what it takes, `study run {path}` runs it")
 
 

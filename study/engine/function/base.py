@@ -58,6 +58,16 @@ class TrialCall(ABC):
     def close(self) -> None:
         """End the call; early, the trial has no result."""
 
+    @property
+    def failure(self) -> str | None:
+        """Why the trial failed, with its traceback; None if it hasn't."""
+        return None if self._error is None else "\n".join(filter(None, reversed(self._error)))
+
+    @property
+    def undeclared(self) -> list[str]:
+        """The names of the undeclared numbers so far."""
+        return self._history.undeclared
+
     def finish(self) -> FunctionRecord:
         """Collect what came of the trial; only when `done`.
 

@@ -118,6 +118,11 @@ class History:
         """The latest step; None before the first."""
         return self.steps[-1] if self.steps else None
 
+    @property
+    def undeclared(self) -> list[str]:
+        """The names of the undeclared numbers so far."""
+        return list(self._undeclared)
+
     def add(self, step: Step) -> None:
         """Add a step."""
         for name, value in step.metrics.items():

@@ -84,7 +84,7 @@ class FunctionCall:
         function: it is called with `seed`, with the values, and with `resume` and `trial` if it has such parameters.
         seed: the trial's seed; the global generators are seeded with it before the call, also of one that goes on.
         values: the hyperparameters by name, as a study file has them: a list is a tuple where the function asks so.
-        metrics: what it must report.
+        metrics: what it must report; none to find out what it reports.
         iterations: the greatest step that it may report; None for any. A generator is closed there.
         resume: the state to go on from, and its step; None to begin.
         place: where the trial's files and messages go; None for a temporary folder and the terminal.
@@ -111,8 +111,8 @@ class FunctionCall:
         place: Place | None = None,
         keeps_errors: bool = False,
     ) -> None:
-        if not metrics or any(name in metrics for name in _RESERVED):
-            raise ValueError(f"there must be a metric, and none may be called step or state, but got {list(metrics)}")
+        if any(name in metrics for name in _RESERVED):
+            raise ValueError(f"no metric may be called step or state, but got {list(metrics)}")
         self._function = function
         self._seed = seed
         self._values = values

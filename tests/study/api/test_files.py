@@ -30,6 +30,60 @@ def test_a_new_file_is_a_study() -> None:
     assert load_spec("mine.yaml").study == "mine"
 
 
+FUNCTION = """
+from study import seeded
+
+@seeded
+def train(seed, lr=0.1, layers=(8, 8), name="adam", fail=False):
+    if fail:
+        raise RuntimeError("no luck")
+    for epoch in range(1000):
+        yield {"step": epoch, "val_acc": lr * epoch / 1000, "train_loss": 1 / (1 + epoch)}
+
+@seeded
+def wide(seed, width): ...
+
+@seeded
+def broken(seed):
+    return {"loss": 1 / 0}
+"""
+
+
+def test_a_new_file_begins_with_a_training_function() -> None:
+    """It has what the function takes and reports, runs as it is, and says what to check."""
+    Path("mine.py").write_text(FUNCTION)
+    done = invoke("new", "first", "--train", "mine:train")
+    assert done.exit_code == 0, done.output
+    assert Path("first.yaml").read_text().splitlines()[1:] == [
+        "study: first",
+        "train: mine:train",
+        "metrics: {val_acc: higher, train_loss: lower}  # check which is better; the first chooses the best step",
+        "# success: {val_acc: {at_least: 0.9}}  # when a trial is solved; without it, means",
+        "fixed: {layers: [8, 8], name: adam, fail: false}  # the defaults",
+        "grid: {lr: [0.1, 0.01]}",
+        "seeds: 20",
+    ]
+    ran = invoke("run", "first.yaml", "seeds=2", "--local", "--tracking-uri", "off")
+    assert "4/4 trials" in ran.output
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--train", "mine:wide"), "width: it has no annotation"),
+        (("--train", "mine:broken"), "mine:broken fails with its defaults: Traceback"),
+        (("--train", "mine:nosuch"), "mine has no nosuch"),
+        (("--train", "mine:train", "--from", "demo"), "--from and --train can't be combined"),
+    ],
+)
+def test_a_function_that_a_file_cannot_begin_with_is_refused(words: tuple[str, ...], message: str) -> None:
+    Path("mine.py").write_text(FUNCTION)
+    refused = invoke("new", "first", *words)
+    assert refused.exit_code == 2
+    assert message in refused.output
+    assert not Path("first.yaml").exists()
+
+
 def test_what_no_study_can_be_called_is_refused() -> None:
     """Nothing is written."""
     for words, said in (

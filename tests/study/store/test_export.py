@@ -169,7 +169,7 @@ HOSTILE: dict[str, tuple[Callable[[Members], Members], str]] = {
     "another content": (lambda m: m | {"demo/spec.yaml": b"study: DEMO\n"}, "spec.yaml has another digest"),
     "no list": (lambda m: {k: v for k, v in m.items() if k != LIST}, "`study export` writes a file export.json"),
     "something else": (lambda m: {"a.txt": b"!", "b/c.txt": b"!"}, "`study export` writes a file export.json"),
-    "a newer format": (lambda m: listing(m, format=2), "upgrade the package"),
+    "a newer format": (lambda m: listing(m, format=99), "upgrade the package"),
     "a newer schema": (lambda m: listing(m, schema_version=99), "upgrade the package"),
     "another study's list": (lambda m: listing(m, study="other"), "names another study"),
     "a list of nothing": (lambda m: m | {LIST: b"[]"}, "can't be read"),

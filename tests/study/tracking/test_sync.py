@@ -137,7 +137,7 @@ def test_two_runs_of_one_trial_become_one(uri: str) -> None:
     experiment = Experiment(uri, "demo")
     (trial,) = trials_of([solved(1)], [])
     experiment._begin("pack-0", trial)
-    experiment._publish("pack-0", trial)
+    experiment._publish("pack-0", trial, lambda trial_id, into: {})
     assert len(runs_of(uri)) == 2
     assert sync(uri, "demo", Made([solved(1)], [])) == 0
     assert [run.info.status for run in runs_of(uri)] == ["FINISHED"]

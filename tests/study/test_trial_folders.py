@@ -121,6 +121,22 @@ def test_a_process_of_its_own_runs_in_the_folder(lab: Path) -> None:
     assert folder.file_sizes(trial_id) == {"log.txt": 6, "written.txt": 1}
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of Ray
+def test_on_ray_all_that_a_trial_prints_is_in_its_log(lab: Path) -> None:
+    """Also what libraries write and what programs print; of two workers, each trial has its own."""
+    (lab / "mine.py").write_text(
+        "import os, subprocess\nfrom study import seeded\n\n@seeded\ndef train(seed):\n"
+        "    print(f'seed {seed}')\n    os.write(2, b'written\\n')\n"
+        "    subprocess.run(['echo', 'program'], check=True)\n    return {'loss': 0.0}\n"
+    )
+    content = {"study": "s", "train": "mine:train", "metrics": {"loss": "lower"}, "seeds": 6}
+    plan = make_plan(parse_spec(json.dumps(content), source="s.yaml", folder=lab))
+    run(plan, Options(lab / "studies", None, cpus=2), Console(file=StringIO()))
+    study = Store(lab / "studies").study("s")
+    assert {_log(study, trial) for trial in plan.trials} == {f"seed {n}\nwritten\nprogram\n" for n in range(6)}
+
+
 def test_a_trial_that_goes_on_adds_to_its_log(lab: Path) -> None:
     """After a stop at a checkpoint, nothing is lost and nothing is printed twice but what is done again."""
     content = {"study": "s", "train": "mine:train", "metrics": {"loss": "lower"}, "seeds": 1}

@@ -10,7 +10,6 @@ from rich.filesize import decimal
 from study.api import Where
 from study.cli.options import JSON, STORE, echo_json, leave_out_pandas
 from study.errors import InputError
-from study.store import Store
 from study.visible import visible
 from study.words import count_of
 
@@ -27,6 +26,7 @@ def files(name: str, trial: str | None, store: str, to: Path | None, as_json: bo
     TRIAL is an id, or the first letters of it.
     """
     from study.results.trial_files import local_files, sizes_by_trial, trial_named
+    from study.store import Store
 
     leave_out_pandas()
     folder = Store(Where(store).store, read_only=True).open(name)

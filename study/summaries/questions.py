@@ -90,7 +90,7 @@ def cell_methods(
 
     Example:
         >>> cells = [Cell("lab:Spirals", "lab:mlp", {"turns": n, "width": width}) for n in (1, 2) for width in (2, 4)]
-        >>> sorted(methods_of_cells(cells, ["turns", "width"], {}, question_fields=["turns"]))
+        >>> sorted(cell_methods(cells, ["turns", "width"], {}, question_fields=["turns"]))
         ['width']
     """
     if are_declared(cells):

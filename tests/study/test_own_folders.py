@@ -68,7 +68,9 @@ def project(tmp_path: Path) -> Path:
 
 def python(folder: Path, *words: str, path: Path | None = None) -> str:
     """Run Python in a folder, with modules of another folder before the installed ones; return what it printed."""
-    environment = {key: value for key, value in os.environ.items() if key not in ("STUDY_STORE", "MLFLOW_TRACKING_URI")}
+    # Ray, in an earlier test of this process, sets PYTHONSAFEPATH: the folder wouldn't be on Python's path.
+    unset = ("STUDY_STORE", "MLFLOW_TRACKING_URI", "PYTHONSAFEPATH")
+    environment = {key: value for key, value in os.environ.items() if key not in unset}
     if path is not None:
         environment["PYTHONPATH"] = str(path)
     done = subprocess.run([sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True)

@@ -37,6 +37,7 @@ from study.plan.plan import make_plan
 from study.records import Checkpoint, Curve, Event, Outcome, Pack, PackDone, Progress, Result, Weights
 from study.spec import parse_spec
 from study.store import Store
+from study.store.trial_files import TrialFiles
 from study.worker.pack_work import PackWork
 
 NAME = "nothing"
@@ -114,7 +115,9 @@ def _zeros(hidden: int) -> dict[str, npt.NDArray[np.float32]]:
 class IdleWork(PackWork):
     """Does with a pack what `PackWork` does, but for the training."""
 
-    def _start(self, pack: Pack, checkpoint: Checkpoint | None) -> Generator[Event, None, tuple[Training, int]]:
+    def _start(
+        self, files: TrialFiles, pack: Pack, checkpoint: Checkpoint | None
+    ) -> Generator[Event, None, tuple[Training, int]]:
         yield from ()
         return Idle(pack), 0
 

@@ -1,4 +1,4 @@
-"""What the extra `cluster` adds: whether Ray can be used here, and how to install it."""
+"""The extra `cluster`: check that Ray can be used here, and say how to install it."""
 
 from __future__ import annotations
 

@@ -302,7 +302,7 @@ class Tick:
 
 @dataclass(frozen=True)
 class Keep:
-    """Which files of a trial are kept.
+    """Selection of the files of a trial to keep.
 
     Args:
         patterns: of paths below the trial's folder; a pattern without a slash matches names in any folder.

@@ -7,14 +7,16 @@ import pdb
 import sys
 
 from study.console import Console
+from study.driver.first_call import trial_values
 from study.driver.own_engine import own_engine
 from study.engine.function import FunctionEngine
 from study.errors import InputError
 from study.interface.function import FunctionCall, FunctionError, Step
 from study.plan.plan import Plan
 from study.records import Trial
+from study.results.trials import id_beginning
 from study.source import parse_import_string
-from study.words import format_value, measure, title
+from study.words import measure
 
 
 def debug_trial(plan: Plan, trial_id: str | None, console: Console) -> bool:
@@ -37,14 +39,12 @@ def debug_trial(plan: Plan, trial_id: str | None, console: Console) -> bool:
     if not isinstance(engine, FunctionEngine):
         raise InputError("--debug calls a training function, and this study has none: it names models and a task")
     trial = _trial_named(plan, trial_id)
-    values = engine.values_of(trial.cell)
-    named = [f"{title(name)} {format_value(name, value)}" for name, value in values.items()]
-    console.print(f"trial {trial.id}: {', '.join([*named, f'seed {trial.seed}'])}; nothing is stored")
+    console.print(f"trial {trial.id}: {trial_values(engine, trial)}; nothing is stored")
     folder = engine.code.folder()
     call = FunctionCall(
         folder.load(parse_import_string(engine.function)),
         seed=trial.seed,
-        values=values,
+        values=engine.values_of(trial.cell),
         metrics=engine.metrics,
         iterations=trial.cell.iterations or None,
         keeps_errors=True,
@@ -68,8 +68,8 @@ def debug_trial(plan: Plan, trial_id: str | None, console: Console) -> bool:
 
 
 def _trial_named(plan: Plan, text: str | None) -> Trial:
-    found = [trial for trial in plan.trials if text is None or trial.id.startswith(text)]
-    if not found or (text is not None and len(found) > 1):
-        which = "several trials have" if found else "no trial of this file has"
-        raise InputError(f"--trial {text}: {which} that id; reports and failures name ids, and so does `study files`")
-    return found[0]
+    trials = {trial.id: trial for trial in plan.trials}
+    if text is None and trials:
+        return next(iter(trials.values()))
+    hint = "reports and failures name ids, and so does `study files`"
+    return trials[id_beginning(trials, text or "", "file", hint)]

@@ -78,7 +78,7 @@ class Engines:
 
     @property
     def layouts(self) -> Mapping[str, str]:
-        """How the trials of each recipe of packed tasks train; empty for other studies."""
+        """Layouts of packs by recipe of a packed task; empty for other studies."""
         return layouts_of(self.own)
 
     def engine(self, cell: Cell, device: str | None = None) -> Engine:

@@ -62,12 +62,16 @@ def try_first_trial(engine: FunctionEngine, trial: Trial) -> list[str]:
     return _sentences(training, has_step=progress.step is not None, was_called=call_s is not None)
 
 
+def trial_values(engine: FunctionEngine, trial: Trial) -> str:
+    """Return a trial's hyperparameters and seed for readers."""
+    values = [f"{title(name)} {format_value(name, value)}" for name, value in engine.values_of(trial.cell).items()]
+    return ", ".join([*values, f"seed {trial.seed}"])
+
+
 def _failure(engine: FunctionEngine, trial: Trial, error: str) -> str:
     folder = engine.code.folder().path
     reason = failure_reason(error if folder is None else error.replace(f"{folder}/", ""))
-    values = [f"{title(name)} {format_value(name, value)}" for name, value in engine.values_of(trial.cell).items()]
-    where = ", ".join([*values, f"seed {trial.seed}"])
-    head = f"{engine.function} fails in the first trial ({where}): {reason.text}"
+    head = f"{engine.function} fails in the first trial ({trial_values(engine, trial)}): {reason.text}"
     end = "nothing was started; fix the function or the study file, or leave this call out with --quick"
     return "\n".join(filter(None, (head, reason.traceback, end)))
 

@@ -32,20 +32,19 @@ def study_of_function(name: str, train: str, folder: Path) -> str:
         folder: the folder of the study file, in which modules are looked for first.
 
     Raises:
-        InputError: if there is no such function, its parameters can't be those of a study, one has no default, or it
-            fails, with its traceback.
+        InputError: if the function doesn't exist, has a parameter without default or of an unknown type, or fails.
     """
     content = {"study": name, "train": train, "metrics": {"loss": "lower"}, "seeds": 20}
     spec = parse_spec(as_yaml(content), source=f"{name}.yaml", folder=folder)
     assert isinstance(spec, FunctionSpec)
     assert isinstance(spec.family, FunctionFamily)
     declared = spec.family.hyperparameters
-    if missing := [one for one, hyperparameter in declared.items() if hyperparameter.default is REQUIRED]:
+    if missing := [field for field, hyperparameter in declared.items() if hyperparameter.default is REQUIRED]:
         raise InputError(
             f"{train} has no default for {', '.join(missing)}, so it can't be called to find out what it reports: give "
             "them defaults, or write the file by hand (docs/own-code.md)"
         )
-    metrics = _reported(spec, {one: hyperparameter.default for one, hyperparameter in declared.items()})
+    metrics = _reported(spec, {field: hyperparameter.default for field, hyperparameter in declared.items()})
     return _text(name, train, metrics, declared)
 
 
@@ -80,8 +79,8 @@ def _text(name: str, train: str, metrics: list[str], declared: Mapping[str, Hype
     ]
     if not metrics:
         lines[3] = f"metrics: {_inline(directions)}  # it reported nothing within {_CALL_S:g} s: name what it reports"
-    axis = next((one for one, hyperparameter in declared.items() if type(hyperparameter.default) is float), None)
-    fixed = {one: hyperparameter.default for one, hyperparameter in declared.items() if one != axis}
+    axis = next((field for field, hyperparameter in declared.items() if type(hyperparameter.default) is float), None)
+    fixed = {field: hyperparameter.default for field, hyperparameter in declared.items() if field != axis}
     lines += [f"fixed: {_inline(fixed)}  # the defaults"] if fixed else []
     if axis is not None:
         default = declared[axis].default

@@ -1,4 +1,4 @@
-"""How trials of packed tasks train, as it was proven: a file in a study's folder."""
+"""Proven layouts of packs of packed tasks, in a file of the study's folder."""
 
 from __future__ import annotations
 

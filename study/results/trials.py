@@ -5,7 +5,7 @@ Curves and weights are large, and a figure has few panels, so a few rows are cho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -180,13 +180,27 @@ def trial_id_of(table: pa.Table, text: str) -> str:
     Raises:
         InputError: if no trial or more than one has it.
     """
-    ids = [i for i in table["trial_id"].to_pylist() if i.startswith(text)]
-    if len(ids) != 1:
-        raise InputError(
-            f"--trial {text}: {'several trials have' if ids else 'no trial of this study has'} that id; "
-            "the page's lists, results and MLflow's tag study.trial_id say it"
-        )
-    return str(ids[0])
+    hint = "the page's lists, results and MLflow's tag study.trial_id say it"
+    return id_beginning(table["trial_id"].to_pylist(), text, "study", hint)
+
+
+def id_beginning(ids: Iterable[str], text: str, holder: str, hint: str) -> str:
+    """Return the only trial's id that begins with a text.
+
+    Args:
+        ids: the trials' ids.
+        text: the id, or the first letters of it.
+        holder: what has the trials, for the message: a study or a file.
+        hint: where ids are found, for the message.
+
+    Raises:
+        InputError: if no id or more than one begins so.
+    """
+    found = [trial_id for trial_id in ids if trial_id.startswith(text)]
+    if len(found) != 1:
+        which = "several trials have" if found else f"no trial of this {holder} has"
+        raise InputError(f"--trial {text}: {which} that id; {hint}")
+    return found[0]
 
 
 def _example_trial(summaries: Sequence[CellSummary], table: pa.Table, trial_id: str | None) -> str | None:

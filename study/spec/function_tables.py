@@ -77,7 +77,7 @@ class ResourcesTable(Table):
 
 
 class KeepTable(Table):
-    """Which files of a trial are kept.
+    """Selection of the files of a trial to keep.
 
     Args:
         files: patterns; none to keep only the log.

@@ -58,7 +58,7 @@ _pumps: dict[int, _Pump] = {}
 
 
 def _pump() -> _Pump:
-    """Return this process's pump, which isn't that of the process of which it is a fork."""
+    """Return the pump of this process; a fork starts its own."""
     pump = _pumps.get(os.getpid())
     if pump is not None and not pump.is_running:
         pump.close()
@@ -88,7 +88,7 @@ class TrialOutput:
 
     @property
     def descriptor(self) -> int:
-        """Where to write what is to be logged; the pump is told of the log when this is asked for first."""
+        """File descriptor of the log, opened by the first access."""
         if self._pump is None:
             self._pump = _pump()
             self._descriptor = self._pump.open(self._log)

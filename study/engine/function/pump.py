@@ -23,7 +23,7 @@ _AT_ONCE = 2**16
 
 
 class Log:
-    """A log of which beginning and end are kept; it is made at the first byte.
+    """A log file with a bounded size: its beginning and its end. The first byte creates it.
 
     Args:
         path: its path.

@@ -225,7 +225,7 @@ class FunctionCall:
 
     @property
     def _verb(self) -> str:
-        """How the function tells its metrics, in messages."""
+        """Verb for messages: return, yield or report."""
         if isinstance(self._reports, ReportingCall):
             return "report"
         return "yield" if self.reports_steps else "return"

@@ -21,7 +21,7 @@ from greenlet import GreenletExit, getcurrent, greenlet
 
 @dataclass(frozen=True)
 class Place:
-    """Where a trial's files and its messages go.
+    """Destination of a trial's files and messages.
 
     Args:
         folder: returns the trial's folder, which exists from then on.
@@ -74,7 +74,7 @@ class Trial:
 
     @property
     def should_stop(self) -> bool:
-        """Whether the latest step was the last one: it has reached the study file's `iterations`."""
+        """True once the latest step has reached the study file's `iterations`."""
         return self._should_stop
 
     def report(self, step: int | None = None, metrics: Mapping[str, Any] | None = None, /, **more: Any) -> None:
@@ -162,7 +162,7 @@ class ReportingCall(Iterator[Any]):
 
     @property
     def is_running_here(self) -> bool:
-        """Whether the code that asks runs in this call."""
+        """True if the current greenlet runs this call."""
         return getcurrent() is self._greenlet
 
     @property

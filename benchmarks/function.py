@@ -17,7 +17,8 @@ from pathlib import Path
 
 from benchmarks.measure import finish, in_turns, parser, tell
 from benchmarks.nothing import load, once, steps
-from study.engine.function import FunctionTraining, FunctionTrial, IsolatedTraining
+from study.engine.calls import CallTrial
+from study.engine.function import FunctionTraining, IsolatedTraining
 from study.interface.declarations import Metric
 
 _MODULE = """
@@ -36,9 +37,9 @@ RUN = "a trial of `study run`, on Ray, from the file to the report"
 EMPTY, ARRAYS, ISOLATED = "an empty process", "import numpy, in a process", "a trial in a process of its own"
 
 
-def trial(seed: int, values: dict[str, int]) -> FunctionTrial:
+def trial(seed: int, values: dict[str, int]) -> CallTrial:
     """Give a trial of a function that does nothing."""
-    return FunctionTrial(seed=seed, values=values, metrics=METRICS)
+    return CallTrial(seed=seed, values=values, metrics=METRICS)
 
 
 def end(training: FunctionTraining | IsolatedTraining) -> None:

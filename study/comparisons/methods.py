@@ -57,5 +57,5 @@ def _rows_in_common(
 ) -> dict[tuple[Any, ...], list[int]]:
     """Select the rows at values of x that all groups have; if there is no such value, nothing can be compared."""
     levels = [{rows.value(row, x) for row in group} for group in groups.values()]
-    common = set.intersection(*levels)
+    common = set.intersection(*levels) if levels else set()
     return {key: [row for row in group if rows.value(row, x) in common] for key, group in groups.items()}

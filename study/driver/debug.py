@@ -1,28 +1,35 @@
-"""One trial of a training function in the foreground: its output on the terminal, and a debugger where it fails."""
+"""One trial in the foreground: its output on the terminal, and a debugger where a function fails."""
 
 from __future__ import annotations
 
 import os
 import pdb
+import shlex
+import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 from study.console import Console
 from study.driver.first_call import trial_values
 from study.driver.own_engine import own_engine
+from study.engine.calls import CallEngine, CallTrial
 from study.engine.function import FunctionEngine
+from study.engine.program import ProgramEngine
 from study.errors import InputError
 from study.interface.function import FunctionCall, FunctionError, Step
 from study.plan.plan import Plan
 from study.records import Trial
 from study.results.trials import id_beginning
 from study.source import parse_import_string
-from study.words import measure
+from study.words import join_and, measure
 
 
 def debug_trial(plan: Plan, trial_id: str | None, console: Console) -> bool:
-    """Train one trial of a training function in this process, and store nothing.
+    """Train one trial of a training function in this process, or run a program for it, and store nothing.
 
-    Nothing is caught: `breakpoint()` works, and in a terminal a debugger opens where the trial fails.
+    `breakpoint()` works, and in a terminal a debugger opens where a function fails. A program has the same terminal,
+    and runs in a temporary folder.
 
     Args:
         plan: the study's plan.
@@ -33,13 +40,34 @@ def debug_trial(plan: Plan, trial_id: str | None, console: Console) -> bool:
         Whether it came to its end.
 
     Raises:
-        InputError: if the study isn't one of a training function, or no trial or more than one has that id.
+        InputError: if the study is one of models, the program can't be run, or no trial or more than one has that id.
     """
     engine = own_engine(plan.spec)
-    if not isinstance(engine, FunctionEngine):
-        raise InputError("--debug calls a training function, and this study has none: it names models and a task")
+    if not isinstance(engine, CallEngine):
+        raise InputError("--debug is for training functions and programs, and this study names models and a task")
     trial = _trial_named(plan, trial_id)
     console.print(f"trial {trial.id}: {trial_values(engine, trial)}; nothing is stored")
+    if isinstance(engine, ProgramEngine):
+        return _run_program(engine, trial, console)
+    assert isinstance(engine, FunctionEngine)
+    return _call_function(engine, trial, console)
+
+
+def _run_program(engine: ProgramEngine, trial: Trial, console: Console) -> bool:
+    with tempfile.TemporaryDirectory(prefix="study-debug-", ignore_cleanup_errors=True) as folder:
+        call = CallTrial(seed=trial.seed, values=engine.values_of(trial.cell), metrics=engine.metrics)
+        words, environment = engine.command(call, Path(folder))
+        console.print(f"in {folder}: {shlex.join(words)}", soft_wrap=True, highlight=False)
+        try:
+            code = subprocess.run(words, cwd=folder, env=environment, check=False).returncode
+        except OSError as error:
+            raise InputError(f"{words[0]} can't be run: {error.strerror}") from None
+        written = sorted(path.relative_to(folder).as_posix() for path in Path(folder).rglob("*") if path.is_file())
+    console.print(f"it ended with exit code {code}, and wrote {join_and(written[:20]) or 'no files'}", soft_wrap=True)
+    return code == 0
+
+
+def _call_function(engine: FunctionEngine, trial: Trial, console: Console) -> bool:
     folder = engine.code.folder()
     call = FunctionCall(
         folder.load(parse_import_string(engine.function)),

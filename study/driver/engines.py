@@ -16,7 +16,7 @@ from study.driver.options import Options
 from study.driver.own_engine import layouts_of, own_engine, proven, trained_one_by_one
 from study.driver.progress import waiting
 from study.engine import Engine, check_device, engine_for, pack_key, passed_over, trials_at_once
-from study.engine.function import FunctionEngine
+from study.engine.calls import CallEngine
 from study.engine.packed.engine import PackedEngine
 from study.errors import InputError
 from study.extras import INSTALL_RAY, check_ray, ray_problem
@@ -72,7 +72,7 @@ class Engines:
     @property
     def needs(self) -> Needs:
         """The resources of a worker: those that a training function declares for a trial, else one core."""
-        if not isinstance(self.own, FunctionEngine):
+        if not isinstance(self.own, CallEngine):
             return Needs(cpus=1, gpus=1 / self.options.packs_per_gpu)
         return Needs(self.own.limits.cpus or 1, self.own.limits.gpus or 0.0)
 
@@ -237,7 +237,7 @@ def _with_device(options: Options, own: Engine | None) -> Options:
     """
     if isinstance(own, PackedEngine):
         return replace(options, device=cluster.CPU) if options.device == "auto" else options
-    if not isinstance(own, FunctionEngine):
+    if not isinstance(own, CallEngine):
         return options
     device = cluster.GPU if own.limits.gpus else cluster.CPU
     if options.device not in ("auto", device):

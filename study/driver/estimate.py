@@ -18,7 +18,7 @@ from study.driver.first_call import try_first_trial
 from study.driver.options import Options
 from study.driver.outline import Outline, outline, outline_search
 from study.engine import Engine
-from study.engine.function import FunctionEngine
+from study.engine.calls import CallEngine
 from study.engine.packed.engine import PackedEngine
 from study.errors import InputError, StudyError
 from study.plan.costs import count_draws, pack_cost
@@ -155,7 +155,7 @@ def preview(plan: Plan, options: Options, difference: float | None = None) -> Es
     if not pending:
         return Estimate(summary, design)
     engines = resolve_to_estimate(plan, options)
-    if isinstance(engines.own, FunctionEngine):
+    if isinstance(engines.own, CallEngine):
         return Estimate(summary, design, notes=[*engines.missing_ray(), *try_first_trial(engines.own, pending[0])])
     device = engines.device
     at_once = engines.at_once(is_here=True) if device == "cuda" else None
@@ -255,7 +255,7 @@ def preview_search(plan: Plan, options: Options) -> RenderableType:
     head = outline_search(plan, options.root)
     engines = resolve_to_estimate(plan, options)
     missing = map(Text, engines.missing_ray())
-    if isinstance(engines.own, FunctionEngine):
+    if isinstance(engines.own, CallEngine):
         first = Trial(plan.cells[0], plan.spec.first_seeds[0])
         return Group(head, *missing, *map(Text, try_first_trial(engines.own, first)))
     return Group(head, *missing, *_times(plan, engines, search.trials + search.confirm_seeds))

@@ -1,17 +1,15 @@
-"""A call of a training function before its study runs, to find errors while nothing has been started."""
+"""A trial of a function or a program before its study runs, to find errors while nothing has been started."""
 
 from __future__ import annotations
 
 import tempfile
 import time
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
-from study.engine.function import FunctionEngine, FunctionTrial, IsolatedTraining
+from study.engine.calls import CallEngine, CallTrial, TrialCall
+from study.engine.calls.engine import CALLED
 from study.errors import InputError
 from study.records import Trial
-from study.source import load_announced
 from study.summaries.reasons import failure_reason
 from study.words import format_value, title
 
@@ -21,8 +19,8 @@ _SLICE_S = 0.05
 _UNKNOWN = "how long a trial takes isn't known before the first has ended"
 
 
-def try_first_trial(engine: FunctionEngine, trial: Trial) -> list[str]:
-    """Call a training function for a trial, in a process of its own, until its first step or for two seconds.
+def try_first_trial(engine: CallEngine, trial: Trial) -> list[str]:
+    """Begin a trial of a function or a program, in a process of its own, until its first step or for two seconds.
 
     Args:
         engine: the study's engine.
@@ -32,10 +30,9 @@ def try_first_trial(engine: FunctionEngine, trial: Trial) -> list[str]:
         Sentences on what happened.
 
     Raises:
-        InputError: if the function fails, with its traceback.
+        InputError: if it fails, with its traceback.
     """
-    folder = engine.code.folder()
-    call = FunctionTrial(
+    call = CallTrial(
         seed=trial.seed,
         values=engine.values_of(trial.cell),
         metrics=engine.metrics,
@@ -43,9 +40,8 @@ def try_first_trial(engine: FunctionEngine, trial: Trial) -> list[str]:
     )
     began_s, call_s = time.monotonic(), None
     with tempfile.TemporaryDirectory(prefix="study-plan-") as scratch:
-        sign = Path(scratch, "imported")
-        load = partial(load_announced, str(folder.path or ""), engine.function, str(sign))
-        training = IsolatedTraining(load, call, limits=replace(engine.limits, time_limit_s=None))
+        sign = Path(scratch, CALLED)
+        training = engine.rehearse(call, Path(scratch))
         try:
             while True:
                 progress = training.advance(_SLICE_S)
@@ -62,21 +58,21 @@ def try_first_trial(engine: FunctionEngine, trial: Trial) -> list[str]:
     return _sentences(training, has_step=progress.step is not None, was_called=call_s is not None)
 
 
-def trial_values(engine: FunctionEngine, trial: Trial) -> str:
+def trial_values(engine: CallEngine, trial: Trial) -> str:
     """Return a trial's hyperparameters and seed for readers."""
     values = [f"{title(name)} {format_value(name, value)}" for name, value in engine.values_of(trial.cell).items()]
     return ", ".join([*values, f"seed {trial.seed}"])
 
 
-def _failure(engine: FunctionEngine, trial: Trial, error: str) -> str:
+def _failure(engine: CallEngine, trial: Trial, error: str) -> str:
     folder = engine.code.folder().path
     reason = failure_reason(error if folder is None else error.replace(f"{folder}/", ""))
-    head = f"{engine.function} fails in the first trial ({trial_values(engine, trial)}): {reason.text}"
-    end = "nothing was started; fix the function or the study file, or leave this call out with --quick"
+    head = f"{engine.called} fails in the first trial ({trial_values(engine, trial)}): {reason.text}"
+    end = "nothing was started; fix the code or the study file, or leave this call out with --quick"
     return "\n".join(filter(None, (head, reason.traceback, end)))
 
 
-def _sentences(training: IsolatedTraining, *, has_step: bool, was_called: bool) -> list[str]:
+def _sentences(training: TrialCall, *, has_step: bool, was_called: bool) -> list[str]:
     if has_step and not training.reports_steps:
         return ["the first trial was tried: it ended without an error"]
     if has_step:

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-_GUARD = Path(__file__).parents[1] / "engine" / "function" / "guard.py"
+_GUARD = Path(__file__).parents[1] / "engine" / "calls" / "guard.py"
 _PROGRAM = "study.interface.function.fresh"
 
 

@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from study.engine.function import FunctionTrial, IsolatedTraining
+from study.engine.calls import CallTrial
+from study.engine.function import IsolatedTraining
 from study.errors import InputError
 from study.interface.declarations import REQUIRED, Hyperparameter
 from study.interface.function_family import FunctionFamily
@@ -53,7 +54,7 @@ def _reported(spec: FunctionSpec, values: dict[str, Any]) -> list[str]:
     code = spec.source_code
     assert code is not None
     load = partial(load_copied, str(code.unpacked() or ""), spec.train)
-    training = IsolatedTraining(load, FunctionTrial(seed=0, values=values, metrics={}))
+    training = IsolatedTraining(load, CallTrial(seed=0, values=values, metrics={}))
     until_s = time.monotonic() + _CALL_S
     try:
         progress = training.advance(0.0)

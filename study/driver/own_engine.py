@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from study.engine.base import Engine
-from study.engine.function import FunctionEngine, Limits
+from study.engine.calls import Limits
+from study.engine.function import FunctionEngine
 from study.engine.own_code import OwnCode
 from study.engine.packed.engine import PackedEngine, proof_of
+from study.engine.program import ProgramEngine
 from study.errors import InputError
 from study.interface.packed_family import recipe_text
 from study.plan.plan import Plan
 from study.records import Cell
 from study.results.layouts import stored_layouts
 from study.spec import Spec
+from study.spec.calls import CallSpec
 from study.spec.function_tables import FunctionSpec
 from study.spec.packed_tables import PackedSpec
+from study.spec.program_tables import ProgramSpec
 from study.store import Store
 
 
@@ -29,7 +34,10 @@ def own_engine(spec: Spec) -> Engine | None:
         InputError: if the study was read without its code, as from a store.
     """
     if isinstance(spec, FunctionSpec):
-        return _function_engine(spec)
+        return FunctionEngine(function=spec.train, is_isolated=spec.isolation is not None, **_of_calls(spec))
+    if isinstance(spec, ProgramSpec):
+        files = () if spec.source_code is None else tuple(spec.source_code.files)
+        return ProgramEngine(program_name=spec.called, program=spec.program, files=files, **_of_calls(spec))
     if isinstance(spec, PackedSpec):
         return _packed_engine(spec)
     if spec.family.own_code is not None:
@@ -38,18 +46,17 @@ def own_engine(spec: Spec) -> Engine | None:
     return None
 
 
-def _function_engine(spec: FunctionSpec) -> FunctionEngine:
+def _of_calls(spec: CallSpec) -> dict[str, Any]:
+    """Return what the engines of functions and of programs have in common."""
     resources = spec.resources
-    return FunctionEngine(
-        function=spec.train,
-        code=_code(spec, spec.train),
-        metrics=spec.declared_metrics,
-        criterion=spec.criterion,
-        is_isolated=spec.isolation is not None,
-        limits=Limits(
+    return {
+        "code": _code(spec, spec.called),
+        "metrics": spec.declared_metrics,
+        "criterion": spec.criterion,
+        "limits": Limits(
             cpus=resources.cpus, gpus=resources.gpus, memory_gb=resources.memory_gb, time_limit_s=resources.time_limit_s
         ),
-    )
+    }
 
 
 def _packed_engine(spec: PackedSpec) -> PackedEngine:

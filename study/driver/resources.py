@@ -14,7 +14,7 @@ from study.driver.engines import Engines, Needs
 from study.driver.progress import preparation_text, waiting
 from study.driver.repository import repository_of
 from study.engine import Engine
-from study.engine.function import FunctionEngine
+from study.engine.calls import CallEngine
 from study.errors import ClusterError
 from study.plan.packs import AtOnce, bundle_share, make_bundles, make_packs
 from study.plan.plan import Plan
@@ -146,7 +146,7 @@ def workers(engines: Engines, plan: Plan, console: Console) -> Iterator[Resource
         console.print(sentence, style="yellow")
     with _slots(engines, console) as slots:
         # The GPUs are asked now because workers occupy them later.
-        asks_gpus = cluster.GPU in slots and not isinstance(engines.own, FunctionEngine)
+        asks_gpus = cluster.GPU in slots and not isinstance(engines.own, CallEngine)
         at_once = engines.at_once(is_here=engines.options.local) if asks_gpus else None
         yield Resources(engines, slots, at_once, plan)
 

@@ -145,7 +145,7 @@ def canonical(hyperparameter: Hyperparameter, value: object) -> Any:
         (32, 1.0)
     """
     try:
-        return _plain(TypeAdapter(hyperparameter.type).validate_python(value))
+        return plain(TypeAdapter(hyperparameter.type).validate_python(value))
     except ValidationError as error:
         raise ValueError("; ".join(dict.fromkeys(_worded(mistake) for mistake in error.errors()))) from None
 
@@ -375,10 +375,10 @@ _CHECKS: dict[type, Callable[[object], Any]] = {
 }
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return a value of JSON: a tuple as a list; the validators of a user may return anything."""
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if value is None or type(value) in (bool, str):
         return value
     if type(value) in (int, float):

@@ -10,6 +10,8 @@ from study.interface.declarations import Metric
 from study.interface.family import Content, Family
 from study.interface.function_family import TASK, FunctionFamily
 from study.interface.packed_family import PackedFamily
+from study.interface.program_family import TASK as PROGRAM_TASK
+from study.interface.program_family import ProgramFamily
 from study.plugins import offers
 
 # Packs are made by a cell's values alone, so nothing needs to be known of the code here.
@@ -67,7 +69,7 @@ def family_of(cell: Content) -> Family:
     """
     if is_family_task(cell.task):
         return family_named(cell.task)
-    if cell.task == TASK:
+    if cell.task in (TASK, PROGRAM_TASK):
         return _FUNCTIONS
     if ":" in cell.task or offers.is_offered("stable_tasks", cell.task):
         return _PACKED
@@ -86,5 +88,7 @@ def declared_family(text: str | bytes) -> Family:
         if not isinstance(task, str) or not is_family_task(task):
             raise ValueError(f"no installed package offers a family with a task {task!r}")
         return family_named(task).from_declared(content)
+    if isinstance(content, dict) and "program" in content:
+        return ProgramFamily.from_json(text)
     is_packed = isinstance(content, dict) and "task" in content
     return PackedFamily.from_json(text) if is_packed else FunctionFamily.from_json(text)

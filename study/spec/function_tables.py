@@ -2,163 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal
 
-from pydantic import BeforeValidator, Field, create_model, model_validator
-
-from study.interface.declarations import Metric
-from study.interface.function_family import TASK, FunctionFamily
-from study.interface.values import Count, Iteration, NotNegative, Positive, choice, number
-from study.records import Keep
-from study.spec.own_code import OwnCodeSpec
-from study.spec.seeds import seeds_table
-from study.spec.table import Table, optional, table_field
-from study.spec.tables import ModelTable, search_table, settings_of
-
-_Number = Annotated[float, BeforeValidator(number)]
+from study.interface.function_family import TASK
+from study.spec.calls import CallSpec
+from study.spec.table import optional, table_field
 
 
-class MetricTable(Table):
-    """A metric that the function reports: which direction is better, alone or with more.
-
-    Args:
-        better: ``higher`` or ``lower``.
-        title: its name for readers.
-        unit: its unit.
-        low: the least value that it can have.
-        high: the greatest value that it can have.
-        series: what the metrics of its series are, for readers.
-        along: what tells the metrics of its series apart, for readers.
-        at: its place there.
-        is_trained: whether training covers its place.
-    """
-
-    better: choice(("higher", "lower"))  # type: ignore[valid-type]
-    title: str = ""
-    unit: str = ""
-    low: _Number | None = optional()
-    high: _Number | None = optional()
-    series: str = ""
-    along: str = ""
-    at: _Number | None = optional()
-    is_trained: bool = False
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_direction(cls, data: Any) -> Any:
-        return data if isinstance(data, Mapping) else {"better": data}
-
-    @model_validator(mode="after")
-    def _can_be_a_metric(self) -> Self:
-        _ = self.metric
-        return self
-
-    @property
-    def metric(self) -> Metric:
-        """The metric as the rest of the program knows it."""
-        return Metric(higher_is_better=self.better == "higher", **self.model_dump(exclude={"better"}))
-
-
-class ResourcesTable(Table):
-    """What a trial may use.
-
-    Args:
-        cpus: cores, and threads of the libraries that it calls.
-        gpus: GPUs, or a share of one; without them, it sees none.
-        memory_gb: GiB; with ``isolation: process`` only.
-        time_limit_s: seconds after which it has failed.
-    """
-
-    cpus: Count = 1
-    gpus: NotNegative = 0.0
-    memory_gb: Positive | None = optional()
-    time_limit_s: Positive | None = optional()
-
-
-class KeepTable(Table):
-    """Selection of the files of a trial to keep.
-
-    Args:
-        files: patterns; none to keep only the log.
-        size_mb: megabytes of a trial at most.
-    """
-
-    files: tuple[str, ...] = ("*",)
-    size_mb: Positive = 20.0
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_patterns(cls, data: Any) -> Any:
-        return {"files": data} if isinstance(data, list | tuple) else data
-
-
-class FunctionSpec(OwnCodeSpec):
+class FunctionSpec(CallSpec):
     """A study of a training function.
-
-    `function_spec_class` makes the class for a function; this one takes any hyperparameters.
 
     Args:
         train: the function's import string.
-        metrics: what it reports, the first of which chooses the best step.
-        iterations: the greatest step that a trial may report.
         isolation: ``process`` for a process of its own for each trial.
-        resources: what a trial may use.
-        keep: which files of a trial are kept.
     """
 
+    task = TASK
+
     train: str
-    metrics: Annotated[dict[str, MetricTable], Field(min_length=1)]
-    iterations: Iteration | None = optional()
     isolation: Literal["process"] | None = optional()
-    resources: ResourcesTable = table_field(ResourcesTable)
-    keep: KeepTable = table_field(KeepTable)
 
     @property
-    def has_files(self) -> bool:
-        """Whether trials may have files."""
-        return True
-
-    @property
-    def keep_files(self) -> Keep:
-        """Which files of a trial are kept."""
-        return Keep(self.keep.files, self.keep.size_mb)
-
-    @property
-    def task_name(self) -> str:
-        """The task's name, which is the same for all functions."""
-        return TASK
-
-    @property
-    def model_tables(self) -> tuple[ModelTable, ...]:
-        """The function, in place of a model; it sets nothing for itself."""
-        return (ModelTable(name=self.train),)
-
-    @property
-    def head(self) -> dict[str, Any]:
-        """What the file says of the function beside hyperparameters and seeds."""
-        return self.written(
-            "train", "metrics", "success", "iterations", "isolation", "resources", "keep", "version", "include"
-        )
-
-    @property
-    def declared_metrics(self) -> dict[str, Metric]:
-        """The metrics by name."""
-        return {name: one.metric for name, one in self.metrics.items()}
-
-
-def function_spec_class(family: FunctionFamily) -> type[FunctionSpec]:
-    """Make the class of the studies of a function: its tables have the function's hyperparameters."""
-    search: Any = (search_table(family) | None, optional())
-    made = create_model(
-        "FunctionSpec",
-        __base__=FunctionSpec,
-        seeds=(seeds_table(family.models), ...),
-        search=search,
-        **settings_of(family),
-    )
-    made.family = family
-    return made
+    def called(self) -> str:
+        """The function's import string."""
+        return self.train
 
 
 class AnyFunctionSpec(FunctionSpec):

@@ -45,21 +45,23 @@ def schema() -> dict[str, Any]:
 
     Example:
         >>> len(schema()["anyOf"])
-        3
+        4
     """
     from study.spec.function_tables import AnyFunctionSpec
     from study.spec.packed_tables import AnyPackedSpec
+    from study.spec.program_tables import AnyProgramSpec
 
     shapes: list[type[Spec]] = [
         *(spec_class(family, OwnModelsSpec) for family in families()),
         AnyFunctionSpec,
         AnyPackedSpec,
+        AnyProgramSpec,
     ]
     schemas, shared = models_json_schema([(shape, "validation") for shape in shapes])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A study",
-        "description": "A study of seeded training trials: of models that learn a task, or of a training function.",
+        "description": "A study of seeded trials: of models that learn a task, of a function, or of a program.",
         "anyOf": [schemas[shape, "validation"] for shape in shapes],
         "$defs": shared["$defs"],
     }
@@ -151,6 +153,8 @@ def _spec_of(document: Document, folder: pathlib.Path, declared: Family | None, 
             message = f"must be a table (`key: value` lines), but is {_kind(document.data)}"
             document.problems.append(document.problem((), message))
         return None
+    if "command" in document.data:
+        return _program_spec_of(document, folder, declared, identify)
     if "train" in document.data:
         return _function_spec_of(document, folder, declared, identify)
     family = _family_of(document.data)
@@ -253,6 +257,7 @@ def _function_spec_of(
     # imported late: studies of families need nothing of this
     from study.interface.function_family import FunctionFamily
     from study.spec import function, function_tables
+    from study.spec.calls import call_spec_class
     from study.spec.own_code import success_mistakes
 
     head, _ = _validate(document, function_tables.AnyFunctionSpec)
@@ -266,11 +271,41 @@ def _function_spec_of(
             document.problems.append(document.problem(("train",), str(error)))
             _add(document, success_mistakes(head, head.metrics))
             return None
-    spec, unread = _validate(document, function_tables.function_spec_class(declared))
+    spec, unread = _validate(document, call_spec_class(function_tables.FunctionSpec, declared))
     if isinstance(spec, function_tables.FunctionSpec):
         spec._source_code = code
         document.problems += check(spec, document, unread)
         _add(document, function.function_mistakes(spec, unread))
+    return spec
+
+
+def _program_spec_of(
+    document: Document, folder: pathlib.Path, declared: Family | None, identify: Identify
+) -> Spec | None:
+    # imported late: studies of families need nothing of this
+    from study.interface.program_family import ProgramFamily
+    from study.spec import program, program_tables
+    from study.spec.calls import call_spec_class
+    from study.spec.own_code import success_mistakes
+
+    head, _ = _validate(document, program_tables.AnyProgramSpec)
+    wrong = {one.where.partition(".")[0] for one in document.problems}
+    if not isinstance(head, program_tables.ProgramSpec) or {"command", "results", "shell"} & wrong:
+        return None
+    code = None
+    if not isinstance(declared, ProgramFamily):
+        try:
+            declared, code = program.load_program(head, document.data, folder, identify)
+        except InputError as error:
+            document.problems.append(document.problem(("command",), str(error)))
+            _add(document, success_mistakes(head, head.metrics))
+            return None
+    spec, unread = _validate(document, call_spec_class(program_tables.ProgramSpec, declared))
+    if isinstance(spec, program_tables.ProgramSpec):
+        spec._source_code = code
+        document.problems += check(spec, document, unread)
+        _add(document, program.program_mistakes(spec, document.data))
+        document.notices += program.program_notices(spec, document.data, code)
     return spec
 
 

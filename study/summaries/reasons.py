@@ -49,8 +49,8 @@ class Reason:
     Args:
         text: the type and message of the exception in one line, with the place in the user's code if it is known.
         key: the text without the numbers and addresses that vary by seed: equal keys are the same reason.
-        traceback: the frames of the user's code and the exception, or, if an error has none, the last lines of its own
-            traceback; empty where the text says all.
+        traceback: the frames of the user's code and the exception, or, if an error has none, its last lines; empty
+            where the text says all.
         is_repeated: whether the same code with the same seed fails the same way again, as far as the text tells.
     """
 
@@ -83,7 +83,7 @@ def failure_reason(error: str) -> Reason:
         text = f"{text} ({place})"
     is_repeated = _PASSING_TYPES.match(text) is None and _PASSING_TEXTS.search(text) is None
     traceback = _users_traceback(lines)
-    if not traceback and is_repeated and any(_HEAD in line for line in lines):
+    if not traceback and is_repeated and len(lines) > 1:
         traceback = _bounded(lines)
     return Reason(text, _VARYING.sub(lambda match: match["place"] or "#", text), traceback, is_repeated)
 

@@ -6,70 +6,86 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from study.engine.base import Engine, Training, TrialFolders
-from study.engine.function.pack import Calls, FunctionPack
-from study.engine.own_code import OwnCode
-from study.interface.function_family import TASK
+from study.engine.base import Training
+from study.engine.calls import CallEngine, CallTrial, TrialCall, TrialOutput
+from study.engine.calls.engine import CALLED
+from study.engine.calls.pack import CallPack
+from study.engine.calls.trial import Arrays
+from study.engine.function.isolated import IsolatedTraining
+from study.engine.function.training import FunctionTraining
+from study.interface.function_family import OWN_NAMES, TASK
 from study.records import Cell, Checkpoint, Pack
-from study.source import CodeFolder, load_copied, parse_import_string
-
-_MIB_PER_GIB = 1024
+from study.source import CodeFolder, load_announced, load_copied, parse_import_string
 
 
 @dataclass(frozen=True, kw_only=True)
-class FunctionEngine(Calls, Engine):
-    """Calls a training function; it is data, so that it can be sent to workers, which run the copy of the code in it.
+class FunctionEngine(CallEngine):
+    """Calls a training function.
 
-    Trials of a pack run one after another and never in threads beside each other, since all draw from the process's
-    global generators. A trial that raises an error fails alone.
+    Trials never run in threads beside each other, since all draw from the process's global generators.
 
     Args:
-        code: the function's code.
+        function: the function's import string.
         is_isolated: whether each trial has a process of its own.
-        folders: folders for the files of trials; None if nothing is kept.
-        is_shared: whether this process has output of its own beside that of trials.
 
-    The others are those of `Calls`.
+    The others are those of `CallEngine`.
     """
 
-    code: OwnCode
+    function: str
     is_isolated: bool = False
-    folders: TrialFolders | None = None
-    is_shared: bool = True
 
     name = "function"
-    devices = ("cpu", "cuda")
-    has_files = True
+    task = TASK
+    own_names = OWN_NAMES
 
-    def with_folders(self, folders: TrialFolders, *, is_shared: bool) -> FunctionEngine:
-        """Return the engine with folders for the files of its trials."""
-        return replace(self, folders=folders, is_shared=is_shared)
+    @property
+    def called(self) -> str:
+        """The function's import string."""
+        return self.function
 
     def prepare(self, cell: Cell) -> None:
         """Unpack the code, and import the function once, so that what is missing here is said before a trial begins."""
         self._load()
 
-    def refuses(self, cell: Cell) -> str | None:
-        """Say why this engine can't train the cell, or None if it can."""
-        if (cell.task, cell.model) == (TASK, self.function):
-            return None
-        return f"it calls {self.function}, and nothing else"
-
-    def memory_mb(self, pack: Pack) -> float:
-        """Return the memory that a trial may use, in MiB; 0 if that isn't limited."""
-        return (self.limits.memory_gb or 0.0) * _MIB_PER_GIB
-
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
         """Begin a pack, or go on from a checkpoint of these very trials."""
         folder, function = self._load()
-        load = None
+        begin = partial(self._begin_here, function)
         if self.is_isolated:
-            load = partial(load_copied, str(folder.path or ""), self.function)
-        return FunctionPack(
-            self, pack, device, function, folder, load, checkpoint, self.folders, is_shared=self.is_shared
+            begin = partial(self._begin_isolated, partial(load_copied, str(folder.path or ""), self.function))
+        return CallPack(self, pack, device, begin, checkpoint, code=folder.path, activate=folder.activate)
+
+    def rehearse(self, call: CallTrial, scratch: Path) -> TrialCall:
+        """Begin a trial in a process of its own, to find out whether it begins without an error."""
+        path = str(self.code.folder().path or "")
+        load = partial(load_announced, path, self.function, str(scratch / CALLED))
+        return IsolatedTraining(load, call, limits=replace(self.limits, time_limit_s=None))
+
+    def _begin_here(
+        self,
+        function: Callable[..., Any],
+        call: CallTrial,
+        checkpoint: Arrays | None,
+        folder: Path | None,
+        output: TrialOutput | None,
+    ) -> TrialCall:
+        limit_s = self.limits.time_limit_s
+        return FunctionTraining(
+            function, call, time_limit_s=limit_s, checkpoint=checkpoint, folder=folder, output=output
         )
+
+    def _begin_isolated(
+        self,
+        load: Callable[..., Any],
+        call: CallTrial,
+        checkpoint: Arrays | None,
+        folder: Path | None,
+        output: TrialOutput | None,
+    ) -> TrialCall:
+        return IsolatedTraining(load, call, limits=self.limits, checkpoint=checkpoint, folder=folder, output=output)
 
     def _load(self) -> tuple[CodeFolder, Callable[..., Any]]:
         folder = self.code.folder()

@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
@@ -23,14 +22,16 @@ from typing import IO, Any
 
 import numpy.typing as npt
 
-from study.engine.function.base import TrialCall
-from study.engine.function.output import TrialOutput
-from study.engine.function.trial import Arrays, FunctionProgress, FunctionTrial, state_in
+from study.engine.calls import guard
+from study.engine.calls.call import TrialCall
+from study.engine.calls.limits import Limits
+from study.engine.calls.output import TrialOutput
+from study.engine.calls.trial import Arrays, CallProgress, CallTrial, state_in
 from study.interface.error_text import shortened
 from study.interface.function import Step
 from study.interface.function.messages import BrokenMessageError, MessageReader, packed, unpacked
 
-_GUARD = str(Path(__file__).with_name("guard.py"))
+_GUARD = guard.__file__
 _REASONS: dict[int, str] = {
     signal.SIGSEGV: "a segmentation fault",
     signal.SIGBUS: "a bus error",
@@ -41,30 +42,6 @@ _REASONS: dict[int, str] = {
 }
 _GRACE_S = 10.0
 _MOST_S = 3600.0
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """What the process of a trial may use.
-
-    Args:
-        cpus: threads of OpenMP, of BLAS and of torch; None for as many as this process may use.
-        gpus: 0 hides them; otherwise it sees those that this process sees.
-        memory_gb: GiB that it may allocate, of memory that it can write to; None for no limit. macOS has no such limit.
-        time_limit_s: seconds after which it is killed, its start included; None for no limit.
-    """
-
-    cpus: int | None = None
-    gpus: float | None = None
-    memory_gb: float | None = None
-    time_limit_s: float | None = None
-
-    def environment(self) -> dict[str, str]:
-        """Return the environment of the process: this one's, with threads, GPUs, and the same hashes of texts."""
-        threads = {} if self.cpus is None else dict.fromkeys(_THREADS, str(self.cpus))
-        gpus = {"CUDA_VISIBLE_DEVICES": ""} if self.gpus == 0 else {}
-        return dict(os.environ) | {"PYTHONHASHSEED": "0"} | threads | gpus
 
 
 class IsolatedTraining(TrialCall):
@@ -89,7 +66,7 @@ class IsolatedTraining(TrialCall):
     def __init__(
         self,
         load: Callable[..., Any],
-        trial: FunctionTrial,
+        trial: CallTrial,
         *,
         limits: Limits | None = None,
         checkpoint: Arrays | None = None,
@@ -114,7 +91,7 @@ class IsolatedTraining(TrialCall):
         """Whether the function yields its steps; known after the first."""
         return self._reports_steps
 
-    def advance(self, for_s: float) -> FunctionProgress:
+    def advance(self, for_s: float) -> CallProgress:
         """Wait for about that many seconds, or until the trial has ended."""
         if self._guard is None and not self._done:
             self._start()

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy.typing as npt
 
-from study.engine.function.base import TrialCall
-from study.engine.function.output import TrialOutput
-from study.engine.function.trial import Arrays, FunctionProgress, FunctionTrial, state_in
+from study.engine.calls.call import TrialCall
+from study.engine.calls.output import TrialOutput
+from study.engine.calls.trial import Arrays, CallProgress, CallTrial, state_in
 from study.interface.error_text import error_line
 from study.interface.function import FunctionCall, FunctionError, GeneratorStates, Step, state_arrays, state_of
 from study.interface.function.left_threads import note_left, running_threads
@@ -45,7 +45,7 @@ class FunctionTraining(TrialCall):
         >>> from study.interface.declarations import Metric
         >>> def train(seed, *, width):
         ...     return {"loss": seed / width}
-        >>> trial = FunctionTrial(seed=3, values={"width": 2}, metrics={"loss": Metric()})
+        >>> trial = CallTrial(seed=3, values={"width": 2}, metrics={"loss": Metric()})
         >>> training = FunctionTraining(train, trial)
         >>> while not training.done:
         ...     progress = training.advance(for_s=1.0)
@@ -56,7 +56,7 @@ class FunctionTraining(TrialCall):
     def __init__(
         self,
         function: Callable[..., Any],
-        trial: FunctionTrial,
+        trial: CallTrial,
         *,
         time_limit_s: float | None = None,
         checkpoint: Arrays | None = None,
@@ -88,7 +88,7 @@ class FunctionTraining(TrialCall):
         """Whether the function yields its steps; known after the first."""
         return self._call.reports_steps
 
-    def advance(self, for_s: float) -> FunctionProgress:
+    def advance(self, for_s: float) -> CallProgress:
         """Train for about that many seconds, at least one step; a function that returns a dict has only one.
 
         A signal whose handler raises an exception ends the slice and the call with it; `checkpoint` still has the

@@ -78,7 +78,7 @@ def test_in_a_terminal_a_debugger_opens(lab: Path, file: Path) -> None:
         (("mine.yaml", "--trial", "a"), "--trial names the trial of --debug"),
         (("mine.yaml", "--debug", "--trial", "zz"), "no trial of this file has that id"),
         (("mine.yaml", "--debug", "--trial", ""), "several trials have that id"),
-        (("demo", "--debug"), "calls a training function, and this study has none"),
+        (("demo", "--debug"), "is for training functions and programs"),
     ],
 )
 def test_mistakes(file: Path, words: tuple[str, ...], message: str) -> None:

@@ -137,11 +137,12 @@ def environment(seed):
 if __name__ == "__main__":  # a worker for tests: it runs a trial that never ends
     from functools import partial
 
-    from study.engine.function import FunctionTrial, IsolatedTraining
+    from study.engine.calls import CallTrial
+    from study.engine.function import IsolatedTraining
     from study.interface.declarations import Metric
 
     metrics = {"loss": Metric(), "accuracy": Metric(higher_is_better=True)}
-    trial = FunctionTrial(seed=1, values={"pipe_path": sys.argv[1]}, metrics=metrics)
+    trial = CallTrial(seed=1, values={"pipe_path": sys.argv[1]}, metrics=metrics)
     import mytrials
 
     training = IsolatedTraining(partial(mytrials.load, "forever"), trial)

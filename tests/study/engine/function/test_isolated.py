@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from study.engine.function import FunctionTraining, IsolatedTraining, Limits
+from study.engine.calls import Limits
+from study.engine.function import FunctionTraining, IsolatedTraining
 from tests.processes import READY_S
 from tests.study.engine.function.test_training import bits, record_of, start, through_a_file, trial_of
 

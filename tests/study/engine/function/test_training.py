@@ -18,29 +18,30 @@ import numpy as np
 import pytest
 import torch
 
-from study.engine.function import FunctionProgress, FunctionRecord, FunctionTraining, FunctionTrial, IsolatedTraining
+from study.engine.calls import CallProgress, CallRecord, CallTrial
+from study.engine.function import FunctionTraining, IsolatedTraining
 from study.interface.declarations import Metric
 
 METRICS = {"loss": Metric(), "accuracy": Metric(higher_is_better=True)}
 NAN, INF = float("nan"), float("inf")
 
 
-def trial_of(seed: int = 3, iterations: int | None = None, **values: Any) -> FunctionTrial:
-    return FunctionTrial(seed=seed, values=values, metrics=METRICS, iterations=iterations)
+def trial_of(seed: int = 3, iterations: int | None = None, **values: Any) -> CallTrial:
+    return CallTrial(seed=seed, values=values, metrics=METRICS, iterations=iterations)
 
 
-def start(function, trial: FunctionTrial | None = None, **settings) -> FunctionTraining:
+def start(function, trial: CallTrial | None = None, **settings) -> FunctionTraining:
     return FunctionTraining(function, trial or trial_of(), **settings)
 
 
-def record_of(training, for_s: float = 60.0) -> FunctionRecord:
+def record_of(training, for_s: float = 60.0) -> CallRecord:
     while not training.done:
         training.advance(for_s)
     training.close()
     return training.finish()
 
 
-def bits(record: FunctionRecord) -> tuple[Any, ...]:
+def bits(record: CallRecord) -> tuple[Any, ...]:
     """Give all of a record but its seconds, so that it can be compared."""
     curves = {name: curve.tobytes() for name, curve in record.curves.items()}
     rest = replace(record, steps=None, curves=None, training_s=0.0)
@@ -214,7 +215,7 @@ def test_a_checkpoint_of_other_metrics_is_refused(mytrials):
     """A curve can't go on with other metrics."""
     training = start(mytrials.resumable)
     training.advance(0.0)
-    other = FunctionTrial(seed=3, values={}, metrics={"loss": Metric()})
+    other = CallTrial(seed=3, values={}, metrics={"loss": Metric()})
     with pytest.raises(ValueError, match=r"must be of the metrics \['loss'\], but is of \['accuracy', 'loss'\]"):
         FunctionTraining(mytrials.resumable, other, checkpoint=training.checkpoint())
 
@@ -222,7 +223,7 @@ def test_a_checkpoint_of_other_metrics_is_refused(mytrials):
 def test_progress_says_how_far_it_is(mytrials):
     """The latest step, the bound, and whether it has ended."""
     training = start(mytrials.steps, trial_of(iterations=10))
-    expected = [FunctionProgress(0, 10, False), FunctionProgress(10, 10, False), FunctionProgress(10, 10, True)]
+    expected = [CallProgress(0, 10, False), CallProgress(10, 10, False), CallProgress(10, 10, True)]
     assert [training.advance(0.0) for _ in range(3)] == expected
     assert training.advance(0.0) == expected[-1]
 
@@ -255,7 +256,7 @@ def test_the_best_step_is_the_first_of_the_best(higher, losses, best, has_diverg
             yield {"step": step, "loss": loss, "accuracy": -step}
 
     metrics = {"loss": Metric(higher_is_better=higher), "accuracy": Metric()}
-    record = record_of(start(train, FunctionTrial(seed=1, values={}, metrics=metrics)))
+    record = record_of(start(train, CallTrial(seed=1, values={}, metrics=metrics)))
     assert (record.best_step, record.has_diverged, record.error) == (best, has_diverged, None)
     assert record.metrics == (None if best is None else {"loss": losses[best], "accuracy": -best})
 

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 
 _PUMP = str(Path(__file__).with_name("pump.py"))
+_TAIL_BYTES, _TAIL_LINES = 20_000, 60
 
 
 class _Pump:
-    """The process that writes the logs of this process's trials; see `study.engine.function.pump`."""
+    """The process that writes the logs of this process's trials; see `study.engine.calls.pump`."""
 
     def __init__(self) -> None:
         self._commands, theirs = socket.socketpair()
@@ -125,6 +126,18 @@ class TrialOutput:
             for number, descriptor in zip((1, 2), before, strict=True):
                 os.dup2(descriptor, number)
                 os.close(descriptor)
+
+    def last_lines(self) -> list[str]:
+        """Return the last lines of the log, without empty ones at its end."""
+        if self._pump is not None and not self.is_closed:
+            self._pump.wait()
+        try:
+            with self._log.open("rb") as log:
+                log.seek(max(0, log.seek(0, io.SEEK_END) - _TAIL_BYTES))
+                text = log.read().decode("utf-8", "replace")
+        except OSError:  # nothing was printed
+            return []
+        return text.rstrip().splitlines()[-_TAIL_LINES:]
 
     def close(self) -> None:
         """End the log: all that was printed stands in it."""

@@ -10,8 +10,8 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
-from study.engine.function.output import TrialOutput, _pump
-from study.engine.function.pump import HALF
+from study.engine.calls.output import TrialOutput, _pump
+from study.engine.calls.pump import HALF
 
 
 @contextmanager
@@ -124,7 +124,7 @@ def test_a_killed_pump_is_started_again(tmp_path):
 def test_the_output_of_a_process_that_is_killed_is_logged(tmp_path):
     """A segmentation fault or kill -9 loses nothing that was written before."""
     program = (
-        "import os, sys\nfrom pathlib import Path\nfrom study.engine.function.output import TrialOutput\n"
+        "import os, sys\nfrom pathlib import Path\nfrom study.engine.calls.output import TrialOutput\n"
         f"with TrialOutput(Path({str(tmp_path / 'log.txt')!r}), is_shared=False).capturing():\n"
         "    print('x' * 50_000)\n    os.kill(os.getpid(), 9)\n"
     )

@@ -23,7 +23,7 @@ _STATE = "state/"
 
 
 @dataclass(frozen=True, kw_only=True)
-class FunctionTrial:
+class CallTrial:
     """One call of a training function.
 
     Args:
@@ -40,7 +40,7 @@ class FunctionTrial:
 
 
 @dataclass(frozen=True)
-class FunctionProgress:
+class CallProgress:
     """How far a trial is.
 
     Args:
@@ -55,7 +55,7 @@ class FunctionProgress:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FunctionRecord:
+class CallRecord:
     """What came of a trial.
 
     Args:
@@ -144,12 +144,12 @@ class History:
             **{_STATE + name: array for name, array in state.items()},
         }
 
-    def record(self, *, reports_steps: bool, error: str | None, details: str) -> FunctionRecord:
+    def record(self, *, reports_steps: bool, error: str | None, details: str) -> CallRecord:
         """Collect what came of the trial."""
         curves = _arrays(self._curves)
         finite = np.logical_and.reduce([np.isfinite(curve) for curve in curves.values()])
         best = self._best(curves, finite)
-        return FunctionRecord(
+        return CallRecord(
             metrics=None if best is None else {name: float(curve[best]) for name, curve in curves.items()},
             best_step=None if best is None else self.steps[best],
             last_step=self.last_step,

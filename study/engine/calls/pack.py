@@ -1,4 +1,4 @@
-"""A pack of trials of a training function: one call after another, with checkpoints between them."""
+"""A pack of trials that are called one after another, with checkpoints between them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import math
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -14,17 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from study.engine.base import Training, TrialFolders
-from study.engine.function.base import TrialCall
-from study.engine.function.isolated import IsolatedTraining, Limits
-from study.engine.function.output import TrialOutput
-from study.engine.function.training import FunctionTraining
-from study.engine.function.trial import FunctionRecord, FunctionTrial
+from study.engine.base import Training
+from study.engine.calls.call import TrialCall
+from study.engine.calls.engine import Begin, CallEngine
+from study.engine.calls.output import TrialOutput
+from study.engine.calls.trial import CallRecord, CallTrial
 from study.interface.criterion import Bound, first_success, in_words, is_success
-from study.interface.declarations import Metric
-from study.interface.function_family import OWN_NAMES
-from study.records import Cell, Checkpoint, Curve, Outcome, Pack, Progress, Result, Trial, Weights
-from study.source import CodeFolder
+from study.records import Checkpoint, Curve, Outcome, Pack, Progress, Result, Trial, Weights
 from study.words import count_of
 
 _RECORD, _CALL = "record/", "call/"
@@ -33,42 +28,17 @@ _told: set[str] = set()
 """Functions whose threads this process has warned of."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Calls:
-    """What the calls of a study have in common.
+class CallPack(Training):
+    """Trials that are called one after another.
 
     Args:
-        function: the function's import string.
-        metrics: what the function reports.
-        criterion: what the metrics of a solved trial meet; empty if nothing says what success is.
-        limits: what a trial may use.
-    """
-
-    function: str
-    metrics: Mapping[str, Metric]
-    criterion: Mapping[str, Bound] = field(default_factory=dict)
-    limits: Limits = field(default_factory=Limits)
-
-    name = "function"
-
-    def values_of(self, cell: Cell) -> dict[str, Any]:
-        """Return a cell's values that are arguments of the function."""
-        return {name: value for name, value in cell.values.items() if name not in OWN_NAMES}
-
-
-class FunctionPack(Training):
-    """Trials of a function, called one after another.
-
-    Args:
-        calls: what the calls have in common.
+        engine: what calls them.
         pack: the trials.
         device: ``cpu`` or ``cuda``.
-        function: what is called.
-        folder: the copy of its code, whose modules Python imports while it runs.
-        load: loads the function in a process of its own; None to call it in this one.
+        begin: begins the call of a trial.
         checkpoint: to go on from, or None.
-        folders: folders for the files of trials; None if nothing is kept.
-        is_shared: whether this process has output of its own beside that of trials.
+        code: path of the folder with the copy of the code; None if all of it is installed.
+        activate: is called before each slice.
 
     Raises:
         ValueError: if the checkpoint is of other trials or of another engine.
@@ -76,22 +46,19 @@ class FunctionPack(Training):
 
     def __init__(
         self,
-        calls: Calls,
+        engine: CallEngine,
         pack: Pack,
         device: str,
-        function: Callable[..., Any],
-        folder: CodeFolder,
-        load: Callable[..., Any] | None,
+        begin: Begin,
         checkpoint: Checkpoint | None,
-        folders: TrialFolders | None = None,
         *,
-        is_shared: bool = True,
+        code: Path | None = None,
+        activate: Callable[[], object] = lambda: None,
     ) -> None:
-        self._folders, self._is_shared = folders, is_shared
+        self._engine, self._pack, self._device = engine, pack, device
+        self._begin_call, self._code, self._activate = begin, code, activate
         self._output: TrialOutput | None = None
-        self._calls, self._pack, self._device = calls, pack, device
-        self._function, self._folder, self._load = function, folder, load
-        self._records: list[FunctionRecord] = []
+        self._records: list[CallRecord] = []
         self._call: TrialCall | None = None
         self._call_checkpoint: Mapping[str, npt.NDArray[Any]] | None = None
         self._step = 0
@@ -99,8 +66,8 @@ class FunctionPack(Training):
             self._resume(checkpoint)
 
     def _resume(self, checkpoint: Checkpoint) -> None:
-        if checkpoint.engine != self._calls.name:
-            raise ValueError(f"checkpoint.engine must be {self._calls.name!r}, but got {checkpoint.engine!r}")
+        if checkpoint.engine != self._engine.name:
+            raise ValueError(f"checkpoint.engine must be {self._engine.name!r}, but got {checkpoint.engine!r}")
         if checkpoint.trial_ids != tuple(trial.id for trial in self._pack.trials):
             raise ValueError(
                 f"the checkpoint of pack {checkpoint.pack_id} is of other trials than pack {self._pack.id}"
@@ -118,7 +85,7 @@ class FunctionPack(Training):
 
     def advance(self, for_s: float) -> Progress:
         """Go on for about that many seconds, at least one step of a trial."""
-        self._folder.activate()
+        self._activate()
         until = perf_counter() + for_s
         while not self.done:
             if self._call is None:
@@ -136,7 +103,7 @@ class FunctionPack(Training):
 
     def _tell_threads(self, names: Sequence[str]) -> None:
         """Warn of threads that a trial has left, once for each function in a process."""
-        function = self._calls.function
+        function = self._engine.called
         if not names or function in _told:
             return
         _told.add(function)
@@ -147,13 +114,13 @@ class FunctionPack(Training):
             "threads run beside later trials: end them in the function, or set isolation: process",
         ]
 
-    def _end(self, trial: Trial, record: FunctionRecord) -> None:
+    def _end(self, trial: Trial, record: CallRecord) -> None:
         self._records.append(record)
         if self._output is not None:
             self._output.close()
-        if self._folders is not None:
+        if self._engine.folders is not None:
             error = "" if record.error is None else self._error(record.error, record.details)
-            self.notices = [*self.notices, *self._folders.end(trial.id, error)]
+            self.notices = [*self.notices, *self._engine.folders.end(trial.id, error)]
 
     def _tell_undeclared(self, names: Collection[str]) -> None:
         if names:
@@ -163,40 +130,25 @@ class FunctionPack(Training):
             ]
 
     def _begin(self, trial: Trial) -> TrialCall:
-        calls = self._calls
-        call = FunctionTrial(
+        engine = self._engine
+        call = CallTrial(
             seed=trial.seed,
-            values=calls.values_of(trial.cell),
-            metrics=calls.metrics,
+            values=engine.values_of(trial.cell),
+            metrics=engine.metrics,
             iterations=trial.cell.iterations or None,
         )
         folder = self._open_folder(trial)
-        if self._load is not None:
-            return IsolatedTraining(
-                self._load,
-                call,
-                limits=calls.limits,
-                checkpoint=self._call_checkpoint,
-                folder=folder,
-                output=self._output,
-            )
-        return FunctionTraining(
-            self._function,
-            call,
-            time_limit_s=calls.limits.time_limit_s,
-            checkpoint=self._call_checkpoint,
-            folder=folder,
-            output=self._output,
-        )
+        return self._begin_call(call, self._call_checkpoint, folder, self._output)
 
     def _open_folder(self, trial: Trial) -> Path | None:
         """Return the path of a trial's folder, and open its log; the folder of a trial that begins anew is empty."""
-        if self._folders is None:
+        folders = self._engine.folders
+        if folders is None:
             return None
         if self._call_checkpoint is None:
-            self._folders.begin(trial.id)
-        self._output = TrialOutput(self._folders.log(trial.id), is_shared=self._is_shared)
-        return self._folders.folder(trial.id)
+            folders.begin(trial.id)
+        self._output = TrialOutput(folders.log(trial.id), is_shared=self._engine.is_shared)
+        return folders.folder(trial.id)
 
     def _progress(self) -> Progress:
         trials = self._pack.trials
@@ -223,7 +175,7 @@ class FunctionPack(Training):
             iteration=self._progress().iteration,
             arrays=arrays,
             training_s=math.fsum(record.training_s for record in self._records),
-            engine=self._calls.name,
+            engine=self._engine.name,
         )
 
     def finish(self) -> tuple[list[Result], list[Curve], list[Weights]]:
@@ -245,11 +197,11 @@ class FunctionPack(Training):
         if self._output is not None:
             self._output.close()
 
-    def _outcome(self, record: FunctionRecord) -> Outcome:
-        return outcome_of(record, self._calls.criterion)
+    def _outcome(self, record: CallRecord) -> Outcome:
+        return outcome_of(record, self._engine.criterion)
 
-    def _result(self, trial: Trial, record: FunctionRecord) -> Result:
-        outcome, criterion = self._outcome(record), self._calls.criterion
+    def _result(self, trial: Trial, record: CallRecord) -> Result:
+        outcome, criterion = self._outcome(record), self._engine.criterion
         solved_at = None
         if outcome is Outcome.SOLVED and record.reports_steps:
             solved_at = first_success(record.steps, record.curves, criterion)
@@ -262,17 +214,17 @@ class FunctionPack(Training):
             solved_at_iteration=solved_at,
             iterations=record.last_step or 0,
             training_s=record.training_s,
-            engine=self._calls.name,
+            engine=self._engine.name,
             device=self._device,
             error=None if record.error is None else self._error(record.error, record.details),
         )
 
     def _error(self, error: str, details: str) -> str:
         """Return traceback and message, in which the files of the copy are named as the user's own."""
-        return f"{details}\n{error}".strip().replace(f"{self._folder.path}{os.sep}", "")
+        return f"{details}\n{error}".strip().replace(f"{self._code}{os.sep}", "")
 
 
-def outcome_of(record: FunctionRecord, criterion: Mapping[str, Bound]) -> Outcome:
+def outcome_of(record: CallRecord, criterion: Mapping[str, Bound]) -> Outcome:
     """Say how a trial ended.
 
     Args:
@@ -288,7 +240,7 @@ def outcome_of(record: FunctionRecord, criterion: Mapping[str, Bound]) -> Outcom
     return Outcome.SOLVED if is_success(record.metrics, criterion) else Outcome.UNSOLVED
 
 
-def _array_of(record: FunctionRecord) -> npt.NDArray[np.uint8]:
+def _array_of(record: CallRecord) -> npt.NDArray[np.uint8]:
     """Write a record as bytes of JSON, which keeps every bit of its numbers, NaN and infinity among them."""
     content = vars(record) | {
         "steps": record.steps.tolist(),
@@ -297,9 +249,9 @@ def _array_of(record: FunctionRecord) -> npt.NDArray[np.uint8]:
     return np.frombuffer(json.dumps(content).encode(), np.uint8)
 
 
-def _record_of(array: npt.NDArray[np.uint8]) -> FunctionRecord:
+def _record_of(array: npt.NDArray[np.uint8]) -> CallRecord:
     content = json.loads(array.tobytes())
     content["steps"] = np.array(content["steps"], np.int64)
     for name in _CURVES:  # checkpoints of earlier versions have no undeclared numbers
         content[name] = {key: np.array(curve, np.float64) for key, curve in content.get(name, {}).items()}
-    return FunctionRecord(**content)
+    return CallRecord(**content)

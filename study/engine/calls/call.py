@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from study.engine.function.trial import Arrays, FunctionProgress, FunctionRecord, FunctionTrial, History
+from study.engine.calls.trial import Arrays, CallProgress, CallRecord, CallTrial, History
 
 
 class TrialCall(ABC):
@@ -28,7 +28,7 @@ class TrialCall(ABC):
 
     left_threads: Sequence[str] = ()
 
-    def __init__(self, trial: FunctionTrial, checkpoint: Arrays | None, state_every_s: float) -> None:
+    def __init__(self, trial: CallTrial, checkpoint: Arrays | None, state_every_s: float) -> None:
         self._trial = trial
         self._state_every_s = state_every_s
         self._history = History(trial.metrics, checkpoint)
@@ -47,7 +47,7 @@ class TrialCall(ABC):
         """Whether the function yields its steps; known after the first."""
 
     @abstractmethod
-    def advance(self, for_s: float) -> FunctionProgress:
+    def advance(self, for_s: float) -> CallProgress:
         """Go on for about that many seconds."""
 
     @abstractmethod
@@ -68,7 +68,7 @@ class TrialCall(ABC):
         """The names of the undeclared numbers so far."""
         return self._history.undeclared
 
-    def finish(self) -> FunctionRecord:
+    def finish(self) -> CallRecord:
         """Collect what came of the trial; only when `done`.
 
         Raises:
@@ -79,8 +79,8 @@ class TrialCall(ABC):
         error, details = self._error or (None, "")
         return self._history.record(reports_steps=self.reports_steps, error=error, details=details)
 
-    def _progress(self) -> FunctionProgress:
-        return FunctionProgress(self._history.last_step, self._trial.iterations, self._done)
+    def _progress(self) -> CallProgress:
+        return CallProgress(self._history.last_step, self._trial.iterations, self._done)
 
     def _fail(self, error: str, details: str = "") -> None:
         self._error, self._done = (error, details), True

@@ -1,0 +1,291 @@
+"""The program that starts trials in processes of their own, and ends them, whatever happens to the worker.
+
+It is run by its path, since importing this package would import torch, which takes seconds; it imports nothing of ours.
+It has two uses:
+
+- `guard.py CONNECTION END` guards one trial of a function, which is a fork of it: the trial's exit code is written to
+  the file descriptor END;
+- `guard.py programs SOCKET` starts programs, one after another, as the socket's commands say: to start Python for each
+  of them would take longer than many a program does.
+
+A trial has a process group of its own. It is ended when its worker wants it to end, and when the worker ends, in
+whatever way, which closes the guard's input. All that the trial has started is killed then, and also when it ends by
+itself. On Linux, processes in sessions of their own are among that: the guard becomes the parent of those whose parents
+have ended. It runs no code of a user, so nothing can keep it from doing so.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+# Imported where they are needed: the guard of programs is to start quickly.
+if TYPE_CHECKING:
+    pass
+
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # of prctl(2)
+_GRACE_S = 5.0
+_OUT_OF_THE_WAY = 500
+"""The pipe's descriptor in the trial, at least: code that closes, or writes to, the usual ones doesn't meet it."""
+
+
+def main() -> None:
+    """Guard one trial of a function, or programs."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    if sys.argv[1] == "programs":
+        Programs(socket.socket(fileno=int(sys.argv[2]))).serve()
+    else:
+        guard_function(int(sys.argv[1]), int(sys.argv[2]))
+
+
+def guard_function(connection: int, end: int) -> None:
+    """Start a trial of a function, guard it, and report its exit code; negative for a signal.
+
+    Args:
+        connection: file descriptor of the trial's connection to its worker.
+        end: file descriptor to which the exit code is written.
+    """
+    import threading
+
+    guard = os.getpid()
+    trial = os.fork()
+    if trial == 0:
+        os.close(end)
+        _trial(guard, connection)
+    with suppress(OSError):  # the trial has done it already, or has ended
+        os.setpgid(trial, trial)
+    os.close(connection)
+    threading.Thread(target=_kill_when_input_ends, args=(trial,), daemon=True).start()
+    _, status = os.waitpid(trial, 0)
+    _kill(trial)  # what it has left behind
+    _kill_adopted(guard)
+    os.write(end, str(os.waitstatus_to_exitcode(status)).encode())
+
+
+class Programs:
+    """Starts programs, one after another, and reports how they end.
+
+    A command is a line of JSON:
+
+    - `start`: a table with `words`, `environment`, `folder` and `memory_gb`; the file descriptor of its output comes
+      with it. The answer is `{"failed": reason}` if there is no such program, else nothing;
+    - `end`: seconds that the program has after SIGTERM, before it is killed.
+
+    When a program has ended, and all that it has started, `{"exit": code}` is sent; negative for a signal.
+
+    Args:
+        commands: the socket.
+    """
+
+    def __init__(self, commands: socket.socket) -> None:
+        self._commands = commands
+        self._arrived = bytearray()
+        self._outputs: list[int] = []
+        self._program: int | None = None
+        self._kill_at_s = float("inf")
+        self._is_closed = False
+
+    def serve(self) -> None:
+        """Obey commands until the socket is closed and the last program has ended."""
+        ended, wake = os.pipe()
+        for descriptor in (ended, wake):
+            os.set_blocking(descriptor, False)
+        signal.set_wakeup_fd(wake)
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+        while self._program is not None or not self._is_closed:
+            left_s = None if self._kill_at_s == float("inf") else max(0.0, self._kill_at_s - time.monotonic())
+            sources: list[Any] = [ended] if self._is_closed else [ended, self._commands]
+            ready, _, _ = select.select(sources, [], [], left_s)
+            if ended in ready:
+                os.read(ended, 4096)
+                self._reap()
+            if self._commands in ready:
+                self._receive()
+            if self._program is not None and time.monotonic() >= self._kill_at_s:
+                self._kill_at_s = float("inf")
+                _kill(self._program)
+
+    def _receive(self) -> None:
+        data, outputs, _, _ = socket.recv_fds(self._commands, 2**16, 4)
+        for output in outputs:
+            os.set_inheritable(output, False)
+        self._outputs += outputs
+        self._arrived += data
+        if not data:
+            self._is_closed = True
+            self._end(_GRACE_S)
+        *lines, self._arrived = self._arrived.split(b"\n")
+        for line in lines:
+            command = json.loads(line)
+            if "start" in command:
+                self._start(self._outputs.pop(0), **command["start"])
+            else:
+                self._end(command["end"])
+
+    def _start(
+        self, output: int, words: list[str], environment: dict[str, str], folder: str, memory_gb: float | None
+    ) -> None:
+        failed, failure = os.pipe()
+        guard = os.getpid()
+        program = os.fork()
+        if program == 0:
+            try:
+                os.setpgid(0, 0)
+                _die_with(guard)
+                signal.set_wakeup_fd(-1)
+                _become(output, words, environment, folder, memory_gb)
+            except BaseException as error:
+                os.write(failure, (getattr(error, "strerror", None) or str(error)).encode())
+            os._exit(127)
+        os.close(failure)
+        os.close(output)
+        with suppress(OSError):
+            os.setpgid(program, program)
+        if reason := os.read(failed, 4096):  # nothing, once the program has taken the place of the fork
+            os.waitpid(program, 0)
+            self._answer({"failed": reason.decode(errors="replace")})
+        else:
+            self._program = program
+        os.close(failed)
+
+    def _end(self, grace_s: float) -> None:
+        if self._program is not None and self._kill_at_s == float("inf"):
+            with suppress(OSError):
+                os.killpg(self._program, signal.SIGTERM)
+            self._kill_at_s = time.monotonic() + grace_s
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                process, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if process == 0:
+                return
+            if process == self._program:
+                _kill(process)  # what it has left behind
+                _kill_adopted(os.getpid())
+                self._program, self._kill_at_s = None, float("inf")
+                self._answer({"exit": os.waitstatus_to_exitcode(status)})
+
+    def _answer(self, content: dict[str, Any]) -> None:
+        with suppress(OSError):  # the worker has ended
+            self._commands.sendall(json.dumps(content).encode() + b"\n")
+
+
+def _become(output: int, words: list[str], environment: dict[str, str], folder: str, memory_gb: float | None) -> None:
+    """Let a program take the place of this process."""
+    import resource
+
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    if memory_gb is not None:
+        limit = int(memory_gb * 2**30)
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and programs would inherit that
+    os.chdir(folder)
+    os.execvpe(words[0], words, environment)
+
+
+def _kill_when_input_ends(trial: int) -> None:
+    os.read(0, 1)
+    _kill(trial)
+
+
+def _kill(trial: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):  # nothing is left; on macOS, only what has ended is left
+        os.killpg(trial, signal.SIGKILL)
+
+
+def _kill_adopted(guard: int) -> None:
+    """Kill the processes that have become children of the guard, and those that become so when these end."""
+    while True:
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0]:
+                continue
+        except ChildProcessError:
+            return
+        if not any(list(map(_is_killed, _children(guard)))):
+            return  # those of other users
+        os.waitpid(-1, 0)
+
+
+def _children(guard: int) -> list[int]:
+    children = []
+    for name in os.listdir("/proc"):  # noqa: PTH208 (pathlib isn't needed otherwise)
+        if name.isdigit():
+            with suppress(OSError), open(f"/proc/{name}/stat", "rb") as stat:  # noqa: PTH123
+                if int(stat.read().rpartition(b")")[2].split()[1]) == guard:
+                    children.append(int(name))
+    return children
+
+
+def _is_killed(process: int) -> bool:
+    try:
+        os.kill(process, signal.SIGKILL)
+    except OSError:
+        return False
+    return True
+
+
+def _trial(guard: int, connection: int) -> None:
+    """Run the trial, and end this process."""
+    import importlib
+    from multiprocessing.connection import Connection
+
+    code = 1
+    try:
+        with suppress(OSError):
+            os.setpgid(0, 0)
+        _die_with(guard)
+        with open(os.devnull) as nothing:  # noqa: PTH123 (pathlib isn't needed otherwise)
+            os.dup2(nothing.fileno(), 0)
+        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a crash would take lines along
+        parent = Connection(_moved(connection))
+        request: dict[str, Any] = json.loads(parent.recv_bytes())
+        sys.argv, sys.path[:] = sys.argv[:1], request["path"]
+        importlib.import_module(request.get("program", "study.interface.function.child")).run(parent, request)
+        code = 0
+    finally:
+        if code:
+            sys.excepthook(*sys.exc_info())
+        with suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def _moved(descriptor: int) -> int:
+    """Move a descriptor out of the way of the user's code; programs that it starts don't get it."""
+    import fcntl
+
+    try:
+        moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _OUT_OF_THE_WAY)
+    except OSError:  # the process may not have so many
+        os.set_inheritable(descriptor, False)
+        return descriptor
+    os.close(descriptor)
+    return moved
+
+
+def _die_with(guard: int) -> None:
+    """End this process when the guard ends without having ended it: somebody has killed the guard alone."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != guard:
+            os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""What a trial of a program runs: its words and its environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from study.engine.calls import CallTrial, Limits
+from study.interface.program import Program, nested, text_of, variable_of
+from study.source import program_words
+
+_CONFIG = "config.json"
+
+
+def command_of(
+    program: Program,
+    trial: CallTrial,
+    folder: Path,
+    *,
+    code: Path | None = None,
+    files: Sequence[str] = (),
+    limits: Limits | None = None,
+    is_resumed: bool = False,
+) -> tuple[list[str], dict[str, str]]:
+    """Return the words and the environment with which a trial of a program runs; its configuration file is written.
+
+    Args:
+        program: the program.
+        trial: its seed and hyperparameters.
+        folder: the trial's folder, which exists.
+        code: the folder with the copy of its code; None if it has none.
+        files: the names of the code's files.
+        limits: what it may use.
+        is_resumed: whether it goes on from what an interrupted attempt has left in the folder.
+    """
+    given: dict[str, Any] = {**trial.values, "seed": trial.seed, "folder": str(folder), "code": str(code or "")}
+    if "config" in program.placeholders:
+        given["config"] = str(folder / _CONFIG)
+        config = json.dumps(nested(trial.values), indent=1, ensure_ascii=False)
+        (folder / _CONFIG).write_text(config, encoding="utf-8")
+    words = program.filled(given)
+    if code is not None and not program.is_shell:
+        words = program_words(words, files, code)
+        if (path := Path(words[0])).is_relative_to(code):
+            path.chmod(path.stat().st_mode | 0o100)
+    environment = _environment(code, limits or Limits())
+    if program.results.kind == "mlflow":
+        runs = (folder / program.results.where / "mlruns").absolute()
+        environment |= {"MLFLOW_TRACKING_URI": str(runs), "MLFLOW_ALLOW_FILE_STORE": "true"}
+    environment |= {"STUDY_SEED": str(trial.seed), "STUDY_FOLDER": str(folder)}
+    environment["STUDY_RESUME"] = "1" if is_resumed else "0"
+    return words, environment | {variable_of(name): text_of(value) for name, value in trial.values.items()}
+
+
+def _environment(code: Path | None, limits: Limits) -> dict[str, str]:
+    """Return this process's environment, for programs."""
+    environment = limits.environment() | {"PYTHONUNBUFFERED": "1"}
+    environment.pop("PYTHONSAFEPATH", None)  # set for workers, and a script of Python imports what lies beside it
+    if not {"VIRTUAL_ENV", "CONDA_PREFIX"} & environment.keys():  # no environment is active: this process's is
+        environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
+    if code is not None:
+        python_path = environment.get("PYTHONPATH")
+        environment["PYTHONPATH"] = str(code) + (f"{os.pathsep}{python_path}" if python_path else "")
+    return environment

@@ -1,0 +1,84 @@
+"""The engine that runs a program, one trial of a pack after another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from study.engine.base import Training
+from study.engine.calls import CallEngine, CallTrial, TrialCall, TrialOutput
+from study.engine.calls.engine import CALLED
+from study.engine.calls.pack import CallPack
+from study.engine.calls.trial import Arrays
+from study.engine.program.command import command_of
+from study.engine.program.training import ProgramTraining
+from study.interface.program import Program
+from study.interface.program_family import OWN_NAMES, TASK
+from study.records import Cell, Checkpoint, Pack
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramEngine(CallEngine):
+    """Runs a program for each trial, in a process of its own.
+
+    Args:
+        program_name: a short name of the program, which is the model of its cells.
+        program: the program.
+        files: the names of its code's files.
+
+    The others are those of `CallEngine`.
+    """
+
+    program_name: str
+    program: Program
+    files: Sequence[str] = ()
+
+    name = "program"
+    task = TASK
+    own_names = OWN_NAMES
+
+    @property
+    def called(self) -> str:
+        """The short name of the program."""
+        return self.program_name
+
+    def prepare(self, cell: Cell) -> None:
+        """Unpack the code, so that what is missing here is said before a trial begins."""
+        self.code.folder()
+
+    def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
+        """Begin a pack, or go on from a checkpoint of these very trials."""
+        code = self.code.folder().path
+        return CallPack(self, pack, device, partial(self._begin, code), checkpoint, code=code)
+
+    def command(self, call: CallTrial, folder: Path) -> tuple[list[str], dict[str, str]]:
+        """Return the words and the environment of a trial that runs in a folder."""
+        code = self.code.folder().path
+        return command_of(self.program, call, folder, code=code, files=self.files, limits=self.limits)
+
+    def rehearse(self, call: CallTrial, scratch: Path) -> TrialCall:
+        """Begin a trial without a time limit, to find out whether it begins without an error."""
+        (scratch / CALLED).touch()
+        limits, output = replace(self.limits, time_limit_s=None), TrialOutput(scratch / "log.txt", is_shared=False)
+        return replace(self, limits=limits)._begin(self.code.folder().path, call, None, scratch / "trial", output)
+
+    def _begin(
+        self,
+        code: Path | None,
+        call: CallTrial,
+        checkpoint: Arrays | None,
+        folder: Path | None,
+        output: TrialOutput | None,
+    ) -> TrialCall:
+        return ProgramTraining(
+            self.program,
+            call,
+            code=code,
+            files=self.files,
+            limits=self.limits,
+            checkpoint=checkpoint,
+            folder=folder,
+            output=output,
+        )

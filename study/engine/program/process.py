@@ -1,0 +1,127 @@
+"""A program in a process of its own, which ends with this process, whatever happens; and all that it has started."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any
+
+from study.engine.calls import guard
+
+GRACE_S = 5.0
+"""The seconds that a program has after SIGTERM, before it is killed."""
+
+_MOST_S = 3600.0
+
+
+class _Guard:
+    """A process that starts programs for this one; see `study.engine.calls.guard`."""
+
+    def __init__(self) -> None:
+        self.commands, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", guard.__file__, "programs", str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,  # Ctrl-C is for this process
+            )
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        self.commands.close()
+        self._process.wait()
+
+
+_idle: dict[int, list[_Guard]] = {}
+"""Guards without a program, by the process that may use them: a fork starts its own."""
+
+
+class ProgramError(Exception):
+    """A program can't be started; the message says why."""
+
+
+class Process:
+    """A program that runs.
+
+    Args:
+        words: the program and its arguments.
+        environment: its environment.
+        folder: the folder that it runs in.
+        output: file descriptor of its stdout and stderr.
+        memory_gb: GiB that it may allocate; None for no limit.
+
+    Raises:
+        ProgramError: if there is no such program, or it can't be run.
+    """
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        folder: Path,
+        output: int,
+        memory_gb: float | None = None,
+    ) -> None:
+        self._guard = _take_guard()
+        self._arrived = b""
+        self._failure: str | None = None
+        self.exit_code: int | None = None
+        """The exit code once it has ended; negative for a signal."""
+        start = {"words": words, "environment": environment, "folder": str(folder), "memory_gb": memory_gb}
+        command = json.dumps({"start": {**start, "words": list(words), "environment": dict(environment)}})
+        message = f"{command}\n".encode()
+        sent = socket.send_fds(self._guard.commands, [message], [output])
+        self._guard.commands.sendall(message[sent:])
+
+    def wait(self, timeout_s: float, *others: int) -> None:
+        """Wait until it has ended, one of some file descriptors can be read, or the time is over.
+
+        Raises:
+            ProgramError: if it couldn't be started.
+        """
+        if self.exit_code is None and self._guard.commands in wait(
+            [self._guard.commands, *others], max(0.0, min(timeout_s, _MOST_S))
+        ):
+            self._receive()
+
+    def terminate(self, grace_s: float = GRACE_S) -> None:
+        """Ask it to end, by SIGTERM; it is killed if it still runs after some seconds. `wait` waits for that."""
+        if self.exit_code is None:
+            with suppress(OSError):
+                self._guard.commands.sendall(json.dumps({"end": grace_s}).encode() + b"\n")
+
+    def _receive(self) -> None:
+        data = self._guard.commands.recv(2**16)
+        self._arrived += data
+        if not data:
+            self.exit_code = -9
+            self._guard.close()
+            raise ProgramError("its guard, a process of the service, was killed, and so it was killed, too")
+        if b"\n" not in self._arrived:
+            return
+        answer: dict[str, Any] = json.loads(self._arrived)
+        _idle[os.getpid()].append(self._guard)
+        if "failed" in answer:
+            self.exit_code = 127
+            raise ProgramError(answer["failed"])
+        self.exit_code = answer["exit"]
+
+
+def _take_guard() -> _Guard:
+    guards = _idle.setdefault(os.getpid(), [])
+    while guards:
+        if (idle := guards.pop()).is_running:
+            return idle
+        idle.close()
+    return _Guard()

@@ -1,0 +1,427 @@
+"""The results of a program, read while it runs: from files in its folder, or from its output."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from study.interface.error_text import shortened
+from study.interface.program import Results
+
+_STEP = "step"
+_FOLDERS = ("tensorboard", "mlflow")
+
+
+class ResultsError(ValueError):
+    """What a program wrote can't be read; the message says what and where."""
+
+
+class Steps:
+    """The numbers of a trial by step, as far as they are known; they may come in any order.
+
+    Numbers without a step belong to the step that is being collected, until one of them comes again: that begins the
+    next step.
+
+    Attributes:
+        are_numbered: whether steps have numbers of their own, or there is more than one.
+    """
+
+    def __init__(self) -> None:
+        self.numbers: dict[int, dict[str, float]] = {}
+        self._current = 0
+        self.are_numbered = False
+
+    def add(self, step: int | None, numbers: Mapping[str, float]) -> None:
+        """Add numbers, at a step or without one; at a step, a number that is there is replaced."""
+        if step is None:
+            if numbers.keys() & self.numbers.get(self._current, {}).keys():
+                self._current += 1
+                self.are_numbered = True
+            step = self._current
+        else:
+            self.are_numbered = True
+        self.numbers.setdefault(step, {}).update(numbers)
+
+    def clear(self) -> None:
+        """Forget everything: what was read is written anew."""
+        self.__init__()  # type: ignore[misc]
+
+    def complete(self, metrics: Sequence[str]) -> Iterator[tuple[int, dict[str, float], dict[str, float]]]:
+        """Yield each step that counts, its metrics, and its other numbers.
+
+        That is each step with the first metric; the others have their latest value, at this step or an earlier one.
+        Steps before every metric has a value don't count.
+        """
+        latest: dict[str, float] = {}
+        for step in sorted(self.numbers):
+            numbers = self.numbers[step]
+            latest |= {name: number for name, number in numbers.items() if name in metrics}
+            if metrics[0] in numbers and len(latest) == len(metrics):
+                others = {name: number for name, number in numbers.items() if name not in metrics}
+                yield step, {name: latest[name] for name in metrics}, others
+
+    def missing(self, metrics: Sequence[str]) -> list[str]:
+        """Return the metrics that no step has."""
+        there = set().union(*self.numbers.values())
+        return [name for name in metrics if name not in there]
+
+
+class Reader(ABC):
+    """Reads what a program has written since the last call.
+
+    Args:
+        results: where its results are.
+        folder: the trial's folder.
+        steps: where numbers are added.
+    """
+
+    def __init__(self, results: Results, folder: Path, steps: Steps) -> None:
+        self._results, self._folder, self._steps = results, folder, steps
+
+    @abstractmethod
+    def read(self, *, has_ended: bool) -> None:
+        """Read what is new.
+
+        Args:
+            has_ended: whether the program has ended, and everything is there.
+
+        Raises:
+            ResultsError: if it can't be read.
+        """
+
+    @property
+    @abstractmethod
+    def where(self) -> str:
+        """Where the results are expected, for messages."""
+
+    def _add(self, numbers: Mapping[str, Any], place: str) -> None:
+        """Add the numbers of a line or an object; what isn't a number is left out."""
+        flat = dict(_flat(numbers))
+        name = self._results.step or _STEP
+        step = _step(flat.pop(name, None), name, place)
+        if step is None and self._results.step:
+            raise ResultsError(f"{place} has no {name}, which results name as the step, but {_names(flat)}")
+        if flat:
+            self._steps.add(step, flat)
+
+
+def reader_of(results: Results, folder: Path, steps: Steps) -> Reader:
+    """Return what reads the results of a program.
+
+    Args:
+        results: where they are.
+        folder: the trial's folder.
+        steps: where numbers are added.
+    """
+    if results.kind in ("lines", "pattern"):
+        return OutputReader(results, folder, steps)
+    if results.kind == "csv":
+        return CsvReader(results, folder, steps)
+    if results.kind == "tensorboard":
+        return TensorBoardReader(results, folder, steps)
+    if results.kind == "mlflow":
+        return MlflowReader(results, folder, steps)
+    is_lines = results.where.lower().endswith((".jsonl", ".ndjson"))
+    return (JsonLinesReader if is_lines else JsonReader)(results, folder, steps)
+
+
+class OutputReader(Reader):
+    """Lines of a program's output: JSON objects, or matches of a pattern."""
+
+    def __init__(self, results: Results, folder: Path, steps: Steps) -> None:
+        super().__init__(results, folder, steps)
+        self._pattern = re.compile(results.where) if results.kind == "pattern" else None
+        self._unread = b""
+        self._broken = ""
+
+    @property
+    def where(self) -> str:
+        """The kind of lines that are read, with one that can't be."""
+        if self._pattern is not None:
+            return "its output: no line matches the pattern" if not self._steps.numbers else "its output"
+        return f"its output, whose line {self._broken!r} isn't JSON" if self._broken else "its output, as lines of JSON"
+
+    def feed(self, output: bytes) -> None:
+        """Take what the program has printed."""
+        self._unread += output
+
+    def read(self, *, has_ended: bool) -> None:
+        """Read the lines that are complete, or that end the output."""
+        *lines, rest = re.split(rb"[\r\n]", self._unread)  # progress bars go back to the beginning of their line
+        self._unread = b"" if has_ended or len(rest) > _LONGEST_LINE else rest
+        for line in [*lines, rest] if has_ended else lines:
+            text = line.decode("utf-8", "replace")
+            if self._pattern is None:
+                self._read_json(text)
+            else:
+                for match in self._pattern.finditer(text):
+                    self._read_match(match, text)
+
+    def _read_json(self, line: str) -> None:
+        if line.lstrip().startswith("{"):
+            try:
+                numbers = json.loads(line)
+            except (ValueError, RecursionError):
+                self._broken = self._broken or shortened(line, 200)  # perhaps it only looks like JSON
+                return
+            self._add(numbers, "a line of its output")
+
+    def _read_match(self, match: re.Match[str], line: str) -> None:
+        texts = {name: text for name, text in match.groupdict().items() if text is not None}
+        numbers = {name: _number(text) for name, text in texts.items()}
+        for name, number in numbers.items():
+            if number is None:
+                raise ResultsError(
+                    f"the pattern's group {name} matched {texts[name]!r}, which is no number, in the line "
+                    f"{shortened(line, 200)!r}: make the group narrower, such as [-+.0-9e]+"
+                )
+        self._add(numbers, f"the line {shortened(line, 200)!r}")
+
+
+_LONGEST_LINE = 2**20
+
+
+class FileReader(Reader):
+    """One file in the trial's folder, which a pattern such as ``**/metrics.json`` may name."""
+
+    _found: Path | None = None
+
+    @property
+    def where(self) -> str:
+        """The path of the file."""
+        return self._results.where
+
+    def _path(self) -> Path | None:
+        """Return the file's path; None before it is there."""
+        if self._found is None or not self._found.is_file():
+            found = sorted(path for path in self._folder.glob(self._results.where) if path.is_file())
+            if len(found) > 1:
+                names = ", ".join(str(path.relative_to(self._folder)) for path in found[:3])
+                raise ResultsError(f"{self.where} names {len(found)} files, such as {names}: name one")
+            self._found = found[0] if found else None
+        return self._found
+
+    def _name(self) -> str:
+        assert self._found is not None
+        return self._found.relative_to(self._folder).as_posix()
+
+
+class JsonReader(FileReader):
+    """A file of one JSON value, which is read once the program has ended.
+
+    It is an object of numbers, a list of such objects, a step each, or an object of lists of numbers.
+    """
+
+    def read(self, *, has_ended: bool) -> None:
+        """Read the file once the program has ended."""
+        path = self._path() if has_ended else None
+        if path is None:
+            return
+        try:
+            content = json.loads(path.read_bytes())
+        except (ValueError, RecursionError) as error:
+            raise ResultsError(f"{self._name()} isn't a whole file of JSON: {error}") from None
+        except OSError as error:
+            raise ResultsError(f"{self._name()} can't be read: {error.strerror}") from None
+        entries = _entries(content, self._name())
+        for entry in entries:
+            self._add(entry, self._name())
+        if len(entries) == 1:
+            self._steps.are_numbered = False
+
+
+def _entries(content: Any, name: str) -> Sequence[Mapping[str, Any]]:
+    entries = content if isinstance(content, list) else [content]
+    if not all(isinstance(entry, dict) for entry in entries):
+        raise ResultsError(f"{name} must be an object of numbers, or a list of such objects")
+    if not isinstance(content, dict):
+        return entries
+    curves = {key: one for key, one in content.items() if isinstance(one, list) and all(map(_is_number, one))}
+    lengths = {len(curve) for curve in curves.values()}
+    if curves and len(lengths) == 1 and not any(map(_is_number, content.values())):
+        return [dict(zip(curves, row, strict=True)) for row in zip(*curves.values(), strict=True)]
+    return entries
+
+
+class LinesReader(FileReader):
+    """A file that grows by lines; what was read is forgotten if it is written anew."""
+
+    def __init__(self, results: Results, folder: Path, steps: Steps) -> None:
+        super().__init__(results, folder, steps)
+        self._read_bytes, self._unread, self._line = 0, b"", 0
+
+    def read(self, *, has_ended: bool) -> None:
+        """Read the lines that are complete; at the end, also one that isn't."""
+        path = self._path()
+        if path is None:
+            return
+        try:
+            with path.open("rb") as file:
+                size = file.seek(0, io.SEEK_END)
+                if size < self._read_bytes:
+                    self._read_bytes, self._unread, self._line = 0, b"", 0
+                    self._steps.clear()
+                file.seek(self._read_bytes)
+                new = file.read()
+        except OSError as error:
+            raise ResultsError(f"{self._name()} can't be read: {error.strerror}") from None
+        self._read_bytes += len(new)
+        *lines, self._unread = (self._unread + new).split(b"\n")
+        if has_ended and self._unread:
+            lines, self._unread = [*lines, self._unread], b""
+        for line in lines:
+            self._line += 1
+            place = f"line {self._line} of {self._name()}"
+            try:
+                text = line.decode("utf-8-sig").strip()
+            except UnicodeDecodeError as error:
+                raise ResultsError(f"{place} isn't UTF-8: {error.reason} at byte {error.start}") from None
+            if text:
+                self._take(text, place)
+
+    @abstractmethod
+    def _take(self, line: str, place: str) -> None:
+        """Read a line."""
+
+
+class JsonLinesReader(LinesReader):
+    """A file with a JSON object on each line."""
+
+    def _take(self, line: str, place: str) -> None:
+        try:
+            numbers = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise ResultsError(f"{place} isn't JSON: {error}") from None
+        if not isinstance(numbers, dict):
+            raise ResultsError(f"{place} must be an object of numbers")
+        self._add(numbers, place)
+
+
+class CsvReader(LinesReader):
+    """A file of comma-separated values, whose first line names its columns."""
+
+    _columns: Sequence[str] = ()
+
+    def _take(self, line: str, place: str) -> None:
+        values = next(csv.reader([line]))
+        if place.startswith("line 1 "):
+            self._columns = [value.strip() for value in values]
+            return
+        if len(values) != len(self._columns):
+            raise ResultsError(f"{place} has {len(values)} values, and the header {len(self._columns)} columns")
+        pairs = zip(self._columns, map(_number, values), strict=True)
+        self._add({name: number for name, number in pairs if number is not None}, place)
+
+
+class FolderReader(Reader):
+    """A folder of several files, each of which grows."""
+
+    @property
+    def where(self) -> str:
+        """The path of the folder."""
+        return f"the folder {self._results.where}" if self._results.where != "." else "its folder"
+
+    def _files(self, pattern: str) -> list[Path]:
+        return sorted(path for path in (self._folder / self._results.where).rglob(pattern) if path.is_file())
+
+
+class TensorBoardReader(FolderReader):
+    """Scalars in TensorBoard's event files, by their tags."""
+
+    def __init__(self, results: Results, folder: Path, steps: Steps) -> None:
+        super().__init__(results, folder, steps)
+        self._loaders: dict[Path, Any] = {}
+
+    def read(self, *, has_ended: bool) -> None:
+        """Read the events that are new."""
+        for path in self._files("*tfevents*"):
+            if path not in self._loaders:
+                self._loaders[path] = _event_loader(path)
+            for event in self._loaders[path].Load():
+                for value in event.summary.value:
+                    if (number := _scalar(value)) is not None:
+                        self._steps.add(int(event.step), {value.tag: number})
+
+
+def _event_loader(path: Path) -> Any:
+    try:
+        from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+    except ImportError:
+        raise ResultsError(
+            "results in TensorBoard's files need the package tensorboard here: pip install 'seeded-study[tensorboard]'"
+        ) from None
+    return EventFileLoader(str(path))
+
+
+def _scalar(value: Any) -> float | None:
+    if value.HasField("simple_value"):
+        return float(value.simple_value)
+    if value.HasField("tensor"):
+        from tensorboard.util.tensor_util import make_ndarray
+
+        array = make_ndarray(value.tensor)
+        return float(array.item()) if array.size == 1 and array.dtype.kind in "fiub" else None
+    return None
+
+
+class MlflowReader(FolderReader):
+    """Metrics in the files of MLflow's runs: a file a metric, with a time, a value and a step on each line."""
+
+    def __init__(self, results: Results, folder: Path, steps: Steps) -> None:
+        super().__init__(results, folder, steps)
+        self._read_bytes: dict[Path, int] = {}
+
+    def read(self, *, has_ended: bool) -> None:
+        """Read the lines that are new."""
+        for path in (path for folder in self._folders() for path in sorted(folder.rglob("*")) if path.is_file()):
+            with path.open("rb") as file:
+                file.seek(self._read_bytes.get(path, 0))
+                whole, end, _ = file.read().rpartition(b"\n")
+            self._read_bytes[path] = self._read_bytes.get(path, 0) + len(whole) + len(end)
+            name = path.relative_to(next(one for one in path.parents if one.name == "metrics")).as_posix()
+            for line in whole.decode().splitlines():
+                _, value, step = line.split()[:3]
+                self._steps.add(int(step), {name: float(value)})
+
+    def _folders(self) -> list[Path]:
+        folders = sorted((self._folder / self._results.where).rglob("metrics"))
+        return [folder for folder in folders if (folder.parent / "meta.yaml").is_file()]
+
+
+def _flat(numbers: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, float]]:
+    """Yield the numbers of an object, by their names with dots."""
+    for name, value in numbers.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{before}{name}.")
+        elif _is_number(value):
+            yield f"{before}{name}", float(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float)
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _step(value: float | None, name: str, place: str) -> int | None:
+    if value is None:
+        return None
+    if not math.isfinite(value) or value != int(value) or not 0 <= value < 2**53:
+        raise ResultsError(f"{place} has {name} {value:g}, and steps must be whole numbers of at least 0")
+    return int(value)
+
+
+def _names(numbers: Mapping[str, float]) -> str:
+    return ", ".join(list(numbers)[:10]) or "no numbers"

@@ -1,0 +1,260 @@
+"""A trial of a program: one process, whose results are read while it runs."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from study.engine.calls import CallProgress, CallTrial, Limits, TrialCall, TrialOutput
+from study.engine.calls.trial import Arrays
+from study.engine.program.command import command_of
+from study.engine.program.process import GRACE_S, Process, ProgramError
+from study.engine.program.results import OutputReader, ResultsError, Steps, reader_of
+from study.interface.error_text import shortened, storable
+from study.interface.function import Step
+from study.interface.program import Program
+
+_POLL_S = 0.2
+_AT_ONCE = 2**20
+_LONGEST_LINE, _MOST_LINES = 300, 10
+
+
+class ProgramTraining(TrialCall):
+    """A trial of a program, which runs from the first slice on and goes on between slices.
+
+    `close` ends the program and all that it has started, and so does the end of this process, in whatever way.
+
+    Args:
+        program: the program.
+        trial: its seed and hyperparameters, and what it reports.
+        code: the folder with the copy of its code; None if it has none.
+        files: the names of the code's files.
+        limits: what it may use.
+        checkpoint: what `checkpoint` returned, to go on in the trial's folder; None to begin.
+        folder: the trial's folder, in which it runs; None for a temporary one.
+        output: the trial's log; None for one in the temporary folder.
+
+    Raises:
+        ValueError: if the checkpoint is of other metrics.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        trial: CallTrial,
+        *,
+        code: Path | None = None,
+        files: Sequence[str] = (),
+        limits: Limits | None = None,
+        checkpoint: Arrays | None = None,
+        folder: Path | None = None,
+        output: TrialOutput | None = None,
+    ) -> None:
+        super().__init__(trial, checkpoint, 0.0)
+        self._program, self._code, self._files = program, code, files
+        self._limits = limits or Limits()
+        self._is_resumed = checkpoint is not None
+        self._temporary = None if folder is not None else Path(tempfile.mkdtemp(prefix="study-trial-"))
+        self._folder = folder or self._temporary or Path()
+        self._output = output or TrialOutput(self._folder / "log.txt", is_shared=False)
+        self._owns_output = output is None
+        self._steps = Steps()
+        self._reader = reader_of(program.results, self._folder, self._steps)
+        self._before_s, self._started_at_s = self._history.training_s, 0.0
+        self._process: Process | None = None
+        self._pipe: int | None = None
+        self._poll_at_s = 0.0
+
+    @property
+    def reports_steps(self) -> bool:
+        """Whether its results are steps; otherwise they are those of its end."""
+        return self._steps.are_numbered
+
+    def advance(self, for_s: float) -> CallProgress:
+        """Wait for about that many seconds, or until the program has ended."""
+        until_s = time.monotonic() + for_s
+        try:
+            if self._process is None and not self._done:
+                self._start()
+            while not self._done:
+                self._wait(until_s)
+                if time.monotonic() >= until_s:
+                    break
+        except ProgramError as error:
+            self._fail(f"{self._program.words[0]} can't be run: {error}")
+        return CallProgress(max(self._steps.numbers, default=None), self._trial.iterations, self._done)
+
+    def checkpoint(self) -> dict[str, npt.NDArray[Any]] | None:
+        """Return what is needed to go on in the trial's folder; None if the program can't."""
+        if not self._program.resumes or self._process is None:
+            return self._checkpoint
+        self._count_time()
+        return self._history.arrays({})
+
+    def close(self) -> None:
+        """End the program and everything that it has started."""
+        self._end_process()
+        if self._pipe is not None:
+            os.close(self._pipe)
+            self._pipe = None
+        if self._owns_output:
+            self._output.close()
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def _start(self) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        words, environment = command_of(
+            self._program,
+            self._trial,
+            self._folder,
+            code=self._code,
+            files=self._files,
+            limits=self._limits,
+            is_resumed=self._is_resumed,
+        )
+        output = self._output.descriptor
+        if isinstance(self._reader, OutputReader):
+            self._pipe, output = os.pipe()
+        self._started_at_s = time.monotonic()
+        try:
+            self._process = Process(words, environment, self._folder, output, self._limits.memory_gb)
+        finally:
+            if self._pipe is not None:
+                os.close(output)
+
+    def _wait(self, until_s: float) -> None:
+        """Wait for a moment, read what is new, and see whether the program has ended or must end."""
+        assert self._process is not None
+        now_s = time.monotonic()
+        left_s = min(until_s - now_s, _POLL_S, self._left_s())
+        self._process.wait(left_s, *([] if self._pipe is None else [self._pipe]))
+        has_ended = self._process.exit_code is not None
+        self._copy_output(has_ended=has_ended)
+        now_s = time.monotonic()
+        if not has_ended and now_s < self._poll_at_s and self._left_s() > 0:
+            return
+        try:
+            self._reader.read(has_ended=has_ended)
+        except ResultsError as error:
+            self._conclude(str(error))
+            return
+        self._poll_at_s = time.monotonic() + max(_POLL_S, 20 * (time.monotonic() - now_s))  # a folder may be large
+        if has_ended or self._has_diverged():
+            self._conclude(None)
+        elif self._left_s() <= 0:
+            self._end_process()
+            ignored = f"; it ignored SIGTERM for {GRACE_S:g} s, and was killed"
+            was_killed = self._process.exit_code == -signal.SIGKILL
+            limit = f"it took longer than its time limit of {self._limits.time_limit_s:g} s"
+            self._conclude(limit + ignored if was_killed else limit)
+
+    def _end_process(self) -> None:
+        """End the program; what it still prints is logged."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        with suppress(ProgramError):
+            while self._process.exit_code is None:
+                self._process.wait(_POLL_S, *([] if self._pipe is None else [self._pipe]))
+                self._copy_output(has_ended=False)
+
+    def _left_s(self) -> float:
+        limit_s = self._limits.time_limit_s
+        if limit_s is None:
+            return math.inf
+        return limit_s - self._before_s - (time.monotonic() - self._started_at_s)
+
+    def _copy_output(self, *, has_ended: bool) -> None:
+        """Copy what the program has printed into the log, and hand it to the reader."""
+        if self._pipe is None or not isinstance(self._reader, OutputReader):
+            return
+        os.set_blocking(self._pipe, False)
+        with suppress(BlockingIOError):
+            while data := os.read(self._pipe, _AT_ONCE):
+                self._output.write_bytes(data)
+                self._reader.feed(data)
+                if not has_ended:
+                    return
+            if not has_ended:  # it has closed its output, and goes on
+                os.close(self._pipe)
+                self._pipe = None
+
+    def _has_diverged(self) -> bool:
+        latest = list(self._steps.numbers.values())[-2:]
+        return any(not math.isfinite(step.get(name, 0.0)) for step in latest for name in self._trial.metrics)
+
+    def _conclude(self, error: str | None) -> None:
+        """End the trial: take the steps that count, and say why it failed if it did."""
+        assert self._process is not None
+        self._end_process()
+        self._copy_output(has_ended=True)
+        self._count_time()
+        is_finite = self._take_steps()
+        code = self._process.exit_code or 0
+        if error is None and code != 0 and is_finite:
+            error = _reason(code, self._output.last_lines(), self._limits.memory_gb)
+        elif error is None and self._history.last_step is None:
+            error = self._nothing()
+        if error is not None:
+            lines = self._output.last_lines()
+            self._fail(storable(error), storable("\n".join(_traceback(lines) or lines[-_MOST_LINES:])))
+            return
+        self._done = True
+        self.close()
+
+    def _count_time(self) -> None:
+        self._history.training_s = self._before_s + time.monotonic() - self._started_at_s
+
+    def _take_steps(self) -> bool:
+        """Take the steps that count, and return whether all their metrics are finite numbers."""
+        most = self._trial.iterations
+        for step, metrics, others in self._steps.complete(list(self._trial.metrics)):
+            if most is None or step <= most:
+                self._history.add(Step(step, metrics, undeclared=others))
+                if not all(map(math.isfinite, metrics.values())):
+                    return False
+        return True
+
+    def _nothing(self) -> str:
+        """Say what is missing from the results of a program that has ended without an error."""
+        reader, metrics = self._reader, list(self._trial.metrics)
+        if not self._steps.numbers:
+            return f"it ended with exit code 0, but there are no results in {reader.where}"
+        missing = self._steps.missing(metrics)
+        if missing:
+            there = ", ".join(sorted(set().union(*self._steps.numbers.values()))[:10])
+            return f"it ended with exit code 0, but {', '.join(missing)} never appeared in {reader.where}, only {there}"
+        if self._trial.iterations is not None and min(self._steps.numbers) > self._trial.iterations:
+            return f"its first step is {min(self._steps.numbers)}, beyond iterations: {self._trial.iterations}"
+        return f"no step in {reader.where} has all metrics, or comes after one with each of them: {', '.join(metrics)}"
+
+
+def _reason(code: int, lines: Sequence[str], memory_gb: float | None) -> str:
+    """Say why a program failed, by its exit code and, unless a traceback says it, by its last line."""
+    last = f": {shortened(lines[-1].strip(), _LONGEST_LINE)}" if lines else ", and printed nothing"
+    if _traceback(lines):
+        last = ""
+    if code >= 0:
+        return f"it ended with exit code {code}{last}"
+    known: Mapping[int, str] = {int(number): number.name for number in signal.Signals}
+    why = " (perhaps the machine ran out of memory)" if code == -signal.SIGKILL else ""
+    if memory_gb is not None and code != -signal.SIGKILL:
+        why = f" (perhaps its memory_gb of {memory_gb:g} wasn't enough)"
+    return f"it was ended by {known.get(-code, f'signal {-code}')}{why}{last}"
+
+
+def _traceback(lines: Sequence[str]) -> Sequence[str]:
+    """Return the last traceback of Python in a log; nothing if there is none."""
+    starts = [number for number, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")]
+    return lines[starts[-1] :] if starts else ()

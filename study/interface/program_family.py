@@ -1,0 +1,163 @@
+"""The trials of a program, as a study knows them: command, hyperparameters, metrics, what stands for its code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+from study.interface.declarations import Hyperparameter, Metric
+from study.interface.family import Check, Mistake, Values
+from study.interface.function_family import FunctionFamily
+from study.interface.program import Program, Results
+from study.interface.signature import plain
+from study.interface.values import number, whole
+
+TASK = "program"
+"""The name of the task of all cells of programs."""
+
+OWN_NAMES = ("command", "results", "code", "metrics", "iterations")
+"""What a cell of a program has besides the program's hyperparameters."""
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"must be a text, as its other values are, but got {value!r}")
+    return value
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"must be true or false, as its other values are, but got {value!r}")
+    return value
+
+
+_TYPES: dict[str, Any] = {
+    "whole": Annotated[int, BeforeValidator(whole)],
+    "number": Annotated[float, BeforeValidator(number)],
+    "flag": Annotated[bool, BeforeValidator(_flag)],
+    "text": Annotated[str, BeforeValidator(_text)],
+    "any": Annotated[Any, BeforeValidator(plain)],
+}
+
+
+def kind_of_values(values: Sequence[Any]) -> str:
+    """Return what a program's hyperparameter is, by all values that a study file gives for it.
+
+    Example:
+        >>> [kind_of_values(given) for given in ([1, 2.0], [1, 0.5], [True], ["adam"], [1, "auto"], [[8, 8]])]
+        ['whole', 'number', 'flag', 'text', 'any', 'any']
+    """
+    if all(isinstance(value, bool) for value in values):
+        return "flag"
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        return "whole" if all(value == value // 1 for value in values) else "number"
+    return "text" if all(isinstance(value, str) for value in values) else "any"
+
+
+class ProgramFamily(FunctionFamily):
+    """The trials of one program.
+
+    Args:
+        name: a short name of the program, which is the cells' model.
+        program: the program.
+        kinds: what its hyperparameters are: ``whole``, ``number``, ``flag``, ``text`` or ``any``.
+        metrics: what it reports; the first one chooses the best step.
+        code: what stands for its source code in the ids of trials.
+        iterations: the greatest step that counts; None if all do.
+
+    Example:
+        >>> program = Program(("python", "train.py", "{lr}"), Results("file", "metrics.json"))
+        >>> family = ProgramFamily("train.py", program, {"lr": "number"}, {"loss": Metric()}, code="version:1")
+        >>> cell = family.canonical("program", "train.py", {"lr": 1.0})
+        >>> cell["lr"], cell["command"], cell["results"]
+        (1, 'python train.py {lr}', 'file metrics.json')
+        >>> family.from_json(family.to_json()).canonical("program", "train.py", {"lr": 1}) == cell
+        True
+    """
+
+    tasks = (TASK,)
+
+    def __init__(
+        self,
+        name: str,
+        program: Program,
+        kinds: Mapping[str, str],
+        metrics: Mapping[str, Metric],
+        *,
+        code: str,
+        iterations: int | None = None,
+    ) -> None:
+        hyperparameters = {
+            field: Hyperparameter(type=_TYPES[kind], is_searchable=True) for field, kind in kinds.items()
+        }
+        super().__init__(name, hyperparameters, metrics, code=code, iterations=iterations)
+        self.program = program
+        self._kinds = kinds
+
+    @property
+    def _own_values(self) -> dict[str, Any]:
+        return {"command": self.program.command, "results": str(self.program.results), **super()._own_values}
+
+    def canonical(self, task: str, model: str, values: Values) -> dict[str, Any]:
+        """Return the values of a cell: what the program is given, and what stands for it, its code and its results.
+
+        A whole number is one however it is written, since the program is given the same text.
+
+        Raises:
+            ValueError: if a value is missing.
+        """
+        missing = [name for name in self.hyperparameters if name not in values]
+        if missing:
+            raise ValueError(f"{missing[0]} must be given for every cell, under fixed, grid or zip")
+        return {name: _whole(values[name]) for name in self.hyperparameters} | self._own_values
+
+    def mistakes(self, check: Check, task: str, model: str, values: Values) -> Any:
+        """Yield what a check finds wrong."""
+        found: list[Mistake] = []
+        if not values:
+            (name,) = check.names
+            found.append(((), f"{name} must be given for every cell, under fixed, grid or zip"))
+        return iter(found)
+
+    def to_json(self) -> str:
+        """Write the declarations for the store, from which a study is read where its code isn't."""
+        program = self.program
+        content = {
+            "program": self.function,
+            "words": program.words,
+            "is_shell": program.is_shell,
+            "resumes": program.resumes,
+            "results": vars(program.results),
+            "code": self.code,
+            "iterations": self.iterations,
+            "kinds": dict(self._kinds),
+            "metrics": {name: vars(one) for name, one in self.metrics.items()},
+        }
+        return json.dumps(content, indent=1, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> ProgramFamily:
+        """Read what `to_json` wrote.
+
+        Raises:
+            ValueError: if it isn't that.
+        """
+        try:
+            content = json.loads(text)
+            program = Program(
+                tuple(content["words"]), Results(**content["results"]), content["is_shell"], content["resumes"]
+            )
+            metrics = {name: Metric(**one) for name, one in content["metrics"].items()}
+            code, iterations = content["code"], content["iterations"]
+            return cls(content["program"], program, content["kinds"], metrics, code=code, iterations=iterations)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"these aren't the declarations of a program: {error!r}") from None
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_whole(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value

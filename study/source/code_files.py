@@ -1,0 +1,129 @@
+"""Files of the user's own code: found, checked, and read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+from study.errors import InputError
+from study.source.archive import SIZE_LIMIT_BYTES
+from study.source.imports import imported_packages
+from study.visible import visible
+
+
+def imported_names(files: Mapping[str, bytes]) -> set[str]:
+    """Return the top-level names of the modules that files are, and of those that they import."""
+    modules = {name: content for name, content in files.items() if name.endswith(".py")}
+    tops = {PurePosixPath(name).parts[0].removesuffix(".py") for name in modules}
+    return tops.union(*(imported_packages(content) for content in modules.values()))
+
+
+def python_files(place: Path, inside: Path) -> Iterator[Path]:
+    return (path for path in files_in(place, inside) if path.suffix == ".py")
+
+
+def files_in(path: Path, inside: Path, above: tuple[Path, ...] = ()) -> Iterator[Path]:
+    """Yield a file, or the files of a folder. Links are followed, except those to a folder that contains them.
+
+    Hidden files and folders, `__pycache__`, virtual environments and what an installer put into them are left out.
+
+    Args:
+        path: the file or the folder.
+        inside: the folder that no link to a folder may leave.
+        above: the real paths of the folders that contain it.
+
+    Raises:
+        InputError: if a folder can't be read, or a link to one leaves.
+    """
+    try:
+        entries = sorted(path.iterdir()) if path.is_dir() else None
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    if entries is None:
+        yield path
+        return
+    real = path.resolve()
+    if real in above or path.name == "site-packages" or path / "pyvenv.cfg" in entries:
+        return
+    _check_inside(path, inside)
+    for entry in entries:
+        if not entry.name.startswith(".") and entry.name != "__pycache__":
+            yield from files_in(entry, inside, (*above, real))
+
+
+def read_files(paths: Iterable[tuple[Path, Path]], others: Mapping[str, bytes], inside: Path) -> dict[str, bytes]:
+    """Read files by the names that they get.
+
+    Args:
+        paths: the path of each file, and the name that it gets.
+        others: files that were read before; together they must not be too large.
+        inside: the folder that no link may leave.
+
+    Raises:
+        InputError: if a link leaves the folder, if a file can't be read, or if there is too much.
+    """
+    sizes = {name: len(content) for name, content in others.items()}
+    files: dict[str, bytes] = {}
+    for path, relative in paths:
+        name = relative.as_posix()
+        try:
+            name.encode()
+            if not path.is_file():
+                raise OSError("it must be a file, or a link to one")
+            _check_inside(path, inside)
+            sizes[name] = path.stat().st_size
+            _check_size(sizes)
+            files[name] = path.read_bytes()
+        except (OSError, UnicodeEncodeError) as error:
+            raise _unreadable(path, error) from None
+    return files
+
+
+def _check_inside(path: Path, inside: Path) -> None:
+    """Check that no link leads out of the folder of the code: another author's code could copy private files.
+
+    Raises:
+        InputError: if it is.
+    """
+    real = path.resolve()
+    if not real.is_relative_to(inside.resolve()):
+        raise InputError(
+            f"{visible(str(path))} is part of the study's code, but leads by a link to {visible(str(real))}, outside "
+            f"of {visible(str(inside))}: links must stay in the folder of the code. Copy the file there, or name its "
+            "package in PYTHONPATH"
+        )
+
+
+def _check_size(sizes: Mapping[str, int]) -> None:
+    if sum(sizes.values()) > SIZE_LIMIT_BYTES:
+        largest = sorted(sizes, key=lambda name: -sizes[name])[:3]
+        raise InputError(
+            f"the study's code must have at most {SIZE_LIMIT_BYTES >> 20} MB, since each version of it is stored; it "
+            f"has more, of which most is in {', '.join(f'{name} ({sizes[name] / 2**20:.1f} MB)' for name in largest)}. "
+            "Move what isn't code elsewhere, or install the package instead"
+        )
+
+
+def _unreadable(path: Path, error: Exception) -> InputError:
+    reason = getattr(error, "strerror", None) or error
+    return InputError(f"{visible(str(path))} is part of the study's code and can't be read: {reason}")
+
+
+def included_files(patterns: Sequence[str], roots: Sequence[Path]) -> dict[str, bytes]:
+    """Read the files that patterns name, in the first folder that has any."""
+    files: dict[str, bytes] = {}
+    for pattern in patterns:
+        path = PurePosixPath(pattern)
+        if path.is_absolute() or ".." in path.parts or not path.parts:
+            raise InputError(f"{pattern!r} must name files in the folder of the study file, relative to that folder")
+        first = next(((root, matches) for root in roots if (matches := _matches(root, pattern))), None)
+        if first is None:
+            raise InputError(f"{pattern!r} matches no file in {' or '.join(map(str, roots))}")
+        root, matches = first
+        files |= read_files(matches, files, root)
+    return files
+
+
+def _matches(root: Path, pattern: str) -> list[tuple[Path, Path]]:
+    files = (file for path in sorted(root.glob(pattern)) for file in files_in(path, root))
+    return [(file, file.relative_to(root)) for file in files]

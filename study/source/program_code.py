@@ -1,0 +1,133 @@
+"""The files of a program: those of the study's folder that its command names, and the modules that these import."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
+
+from study.errors import InputError, nearest
+from study.interface.program import Program, words_of
+from study.source.code_files import included_files, python_files, read_files
+from study.source.imports import imported_packages
+from study.source.places import OURS, is_installed, place_beside, place_elsewhere
+from study.source.source_code import SourceCode
+
+CODE = "{code}/"
+"""Begins paths of the code in a command; without a shell, they are recognised without it."""
+
+
+_SCRIPTS = (".py", ".sh", ".R", ".r", ".jl", ".js", ".ts", ".pl", ".rb", ".lua")
+
+
+def read_program_code(program: Program, folder: Path, include: Sequence[str] = ()) -> SourceCode:
+    """Read the code of a program; nothing is run.
+
+    It is each file of the folder that the command names, the module after ``-m``, and whatever of the user's own the
+    Python files among these import by name, as `read_source_code` finds it.
+
+    Args:
+        program: the program.
+        folder: the folder of the study file.
+        include: patterns of further files, relative to the folder.
+
+    Raises:
+        InputError: if a file of the command or of the patterns isn't there or can't be read, or there is too much.
+    """
+    folder = folder.absolute()
+    files = included_files(include, [folder])
+    words = _words(program)
+    named = [folder / name for word in words if (name := _file_of(word, folder)) is not None]
+    if program.is_shell:
+        _check_shell(words, folder)
+    modules = [found.path for name in _modules(words) if (found := place_beside(name, folder)) is not None]
+    unread = [(path, folder) for path in (*named, *modules)]
+    known: set[tuple[str, Path]] = set()
+    while unread:
+        place, root = unread.pop()
+        paths = python_files(place, root) if place.is_dir() else iter([place])
+        read = read_files(((path, path.relative_to(root)) for path in paths), files, root)
+        new = {name: content for name, content in read.items() if name not in files}
+        files |= read
+        # A script's own folder comes first for Python; a package's modules are found where the package lies.
+        beside = place.parent
+        sources = (content for name, content in new.items() if name.endswith(".py"))
+        for name in sorted(set().union(*map(imported_packages, sources))):
+            if (name, beside) not in known:
+                known.add((name, beside))
+                unread += _place(name, beside, folder)
+    return SourceCode(files)
+
+
+def program_words(words: Sequence[str], names: Sequence[str], code: Path) -> list[str]:
+    """Return the words of a command in which paths of the code lead to its copy.
+
+    Args:
+        words: the words, with placeholders replaced.
+        names: the names of the code's files.
+        code: the folder of the copy.
+
+    Example:
+        >>> program_words(["python", "train.py", "--config=conf/a.yaml"], ["train.py", "conf/a.yaml"], Path("/code"))
+        ['python', '/code/train.py', '--config=/code/conf/a.yaml']
+    """
+    known = set(names)
+
+    def copied(word: str) -> str:
+        before, equals, path = word.rpartition("=")
+        name = str(PurePosixPath(path))
+        return f"{before}{equals}{code / name}" if path and name in known else word
+
+    return [copied(word) for word in words]
+
+
+def _words(program: Program) -> Sequence[str]:
+    if not program.is_shell:
+        return program.words
+    try:
+        return words_of(program.words[0])
+    except ValueError:
+        return program.words[0].split()
+
+
+def _file_of(word: str, folder: Path) -> str | None:
+    """Return the name of the file that a word of a command names in the folder, if it names one."""
+    path = word.rpartition("=")[2].removeprefix(CODE)
+    is_code = word.endswith(f"{CODE}{path}")
+    if not path or "{" in path or " " in word or PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
+        return None
+    try:
+        is_there = (folder / path).is_file()
+    except (OSError, ValueError):  # a name that is too long, or that no file can have
+        is_there = False
+    looks_like_code = is_code or path.startswith("./") or PurePosixPath(path).suffix in _SCRIPTS
+    if looks_like_code and not is_there and not (folder / path).is_dir():
+        names = [found.relative_to(folder).as_posix() for found in folder.rglob(f"*{PurePosixPath(path).suffix}")]
+        raise InputError(f"the command names {path}, and there is no such file in {folder}{nearest(path, names)}")
+    return str(PurePosixPath(path)) if is_there else None
+
+
+def _check_shell(words: Sequence[str], folder: Path) -> None:
+    """Check that a shell finds the files, since it runs in the trial's folder."""
+    for word in words:
+        if CODE not in word and (name := _file_of(word, folder)) is not None:
+            raise InputError(
+                f"the command names the file {name}, which a shell looks for in the trial's folder: write {CODE}{name}"
+            )
+
+
+def _modules(words: Sequence[str]) -> Iterator[str]:
+    return (word.partition(".")[0] for before, word in pairwise(words) if before == "-m")
+
+
+def _place(name: str, beside: Path, folder: Path) -> list[tuple[Path, Path]]:
+    """Return where a module of the user's own lies, and the folder that its name in the copy is relative to."""
+    place = place_beside(name, beside)
+    if place is not None and beside.is_relative_to(folder):
+        return [(place.path, folder)]
+    if place is not None and not is_installed(place.path):
+        return [(place.path, beside)]
+    elsewhere = None if name in OURS else place_elsewhere(name)
+    if elsewhere is None or is_installed(elsewhere.path) or elsewhere.path.is_relative_to(folder):
+        return []
+    return [(elsewhere.path, elsewhere.path.parent)]

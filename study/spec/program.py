@@ -1,0 +1,130 @@
+"""From the command of a program to what is known of it: its code is copied, and its hyperparameters are those given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from study.errors import nearest
+from study.interface.declarations import check_series
+from study.interface.program import GIVEN, NAME, Program, variable_of
+from study.interface.program_family import ProgramFamily, kind_of_values
+from study.source import SourceCode, read_program_code
+from study.spec.document import Path as Place
+from study.spec.own_code import RESERVED, TIMES, success_mistakes
+from study.spec.program_tables import ProgramSpec, given_values
+
+
+def load_program(
+    spec: ProgramSpec, data: Mapping[str, Any], folder: Path, identify: Callable[[str, SourceCode], str]
+) -> tuple[ProgramFamily, SourceCode]:
+    """Read the files of a program that lie in the study's folder.
+
+    Args:
+        spec: the study that names it.
+        data: the file's content.
+        folder: the folder of the study file, to which the paths in the command are relative.
+        identify: returns the code's identity for the study's name and the code; a `version` of the file precedes it.
+
+    Raises:
+        InputError: if a file can't be read, or there is too much.
+    """
+    program = spec.program
+    code = read_program_code(program, folder, spec.include)
+    identity = identify(spec.study, code) if spec.version is None else code.identity(spec.version)
+    return program_family(spec, data, identity), code
+
+
+def program_family(spec: ProgramSpec, data: Mapping[str, Any], identity: str) -> ProgramFamily:
+    """Return the family of a program's trials, with the hyperparameters that a study file gives."""
+    kinds = {name: kind_of_values(values) for name, values in given_values(data).items() if values}
+    return ProgramFamily(
+        program_name(spec.program),
+        spec.program,
+        kinds,
+        spec.declared_metrics,
+        code=identity,
+        iterations=spec.iterations,
+    )
+
+
+def program_name(program: Program) -> str:
+    """Return a short name of a program: its script or module, or else the program itself.
+
+    Example:
+        >>> from study.interface.program import Results
+        >>> results = Results("file", "metrics.json")
+        >>> for command in ("python -u src/train.py --lr {lr}", "python -m lab.train", "./simulate {x}"):
+        ...     print(program_name(Program(tuple(command.split()), results)))
+        train.py
+        lab.train
+        simulate
+    """
+    words = program.command.split() if program.is_shell else list(program.words)
+    for before, word in pairwise(words):
+        if before == "-m" or re.fullmatch(r"[^-{}=\s][^{}=\s]*\.[A-Za-z]+", word):
+            return PurePosixPath(word.removeprefix("{code}/")).name
+    return PurePosixPath(words[0]).name
+
+
+def program_mistakes(spec: ProgramSpec, data: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
+    """Yield what must hold between the parts of a study of a program, and doesn't, each with its place."""
+    given = given_values(data)
+    for name in given:
+        if name in RESERVED or name in GIVEN:
+            yield _place_of(name, data), "the name means something else in a study file; give it another one"
+        elif not re.fullmatch(NAME, name):
+            yield _place_of(name, data), "must be a name: letters, digits and '_', in parts joined by '.' or '-'"
+    known = [*given, *GIVEN]
+    for name in spec.program.placeholders:
+        if name not in known:
+            hint = nearest(name, known) or f"; for the text itself write {{{{{name}}}}}"
+            must = f"must be a hyperparameter (under fixed, grid, zip or ranges), or one of {', '.join(GIVEN)}"
+            yield ("command",), f"{{{name}}} {must}{hint}"
+    for name in spec.metrics:
+        if name in RESERVED:
+            yield ("metrics", name), "the name means something else in a study's results; give it another one"
+        elif name in given:
+            yield ("metrics", name), "there is a hyperparameter of that name; give it another one"
+    groups = re.compile(spec.results.pattern or "").groupindex
+    for name in spec.metrics if spec.results.pattern is not None else ():
+        if name not in groups:
+            yield ("results", "pattern"), f"must have a group for each metric, but has no (?P<{name}>...)"
+    try:
+        check_series(spec.declared_metrics)
+    except ValueError as error:
+        yield ("metrics",), str(error)
+    yield from success_mistakes(spec, spec.metrics)
+    for name in spec.search.objective if spec.search is not None else ():
+        if name in TIMES and spec.iterations is None:
+            yield (
+                ("search", "objective"),
+                f"{name} needs to know how long an unsolved trial would have gone on: say iterations",
+            )
+
+
+def program_notices(spec: ProgramSpec, data: Mapping[str, Any], code: SourceCode | None) -> Iterator[str]:
+    """Yield sentences on what a user may have forgotten."""
+    placeholders = spec.program.placeholders
+    if "seed" not in placeholders:
+        yield "the command has no {seed}, so all seeds of a cell are alike unless the program reads STUDY_SEED"
+    if "config" not in placeholders and (unused := [name for name in given_values(data) if name not in placeholders]):
+        yield (
+            f"the command doesn't use {', '.join(unused)}: the program finds them in the environment only, such as "
+            f"{variable_of(unused[0])}"
+        )
+    if code is not None and not code.files and spec.version is None:
+        yield (
+            "the command names no file of the study's folder, so trials don't depend on the program's code: after a "
+            "change of it, give another version"
+        )
+
+
+def _place_of(name: str, data: Mapping[str, Any]) -> Place:
+    for table in ("fixed", "grid", "ranges"):
+        if isinstance(data.get(table), Mapping) and name in data[table]:
+            return (table, name)
+    return ("zip",)

@@ -1,0 +1,169 @@
+"""The shape of a study file that names a program."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Annotated, Any, ClassVar, get_args
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from study.interface.program import Program, Results, ResultsKind, words_of
+from study.interface.program_family import TASK
+from study.interface.values import quoted
+from study.spec.calls import CallSpec
+from study.spec.table import Table, optional, table_field
+
+_KINDS: tuple[ResultsKind, ...] = get_args(ResultsKind)
+
+
+class ResultsTable(Table):
+    """Where a program's results are: one of these keys, and `step`.
+
+    Args:
+        file: a file of JSON; one of a JSON object a line, if it ends with .jsonl.
+        csv: a file of comma-separated values, with a header.
+        lines: ``json`` for lines of the output that are JSON objects.
+        pattern: a regular expression with named groups, for lines of the output.
+        tensorboard: a folder of event files.
+        mlflow: a folder of MLflow's runs.
+        step: the name of the numbers that are steps.
+    """
+
+    file: str | None = optional()
+    csv: str | None = optional()
+    lines: str | None = optional()
+    pattern: str | None = optional()
+    tensorboard: str | None = optional()
+    mlflow: str | None = optional()
+    step: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_path(cls, data: Any) -> Any:
+        if not isinstance(data, str):
+            return data
+        return {"csv" if data.lower().endswith(".csv") else "file": data}
+
+    @model_validator(mode="after")
+    def _check(self) -> ResultsTable:
+        given = [kind for kind in _KINDS if getattr(self, kind) is not None]
+        if len(given) != 1:
+            raise ValueError(f"must have one of {', '.join(_KINDS)}, but has {' and '.join(given) or 'none'}")
+        results = self.results
+        if results.kind == "lines" and results.where != "json":
+            raise ValueError(f"lines must be json: lines of the output that are JSON objects; but got {results.where}")
+        if results.kind == "pattern":
+            _check_pattern(results.where)
+        elif results.kind != "lines":
+            path = PurePosixPath(results.where)
+            if path.is_absolute() or ".." in path.parts:
+                raise ValueError(f"must be a path in the trial's folder, relative to it, but got {results.where!r}")
+        return self
+
+    @property
+    def results(self) -> Results:
+        """The same as the rest of the program knows it."""
+        kind = next(kind for kind in _KINDS if getattr(self, kind) is not None)
+        return Results(kind, getattr(self, kind), self.step)
+
+
+def _check_pattern(pattern: str) -> None:
+    try:
+        groups = re.compile(pattern).groupindex
+    except re.error as error:
+        raise ValueError(f"pattern can't be read: {error}, in {pattern!r}") from None
+    if not groups:
+        raise ValueError(rf"pattern must have a group named like a metric, such as loss=(?P<loss>\S+): {pattern!r}")
+
+
+def _command(value: object) -> str | list[str]:
+    words = value if isinstance(value, list) else [value]
+    if not words or not all(isinstance(word, str | int | float) and not isinstance(word, bool) for word in words):
+        raise ValueError(f"must be a command, such as python train.py --seed {{seed}}, but got {quoted(value)}")
+    if isinstance(value, list):
+        return [str(word) for word in words]
+    try:
+        if not words_of(str(value)):
+            raise ValueError("must be a command, but is empty")
+    except ValueError as error:
+        raise ValueError(f"can't be split into words: {error}") from None
+    return str(value)
+
+
+class ProgramSpec(CallSpec):
+    """A study of a program.
+
+    Args:
+        command: the program and its arguments, with placeholders.
+        shell: whether a shell runs the command.
+        results: where its results are.
+        resume: whether the program goes on from what an interrupted attempt has left in the trial's folder.
+    """
+
+    task: ClassVar[str] = TASK
+
+    command: Annotated[Any, BeforeValidator(_command), Field(json_schema_extra={"type": ["string", "array"]})]
+    shell: bool = False
+    results: ResultsTable
+    resume: bool = False
+
+    @model_validator(mode="after")
+    def _can_resume(self) -> ProgramSpec:
+        if self.resume and not self.results.results.are_files:
+            raise ValueError(
+                "resume needs results in files, which are there when a trial goes on: the output of an interrupted "
+                "attempt isn't read again"
+            )
+        if self.shell and isinstance(self.command, list):
+            raise ValueError("a shell's command must be one text, but command is a list")
+        return self
+
+    @property
+    def program(self) -> Program:
+        """The program."""
+        command = self.command
+        words = tuple(command) if isinstance(command, list) else (command,) if self.shell else tuple(words_of(command))
+        return Program(words, self.results.results, self.shell, self.resume)
+
+
+class AnyProgramSpec(ProgramSpec):
+    """The same with any hyperparameters: what can be checked before these are known."""
+
+    fixed: Any = table_field(dict)
+    grid: Any = table_field(dict)
+    zip: Any = table_field(dict)
+    ranges: Any = table_field(dict)
+
+
+def given_values(data: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return all values that a study file gives for each hyperparameter, in the order of the file.
+
+    Args:
+        data: the file's content, right or wrong.
+
+    Example:
+        >>> given_values({"fixed": {"a": 1}, "grid": {"b": [1, 2]}, "zip": {"pairs": [{"c": 3}, {"c": 4}]}})
+        {'a': [1], 'b': [1, 2], 'c': [3, 4]}
+    """
+    given: dict[str, list[Any]] = {}
+
+    def table(name: str) -> Mapping[str, Any]:
+        found = data.get(name)
+        return found if isinstance(found, Mapping) else {}
+
+    for name, value in table("fixed").items():
+        given.setdefault(str(name), []).append(value)
+    for name, values in table("grid").items():
+        given.setdefault(str(name), []).extend(values if isinstance(values, list) else [values])
+    for points in table("zip").values():
+        for point in points if isinstance(points, list) else ():
+            for name, value in point.items() if isinstance(point, Mapping) else ():
+                given.setdefault(str(name), []).append(value)
+    for name, limits in table("ranges").items():
+        if isinstance(limits, Mapping):
+            choices = limits.get("choices")
+            ends = [limits[key] for key in ("low", "high", "step") if key in limits]
+            given.setdefault(str(name), []).extend(choices if isinstance(choices, list) else ends)
+    return given

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from study.errors import InputError, UnknownStudyError, nearest
 
@@ -19,7 +23,9 @@ protocol: {{iterations: 40000}}
 """
 
 
-def new_file(name: str, preset: str | None = None, folder: Path = Path(), *, train: str | None = None) -> Path:
+def new_file(
+    name: str, preset: str | None = None, folder: Path = Path(), *, train: str | None = None, command: str | None = None
+) -> Path:
     """Write a new study file, NAME.yaml, to begin with.
 
     Args:
@@ -27,10 +33,11 @@ def new_file(name: str, preset: str | None = None, folder: Path = Path(), *, tra
         preset: the preset that it begins as; None for a small study.
         folder: where the file is written.
         train: the import string of a training function, which is called once to find out what it reports.
+        command: the command of a program, which is run once to find out where its results are.
 
     Raises:
-        InputError: if there is such a file already, no such preset, no study may have that name, or the function can't
-            be called.
+        InputError: if there is such a file already, no such preset, no study may have that name, or the function or
+            program fails.
     """
     from study.plugins.presets import preset_names, preset_text
     from study.spec import parse_spec
@@ -44,6 +51,10 @@ def new_file(name: str, preset: str | None = None, folder: Path = Path(), *, tra
         from study.driver.new_study import study_of_function  # imported late: engines take seconds to import
 
         text = study_of_function(name, train, folder)
+    if command is not None:
+        from study.driver.new_program import study_of_program
+
+        text = study_of_program(name, command, folder)
     if preset is not None:
         text = re.sub(r"^study: .*$", f"study: {name}", preset_text(preset), count=1, flags=re.MULTILINE)
     path = folder / f"{name}.yaml"
@@ -90,3 +101,24 @@ def file_of(name: str, store: str) -> str:
         if name not in preset_names():
             raise
         return preset_text(name)
+
+
+@contextmanager
+def with_import_strings(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the content of a study file with an import string in place of a function.
+
+    A function of a notebook becomes a module, which Python finds meanwhile.
+    """
+    if not callable(train := content.get("train")):
+        yield content
+        return
+    from study.source import import_string_of
+
+    name, folder = import_string_of(train, Path())
+    if folder is not None:
+        sys.path.append(str(folder))
+    try:
+        yield {**content, "train": name}
+    finally:
+        if folder is not None:
+            sys.path.remove(str(folder))

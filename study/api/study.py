@@ -46,7 +46,8 @@ def load(
     """Load a study: a file, a preset, or what would stand in a file.
 
     Args:
-        file: a path, a preset's name, or a mapping with the keys of a study file.
+        file: a path, a preset's name, or a mapping with the keys of a study file; there, `train` may be a function, or
+            a class with a method `fit`, also one of a notebook.
         overrides: values that stand in for those of the file, such as ``seeds=50`` or ``grid.hidden_size=[2,4]``.
         store: the folder of the studies' results, or its URL.
         tracking_uri: MLflow's address; None for a database in the store, ``off`` for none.
@@ -63,11 +64,14 @@ def load(
         >>> load({"study": "mine", "question": "?", "task": {"name": "simple"}, "models": ["NMU"], "seeds": 3})
         <Study mine: 3 trials in 1 cell>
     """
+    from study.api.files import with_import_strings
     from study.spec import check_size, dump, load_spec, parse_overrides, parse_spec
 
     replaced, identify = parse_overrides(overrides), _identity_at(store)
     if isinstance(file, Mapping):
-        spec = parse_spec(dump(file), source="this study", folder=Path(), overrides=replaced, identify=identify)
+        with with_import_strings(file) as content:
+            text = dump(content)
+            spec = parse_spec(text, source="this study", folder=Path(), overrides=replaced, identify=identify)
     else:
         spec = load_spec(file, replaced, identify=identify)
     check_size(spec, yes=yes)

@@ -37,13 +37,14 @@ from study.errors import InputError
 @click.argument("name")
 @click.option("--from", "preset", metavar="PRESET", help="Begin with a preset's file. Default: a small study.")
 @click.option("--train", metavar="MODULE:FUNCTION", help="Begin with a training function, which is called once.")
-def new(name: str, preset: str | None, train: str | None) -> None:
+@click.option("--command", metavar="COMMAND", help="Begin with a program, which is run once for up to 30 s.")
+def new(name: str, preset: str | None, train: str | None, command: str | None) -> None:
     """Write a study file NAME.yaml to begin with."""
     from study.api.files import new_file
 
-    if preset is not None and train is not None:
-        raise InputError("--from and --train can't be combined: a file begins with a preset or with a function")
-    path = new_file(name, preset, train=train)
+    if [preset, train, command].count(None) < 2:
+        raise InputError("only one of --from, --train and --command can be given: a file begins with one of them")
+    path = new_file(name, preset, train=train, command=command)
     click.echo(f"{path}: edit it, `study plan {path}` says what it takes, `study run {path}` runs it")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,15 +12,20 @@ from typing import Any
 from study.engine.calls import CallTrial
 from study.engine.function import IsolatedTraining
 from study.errors import InputError
-from study.interface.declarations import REQUIRED, Hyperparameter
+from study.interface.declarations import REQUIRED
 from study.interface.function_family import FunctionFamily
 from study.source import load_copied
 from study.spec import parse_spec
 from study.spec.document import as_yaml
 from study.spec.function_tables import FunctionSpec
 
-_LOWER = re.compile(r"loss|err|mse|mae|rmse|nll|perplexity|ppl|regret|cost|divergence|time|seconds", re.IGNORECASE)
-_CALL_S = 30.0
+LOWER = re.compile(r"loss|err|mse|mae|rmse|nll|perplexity|ppl|regret|cost|divergence|time|seconds", re.IGNORECASE)
+"""Names of metrics of which less is better."""
+
+CALL_S = 30.0
+"""Seconds for which a function or a program is tried."""
+
+GUIDE = "docs/own-code.md"
 _SLICE_S = 0.2
 
 
@@ -45,8 +50,8 @@ def study_of_function(name: str, train: str, folder: Path) -> str:
             f"{train} has no default for {', '.join(missing)}, so it can't be called to find out what it reports: give "
             "them defaults, or write the file by hand (docs/own-code.md)"
         )
-    metrics = _reported(spec, {field: hyperparameter.default for field, hyperparameter in declared.items()})
-    return _text(name, train, metrics, declared)
+    defaults = {field: hyperparameter.default for field, hyperparameter in declared.items()}
+    return file_text(name, [f"train: {train}"], _reported(spec, defaults), defaults, GUIDE)
 
 
 def _reported(spec: FunctionSpec, values: dict[str, Any]) -> list[str]:
@@ -55,7 +60,7 @@ def _reported(spec: FunctionSpec, values: dict[str, Any]) -> list[str]:
     assert code is not None
     load = partial(load_copied, str(code.unpacked() or ""), spec.train)
     training = IsolatedTraining(load, CallTrial(seed=0, values=values, metrics={}))
-    until_s = time.monotonic() + _CALL_S
+    until_s = time.monotonic() + CALL_S
     try:
         progress = training.advance(0.0)
         while not progress.is_done and progress.step is None and time.monotonic() < until_s:
@@ -67,27 +72,37 @@ def _reported(spec: FunctionSpec, values: dict[str, Any]) -> list[str]:
     return training.undeclared
 
 
-def _text(name: str, train: str, metrics: list[str], declared: Mapping[str, Hyperparameter]) -> str:
-    directions = {metric: "lower" if _LOWER.search(metric) else "higher" for metric in metrics} or {"loss": "lower"}
+def file_text(name: str, keys: Sequence[str], metrics: Sequence[str], values: Mapping[str, Any], guide: str) -> str:
+    """Return the text of a study file.
+
+    Args:
+        name: the study's name.
+        keys: lines that say what is called.
+        metrics: the names of what it reports; none if that isn't known.
+        values: hyperparameters; the first that is a number with a fraction becomes the axis of the grid.
+        guide: the page that has all keys.
+    """
+    directions = {metric: "lower" if LOWER.search(metric) else "higher" for metric in metrics} or {"loss": "lower"}
     first, better = next(iter(directions.items()))
     bound = {"below": 0.1} if better == "lower" else {"at_least": 0.9}
-    lines = [
-        f"# `study plan {name}.yaml` tries it, `study run {name}.yaml` runs it. docs/own-code.md has all keys.",
-        f"study: {name}",
-        f"train: {train}",
-        f"metrics: {_inline(directions)}  # check which is better; the first chooses the best step",
-        f"# success: {_inline({first: bound})}  # when a trial is solved; without it, means",
-    ]
+    remark = "check which is better; the first chooses the best step"
     if not metrics:
-        lines[3] = f"metrics: {_inline(directions)}  # it reported nothing within {_CALL_S:g} s: name what it reports"
-    axis = next((field for field, hyperparameter in declared.items() if type(hyperparameter.default) is float), None)
-    fixed = {field: hyperparameter.default for field, hyperparameter in declared.items() if field != axis}
-    lines += [f"fixed: {_inline(fixed)}  # the defaults"] if fixed else []
+        remark = f"it reported nothing within {CALL_S:g} s: name what it reports"
+    lines = [
+        f"# `study plan {name}.yaml` tries it, `study run {name}.yaml` runs it. {guide} has all keys.",
+        f"study: {name}",
+        *keys,
+        f"metrics: {as_inline(directions)}  # {remark}",
+        f"# success: {as_inline({first: bound})}  # when a trial is solved; without it, means",
+    ]
+    axis = next((field for field, value in values.items() if type(value) is float), None)
+    fixed = {field: value for field, value in values.items() if field != axis}
+    lines += [f"fixed: {as_inline(fixed)}"] if fixed else []
     if axis is not None:
-        default = declared[axis].default
-        lines.append(f"grid: {_inline({axis: [default, float(f'{default / 10:.6g}')]})}")
+        lines.append(f"grid: {as_inline({axis: [values[axis], float(f'{values[axis] / 10:.6g}')]})}")
     return "\n".join([*lines, "seeds: 20", ""])
 
 
-def _inline(content: Any) -> str:
+def as_inline(content: Any) -> str:
+    """Return content as YAML in one line."""
     return as_yaml([content], width=float("inf"), is_inline=True).strip()[1:-1]

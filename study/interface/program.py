@@ -89,7 +89,12 @@ class Program:
         if self.is_shell:
             return ["/bin/sh", "-c", _filled(self.words[0], values, quote=shlex.quote)]
         words = ((word, _filled(word, values)) for word in self.words)
-        return [word for before, word in words if word or not _PLACEHOLDER.fullmatch(before)]
+        return [word for before, word in words if word or not _is_flag(before)]
+
+
+def _is_flag(word: str) -> bool:
+    match = _PLACEHOLDER.fullmatch(word)
+    return match is not None and match["text"] is not None
 
 
 def _filled(word: str, values: Mapping[str, Any], quote: Any = str) -> str:

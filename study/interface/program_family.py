@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -99,7 +100,9 @@ class ProgramFamily(FunctionFamily):
 
     @property
     def _own_values(self) -> dict[str, Any]:
-        return {"command": self.program.command, "results": str(self.program.results), **super()._own_values}
+        program = self.program
+        command = f"/bin/sh -c {shlex.quote(program.command)}" if program.is_shell else program.command
+        return {"command": command, "results": str(program.results), **super()._own_values}
 
     def canonical(self, task: str, model: str, values: Values) -> dict[str, Any]:
         """Return the values of a cell: what the program is given, and what stands for it, its code and its results.

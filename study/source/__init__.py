@@ -9,11 +9,13 @@ code_files     the files of both: found, checked, and read
 parsed         the digest of code without comments, docstrings and formatting
 archive        the files as bytes for the store, and back, unpacked once a machine
 code_folder    the folder of a copy, and the objects in it
+cells          a function of a notebook -> a module
 source_data    the data files that a study file names, known by their digest
 """
 
 from study.plugins.import_string import ImportString, is_import_string, parse_import_string
 from study.source.archive import code_cache, data_cache, digest_of, pack_archive, read_archive, unpacked
+from study.source.cells import import_string_of
 from study.source.code_folder import CodeFolder, load_announced, load_copied
 from study.source.distributions import check_distributions
 from study.source.parsed import parsed_digest, parsed_files
@@ -30,6 +32,7 @@ __all__ = [
     "code_cache",
     "data_cache",
     "digest_of",
+    "import_string_of",
     "is_import_string",
     "load_announced",
     "load_copied",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
@@ -16,8 +17,8 @@ from study.source.source_code import SourceCode
 CODE = "{code}/"
 """Begins paths of the code in a command; without a shell, they are recognised without it."""
 
-
-_SCRIPTS = (".py", ".sh", ".R", ".r", ".jl", ".js", ".ts", ".pl", ".rb", ".lua")
+SCRIPTS = (".py", ".sh", ".R", ".r", ".jl", ".js", ".ts", ".pl", ".rb", ".lua")
+"""The endings of file names by which scripts are recognised."""
 
 
 def read_program_code(program: Program, folder: Path, include: Sequence[str] = ()) -> SourceCode:
@@ -37,18 +38,22 @@ def read_program_code(program: Program, folder: Path, include: Sequence[str] = (
     folder = folder.absolute()
     files = included_files(include, [folder])
     words = _words(program)
-    named = [folder / name for word in words if (name := _file_of(word, folder)) is not None]
+    names = [_file_of(word, folder, is_program=place == 0) for place, word in enumerate(words)]
+    named = [folder / name for name in names if name is not None]
     if program.is_shell:
         _check_shell(words, folder)
-    modules = [found.path for name in _modules(words) if (found := place_beside(name, folder)) is not None]
-    unread = [(path, folder) for path in (*named, *modules)]
+    unread = [(path, folder) for path in named]
+    for module in _modules(words):
+        unread += _place(module, folder, folder)
     known: set[tuple[str, Path]] = set()
+    searched: set[str] = set()
     while unread:
         place, root = unread.pop()
         paths = python_files(place, root) if place.is_dir() else iter([place])
         read = read_files(((path, path.relative_to(root)) for path in paths), files, root)
-        new = {name: content for name, content in read.items() if name not in files}
+        new = {name: content for name, content in read.items() if name not in searched}
         files |= read
+        searched |= new.keys()
         # A script's own folder comes first for Python; a package's modules are found where the package lies.
         beside = place.parent
         sources = (content for name, content in new.items() if name.endswith(".py"))
@@ -90,7 +95,7 @@ def _words(program: Program) -> Sequence[str]:
         return program.words[0].split()
 
 
-def _file_of(word: str, folder: Path) -> str | None:
+def _file_of(word: str, folder: Path, *, is_program: bool = False) -> str | None:
     """Return the name of the file that a word of a command names in the folder, if it names one."""
     path = word.rpartition("=")[2].removeprefix(CODE)
     is_code = word.endswith(f"{CODE}{path}")
@@ -100,7 +105,7 @@ def _file_of(word: str, folder: Path) -> str | None:
         is_there = (folder / path).is_file()
     except (OSError, ValueError):  # a name that is too long, or that no file can have
         is_there = False
-    looks_like_code = is_code or path.startswith("./") or PurePosixPath(path).suffix in _SCRIPTS
+    looks_like_code = is_code or (is_program and path.startswith("./")) or PurePosixPath(path).suffix in SCRIPTS
     if looks_like_code and not is_there and not (folder / path).is_dir():
         names = [found.relative_to(folder).as_posix() for found in folder.rglob(f"*{PurePosixPath(path).suffix}")]
         raise InputError(f"the command names {path}, and there is no such file in {folder}{nearest(path, names)}")
@@ -127,7 +132,10 @@ def _place(name: str, beside: Path, folder: Path) -> list[tuple[Path, Path]]:
         return [(place.path, folder)]
     if place is not None and not is_installed(place.path):
         return [(place.path, beside)]
-    elsewhere = None if name in OURS else place_elsewhere(name)
-    if elsewhere is None or is_installed(elsewhere.path) or elsewhere.path.is_relative_to(folder):
+    if name in OURS or name in sys.stdlib_module_names:
         return []
-    return [(elsewhere.path, elsewhere.path.parent)]
+    elsewhere = place_elsewhere(name)
+    if elsewhere is not None:  # also a package of the folder that is installed to be edited, such as src/mylab
+        return [] if is_installed(elsewhere.path) else [(elsewhere.path, elsewhere.path.parent)]
+    above = place_beside(name, folder)  # the folder is on the programs' PYTHONPATH
+    return [] if above is None else [(above.path, folder)]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from study.errors import InputError
 from study.interface.declarations import check_series
+from study.interface.function.classes import as_function
 from study.interface.function_family import FunctionFamily
 from study.interface.signature import SignatureError, hyperparameters_of
 from study.source import CodeFolder, SourceCode, parse_import_string, read_source_code
@@ -34,7 +35,7 @@ def load_function(
     copy = code.unpacked()
     with CodeFolder(copy) as opened:
         try:
-            hyperparameters = hyperparameters_of(opened.load(name), reserved=RESERVED)
+            hyperparameters = hyperparameters_of(as_function(opened.load(name)), reserved=RESERVED)
         except SignatureError as error:
             raise InputError(str(error).replace(f"{copy}{os.sep}", "")) from None  # as the user knows the file
     for argument, one in hyperparameters.items():

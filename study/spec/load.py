@@ -292,6 +292,9 @@ def _program_spec_of(
     wrong = {one.where.partition(".")[0] for one in document.problems}
     if not isinstance(head, program_tables.ProgramSpec) or {"command", "results", "shell"} & wrong:
         return None
+    if mistakes := list(program.command_mistakes(head)):
+        _add(document, mistakes)
+        return None
     code = None
     if not isinstance(declared, ProgramFamily):
         try:

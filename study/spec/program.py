@@ -10,9 +10,10 @@ from typing import Any
 
 from study.errors import nearest
 from study.interface.declarations import check_series
-from study.interface.program import GIVEN, NAME, Program, variable_of
-from study.interface.program_family import ProgramFamily, kind_of_values
+from study.interface.program import GIVEN, NAME, Program, variable_of, words_of
+from study.interface.program_family import OWN_NAMES, ProgramFamily, kind_of_values
 from study.source import SourceCode, read_program_code
+from study.source.program_code import CODE, SCRIPTS
 from study.spec.document import Path as Place
 from study.spec.own_code import RESERVED, TIMES, success_mistakes
 from study.spec.program_tables import ProgramSpec, given_values
@@ -40,7 +41,7 @@ def load_program(
 
 def program_family(spec: ProgramSpec, data: Mapping[str, Any], identity: str) -> ProgramFamily:
     """Return the family of a program's trials, with the hyperparameters that a study file gives."""
-    kinds = {name: kind_of_values(values) for name, values in given_values(data).items() if values}
+    kinds = {name: kind_of_values(values) if values else "any" for name, values in given_values(data).items()}
     return ProgramFamily(
         program_name(spec.program),
         spec.program,
@@ -64,20 +65,41 @@ def program_name(program: Program) -> str:
         simulate
     """
     words = program.command.split() if program.is_shell else list(program.words)
-    for before, word in pairwise(words):
-        if before == "-m" or re.fullmatch(r"[^-{}=\s][^{}=\s]*\.[A-Za-z]+", word):
-            return PurePosixPath(word.removeprefix("{code}/")).name
+    for before, word in pairwise(["", *(word.removeprefix(CODE) for word in words)]):
+        if before == "-m" or (re.fullmatch(r"[^-{}=\s][^{}=\s]*", word) and PurePosixPath(word).suffix in SCRIPTS):
+            return PurePosixPath(word).name
     return PurePosixPath(words[0]).name
+
+
+def command_mistakes(spec: ProgramSpec) -> Iterator[tuple[Place, str]]:
+    """Yield each mistake that leaves the program unknown, or without results, with its place."""
+    if spec.shell and isinstance(spec.command, list):
+        yield ("command",), "must be one text for a shell, but is a list"
+    if not spec.shell and not isinstance(spec.command, list):
+        try:
+            words_of(spec.command)
+        except ValueError as error:
+            yield ("command",), f"can't be split into words: {error}"
+    if spec.resume and not spec.results.results.are_files:
+        yield (
+            ("resume",),
+            "needs results in files, which are there when a trial goes on: the output of an interrupted attempt isn't "
+            "read again",
+        )
 
 
 def program_mistakes(spec: ProgramSpec, data: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
     """Yield what must hold between the parts of a study of a program, and doesn't, each with its place."""
     given = given_values(data)
+    reserved = {*RESERVED, *OWN_NAMES}
     for name in given:
-        if name in RESERVED or name in GIVEN:
+        tables = [other for other in given if name.startswith(f"{other}.")]
+        if name in reserved or name in GIVEN:
             yield _place_of(name, data), "the name means something else in a study file; give it another one"
         elif not re.fullmatch(NAME, name):
             yield _place_of(name, data), "must be a name: letters, digits and '_', in parts joined by '.' or '-'"
+        elif tables:
+            yield _place_of(name, data), f"{tables[0]} can't be both a hyperparameter and the table of {name}"
     known = [*given, *GIVEN]
     for name in spec.program.placeholders:
         if name not in known:
@@ -85,7 +107,7 @@ def program_mistakes(spec: ProgramSpec, data: Mapping[str, Any]) -> Iterator[tup
             must = f"must be a hyperparameter (under fixed, grid, zip or ranges), or one of {', '.join(GIVEN)}"
             yield ("command",), f"{{{name}}} {must}{hint}"
     for name in spec.metrics:
-        if name in RESERVED:
+        if name in reserved:
             yield ("metrics", name), "the name means something else in a study's results; give it another one"
         elif name in given:
             yield ("metrics", name), "there is a hyperparameter of that name; give it another one"

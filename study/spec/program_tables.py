@@ -60,6 +60,10 @@ class ResultsTable(Table):
             path = PurePosixPath(results.where)
             if path.is_absolute() or ".." in path.parts:
                 raise ValueError(f"must be a path in the trial's folder, relative to it, but got {results.where!r}")
+            if not path.parts and results.kind in ("file", "csv"):
+                raise ValueError(f"must name a file in the trial's folder, but got {results.where!r}")
+            if any("**" in part and part != "**" for part in path.parts):
+                raise ValueError(f"can have ** only between slashes, as in **/metrics.json, but got {results.where!r}")
         return self
 
     @property
@@ -84,11 +88,8 @@ def _command(value: object) -> str | list[str]:
         raise ValueError(f"must be a command, such as python train.py --seed {{seed}}, but got {quoted(value)}")
     if isinstance(value, list):
         return [str(word) for word in words]
-    try:
-        if not words_of(str(value)):
-            raise ValueError("must be a command, but is empty")
-    except ValueError as error:
-        raise ValueError(f"can't be split into words: {error}") from None
+    if not str(value).strip():
+        raise ValueError("must be a command, but is empty")
     return str(value)
 
 
@@ -108,17 +109,6 @@ class ProgramSpec(CallSpec):
     shell: bool = False
     results: ResultsTable
     resume: bool = False
-
-    @model_validator(mode="after")
-    def _can_resume(self) -> ProgramSpec:
-        if self.resume and not self.results.results.are_files:
-            raise ValueError(
-                "resume needs results in files, which are there when a trial goes on: the output of an interrupted "
-                "attempt isn't read again"
-            )
-        if self.shell and isinstance(self.command, list):
-            raise ValueError("a shell's command must be one text, but command is a list")
-        return self
 
     @property
     def program(self) -> Program:

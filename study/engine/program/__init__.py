@@ -7,7 +7,8 @@
 - results: what reads its results
 """
 
+from study.engine.program.command import command_of
 from study.engine.program.engine import ProgramEngine
 from study.engine.program.training import ProgramTraining
 
-__all__ = ["ProgramEngine", "ProgramTraining"]
+__all__ = ["ProgramEngine", "ProgramTraining", "command_of"]

@@ -48,7 +48,7 @@ _idle: dict[int, list[_Guard]] = {}
 
 
 class ProgramError(Exception):
-    """A program can't be started; the message says why."""
+    """A program can't be started or guarded; the message says why."""
 
 
 class Process:
@@ -74,6 +74,7 @@ class Process:
         memory_gb: float | None = None,
     ) -> None:
         self._guard = _take_guard()
+        self._program = words[0]
         self._arrived = b""
         self._failure: str | None = None
         self.exit_code: int | None = None
@@ -107,14 +108,14 @@ class Process:
         if not data:
             self.exit_code = -9
             self._guard.close()
-            raise ProgramError("its guard, a process of the service, was killed, and so it was killed, too")
+            raise ProgramError("its guard, a process of the service, was killed, and so was it")
         if b"\n" not in self._arrived:
             return
         answer: dict[str, Any] = json.loads(self._arrived)
         _idle[os.getpid()].append(self._guard)
         if "failed" in answer:
             self.exit_code = 127
-            raise ProgramError(answer["failed"])
+            raise ProgramError(f"{self._program} can't be run: {answer['failed']}")
         self.exit_code = answer["exit"]
 
 

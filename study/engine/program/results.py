@@ -401,11 +401,18 @@ def _flat(numbers: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, f
         if isinstance(value, dict):
             yield from _flat(value, f"{before}{name}.")
         elif _is_number(value):
-            yield f"{before}{name}", float(value)
+            yield f"{before}{name}", _as_float(value)
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float)
+
+
+def _as_float(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a whole number beyond all floats
+        return math.inf if value > 0 else -math.inf
 
 
 def _number(text: str) -> float | None:

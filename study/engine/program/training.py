@@ -8,7 +8,7 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -91,7 +91,7 @@ class ProgramTraining(TrialCall):
                 if time.monotonic() >= until_s:
                     break
         except ProgramError as error:
-            self._fail(f"{self._program.words[0]} can't be run: {error}")
+            self._fail(str(error))
         return CallProgress(max(self._steps.numbers, default=None), self._trial.iterations, self._done)
 
     def checkpoint(self) -> dict[str, npt.NDArray[Any]] | None:
@@ -147,7 +147,8 @@ class ProgramTraining(TrialCall):
         try:
             self._reader.read(has_ended=has_ended)
         except ResultsError as error:
-            self._conclude(str(error))
+            has_failed = has_ended and self._process.exit_code != 0  # which is why its results are broken
+            self._conclude(None if has_failed else str(error))
             return
         self._poll_at_s = time.monotonic() + max(_POLL_S, 20 * (time.monotonic() - now_s))  # a folder may be large
         if has_ended or self._has_diverged():
@@ -192,7 +193,15 @@ class ProgramTraining(TrialCall):
 
     def _has_diverged(self) -> bool:
         latest = list(self._steps.numbers.values())[-2:]
-        return any(not math.isfinite(step.get(name, 0.0)) for step in latest for name in self._trial.metrics)
+        if all(math.isfinite(step.get(name, 0.0)) for step in latest for name in self._trial.metrics):
+            return False
+        return not all(math.isfinite(number) for _, metrics, _ in self._counted() for number in metrics.values())
+
+    def _counted(self) -> Iterator[tuple[int, dict[str, float], dict[str, float]]]:
+        """Yield the steps that count, as far as they are known."""
+        most = self._trial.iterations
+        steps = self._steps.complete(list(self._trial.metrics))
+        return (step for step in steps if most is None or step[0] <= most)
 
     def _conclude(self, error: str | None) -> None:
         """End the trial: take the steps that count, and say why it failed if it did."""
@@ -218,12 +227,10 @@ class ProgramTraining(TrialCall):
 
     def _take_steps(self) -> bool:
         """Take the steps that count, and return whether all their metrics are finite numbers."""
-        most = self._trial.iterations
-        for step, metrics, others in self._steps.complete(list(self._trial.metrics)):
-            if most is None or step <= most:
-                self._history.add(Step(step, metrics, undeclared=others))
-                if not all(map(math.isfinite, metrics.values())):
-                    return False
+        for step, metrics, others in self._counted():
+            self._history.add(Step(step, metrics, undeclared=others))
+            if not all(map(math.isfinite, metrics.values())):
+                return False
         return True
 
     def _nothing(self) -> str:

@@ -29,6 +29,7 @@ from study.interface.error_text import (
     storable,
     type_name,
 )
+from study.interface.function.classes import as_function
 from study.interface.function.generators import seed_generators
 from study.interface.function.trial import Place, ReportingCall, SavedState, Trial, temporary_place
 from study.interface.stop_signals import requested_stop
@@ -81,7 +82,8 @@ class FunctionCall:
     """One call of a training function.
 
     Args:
-        function: it is called with `seed`, with the values, and with `resume` and `trial` if it has such parameters.
+        function: a function, or a class with a method `fit`; it is called with `seed`, with the values, and with
+            `resume` and `trial` if it has such parameters.
         seed: the trial's seed; the global generators are seeded with it before the call, also of one that goes on.
         values: the hyperparameters by name, as a study file has them: a list is a tuple where the function asks so.
         metrics: what it must report; none to find out what it reports.
@@ -113,7 +115,7 @@ class FunctionCall:
     ) -> None:
         if any(name in metrics for name in _RESERVED):
             raise ValueError(f"no metric may be called step or state, but got {list(metrics)}")
-        self._function = function
+        self._function = function = as_function(function)
         self._seed = seed
         self._values = values
         self._metrics = metrics

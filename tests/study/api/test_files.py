@@ -59,7 +59,7 @@ def test_a_new_file_begins_with_a_training_function() -> None:
         "train: mine:train",
         "metrics: {val_acc: higher, train_loss: lower}  # check which is better; the first chooses the best step",
         "# success: {val_acc: {at_least: 0.9}}  # when a trial is solved; without it, means",
-        "fixed: {layers: [8, 8], name: adam, fail: false}  # the defaults",
+        "fixed: {layers: [8, 8], name: adam, fail: false}",
         "grid: {lr: [0.1, 0.01]}",
         "seeds: 20",
     ]
@@ -73,7 +73,7 @@ def test_a_new_file_begins_with_a_training_function() -> None:
         (("--train", "mine:wide"), "width: it has no annotation"),
         (("--train", "mine:broken"), "mine:broken fails with its defaults: Traceback"),
         (("--train", "mine:nosuch"), "mine has no nosuch"),
-        (("--train", "mine:train", "--from", "demo"), "--from and --train can't be combined"),
+        (("--train", "mine:train", "--from", "demo"), "only one of --from, --train and --command"),
     ],
 )
 def test_a_function_that_a_file_cannot_begin_with_is_refused(words: tuple[str, ...], message: str) -> None:

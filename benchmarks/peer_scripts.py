@@ -1,0 +1,131 @@
+"""Scripts that a user would write instead of a study: the same trials by other libraries.
+
+python peer_scripts.py WAY KIND TRIALS
+python peer_scripts.py start program TIMES
+
+This file is copied into an empty folder and run there, because the time of its whole process is measured. So it imports
+each library only where it is needed. The second form prints the mean milliseconds of the program alone.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+CORES = 2
+PROGRAM = 'echo "{\\"loss\\": 0.0}" > metrics.json\n'
+"""A program for `sh` that only writes its result."""
+
+SCRIPT = "prog.sh"
+Train = Callable[[int], float]
+"""Trains with a seed, and returns the loss."""
+
+
+def train_function(seed: int) -> float:
+    """Return the loss at once."""
+    return 0.0
+
+
+def train_program(seed: int) -> float:
+    """Run the program in a folder of its own, with a log, and read its loss."""
+    folder = Path(__file__).parent / "trials" / str(seed)
+    folder.mkdir(parents=True)
+    with (folder / "log.txt").open("w") as log:
+        words = ["sh", "../../" + SCRIPT, str(seed)]
+        subprocess.run(words, cwd=folder, stdout=log, stderr=subprocess.STDOUT, check=True)
+    return float(json.loads((folder / "metrics.json").read_text())["loss"])
+
+
+def pool(train: Train, trials: int) -> list[float]:
+    """Map the seeds over two processes."""
+    import multiprocessing
+
+    with multiprocessing.Pool(CORES) as workers:
+        return workers.map(train, range(trials))
+
+
+def joblib(train: Train, trials: int) -> list[float]:
+    """Map the seeds over joblib's two processes."""
+    from joblib import Parallel, delayed
+
+    return list(Parallel(n_jobs=CORES)(delayed(train)(seed) for seed in range(trials)))
+
+
+def ray_tune(train: Train, trials: int) -> list[float]:
+    """Search the grid of seeds; Ray Tune keeps the results in files."""
+    import ray
+    from ray import tune
+
+    def trainable(config: dict[str, Any]) -> None:
+        tune.report({"loss": train(config["seed"])})
+
+    ray.init(num_cpus=CORES, include_dashboard=False, logging_level="ERROR")
+    tuner = tune.Tuner(
+        tune.with_resources(trainable, {"cpu": 1}),
+        param_space={"seed": tune.grid_search(list(range(trials)))},
+        run_config=tune.RunConfig(name="trials", storage_path=str(Path("tune").absolute()), verbose=0),
+    )
+    return [result.metrics["loss"] for result in tuner.fit()]
+
+
+def optuna(train: Train, trials: int) -> list[float]:
+    """Optimize in two processes that share an SQLite database."""
+    import optuna
+
+    storage = "sqlite:///optuna.db"
+    study = optuna.create_study(study_name="trials", storage=storage)
+    shares = [trials // CORES + (number < trials % CORES) for number in range(CORES)]
+    script = [sys.executable, __file__, "optuna-worker", sys.argv[2]]
+    others = [subprocess.Popen([*script, str(share)]) for share in shares[1:] if share]
+    optimize(train, shares[0])
+    assert all(process.wait() == 0 for process in others)
+    return [trial.value for trial in study.get_trials() if trial.value is not None]
+
+
+def optimize(train: Train, trials: int) -> None:
+    """Take trials of the shared study; a trial's number is its seed."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.load_study(study_name="trials", storage="sqlite:///optuna.db")
+    study.optimize(lambda trial: train(trial.number), n_trials=trials)
+
+
+WAYS: dict[str, Callable[[Train, int], list[float]]] = {
+    "pool": pool,
+    "joblib": joblib,
+    "ray-tune": ray_tune,
+    "optuna": optuna,
+}
+
+
+def own_start_ms(times: int) -> float:
+    """Return the mean milliseconds of the program, one process after another."""
+    words = ["sh", SCRIPT, "0"]
+    began = time.perf_counter()
+    for _ in range(times):
+        subprocess.run(words, check=True)
+    return (time.perf_counter() - began) / times * 1e3
+
+
+def main(words: Sequence[str]) -> None:
+    """Run the trials, and check that each has its loss."""
+    way, kind, trials = words[0], words[1], int(words[2])
+    if way == "start":
+        print(own_start_ms(trials))
+        return
+    train = train_program if kind == "program" else train_function
+    if way == "optuna-worker":
+        optimize(train, trials)
+        return
+    losses = WAYS[way](train, trials)
+    assert losses == [0.0] * trials, f"{len(losses)} of {trials} trials have a loss"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -238,6 +238,7 @@ class Progress:
         solved: number of trials whose test MSE has been below the threshold.
         diverged: number of trials whose weights are no longer numbers.
         begun_at: number of updates with which this worker began: those of the checkpoint that it goes on from.
+        latest: by cell, the mean of the first metric's latest values among its trials, and the number of these.
     """
 
     pack_id: str
@@ -247,6 +248,7 @@ class Progress:
     solved: int
     diverged: int
     begun_at: int = 0
+    latest: Mapping[str, tuple[float, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from rich.text import Text
 from study.addresses import without_secret
 from study.console import Console, ConsoleTable
 from study.driver.heartbeat import progress_words
+from study.driver.progress import value_texts
 from study.words import count_of, duration
 
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ def detail(status: JobStatus) -> ConsoleTable:
         if not status.ended:
             left = "not known yet" if beat.left_s is None else duration(beat.left_s)
             rows += [("time left", left), ("training", count_of(beat.workers, "pack"))]
+            values = value_texts(beat.metric, beat.values)
+            rows += [("so far", "\n".join(values))] if values else []
         rows += [("said at", f"{beat.at:%Y-%m-%d %H:%M:%S} UTC")]
     rows += [] if status.share is None else [(status.share.unit, status.share.words)]
     rows += [

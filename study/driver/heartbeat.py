@@ -6,6 +6,7 @@ Everybody who may see the cluster can read the log, wherever the driver runs; th
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from study.console import Console
-from study.driver.progress import Board
+from study.driver.progress import Board, CellValue, value_texts
 from study.visible import uncoloured
 from study.words import count_of, duration
 
@@ -27,7 +28,8 @@ IN_JOB = "STUDY_JOB"
 
 _MARK = "@study "
 _EVERY_S = 10.0
-_MOST_REASONS, _MOST_CHARACTERS = 3, 600
+_MOST_REASONS, _MOST_VALUES, _MOST_CHARACTERS = 3, 8, 600
+_OPTIONAL = ("finished", "failures", "metric", "values")
 _COUNTS = ("done", "trials", "solved", "unsolved", "finished", "diverged", "failed", "workers")
 
 
@@ -63,6 +65,8 @@ class Heartbeat:
         workers: number of packs that train now.
         at: when this was printed, in UTC.
         failures: the most frequent reasons for which trials failed; empty in a log of an earlier version.
+        metric: the first metric's name for readers; empty where no running value is known.
+        values: running values of that metric, of cells that train now.
     """
 
     study: str
@@ -77,6 +81,8 @@ class Heartbeat:
     at: datetime
     finished: int = 0
     failures: tuple[FailureNews, ...] = ()
+    metric: str = ""
+    values: tuple[CellValue, ...] = ()
 
     @property
     def outcomes(self) -> str:
@@ -106,7 +112,7 @@ def line(heartbeat: Heartbeat) -> str:
         True
     """
     content = asdict(heartbeat) | {"at": heartbeat.at.isoformat(timespec="seconds")}
-    for name in ("finished", "failures"):  # earlier versions, which may read the log, don't know these keys
+    for name in _OPTIONAL:  # earlier versions, which may read the log, don't know these keys
         if not content[name]:
             del content[name]
     return _MARK + json.dumps(content, separators=(",", ":"))
@@ -149,7 +155,7 @@ def progress_words(heartbeat: Heartbeat) -> str:
         parts.append(f"{count_of(heartbeat.workers, 'pack')} training")
     if heartbeat.left_s is not None and heartbeat.done < heartbeat.trials:
         parts.append(f"{duration(heartbeat.left_s)} left")
-    return " · ".join(parts)
+    return " · ".join([*parts, *value_texts(heartbeat.metric, heartbeat.values)])
 
 
 def is_heartbeat(log_line: str) -> bool:
@@ -170,6 +176,8 @@ def beat(
     left_s: float | None = None,
     workers: int = 0,
     failures: Sequence[Failure] = (),
+    metric: str = "",
+    values: Sequence[CellValue] = (),
 ) -> None:
     """Print one heartbeat if this process is a job, and do nothing otherwise.
 
@@ -180,6 +188,8 @@ def beat(
         left_s: seconds until all are done; None if that isn't known.
         workers: number of packs that train now.
         failures: the reasons for which trials failed, the most frequent first.
+        metric: the first metric's name for readers.
+        values: running values of that metric, of cells that train now.
     """
     if not in_job():
         return
@@ -190,6 +200,8 @@ def beat(
         workers=workers,
         at=datetime.now(UTC),
         failures=tuple(FailureNews(one.trials, one.reason, one.is_repeated) for one in failures[:_MOST_REASONS]),
+        metric=metric if values else "",
+        values=tuple(values[:_MOST_VALUES]),
     )
     console.print(line(heartbeat), soft_wrap=True)
 
@@ -207,7 +219,16 @@ def beating(board: Board, study: str, console: Console) -> Iterator[Callable[[],
         nonlocal last
         if time.monotonic() - last >= _EVERY_S:
             last = time.monotonic()
-            beat(study, board.counts, console, left_s=board.left_s, workers=board.running, failures=board.failures)
+            beat(
+                study,
+                board.counts,
+                console,
+                left_s=board.left_s,
+                workers=board.running,
+                failures=board.failures,
+                metric=board.metric_title,
+                values=board.values,
+            )
 
     yield show
 
@@ -220,21 +241,36 @@ def _parse(log_line: str) -> Heartbeat | None:
         content: Any = json.loads(log_line.removeprefix(_MARK))
         if not isinstance(content, dict):
             return None
-        content = {"finished": 0, "failures": []} | content
+        content = {"finished": 0, "failures": [], "metric": "", "values": []} | content
         if set(content) != {field.name for field in fields(Heartbeat)}:
             return None
-        failures = _failures(content["failures"])
+        failures, values = _failures(content["failures"]), _values(content["values"])
         at, left_s = datetime.fromisoformat(content["at"]), content["left_s"]
     except (ValueError, TypeError, RecursionError):
         return None
-    if failures is None:
+    if failures is None or values is None or not isinstance(content["metric"], str):
         return None
     counts = [content[name] for name in _COUNTS]
     has_counts = isinstance(content["study"], str) and all(type(n) is int and n >= 0 for n in counts)
     has_time = left_s is None or (type(left_s) in (int, float) and 0 <= left_s < 1e12)
     if not has_counts or not has_time or at.utcoffset() is None:
         return None
-    return Heartbeat(**content | {"at": at.astimezone(UTC), "failures": failures})
+    metric = uncoloured(content["metric"])[:_MOST_CHARACTERS]
+    return Heartbeat(**content | {"at": at.astimezone(UTC), "failures": failures, "metric": metric, "values": values})
+
+
+def _values(content: object) -> tuple[CellValue, ...] | None:
+    """Parse the running values of a heartbeat; None if they can't be such values."""
+    if not isinstance(content, list) or len(content) > _MOST_VALUES:
+        return None
+    names = {field.name for field in fields(CellValue)}
+    for one in content:
+        if not isinstance(one, dict) or set(one) != names or not isinstance(one["cell"], str):
+            return None
+        is_number = type(one["mean"]) in (int, float) and math.isfinite(one["mean"])
+        if not is_number or type(one["trials"]) is not int or one["trials"] < 1:
+            return None
+    return tuple(CellValue(uncoloured(one["cell"])[:_MOST_CHARACTERS], one["mean"], one["trials"]) for one in content)
 
 
 def _failures(content: object) -> tuple[FailureNews, ...] | None:

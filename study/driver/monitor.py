@@ -41,7 +41,7 @@ from study.store import StudyStore
 from study.store.retry import Later
 from study.store.validated import FAILED
 from study.tracking import Publisher
-from study.words import duration
+from study.words import duration, metric_title
 
 _LOOK_AGAIN_S = 0.5
 
@@ -97,6 +97,8 @@ class Monitor:
         self._open.add(packs)
         self._repository = self._repository or repository_of(plan.spec)
         already = _done_before(self._folder, plan, pending)
+        for metric, declared in [*plan.metrics.items()][:1]:
+            self.board.name(plan.names, metric, metric_title(metric, declared))
         self.board.begin(packs, already, has_success=plan.spec.has_success and not plan.judges_at_the_end)
         if self._early_stop is not None:
             self._early_stop.begin(plan, pending)

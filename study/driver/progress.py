@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -18,13 +20,29 @@ from study.console import Console
 from study.records import Outcome, Pack, Preparing, Progress, Result
 from study.summaries.failures import Failure, FailureTally
 from study.visible import visible
-from study.words import count_of, duration
+from study.words import count_of, duration, measure
 
 _RATE_WINDOW_S = 30.0
+_MOST_CELLS = 8
 _PLAIN_EVERY_S = 4.0
 _NOTEBOOK_EVERY_S = 0.5
 # Smaller corrections of a clock are common.
 _JUMP_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class CellValue:
+    """How a cell that trains is doing.
+
+    Args:
+        cell: its short name.
+        mean: the mean of the first metric: of the latest value of each trial that trains, and of those that ended.
+        trials: the number of these trials.
+    """
+
+    cell: str
+    mean: float
+    trials: int
 
 
 class Board:
@@ -48,6 +66,19 @@ class Board:
         self._made = 0
         self._has_success = self._has_iterations = True
         self._failures = FailureTally()
+        self._names: Mapping[str, str] = {}
+        self._metric = self.metric_title = ""
+        self._ended_values: dict[str, tuple[float, int]] = {}
+
+    def name(self, cells: Mapping[str, str], metric: str, title: str) -> None:
+        """Name what running values are of.
+
+        Args:
+            cells: a short name of each cell, by its id.
+            metric: the name of the first metric.
+            title: its name for readers.
+        """
+        self._names, self._metric, self.metric_title = cells, metric, title
 
     def begin(self, packs: Sequence[Pack], already: Mapping[Outcome, int], *, has_success: bool = True) -> None:
         """Expect packs, at the start or when the earlier ones are done.
@@ -125,6 +156,9 @@ class Board:
     def _add(self, results: Sequence[Result]) -> None:
         for result in results:
             self._ended[result.outcome] += 1
+            value, cell = result.metrics.get(self._metric), result.trial.cell.id
+            if value is not None and math.isfinite(value):
+                self._ended_values[cell] = _together(self._ended_values.get(cell), (value, 1))
             if result.outcome is Outcome.FAILED:
                 self._failures.add(result.trial.id, result.trial.cell.id, result.trial.seed, result.error)
 
@@ -147,6 +181,21 @@ class Board:
         last = self._running.pop(pack_id, None)
         self._left -= self._work.pop(pack_id) - (last.iteration * last.trials if last else 0)
         self._add(results)
+
+    @property
+    def values(self) -> Sequence[CellValue]:
+        """The running value of each cell that trains now, in the order of the study; at most eight."""
+        running: dict[str, tuple[float, int]] = {}
+        for progress in self._running.values():
+            for cell, value in progress.latest.items():
+                running[cell] = _together(running.get(cell), value)
+        cells = [cell for cell in self._names if cell in running][:_MOST_CELLS]
+        means = [_together(self._ended_values.get(cell), running[cell]) for cell in cells]
+        return [CellValue(self._names[cell], *mean) for cell, mean in zip(cells, means, strict=True)]
+
+    def text(self) -> str:
+        """Format the line, and below it the running value of each cell that trains."""
+        return "\n".join([self.line(), *(f"  {text}" for text in value_texts(self.metric_title, self.values))])
 
     def line(self) -> str:
         """Format the counts, the rate and the time left as one line."""
@@ -181,6 +230,25 @@ class Board:
     def _rate(self) -> float:
         (first, made_first), (last, made_last) = self._totals[0], self._totals[-1]
         return (made_last - made_first) / (last - first) if last > first else 0.0
+
+
+def value_texts(title: str, values: Sequence[CellValue]) -> list[str]:
+    """Return sentences on running values.
+
+    Example:
+        >>> value_texts("val acc", [CellValue("lr 0.1", 0.8125, 12)])
+        ['lr 0.1: val acc 0.812 on average of 12 trials so far']
+    """
+    number = [f"{title} {measure(one.mean)} on average of {count_of(one.trials, 'trial')} so far" for one in values]
+    return [f"{one.cell}: {text}" if one.cell else text for one, text in zip(values, number, strict=True)]
+
+
+def _together(one: tuple[float, int] | None, other: tuple[float, int]) -> tuple[float, int]:
+    """Return mean and number of two groups, given those of each."""
+    if one is None:
+        return other
+    number = one[1] + other[1]
+    return (one[0] * one[1] + other[0] * other[1]) / number, number
 
 
 def _steady_s() -> float:
@@ -248,8 +316,8 @@ def live_board(board: Board, console: Console) -> Iterator[Callable[[], None]]:
         What to call after each change.
     """
     if console.is_terminal:
-        with Live(Text(board.line()), console=console, refresh_per_second=4) as live:
-            yield lambda: live.update(Text(board.line()))
+        with Live(Text(board.text()), console=console, refresh_per_second=4) as live:
+            yield lambda: live.update(Text(board.text()))
         return
     if console.is_jupyter:
         write, every_s = _cell_line(), _NOTEBOOK_EVERY_S
@@ -261,7 +329,7 @@ def live_board(board: Board, console: Console) -> Iterator[Callable[[], None]]:
         nonlocal last
         if time.monotonic() - last >= every_s:
             last = time.monotonic()
-            write(board.line())
+            write(board.text())
 
     yield show
     write(board.line())

@@ -6,6 +6,7 @@ hands out records. A faster engine implements this interface, and changes nothin
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
@@ -51,6 +52,20 @@ class Training(ABC):
 
     def close(self) -> None:  # noqa: B027  # most engines have nothing that would go on
         """End what would go on by itself; the last call, whether the pack is done or not."""
+
+
+def latest_by_cell(trials: Sequence[Trial], values: Sequence[float | None]) -> dict[str, tuple[float, int]]:
+    """Return by cell the mean of trials' latest values and the number of these; NaN and None don't count.
+
+    Args:
+        trials: the trials.
+        values: the latest value of each.
+    """
+    of_cells: dict[str, list[float]] = {}
+    for trial, value in zip(trials, values, strict=True):
+        if value is not None and math.isfinite(value):
+            of_cells.setdefault(trial.cell.id, []).append(value)
+    return {cell: (math.fsum(own) / len(own), len(own)) for cell, own in of_cells.items()}
 
 
 class TrialFolders(Protocol):

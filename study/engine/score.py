@@ -125,6 +125,11 @@ class Scores(ABC):
         """Return a metric at each evaluation so far, [trials, evaluations]; NaN after a trial has ended."""
         return self._curves[metric][:, : self._made]
 
+    def latest(self) -> list[float]:
+        """Return the first metric of each trial at its last evaluation; NaN before the first."""
+        values: list[float] = self._at(self._first, self._last()).tolist() if self._made else [np.nan] * len(self._best)
+        return values
+
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Copy everything out, for a checkpoint."""
         arrays = {f"curve/{name}": self._curves[name][:, : self._made].copy() for name in self._metrics}

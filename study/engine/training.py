@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from study.engine.base import Training
+from study.engine.base import Training, latest_by_cell
 from study.engine.score import Scores
 from study.records import Checkpoint, Curve, Pack, Progress, Result, Weights
 
@@ -111,6 +111,7 @@ class SlicedTraining(Training):
             trials=len(self._pack.trials),
             solved=self._scores.solved,
             diverged=self._scores.diverged,
+            latest=latest_by_cell(self._pack.trials, self._scores.latest()),
         )
 
     def _evaluate(self) -> None:

@@ -43,6 +43,7 @@ class IndexEntry:
         error: why it can't be read; empty if it can.
         holder: the process that runs it; empty if none does.
         report: the address of its report, relative to the page; empty if there is none.
+        failed_log: the path of a failed trial's log in the study's folder; empty if there is none.
         dashboard: the address of its runs in MLflow; empty if there are none.
     """
 
@@ -59,7 +60,16 @@ class IndexEntry:
     error: str = ""
     holder: str = ""
     report: str = ""
+    failed_log: str = ""
     dashboard: str = ""
+
+    @property
+    def failed_log_address(self) -> str:
+        """The address of a failed trial's log, relative to the page; empty if there is none, or no report."""
+        if not self.report or not self.failed_log:
+            return ""
+        above = self.report.rpartition("/")[0].rpartition("/")[0]  # the report has a folder of its own
+        return f"{above}/{self.failed_log}".removeprefix("/")
 
 
 @dataclass(frozen=True, kw_only=True)

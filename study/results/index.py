@@ -7,7 +7,7 @@ import shlex
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -23,7 +23,8 @@ from study.results.load import load_results
 from study.results.serve import ServedFile
 from study.results.study import own_folder
 from study.store import Store, StudyStore
-from study.store.trial_files import FILES, is_file_name
+from study.store.trial_files import ERROR, FILES, LOG, is_file_name
+from study.summaries.failures import Failure
 
 EVERY_S = 3.0
 """Seconds between two looks at a store."""
@@ -209,7 +210,16 @@ def _read(name: str, store: Store, times: dict[str, float]) -> IndexEntry:
         strip=strip(results.rows) if has_any else None,
         beside=beside(results.rows, results.summaries) if has_any else None,
         written_at=written_at,
+        failed_log=_failed_log(store.study(name), results.failures),
     )
+
+
+def _failed_log(folder: StudyStore, failures: Sequence[Failure]) -> str:
+    """Return the path of the log of a trial that failed for the most frequent reason; empty without one."""
+    for failure in failures[:1]:
+        files = folder.file_sizes(failure.trial_id)
+        return next((folder.trial_file(failure.trial_id, name) for name in (LOG, ERROR) if name in files), "")
+    return ""
 
 
 def _is_inside(folder: Path, root: Path) -> bool:

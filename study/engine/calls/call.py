@@ -80,7 +80,7 @@ class TrialCall(ABC):
         return self._history.record(reports_steps=self.reports_steps, error=error, details=details)
 
     def _progress(self) -> CallProgress:
-        return CallProgress(self._history.last_step, self._trial.iterations, self._done)
+        return CallProgress(self._history.last_step, self._trial.iterations, self._done, self._history.latest)
 
     def _fail(self, error: str, details: str = "") -> None:
         self._error, self._done = (error, details), True

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from study.engine.base import Training
+from study.engine.base import Training, latest_by_cell
 from study.engine.calls.call import TrialCall
 from study.engine.calls.engine import Begin, CallEngine
 from study.engine.calls.output import TrialOutput
@@ -62,6 +62,7 @@ class CallPack(Training):
         self._call: TrialCall | None = None
         self._call_checkpoint: Mapping[str, npt.NDArray[Any]] | None = None
         self._step = 0
+        self._value: float | None = None
         if checkpoint is not None:
             self._resume(checkpoint)
 
@@ -91,12 +92,12 @@ class CallPack(Training):
             if self._call is None:
                 self._call = self._begin(self._pack.trials[len(self._records)])
             progress = self._call.advance(max(0.0, until - perf_counter()))
-            self._step = progress.step or 0
+            self._step, self._value = progress.step or 0, progress.value
             if progress.is_done:
                 self._end(self._pack.trials[len(self._records)], self._call.finish())
                 self._tell_threads(self._call.left_threads)
                 self._tell_undeclared(self._records[-1].undeclared)
-                self._call, self._call_checkpoint, self._step = None, None, 0
+                self._call, self._call_checkpoint, self._step, self._value = None, None, 0, None
             if perf_counter() >= until:
                 break
         return self._progress()
@@ -155,6 +156,9 @@ class CallPack(Training):
         each = trials[0].cell.iterations + 1
         made = each * len(self._records) + min(self._step, each - 1)
         outcomes = [self._outcome(record) for record in self._records]
+        first = next(iter(self._engine.metrics))
+        values = [None if one.metrics is None else one.metrics[first] for one in self._records]
+        values += [self._value] if self._call is not None else []
         return Progress(
             pack_id=self._pack.id,
             iteration=made // len(trials),
@@ -162,6 +166,7 @@ class CallPack(Training):
             trials=len(trials),
             solved=outcomes.count(Outcome.SOLVED),
             diverged=outcomes.count(Outcome.DIVERGED),
+            latest=latest_by_cell(trials[: len(values)], values),
         )
 
     def checkpoint(self) -> Checkpoint:

@@ -47,11 +47,13 @@ class CallProgress:
         step: the latest step; None before the first.
         iterations: the greatest step that it may report, if there is one.
         is_done: whether it has ended.
+        value: the first metric at the latest step; None before the first.
     """
 
     step: int | None
     iterations: int | None
     is_done: bool
+    value: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +119,12 @@ class History:
     def last_step(self) -> int | None:
         """The latest step; None before the first."""
         return self.steps[-1] if self.steps else None
+
+    @property
+    def latest(self) -> float | None:
+        """The first metric at the latest step; None before the first."""
+        curve = self._curves[next(iter(self._metrics))] if self._metrics else []
+        return curve[-1] if curve else None
 
     @property
     def undeclared(self) -> list[str]:

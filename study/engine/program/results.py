@@ -14,6 +14,7 @@ from typing import Any
 
 from study.interface.error_text import shortened
 from study.interface.program import Results
+from study.words import count_of
 
 _STEP = "step"
 _FOLDERS = ("tensorboard", "mlflow")
@@ -66,6 +67,11 @@ class Steps:
             if metrics[0] in numbers and len(latest) == len(metrics):
                 others = {name: number for name, number in numbers.items() if name not in metrics}
                 yield step, {name: latest[name] for name in metrics}, others
+
+    def latest(self, metric: str) -> float | None:
+        """Return a metric at the latest step that has it; None before."""
+        steps = (numbers[metric] for _, numbers in sorted(self.numbers.items(), reverse=True) if metric in numbers)
+        return next(steps, None)
 
     def missing(self, metrics: Sequence[str]) -> list[str]:
         """Return the metrics that no step has."""
@@ -179,7 +185,7 @@ class OutputReader(Reader):
         for name, number in numbers.items():
             if number is None:
                 raise ResultsError(
-                    f"the pattern's group {name} matched {texts[name]!r}, which is no number, in the line "
+                    f"the pattern's group {name} matched {texts[name]!r}, which isn't a number, in the line "
                     f"{shortened(line, 200)!r}: make the group narrower, such as [-+.0-9e]+"
                 )
         self._add(numbers, f"the line {shortened(line, 200)!r}")
@@ -315,7 +321,8 @@ class CsvReader(LinesReader):
             self._columns = [value.strip() for value in values]
             return
         if len(values) != len(self._columns):
-            raise ResultsError(f"{place} has {len(values)} values, and the header {len(self._columns)} columns")
+            counts = f"{count_of(len(values), 'value')}, and the header {count_of(len(self._columns), 'column')}"
+            raise ResultsError(f"{place} has {counts}")
         pairs = zip(self._columns, map(_number, values), strict=True)
         self._add({name: number for name, number in pairs if number is not None}, place)
 

@@ -92,7 +92,10 @@ class ProgramTraining(TrialCall):
                     break
         except ProgramError as error:
             self._fail(str(error))
-        return CallProgress(max(self._steps.numbers, default=None), self._trial.iterations, self._done)
+        step = max(self._steps.numbers, default=None)
+        return CallProgress(
+            step, self._trial.iterations, self._done, self._steps.latest(next(iter(self._trial.metrics)))
+        )
 
     def checkpoint(self) -> dict[str, npt.NDArray[Any]] | None:
         """Return what is needed to go on in the trial's folder; None if the program can't."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from study.console import Console
 from study.driver.heartbeat import FailureNews, Heartbeat, beating, is_heartbeat, line, read, readable
-from study.driver.progress import Board
+from study.driver.progress import Board, CellValue
 from study.records import Progress
 from tests.study.builders import small_pack
 
@@ -79,6 +79,20 @@ def test_finished_trials_are_counted():
     before = '@study {"study":"a","done":1,"trials":2,"solved":1,"unsolved":0,"diverged":0,"failed":0,"left_s":null,'
     before += '"workers":1,"at":"2026-05-01T12:00:00+00:00"}'
     assert (read(before).finished, read(before).outcomes) == (0, "1 solved, 0 unsolved, 0 diverged, 0 failed")
+
+
+def test_running_values_are_told():
+    """They come back from a log as they were written there, and what isn't such values is no heartbeat."""
+    at = datetime(2026, 5, 1, 12, tzinfo=UTC)
+    values = (CellValue("lr 0.1", 0.8125, 12), CellValue("lr 0.01", -1, 1))
+    found = Heartbeat("a", *[0] * 6, left_s=None, workers=1, at=at, metric="val acc", values=values)
+    assert read(line(found)) == found
+    assert readable(line(found)).endswith(
+        "1 pack training · lr 0.1: val acc 0.812 on average of 12 trials so far · "
+        "lr 0.01: val acc −1 on average of 1 trial so far"
+    )
+    for wrong in ('"mean":NaN', '"mean":"1"', '"mean":true', '"average":1'):
+        assert read(line(found).replace('"mean":0.8125', wrong)) is None
 
 
 def test_a_driver_beats_and_no_other_process(monkeypatch):

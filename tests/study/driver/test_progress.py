@@ -99,3 +99,17 @@ def test_waiting_is_said(monkeypatch):
     lines = told.getvalue().splitlines()
     assert set(lines) == {"starting Ray: 0 s"}
     assert told.getvalue().splitlines() == lines
+
+
+def test_running_values_are_those_of_cells_that_train():
+    """Each cell that trains has a line: the mean of what its running trials have reached, and its ended ones."""
+    pack, other = small_pack(0, 1), small_pack(2, 3)
+    cell = pack.trials[0].cell
+    board = Board()
+    board.name({cell.id: "NMU", "another": "NAU"}, "loss", "loss")
+    board.begin([pack, other], {})
+    assert board.text() == board.line()
+    board.done(other.id, [Result(trial=t, outcome=Outcome.SOLVED, metrics={"loss": 0.1}) for t in other.trials])
+    assert board.text() == board.line()  # nothing trains
+    board.progress(Progress(pack.id, 10, 100, trials=2, solved=0, diverged=0, latest={cell.id: (0.4, 1)}))
+    assert board.text().splitlines() == [board.line(), "  NMU: loss 0.2 on average of 3 trials so far"]

@@ -52,6 +52,23 @@ def test_an_entry_is_what_the_study_shows(store: Path) -> None:
     assert index.dashboard_page == entry.dashboard
 
 
+def test_the_log_of_a_failed_trial_is_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a study with failed trials, the index leads to what one of them has printed, and serves it."""
+    monkeypatch.chdir(tmp_path)
+    Path("fails.sh").write_text("echo no luck; exit 3\n")
+    text = "{study: fails, command: 'sh fails.sh {seed}', results: a.json, metrics: {loss: lower}, seeds: 1}"
+    Path("fails.yaml").write_text(text)
+    assert invoke("run", "fails.yaml", "--local", "--tracking-uri", "off").exit_code == 1
+    index = Index("studies")
+    assert index.write()
+    (log,) = Path("studies/fails/files").glob("*/log.txt")
+    address = f"fails/files/{log.parent.name}/log.txt"
+    assert f'href="{address}"' in Path("studies/index.html").read_text()
+    served = index.file_of(address)
+    assert served is not None
+    assert served.path.read_text() == "no luck\n"
+
+
 def test_one_bad_study_does_not_keep_the_others_from_being_shown(tmp_path: Path) -> None:
     """A study that asks for too much, or can't be read, is shown with its reason, and the others as ever."""
     index = Index(make_store(tmp_path / "studies"))

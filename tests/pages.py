@@ -15,7 +15,7 @@ from tests.commands import DEADLINE_S
 
 SCRIPT = Path(sys.executable).with_name("study")
 
-_FILE = re.compile(r"`([\w./-]+\.(?:py|yaml|csv))`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FILE = re.compile(r"`([\w./-]+\.(?:py|sh|yaml|csv))`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"^\$ (.*)$\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 _ESTIMATE = re.compile(r"(\S+) \[(\S+), (\S+)\]")

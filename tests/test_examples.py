@@ -24,8 +24,9 @@ from tests.engines import ENGINES
 from tests.pages import estimates, files_shown, lay_out, run, sessions, trains
 
 ROOT = Path(__file__).resolve().parents[1]
-EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/README.md"))
-PAGES = [*(folder / "README.md" for folder in EXAMPLES), ROOT / "README.md", ROOT / "docs" / "own-code.md"]
+EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/study.yaml"))  # test_notebook.py runs notebooks
+OWN = [ROOT / "docs" / "own-code.md", ROOT / "docs" / "programs.md"]
+PAGES = [*(folder / "README.md" for folder in EXAMPLES), ROOT / "README.md", *OWN]
 every_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda folder: folder.name)
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 LARGEST_PICTURE = 150_000

@@ -250,7 +250,7 @@ def _file(module: ModuleType) -> str:
     folders, file = getattr(module, "__path__", None), getattr(module, "__file__", None)
     try:
         file = next(iter(folders)) if folders else file
-    except (TypeError, StopIteration):  # an object that stands for a module, and isn't one
+    except Exception:  # an object that stands for a module and isn't one, or part of a package that is gone
         return ""
     return file if isinstance(file, str) and file.startswith(os.sep) else ""
 

@@ -245,13 +245,16 @@ class StudyStore:
     ) -> None:
         self.check()
         # Results go last: they mark the pack as done, so its weights and curves must already be there.
-        files = {
-            "weights": parquet(weights, provenance, compression="zstd", **_WEIGHTS_ENCODING),
-            "curves": parquet(curves, provenance, compression="zstd"),
-            "results": parquet(results, provenance, compression="snappy"),
+        encodings: dict[str, tuple[pa.Table, dict[str, Any]]] = {
+            "weights": (weights, {"compression": "zstd", **_WEIGHTS_ENCODING}),
+            "curves": (curves, {"compression": "zstd"}),
+            "results": (results, {"compression": "snappy"}),
         }
-        for kind, data in files.items():
-            self._put(key_of(kind, pack_id), data)
+        for kind, (table, encoding) in encodings.items():
+            key = key_of(kind, pack_id)
+            # Many trials of own code have neither weights nor curves, and a file takes milliseconds.
+            if len(table) or kind == "results" or self._folder.exists(key):
+                self._put(key, parquet(table, provenance, **encoding))
 
     def pack_ids(self) -> set[str]:
         """Return the ids of the packs that have a file of results, valid or not."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import resource
 import select
 import signal
 import socket
@@ -88,6 +89,7 @@ class Programs:
 
     def __init__(self, commands: socket.socket) -> None:
         self._commands = commands
+        self._commands.set_inheritable(False)  # programs don't get it
         self._arrived = bytearray()
         self._outputs: list[int] = []
         self._program: int | None = None
@@ -184,8 +186,6 @@ class Programs:
 
 def _become(output: int, words: list[str], environment: dict[str, str], folder: str, memory_gb: float | None) -> None:
     """Let a program take the place of this process."""
-    import resource
-
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(output, 1)

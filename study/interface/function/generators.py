@@ -43,9 +43,21 @@ def seed_generators(seed: int) -> None:
     np.random.seed(seed)  # noqa: NPY002 (the global generator is what is seeded)
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _SeedOnImport)]
     if _LIBRARY in sys.modules:
-        sys.modules[_LIBRARY].manual_seed(seed)
+        _seed_torch(sys.modules[_LIBRARY], seed)
     else:
         sys.meta_path.insert(0, _SeedOnImport(seed))
+
+
+def _seed_torch(torch: Any, seed: int) -> None:
+    """Seed torch on all devices that are here.
+
+    `torch.manual_seed` takes a millisecond where there is no GPU: it notes the stack for each kind of device.
+    """
+    accelerator = getattr(torch, "accelerator", None)
+    if accelerator is None or accelerator.is_available():
+        torch.manual_seed(seed)
+    else:
+        torch.default_generator.manual_seed(seed)
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,12 @@ each library only where it is needed. The second form prints the mean millisecon
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,26 +53,34 @@ def pool(train: Train, trials: int) -> list[float]:
 
 def joblib(train: Train, trials: int) -> list[float]:
     """Map the seeds over joblib's two processes."""
-    from joblib import Parallel, delayed
+    from joblib import Parallel, delayed  # type: ignore[import-untyped]
 
     return list(Parallel(n_jobs=CORES)(delayed(train)(seed) for seed in range(trials)))
 
 
-def ray_tune(train: Train, trials: int) -> list[float]:
-    """Search the grid of seeds; Ray Tune keeps the results in files."""
+def ray_tune(train: Train, trials: int, *, reuse_actors: bool = False) -> list[float]:
+    """Search the grid of seeds; Ray Tune keeps the results in files.
+
+    Args:
+        train: trains with a seed.
+        trials: number of seeds.
+        reuse_actors: whether a process runs more than one trial; Ray Tune's default is one.
+    """
     import ray
     from ray import tune
 
     def trainable(config: dict[str, Any]) -> None:
         tune.report({"loss": train(config["seed"])})
 
-    ray.init(num_cpus=CORES, include_dashboard=False, logging_level="ERROR")
+    ray.init(num_cpus=CORES, include_dashboard=False, logging_level=logging.ERROR)
     tuner = tune.Tuner(
         tune.with_resources(trainable, {"cpu": 1}),
         param_space={"seed": tune.grid_search(list(range(trials)))},
+        tune_config=tune.TuneConfig(reuse_actors=reuse_actors),
         run_config=tune.RunConfig(name="trials", storage_path=str(Path("tune").absolute()), verbose=0),
     )
-    return [result.metrics["loss"] for result in tuner.fit()]
+    results = tuner.fit()
+    return [(results[number].metrics or {})["loss"] for number in range(len(results))]
 
 
 def optuna(train: Train, trials: int) -> list[float]:
@@ -100,6 +110,7 @@ WAYS: dict[str, Callable[[Train, int], list[float]]] = {
     "pool": pool,
     "joblib": joblib,
     "ray-tune": ray_tune,
+    "ray-tune-reuse": partial(ray_tune, reuse_actors=True),
     "optuna": optuna,
 }
 

@@ -39,9 +39,26 @@ STUDIES: dict[str, Mapping[str, object]] = {
 
 RUN, LOCAL, ALONE = "study run FILE", "study run FILE --local", "the program alone"
 OPTIONS = {RUN: [], LOCAL: ["--local"]}
-PEERS = {"multiprocessing.Pool": "pool", "joblib": "joblib", "Ray Tune": "ray-tune", "Optuna, SQLite": "optuna"}
-PACKAGES = {"joblib": ["joblib"], "Ray Tune": ["ray", "pandas", "pyarrow"], "Optuna, SQLite": ["optuna", "sqlalchemy"]}
+PEERS = {
+    "multiprocessing.Pool": "pool",
+    "joblib": "joblib",
+    "Ray Tune, reuse_actors": "ray-tune-reuse",
+    "Ray Tune": "ray-tune",
+    "Optuna, SQLite": "optuna",
+}
+"""Names of the peers' scripts."""
+
+_TUNE = ["ray", "pandas", "pyarrow"]
+PACKAGES = {
+    "joblib": ["joblib"],
+    "Ray Tune, reuse_actors": _TUNE,
+    "Ray Tune": _TUNE,
+    "Optuna, SQLite": ["optuna", "sqlalchemy"],
+}
 """Packages that a peer needs, if it isn't part of Python."""
+
+MOST_TRIALS = {"Ray Tune": 20}
+"""Most trials of a slow peer: by default, Ray Tune starts a process for each trial, which takes seconds."""
 
 FUNCTION_TARGETS_MS = {RUN: 1.5, LOCAL: 1.0}
 PROGRAM_TARGET_MS = 15.0
@@ -97,7 +114,7 @@ def run_s(key: Key, seconds: float) -> float:
     return took_s
 
 
-def alone_s(times: int, seconds: float) -> float:
+def program_s(times: int, seconds: float) -> float:
     """Return the mean seconds of the program, started by Python; `seconds` is ignored."""
     _, printed = run_in_new_folder("program", script_words("start", "program", times))
     return float(printed) / 1e3
@@ -121,63 +138,75 @@ def target_ms(kind: str, way: str, alone_ms: float) -> float | None:
     return FUNCTION_TARGETS_MS[way] if kind == "function" else alone_ms + PROGRAM_TARGET_MS
 
 
+def ms_a_trial(totals_s: Sequence[float], starts_s: Sequence[float], trials: int) -> list[float]:
+    """Return the milliseconds of each further trial, round by round."""
+    return [(total - start) / trials * 1e3 for total, start in zip(totals_s, starts_s, strict=True)]
+
+
 def row(key: Key, measured: Mapping[Key, Sequence[float]], alone_ms: float) -> dict[str, str]:
     """Return a way's medians, its time per trial, and its whole time as a multiple of the service's."""
     kind, way, trials = key
-    total_s, start_s, beside_s = measured[key], measured[kind, way, 1], measured.get((kind, RUN, trials))
-    each_ms = [(total - start) / (trials - 1) * 1e3 for total, start in zip(total_s, start_s, strict=True)]
+    total_s, one_s, two_s = (measured[kind, way, count] for count in (trials, 1, CORES))
+    beside_s = measured.get((kind, RUN, trials))
     target = target_ms(kind, way, alone_ms)
     return {
         "kind": kind,
         "way": way,
         "trials": str(trials),
         "total_s": f"{statistics.median(total_s):.3f}",
-        "start_s": f"{statistics.median(start_s):.3f}",
-        "ms_a_trial": f"{statistics.median(each_ms):.3f}",
-        "least_ms_a_trial": f"{(min(total_s) - min(start_s)) / (trials - 1) * 1e3:.3f}",
+        "start_s": f"{statistics.median(one_s):.3f}",
+        "start_of_two_s": f"{statistics.median(two_s):.3f}",
+        "ms_a_trial": f"{statistics.median(ms_a_trial(total_s, one_s, trials - 1)):.3f}",
+        "ms_a_trial_beyond_two": f"{statistics.median(ms_a_trial(total_s, two_s, trials - CORES)):.3f}",
+        "ms_a_trial_of_the_quickest": f"{ms_a_trial([min(total_s)], [min(one_s)], trials - 1)[0]:.3f}",
         "target_ms": "" if target is None else f"{target:.3f}",
         "times_study_run": "" if beside_s is None else f"{ratio(total_s, beside_s):.3f}",
     }
 
 
-def alone_row(alone: Sequence[float], times: int) -> dict[str, str]:
+def alone_row(alone_s: Sequence[float], times: int, columns: Sequence[str]) -> dict[str, str]:
     """Return the row of the program without any library."""
-    ms = [one * 1e3 for one in alone]
-    return {
+    ms = [one * 1e3 for one in alone_s]
+    known = {
         "kind": "program",
         "way": ALONE,
         "trials": str(times),
-        "total_s": "",
-        "start_s": "",
         "ms_a_trial": f"{statistics.median(ms):.3f}",
-        "least_ms_a_trial": f"{min(ms):.3f}",
-        "target_ms": "",
-        "times_study_run": "",
+        "ms_a_trial_of_the_quickest": f"{min(ms):.3f}",
     }
+    return {name: known.get(name, "") for name in columns}
 
 
 def main(words: Sequence[str] | None = None) -> None:
     """Measure."""
     ways = [*OPTIONS, *PEERS]
-    options = parser(__doc__, rounds=5, seconds=0)
-    options.add_argument("--trials", type=int, default=500, help="trials of a run, at least 2 (default: %(default)s)")
+    options = parser(__doc__, rounds=3, seconds=0)
+    options.add_argument("--trials", type=int, default=500, help="trials of a run (default: %(default)s)")
     options.add_argument("--starts", type=int, default=100, help="starts of the program alone (default: %(default)s)")
     options.add_argument("--kinds", nargs="+", choices=list(STUDIES), default=list(STUDIES), metavar="KIND")
     options.add_argument("--only", nargs="+", choices=ways, default=ways, metavar="WAY", help="by default all")
     arguments = options.parse_args(words)
-    if arguments.trials < 2:
-        options.error(f"--trials must be at least 2, but is {arguments.trials}")
+    if arguments.trials <= CORES:
+        options.error(f"--trials must be greater than {CORES}, but is {arguments.trials}")
     use_two_cores()
-    chosen = [way for way in ways if way in arguments.only and is_installed(way)]
-    keys = [(kind, way, trials) for kind in arguments.kinds for way in chosen for trials in (1, arguments.trials)]
-    measures: dict[Key, Callable[[float], float]] = {key: partial(run_s, key) for key in keys}
+    for way in (missing := [way for way in arguments.only if not is_installed(way)]):
+        tell(f"{way} isn't installed, and isn't measured")
+    chosen = [way for way in ways if way in arguments.only and way not in missing]
+    if not chosen:
+        options.error("nothing to measure: install the packages of one of --only")
+    most = {way: min(arguments.trials, MOST_TRIALS.get(way, arguments.trials)) for way in chosen}
+    keys = [(kind, way, most[way]) for kind in arguments.kinds for way in chosen]
+    measures: dict[Key, Callable[[float], float]] = {}
+    for kind, way, trials in keys:
+        measures |= {key: partial(run_s, key) for key in ((kind, way, 1), (kind, way, CORES), (kind, way, trials))}
     alone_key = ("program", ALONE, arguments.starts)
-    measures[alone_key] = partial(alone_s, arguments.starts)
+    measures[alone_key] = partial(program_s, arguments.starts)
     measured = in_turns(measures, rounds=arguments.rounds, seconds=0)
     alone = measured[alone_key]
     alone_ms = statistics.median(alone) * 1e3
-    rows = [row(key, measured, alone_ms) for key in keys if key[2] != 1]
-    finish([*rows, alone_row(alone, arguments.starts)], arguments, runs_s=runs(measured))
+    rows = [row(key, measured, alone_ms) for key in keys]
+    rows.append(alone_row(alone, arguments.starts, list(rows[0])))
+    finish(rows, arguments, runs_s=runs(measured))
 
 
 def runs(measured: Mapping[Key, Sequence[float]]) -> dict[str, list[float]]:

@@ -134,6 +134,23 @@ def function_table(rows: Sequence[Row]) -> str:
     return markdown(["what", "times a round", "ms each, median of rounds", "of the quickest round"], lines, 1)
 
 
+def trial_peers_table(rows: Sequence[Row]) -> str:
+    """Write a line for each kind of trial and way to run it."""
+    columns = (
+        "total_s",
+        "start_s",
+        "start_of_two_s",
+        "ms_a_trial",
+        "ms_a_trial_beyond_two",
+        "ms_a_trial_of_the_quickest",
+        "target_ms",
+        "times_study_run",
+    )
+    lines = [[row["kind"], row["way"], row["trials"], *(number(row[name]) for name in columns)] for row in rows]
+    head = ["trial", "by", "trials", "total, s", "1 trial, s", "2 trials, s", "ms a trial beyond 1", "beyond 2"]
+    return markdown([*head, "of the quickest runs", "target, ms", "total, times `study run FILE`"], lines, 2)
+
+
 def report_table(rows: Sequence[Row]) -> str:
     """Give one line what is asked for."""
     lines = [
@@ -472,6 +489,7 @@ TABLES = {
     "aggregate": aggregate_table,
     "commands": commands_table,
     "function": function_table,
+    "peers": trial_peers_table,
     "report": report_table,
     "scale": scale_table,
     "script": script_table,

@@ -54,7 +54,7 @@ def kind_of_values(values: Sequence[Any]) -> str:
     if all(isinstance(value, bool) for value in values):
         return "flag"
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
-        return "whole" if all(value == value // 1 for value in values) else "number"
+        return "whole" if all(isinstance(_whole(value), int) for value in values) else "number"
     return "text" if all(isinstance(value, str) for value in values) else "any"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import socket
@@ -45,6 +46,12 @@ class _Guard:
 
 _idle: dict[int, list[_Guard]] = {}
 """Guards without a program, by the process that may use them: a fork starts its own."""
+
+
+@atexit.register
+def _end_idle() -> None:
+    for idle in _idle.pop(os.getpid(), []):
+        idle.close()
 
 
 class ProgramError(Exception):

@@ -152,7 +152,9 @@ class OutputReader(Reader):
         """The kind of lines that are read, with one that can't be."""
         if self._pattern is not None:
             return "its output: no line matches the pattern" if not self._steps.numbers else "its output"
-        return f"its output, whose line {self._broken!r} isn't JSON" if self._broken else "its output, as lines of JSON"
+        if self._broken and not self._steps.numbers:
+            return f"its output, whose line {self._broken!r} isn't JSON"
+        return "the lines of JSON in its output"
 
     def feed(self, output: bytes) -> None:
         """Take what the program has printed."""
@@ -393,9 +395,16 @@ class MlflowReader(FolderReader):
                 whole, end, _ = file.read().rpartition(b"\n")
             self._read_bytes[path] = self._read_bytes.get(path, 0) + len(whole) + len(end)
             name = path.relative_to(next(one for one in path.parents if one.name == "metrics")).as_posix()
-            for line in whole.decode().splitlines():
-                _, value, step = line.split()[:3]
-                self._steps.add(int(step), {name: float(value)})
+            for line in whole.decode("utf-8", "replace").splitlines():
+                try:
+                    _, value, step = line.split()[:3]
+                    self._steps.add(int(step), {name: float(value)})
+                except ValueError:
+                    where = path.relative_to(self._folder).as_posix()
+                    raise ResultsError(
+                        f"{where} must have a time, a value and a step on each line, as MLflow writes them, but has "
+                        f"{shortened(line, 200)!r}"
+                    ) from None
 
     def _folders(self) -> list[Path]:
         folders = sorted((self._folder / self._results.where).rglob("metrics"))

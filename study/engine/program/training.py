@@ -245,9 +245,11 @@ class ProgramTraining(TrialCall):
         if missing:
             there = ", ".join(sorted(set().union(*self._steps.numbers.values()))[:10])
             return f"it ended with exit code 0, but {', '.join(missing)} never appeared in {reader.where}, only {there}"
-        if self._trial.iterations is not None and min(self._steps.numbers) > self._trial.iterations:
-            return f"its first step is {min(self._steps.numbers)}, beyond iterations: {self._trial.iterations}"
-        return f"no step in {reader.where} has all metrics, or comes after one with each of them: {', '.join(metrics)}"
+        first_step = next((step for step, _, _ in self._steps.complete(metrics)), None)
+        if first_step is not None:
+            return f"its first step is {first_step}, beyond iterations: {self._trial.iterations}"
+        first, *others = metrics
+        return f"no step in {reader.where} counts: one with {first} must come at or after the first {', '.join(others)}"
 
 
 def _reason(code: int, lines: Sequence[str], memory_gb: float | None) -> str:

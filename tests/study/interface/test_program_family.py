@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from study.interface.declarations import Metric
+from study.interface.family import Family
 from study.interface.program import Program, Results
 from study.interface.program_family import OWN_NAMES, ProgramFamily, kind_of_values
-from study.plugins.families import family_of
+from study.plugins.families import declared_family, family_of
 from study.records import Cell
 
 KINDS = {"lr": "number", "width": "whole", "name": "text", "fast": "flag", "layers": "any"}
@@ -28,10 +29,10 @@ def family_with(program: Program = PROGRAM, **changed: Any) -> ProgramFamily:
 
 
 FAMILY = family_with()
-STORED = ProgramFamily.from_json(FAMILY.to_json())
+STORED = declared_family(FAMILY.to_json())
 
 
-def cell(values: dict[str, Any], family: ProgramFamily = FAMILY) -> Cell:
+def cell(values: dict[str, Any], family: Family = FAMILY) -> Cell:
     return Cell("program", "train.py", family.canonical("program", "train.py", VALUES | values))
 
 
@@ -58,6 +59,7 @@ def test_a_cell_is_the_same_without_the_code(values: dict[str, Any]) -> None:
 
 
 def test_everything_is_stored() -> None:
+    assert isinstance(STORED, ProgramFamily)
     assert STORED.to_json() == FAMILY.to_json()
     assert (STORED.program, STORED.metrics, STORED.iterations) == (PROGRAM, METRICS, 9)
     shell = Program(("a | b",), Results("lines", "json"), is_shell=True, resumes=True)
@@ -107,6 +109,8 @@ def test_a_value_that_is_missing_is_said() -> None:
         ([1, 2.0], "whole"),
         ([1, 0.5], "number"),
         ([float("inf")], "number"),
+        ([1e20, 1], "number"),
+        ([2**62, 1.0], "whole"),
         ([True, False], "flag"),
         (["a", ""], "text"),
         ([True, 1], "any"),

@@ -1,0 +1,228 @@
+"""A program in a process of its own: how it ends, and that nothing of it outlives what ended it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from study.engine.program.process import Process, ProgramError
+from tests.processes import READY_S
+from tests.study.engine.function.test_isolated import LINUX, has_ended
+
+Start = Callable[..., Process]
+Ids = Callable[[], list[int]]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Start:
+    """Return a function that starts a program whose output is in ``output.txt``; by default a shell with a text."""
+
+    def begin(*words: str, memory_gb: float | None = None, **environment: str) -> Process:
+        words = ("sh", "-c", *words) if len(words) == 1 else words
+        with (tmp_path / "output.txt").open("ab") as output:
+            return Process(words, os.environ | environment, tmp_path, output.fileno(), memory_gb)
+
+    return begin
+
+
+@pytest.fixture
+def ids(tmp_path: Path) -> Ids:
+    """Make a pipe ``ids`` for a program, and return a function that waits for the process ids that are written to it.
+
+    All that has the pipe open for writing must have closed it by then.
+    """
+    os.mkfifo(tmp_path / "ids")
+    return lambda: [int(word) for word in (tmp_path / "ids").read_text().split()]
+
+
+def ended(process: Process) -> int:
+    """Wait until a program has ended, and return its exit code."""
+    while process.exit_code is None:
+        process.wait(READY_S)
+    return process.exit_code
+
+
+def printed(folder: Path) -> str:
+    return (folder / "output.txt").read_text()
+
+
+WAITS = "sleep 1000 & echo $$ $! > ids; wait"
+"""A program that writes its id and that of one that it has started, and goes on until it is ended."""
+
+
+@pytest.mark.parametrize(
+    ("text", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", -9), ("kill -TERM $$", -15), ("nosuch", 127)]
+)
+def test_exit_codes(start: Start, text: str, code: int) -> None:
+    """A signal's is negative."""
+    assert ended(start(text)) == code
+
+
+def test_a_program_has_its_words_its_environment_and_its_folder(start: Start, tmp_path: Path) -> None:
+    """Output and errors are in one file, in their order; there is no input."""
+    assert ended(start('pwd; echo "$1 $A" >&2; cat; echo end', A="a b")) == 0
+    assert ended(start("printf", "%s|", "", "a b", "*", "\u00fc", "\udce9")) == 0
+    expected = f"{tmp_path}\n a b\nend\n|a b|*|\u00fc|".encode() + b"\xe9|"
+    assert (tmp_path / "output.txt").read_bytes() == expected
+
+
+@LINUX
+def test_a_program_has_no_other_open_files(start: Start, tmp_path: Path) -> None:
+    """Nothing of the service, which a program could disturb; `ls` has opened the folder that it lists."""
+    assert ended(start("ls /proc/self/fd")) == 0
+    assert printed(tmp_path).split() == ["0", "1", "2", "3"]
+
+
+def test_much_is_given_to_a_program(start: Start, tmp_path: Path) -> None:
+    """More than a socket takes at once."""
+    assert ended(start("printf", "%s", *["x" * 100_000] * 10)) == 0
+    assert printed(tmp_path) == "x" * 10**6
+
+
+def test_a_pipe_ends_quietly(start: Start, tmp_path: Path) -> None:
+    """A program has the usual reaction to a pipe that nobody reads, which Python's own processes don't have."""
+    ended(start("yes | head -n 1"))
+    assert printed(tmp_path) == "y\n"
+
+
+def test_what_can_not_be_run_is_said(start: Start, tmp_path: Path) -> None:
+    """With the system's reason; the next program runs all the same."""
+    (tmp_path / "text").write_text("no program")
+    reasons = {}
+    for name in ("nosuch", "./nosuch", "./text"):
+        process = start(name, "1")
+        with pytest.raises(ProgramError) as caught:
+            ended(process)
+        reasons[name] = str(caught.value)
+        assert process.exit_code == 127
+    assert reasons == {
+        "nosuch": "nosuch can't be run: No such file or directory",
+        "./nosuch": "./nosuch can't be run: No such file or directory",
+        "./text": "./text can't be run: Permission denied",
+    }
+    assert ended(start("exit 3")) == 3
+
+
+def test_programs_one_after_another_have_one_guard(start: Start, tmp_path: Path, ids: Ids) -> None:
+    """Which starts them faster than Python starts; two at once have two."""
+    for _ in range(2):
+        ended(start("echo $PPID"))
+    first, second = printed(tmp_path).split()
+    other = start(f"{WAITS}; exit 1")
+    ids()
+    ended(start("echo $PPID"))
+    other.terminate()
+    assert ended(other) != 0
+    assert first == second != printed(tmp_path).split()[-1]
+
+
+def test_a_program_is_asked_to_end(start: Start, ids: Ids) -> None:
+    """By SIGTERM, after which it has time to clean up; what it has started is asked, too."""
+    process = start(f"trap 'exit 3' TERM; {WAITS}")
+    _, started = ids()
+    process.terminate()
+    process.terminate()
+    assert ended(process) == 3
+    assert has_ended(started)
+    process.terminate()
+
+
+def test_a_program_that_ignores_sigterm_is_killed(start: Start, ids: Ids) -> None:
+    """Once its time is over, and so is all that it has started."""
+    process = start(f"trap '' TERM; {WAITS}")
+    processes = ids()
+    process.terminate(grace_s=0.0)
+    assert ended(process) == -signal.SIGKILL
+    assert all(map(has_ended, processes))
+
+
+APART = "setsid sh -c 'echo $$ > ids; exec sleep 1000' < /dev/null > /dev/null 2>&1 &"
+"""A process in a session of its own, which a signal to the program's group doesn't reach."""
+
+
+@LINUX
+@pytest.mark.parametrize("way", ["exit 0", "kill -9 $$", "wait"])
+def test_nothing_outlives_a_program(start: Start, ids: Ids, tmp_path: Path, way: str) -> None:
+    """Whether it ends by itself, is killed or is ended: what it has started in a session of its own is killed."""
+    os.mkfifo(tmp_path / "go")
+    process = start(f"{APART} read go < go; {way}")
+    (left,) = ids()
+    (tmp_path / "go").write_text("on\n")
+    if way == "wait":
+        process.terminate()
+    ended(process)
+    assert has_ended(left)
+
+
+def test_waiting_ends_with_output_and_with_the_time(start: Start, ids: Ids) -> None:
+    """A program that goes on has no exit code."""
+    process = start(WAITS)
+    ids()
+    process.wait(0.0)
+    process.wait(-1.0)
+    reading, writing = os.pipe()
+    os.write(writing, b"x")
+    process.wait(READY_S, reading)
+    assert process.exit_code is None
+    process.terminate()
+    ended(process)
+    for descriptor in (reading, writing):
+        os.close(descriptor)
+
+
+@LINUX
+def test_a_guard_that_is_killed_takes_its_program_along(start: Start, ids: Ids) -> None:
+    """That is said, and the next program has another guard."""
+    process = start("echo $PPID $$ > ids; exec sleep 1000")
+    guard, program = ids()
+    os.kill(guard, signal.SIGKILL)
+    with pytest.raises(ProgramError, match="its guard, a process of the service, was killed, and so was it"):
+        ended(process)
+    assert process.exit_code == -signal.SIGKILL
+    assert has_ended(program)
+    assert ended(start("exit 3")) == 3
+
+
+def test_an_idle_guard_that_is_killed_is_replaced(start: Start, tmp_path: Path) -> None:
+    ended(start("echo $PPID"))
+    guard = int(printed(tmp_path))
+    os.kill(guard, signal.SIGKILL)
+    assert has_ended(guard)
+    assert ended(start("exit 3")) == 3
+
+
+WORKER = """
+import os, sys
+from pathlib import Path
+from study.engine.program.process import Process
+
+process = Process(["sh", "-c", sys.argv[1]], os.environ, Path(), 2)
+while process.exit_code is None:
+    process.wait(100.0)
+"""
+
+
+@LINUX
+def test_nothing_outlives_a_killed_worker(tmp_path: Path, ids: Ids) -> None:
+    """After kill -9 of the worker its program ends, its guard, and what it has started anywhere."""
+    text = f"{APART} sleep 1000 & echo $$ $PPID $! > more; wait"
+    os.mkfifo(tmp_path / "more")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    worker = subprocess.Popen([sys.executable, "-c", WORKER, text], env=environment, cwd=tmp_path)
+    processes = [*ids(), *map(int, (tmp_path / "more").read_text().split())]
+    worker.kill()
+    worker.wait()
+    try:
+        assert len(processes) == 4
+        assert all(map(has_ended, processes))
+    finally:
+        for process in processes:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)

@@ -48,11 +48,18 @@ class _Pump:
             os.close(reading)
         return writing
 
-    def wait(self) -> None:
-        """Wait until what was written so far to the latest descriptor stands in its log."""
+    def wait(self) -> str:
+        """Wait until what was written so far to the latest descriptor stands in its log.
+
+        Returns:
+            The end of what couldn't be written; empty if all could.
+        """
+        answer = b""
         with suppress(OSError):  # it was killed
             self._commands.sendall(b'{"wait": true}\n')
-            self._commands.recv(1)
+            while not answer.endswith(b"\n") and (data := self._commands.recv(2**16)):
+                answer += data
+        return str(json.loads(answer)) if answer else ""
 
 
 _pumps: dict[int, _Pump] = {}
@@ -129,15 +136,12 @@ class TrialOutput:
 
     def last_lines(self) -> list[str]:
         """Return the last lines of the log, without empty ones at its end."""
-        if self._pump is not None and not self.is_closed:
-            self._pump.wait()
-        try:
-            with self._log.open("rb") as log:
-                log.seek(max(0, log.seek(0, io.SEEK_END) - _TAIL_BYTES))
-                text = log.read().decode("utf-8", "replace")
-        except OSError:  # nothing was printed
-            return []
-        return text.rstrip().splitlines()[-_TAIL_LINES:]
+        lost = self._pump.wait() if self._pump is not None and not self.is_closed else ""
+        text = ""
+        with suppress(OSError), self._log.open("rb") as log:  # nothing was printed, or could be logged
+            log.seek(max(0, log.seek(0, io.SEEK_END) - _TAIL_BYTES))
+            text = log.read().decode("utf-8", "replace")
+        return f"{text}{lost}".rstrip().splitlines()[-_TAIL_LINES:]
 
     def close(self) -> None:
         """End the log: all that was printed stands in it."""

@@ -4,7 +4,8 @@ It is run by its path and imports nothing of ours, so it starts in some hundredt
 a library that writes a lot without releasing Python's lock would wait for the thread, and the thread for the lock.
 
 It gets commands by a socket, in JSON: `log`, the path of a log, together with the reading end of a pipe; and `wait`,
-which it answers once all that is in the latest pipe so far stands in the log. It ends when socket and pipes are closed.
+which it answers once all that is in the latest pipe so far stands in the log, with the end of what couldn't be written,
+as on a full disk. It ends when socket and pipes are closed.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ HALF = 500_000
 """The bytes of a log's beginning, and of its end, that are kept."""
 
 _AT_ONCE = 2**16
+_MOST_LOST = 20_000
 
 
 class Log:
@@ -33,16 +35,20 @@ class Log:
         self._path = path
         self._left_out = 0
         self._mark = b""
+        self.lost = b""
+        """The end of what couldn't be written."""
 
     def write(self, data: bytes) -> None:
-        """Append, and shorten the log if it is far too long; what can't be written is lost."""
-        with contextlib.suppress(OSError):
+        """Append, and shorten the log if it is far too long; what can't be written is lost, but for its end."""
+        try:
             os.makedirs(os.path.dirname(self._path), exist_ok=True)  # noqa: PTH103, PTH120 (pathlib takes long)
             with open(self._path, "ab") as log:  # noqa: PTH123
                 log.write(data)
                 size = log.tell()
             if size > 4 * HALF:
                 self._shorten(size)
+        except OSError:
+            self.lost = (self.lost + data)[-_MOST_LOST:]
 
     def _shorten(self, size: int) -> None:
         with open(self._path, "rb") as log:  # noqa: PTH123
@@ -76,17 +82,20 @@ def main() -> None:
                         os.set_blocking(latest, False)
                         pipes.register(latest, selectors.EVENT_READ, Log(command["log"]))
                     else:
-                        _copy_all(pipes, latest)
-                        commands.sendall(b"\n")
+                        lost = _copy_all(pipes, latest)
+                        commands.sendall(json.dumps(lost.decode("utf-8", "replace")).encode() + b"\n")
             else:
                 _copy(pipes, key.fd, key.data)
 
 
-def _copy_all(pipes: selectors.BaseSelector, pipe: int) -> None:
+def _copy_all(pipes: selectors.BaseSelector, pipe: int) -> bytes:
+    """Copy all that is in a pipe, and return what couldn't be written."""
     with contextlib.suppress(KeyError):
-        log = pipes.get_key(pipe).data
+        log: Log = pipes.get_key(pipe).data
         while _copy(pipes, pipe, log):
             pass
+        return log.lost
+    return b""
 
 
 def _copy(pipes: selectors.BaseSelector, pipe: int, log: Log) -> bool:

@@ -101,6 +101,7 @@ RESOLVE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --for
 TEST_RANGE := bin/python -m pytest -W default -n 1 --dist loadfile --no-loadscope-reorder
 # GPU packages aren't in the lists.
 TEST_RANGE += --ignore tasks/arithmetic/engine/gpu --ignore tests/tasks/arithmetic/engine/gpu
+TEST_RANGE += --deselect tests/study/engine/test_registry.py::test_auto_takes_the_first_that_can
 # Real clusters, commands of the documents, and searches: slow tests that show most of what other versions break.
 END_TO_END := tests/test_examples.py tests/study/cluster tests/study/jobs/test_security.py tests/study/search tests/study/test_faults.py
 
@@ -112,9 +113,11 @@ ranges: install-dev  ## list the oldest and the newest versions that pyproject.t
 	rm $(RANGES)/direct.tmp $(RANGES)/excluded.tmp
 
 test-oldest: RANGE := oldest
-# They use private interfaces of a newer torch, or look for instructions that an older LLVM doesn't choose.
+# They use private interfaces of a newer torch, look for instructions that an older LLVM doesn't choose, or for the layout of
+# rich from 14.3 on, which is a space narrower.
 test-oldest: TEST_RANGE += --ignore tests/far_device.py --ignore tests/study/engine/packed/test_devices.py \
-	--ignore tests/study/stream/test_device.py --ignore tests/tasks/arithmetic/engine/compiled/test_arm64.py
+	--ignore tests/study/stream/test_device.py --ignore tests/tasks/arithmetic/engine/compiled/test_arm64.py \
+	--ignore study/console.py --deselect tests/study/reports/test_terminal.py::test_findings_of_the_doctor_are_folded
 test-newest: RANGE := newest
 test-newest: TEST_RANGE += --ignore tests/study/statistics/test_survival.py --ignore tests/study/statistics/test_restricted_mean.py
 test-oldest test-newest: install-dev  ## test against one of these lists, in an environment of its own

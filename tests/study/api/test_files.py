@@ -84,6 +84,87 @@ def test_a_function_that_a_file_cannot_begin_with_is_refused(words: tuple[str, .
     assert not Path("first.yaml").exists()
 
 
+PROGRAM = """
+import argparse, json, sys
+parser = argparse.ArgumentParser()
+parser.add_argument("--learning-rate", type=float, default=0.1, help="how fast (default: 0.1)")
+parser.add_argument("--layers", type=int, default=2, help="(default: 2)")
+parser.add_argument("--fast", action="store_true")
+parser.add_argument("--seed", type=int)
+parser.add_argument("--out-dir")
+args = parser.parse_args()
+if args.layers == 0:
+    sys.exit("no layers")
+"""
+WRITES = {
+    "json": ('open(f"{args.out_dir}/metrics.json", "w").write(json.dumps({"loss": 0.5}))', "{file: metrics.json}"),
+    "json lines": (
+        'open(f"{args.out_dir}/log.jsonl", "w").write(json.dumps({"loss": 0.5, "epoch": 0}))',
+        "{file: log.jsonl, step: epoch}",
+    ),
+    "csv": ('open(f"{args.out_dir}/log.csv", "w").write("epoch,loss\\n0,0.5\\n")', "{csv: log.csv, step: epoch}"),
+    "lines": ('print("begins"); print(json.dumps({"loss": 0.5}))', "{lines: json}"),
+    "pattern": ('print("epoch 0: loss = 0.5, lr=0.1, 12 s")', r"{pattern: '\bloss\s*[=:]\s*(?P<loss>[-+.\w]+)'}"),
+}
+
+
+@pytest.mark.parametrize("how", WRITES)
+def test_a_new_file_begins_with_a_program(how: str) -> None:
+    """Its arguments are those of the command and of --help, its results where a first run left them, and it runs."""
+    code, results = WRITES[how]
+    Path("train.py").write_text(PROGRAM + code)
+    done = invoke("new", "first", "--command", "python train.py --learning-rate 0.2")
+    assert done.exit_code == 0, done.output
+    assert Path("first.yaml").read_text().splitlines()[1:] == [
+        "study: first",
+        "command: python train.py --learning-rate {learning_rate} --seed {seed} --out-dir {folder}",
+        f"results: {results}",
+        "metrics: {loss: lower}  # check which is better; the first chooses the best step",
+        "# success: {loss: {below: 0.1}}  # when a trial is solved; without it, means",
+        "grid: {learning_rate: [0.2, 0.02]}",
+        "seeds: 20",
+        "# Other arguments: --layers (default 2), --fast",
+    ]
+    ran = invoke("run", "first.yaml", "seeds=2", "--local", "--tracking-uri", "off")
+    assert "4/4 trials" in ran.output, ran.output
+
+
+def test_a_new_file_has_the_defaults_of_a_program_without_arguments() -> None:
+    Path("train.py").write_text(PROGRAM + WRITES["lines"][0])
+    assert invoke("new", "first", "--command", "python train.py").exit_code == 0
+    lines = Path("first.yaml").read_text().splitlines()
+    assert "grid: {learning_rate: [0.1, 0.01]}" in lines
+    assert "fixed: {layers: 2}" in lines
+    assert lines[-1] == "# Other arguments: --fast"
+
+
+def test_results_that_were_not_found_are_asked_for() -> None:
+    Path("quiet.sh").write_text("exit 0")
+    assert invoke("new", "first", "--command", "sh quiet.sh").exit_code == 0
+    text = Path("first.yaml").read_text()
+    assert "results: metrics.json  # no results were found within 30 s: say where they are" in text
+    assert "# No argument for the seed was found: the program must read it from the variable STUDY_SEED." in text
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("python trian.py",), "the command names trian.py, and there is no such file in"),
+        (("python train.py --layers 0",), "ended with exit code 1:\nno layers"),
+        (("nosuchprogram",), "nosuchprogram can't be run: No such file or directory"),
+        (("python 'train.py",), "the command can't be split into words: No closing quotation"),
+        (("",), "the command is empty"),
+        (("python train.py", "--from", "demo"), "only one of --from, --train and --command can be given"),
+    ],
+)
+def test_a_program_that_a_file_cannot_begin_with_is_refused(words: tuple[str, ...], message: str) -> None:
+    Path("train.py").write_text(PROGRAM)
+    refused = invoke("new", "first", "--command", *words)
+    assert refused.exit_code == 2
+    assert message in refused.output
+    assert not Path("first.yaml").exists()
+
+
 def test_what_no_study_can_be_called_is_refused() -> None:
     """Nothing is written."""
     for words, said in (

@@ -52,6 +52,22 @@ def test_a_failure_is_shown_with_the_users_file(lab: Path, file: Path) -> None:
     assert done.output.count("RuntimeError: no luck") == 1
 
 
+def test_a_program_has_the_terminal(tmp_path: Path) -> None:
+    """It runs in a folder that is gone afterwards, and what it wrote is named."""
+    (tmp_path / "train.sh").write_text('read line; echo "heard $line, seed $1"; echo {} > metrics.json; exit "$1"')
+    content = {"study": "p", "command": "sh train.sh {seed}", "results": "metrics.json", "metrics": {"a": "lower"}}
+    (tmp_path / "p.yaml").write_text(str(content | {"seeds": [3]}))
+    words = [sys.executable, "-m", "study", "run", "p.yaml", "--debug"]
+    done = subprocess.run(words, cwd=tmp_path, input="me\n", capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done
+    first, second, heard, last = done.stdout.splitlines()
+    assert first.endswith("seed 3; nothing is stored")
+    assert second.endswith("train.sh 3")
+    assert heard == "heard me, seed 3"
+    assert last == "it ended with exit code 3, and wrote metrics.json"
+    assert not (tmp_path / "studies").exists()
+
+
 def test_in_a_terminal_a_debugger_opens(lab: Path, file: Path) -> None:
     """It has the variables of the user's function."""
     ours, theirs = pty.openpty()

@@ -98,6 +98,8 @@ def program_mistakes(spec: ProgramSpec, data: Mapping[str, Any]) -> Iterator[tup
             yield _place_of(name, data), "the name means something else in a study file; give it another one"
         elif not re.fullmatch(NAME, name):
             yield _place_of(name, data), "must be a name: letters, digits and '_', in parts joined by '.' or '-'"
+        elif others := [other for other in given if other < name and variable_of(other) == variable_of(name)]:
+            yield _place_of(name, data), f"it would be in the same environment variable as {others[0]}"
         elif tables:
             yield _place_of(name, data), f"{tables[0]} can't be both a hyperparameter and the table of {name}"
     known = [*given, *GIVEN]

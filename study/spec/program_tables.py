@@ -150,6 +150,8 @@ def given_values(data: Mapping[str, Any]) -> dict[str, list[Any]]:
     for points in table("zip").values():
         for point in points if isinstance(points, list) else ():
             for name, value in point.items() if isinstance(point, Mapping) else ():
+                if name == "label":  # the point's name
+                    continue
                 given.setdefault(str(name), []).append(value)
     for name, limits in table("ranges").items():
         if isinstance(limits, Mapping):

@@ -13,7 +13,8 @@ from study.engine.calls import CallTrial, Limits
 from study.interface.program import Program, nested, text_of, variable_of
 from study.source import program_words
 
-_CONFIG = "config.json"
+CONFIG = "config.json"
+"""The name of the file that `{config}` stands for."""
 
 
 def command_of(
@@ -39,9 +40,9 @@ def command_of(
     """
     given: dict[str, Any] = {**trial.values, "seed": trial.seed, "folder": str(folder), "code": str(code or "")}
     if "config" in program.placeholders:
-        given["config"] = str(folder / _CONFIG)
+        given["config"] = str(folder / CONFIG)
         config = json.dumps(nested(trial.values), indent=1, ensure_ascii=False)
-        (folder / _CONFIG).write_text(config, encoding="utf-8")
+        (folder / CONFIG).write_text(config, encoding="utf-8")
     words = program.filled(given)
     if code is not None and not program.is_shell:
         words = program_words(words, files, code)

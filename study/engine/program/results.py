@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from study.engine.program.command import CONFIG
 from study.interface.error_text import shortened
 from study.interface.program import Results
 from study.words import count_of
@@ -210,6 +211,7 @@ class FileReader(Reader):
         """Return the file's path; None before it is there."""
         if self._found is None or not self._found.is_file():
             found = sorted(path for path in self._folder.glob(self._results.where) if path.is_file())
+            found = found if len(found) < 2 else [path for path in found if path != self._folder / CONFIG]
             if len(found) > 1:
                 names = ", ".join(str(path.relative_to(self._folder)) for path in found[:3])
                 raise ResultsError(f"{self.where} names {len(found)} files, such as {names}: name one")

@@ -372,3 +372,23 @@ def test_a_search_draws_whole_numbers_where_its_limits_are(folder: Path) -> None
     spec = study_with(folder, grid=None, fixed={"optimizer": "adam"}, ranges=ranges, search=search)
     kinds = json.loads(spec.family.to_json())["kinds"]  # type: ignore[attr-defined]
     assert kinds == {"optimizer": "text", "lr": "number", "width": "whole"}
+
+
+def test_points_of_an_axis_have_labels(tmp_path: Path) -> None:
+    """A label names a point, and is no hyperparameter."""
+    text = (
+        "{study: p, command: 'x {lr} {seed} {width}', results: a.json, metrics: {loss: lower}, seeds: 1, "
+        "zip: {size: [{label: small, lr: 0.1, width: 2}, {label: large, lr: 0.2, width: 4}]}}"
+    )
+    plan = make_plan(parse_spec(text, source="p.yaml", folder=tmp_path))
+    assert [cell.values["width"] for cell in plan.cells] == [2, 4]
+    assert list(plan.names.values()) == ["small", "large"]
+
+
+def test_two_names_of_one_environment_variable(tmp_path: Path) -> None:
+    text = (
+        "{study: p, command: 'x {a_b} {a.b} {seed}', results: a.json, metrics: {loss: lower}, seeds: 1, "
+        "fixed: {a_b: 1, a.b: 2}}"
+    )
+    with pytest.raises(SpecError, match=r"it would be in the same environment variable as a\.b"):
+        parse_spec(text, source="p.yaml", folder=tmp_path)

@@ -353,3 +353,31 @@ def test_own_code_is_shipped(two_nodes, struck, tmp_path, packed_lab):
     log = study("logs", spec.study, "--follow", environment=user, cwd=tmp_path)
     assert f"{left}/{left} trials" in log.stdout or f"{trials}/{trials} trials" in log.stdout, log.stdout
     assert len(Store(store).study(spec.study).done()) == trials
+
+
+def test_a_program_is_shipped(two_nodes, struck, tmp_path):
+    """A job runs the script and what it imports as they were when it was submitted, in folders of the store."""
+    struck.touch()
+    user, store, lab = as_user(tmp_path, two_nodes), tmp_path / "studies", tmp_path / "lab"
+    lab.mkdir()
+    (lab / "helper.py").write_text("def loss(rate, seed):\n    return rate / (1 + seed)\n")
+    (lab / "train.py").write_text(
+        "import json, sys\nfrom helper import loss\nrate, seed = map(float, sys.argv[1:])\nprint('seed', seed)\n"
+        "json.dump({'loss': loss(rate, seed)}, open('metrics.json', 'w'))\n"
+    )
+    (lab / "shipped.yaml").write_text(
+        "study: shipped\ncommand: python train.py {rate} {seed}\nresults: metrics.json\nmetrics: {loss: lower}\n"
+        "grid: {rate: [0.5, 1]}\nseeds: 3\n"
+    )
+    words = ["submit", str(lab / "shipped.yaml"), "--store", str(store), "--tracking-uri", "off"]
+    submitted = study(*words, environment=user, cwd=tmp_path)
+    assert submitted.returncode == 0, submitted.stdout
+    shutil.rmtree(lab)
+    log = study("logs", "shipped", "--follow", environment=user, cwd=tmp_path)
+    assert "6/6 trials" in log.stdout, log.stdout
+    folder = Store(store).study("shipped")
+    assert sorted(folder.read_results()["loss"].to_pylist()) == sorted(
+        rate / (1 + seed) for rate in (0.5, 1) for seed in range(3)
+    )
+    logs = {folder.read_file(folder.trial_file(trial, "log.txt")) for trial in folder.trials_with_files()}
+    assert logs == {b"seed 0.0\n", b"seed 1.0\n", b"seed 2.0\n"}

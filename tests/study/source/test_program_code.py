@@ -192,6 +192,7 @@ def test_the_copy_runs_as_the_original_did(project: Path, tmp_path: Path, monkey
     copy = code.unpacked()
     assert copy is not None
     words = program_words([sys.executable, "scripts/fit.py"], list(code.files), copy)
-    environment = os.environ | {"PYTHONPATH": str(copy)}
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+    environment["PYTHONPATH"] = str(copy)
     done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == f"{copy / 'scripts/tools.py'}\n"

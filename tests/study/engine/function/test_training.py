@@ -221,11 +221,12 @@ def test_a_checkpoint_of_other_metrics_is_refused(mytrials):
 
 
 def test_progress_says_how_far_it_is(mytrials):
-    """The latest step, the bound, and whether it has ended."""
+    """The latest step, the bound, whether it has ended, and the first metric there."""
     training = start(mytrials.steps, trial_of(iterations=10))
-    expected = [CallProgress(0, 10, False), CallProgress(10, 10, False), CallProgress(10, 10, True)]
-    assert [training.advance(0.0) for _ in range(3)] == expected
-    assert training.advance(0.0) == expected[-1]
+    progress = [training.advance(0.0) for _ in range(4)]
+    first, second = record_of(start(mytrials.steps, trial_of(iterations=10))).curves["loss"]
+    ends = [(0, False, first), (10, False, second), (10, True, second), (10, True, second)]
+    assert progress == [CallProgress(step, 10, is_done, value) for step, is_done, value in ends]
 
 
 def test_a_returned_dict_is_one_step():

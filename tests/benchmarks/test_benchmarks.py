@@ -29,6 +29,7 @@ from benchmarks import (
     looks,
     overlap,
     packed,
+    peers,
     precision,
     presets,
     report,
@@ -205,6 +206,19 @@ def test_trials_of_functions_are_measured(tmp_path):
     ]
     assert [row["what"] for row in rows] == names
     assert tables.function_table(rows).count("\n") == len(rows) + 1
+
+
+@pytest.mark.slow
+def test_other_libraries_are_measured(tmp_path):
+    """Empty trials of the service and of a peer; what a trial takes beyond the start is a difference of two runs."""
+    out, words = tmp_path / "out.csv", ["--trials", "3", "--rounds", "1", "--starts", "2"]
+    peers.main([*words, "--only", peers.LOCAL, "multiprocessing.Pool", "--out", str(out)])
+    with out.open(newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    ways = [(row["kind"], row["way"]) for row in rows]
+    assert {("function", peers.LOCAL), ("program", "multiprocessing.Pool"), ("program", peers.ALONE)} <= set(ways)
+    assert all(float(row["total_s"]) > 0 for row in rows if row["total_s"])
+    assert "multiprocessing.Pool" in tables.trial_peers_table(rows)
 
 
 @pytest.mark.slow

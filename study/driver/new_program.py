@@ -72,6 +72,10 @@ def study_of_program(name: str, command: str, folder: Path) -> str:
         raise InputError(f"the command can't be split into words: {error}: {command}") from None
     if not words:
         raise InputError("the command is empty; give one, such as --command 'python train.py --lr 0.1'")
+    if of_shell := _program(words).shell_words:
+        raise InputError(
+            f"{of_shell[0]} is for shells: give the program alone, or write the file by hand, with shell: true"
+        )
     code = read_program_code(_program(words), folder)
     ends = [place for place, word in enumerate(words, 1) if word in code.files or words[place - 2] == "-m"]
     head = ends[-1] if ends else 1

@@ -15,6 +15,7 @@ GIVEN: Final = ("seed", "folder", "config", "code")
 NAME: Final = r"[A-Za-z_]\w*(?:[.-]\w+)*"
 """Pattern of a hyperparameter's name."""
 
+_OF_SHELLS = frozenset({"|", "||", "&", "&&", ";", "<", ">", ">>", "2>", "2>&1", "&>"})
 _PLACEHOLDER = re.compile(rf"\{{\{{(?P<plain>[^{{}}]*)\}}\}}|\{{(?P<name>{NAME})(?::(?P<text>[^{{}}]*))?\}}")
 
 ResultsKind = Literal["file", "csv", "lines", "pattern", "tensorboard", "mlflow"]
@@ -77,6 +78,11 @@ class Program:
         if self.is_shell:
             return self.words[0]
         return " ".join(word if re.fullmatch(r"[^\s\"'\\]+", word) else shlex.quote(word) for word in self.words)
+
+    @property
+    def shell_words(self) -> list[str]:
+        """The words that only a shell would understand, of a program that none runs."""
+        return [] if self.is_shell else [word for word in self.words if word in _OF_SHELLS]
 
     @property
     def placeholders(self) -> list[str]:

@@ -102,6 +102,11 @@ def program_mistakes(spec: ProgramSpec, data: Mapping[str, Any]) -> Iterator[tup
             yield _place_of(name, data), f"it would be in the same environment variable as {others[0]}"
         elif tables:
             yield _place_of(name, data), f"{tables[0]} can't be both a hyperparameter and the table of {name}"
+    for word in spec.program.shell_words:
+        yield (
+            ("command",),
+            f"{word} would be an argument of the program: say shell: true to have a shell run the command",
+        )
     known = [*given, *GIVEN]
     for name in spec.program.placeholders:
         if name not in known:

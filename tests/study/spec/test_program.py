@@ -392,3 +392,10 @@ def test_two_names_of_one_environment_variable(tmp_path: Path) -> None:
     )
     with pytest.raises(SpecError, match=r"it would be in the same environment variable as a\.b"):
         parse_spec(text, source="p.yaml", folder=tmp_path)
+
+
+def test_words_of_shells_need_a_shell(tmp_path: Path) -> None:
+    text = "{study: p, command: 'x {seed} && y', results: a.json, metrics: {loss: lower}, seeds: 1, SHELL}"
+    with pytest.raises(SpecError, match="command: && would be an argument of the program: say shell: true"):
+        parse_spec(text.replace("SHELL", "shell: false"), source="p.yaml", folder=tmp_path)
+    assert parse_spec(text.replace("SHELL", "shell: true"), source="p.yaml", folder=tmp_path).study == "p"

@@ -34,7 +34,7 @@ optimizer = optimizers[args.optimizer](model.parameters(), lr=args.lr)
 
 args.out.mkdir(parents=True, exist_ok=True)
 losses = []
-with open(args.out / "metrics.csv", "w", newline="") as file:
+with (args.out / "metrics.csv").open("w", newline="") as file:
     rows = csv.DictWriter(file, ["epoch", "train_loss", "test_accuracy"])
     rows.writeheader()
     for epoch in range(args.epochs):

@@ -24,6 +24,7 @@ from study.errors import BusyError, StoreAwayError, StoreError, StudyGoneError, 
 from study.plan.open_packs import OpenPacks
 from study.plan.plan import Plan
 from study.records import (
+    Cell,
     Event,
     Notice,
     Outcome,
@@ -81,6 +82,7 @@ class Monitor:
         self._early_stop = None if keep_going else EarlyStop()
         self._open = OpenPacks(())
         self._printed: set[str] = set()
+        self._named: Sequence[Cell] | None = None
         self._repository: Mapping[str, Any] = {}
         self._notify = partial(console.print, style="yellow")
         self._clock, self._later = ClockJumps(), Later(self._notify, patience_s)
@@ -97,8 +99,10 @@ class Monitor:
         self._open.add(packs)
         self._repository = self._repository or repository_of(plan.spec)
         already = _done_before(self._folder, plan, pending)
-        for metric, declared in [*plan.metrics.items()][:1]:
-            self.board.name(plan.names, metric, metric_title(metric, declared))
+        if plan.cells is not self._named:  # seeds that are added leave the cells as they are
+            self._named = plan.cells
+            for metric, declared in [*plan.metrics.items()][:1]:
+                self.board.name(lambda: plan.names, metric, metric_title(metric, declared))
         self.board.begin(packs, already, has_success=plan.spec.has_success and not plan.judges_at_the_end)
         if self._early_stop is not None:
             self._early_stop.begin(plan, pending)

@@ -32,11 +32,12 @@ _JUMP_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class CellValue:
-    """How a cell that trains is doing.
+    """Running value of a cell that trains.
 
     Args:
         cell: its short name.
-        mean: the mean of the first metric: of the latest value of each trial that trains, and of those that ended.
+        mean: the mean of the first metric over its trials of this run: of one that trains the latest value, of one
+            that has ended the result.
         trials: the number of these trials.
     """
 
@@ -66,19 +67,21 @@ class Board:
         self._made = 0
         self._has_success = self._has_iterations = True
         self._failures = FailureTally()
-        self._names: Mapping[str, str] = {}
+        self._names: Callable[[], Mapping[str, str]] = dict
+        self._named: dict[str, tuple[int, str]] | None = None
         self._metric = self.metric_title = ""
         self._ended_values: dict[str, tuple[float, int]] = {}
 
-    def name(self, cells: Mapping[str, str], metric: str, title: str) -> None:
+    def name(self, names: Callable[[], Mapping[str, str]], metric: str, title: str) -> None:
         """Name what running values are of.
 
         Args:
-            cells: a short name of each cell, by its id.
+            names: returns a short name of each cell, by its id; called with the first value, as many cells take long.
             metric: the name of the first metric.
             title: its name for readers.
         """
-        self._names, self._metric, self.metric_title = cells, metric, title
+        self._names, self._named = names, None
+        self._metric, self.metric_title = metric, title
 
     def begin(self, packs: Sequence[Pack], already: Mapping[Outcome, int], *, has_success: bool = True) -> None:
         """Expect packs, at the start or when the earlier ones are done.
@@ -189,9 +192,12 @@ class Board:
         for progress in self._running.values():
             for cell, value in progress.latest.items():
                 running[cell] = _together(running.get(cell), value)
-        cells = [cell for cell in self._names if cell in running][:_MOST_CELLS]
+        if running and self._named is None:
+            self._named = {cell: (place, name) for place, (cell, name) in enumerate(self._names().items())}
+        named = self._named or {}
+        cells = sorted((cell for cell in running if cell in named), key=lambda cell: named[cell])[:_MOST_CELLS]
         means = [_together(self._ended_values.get(cell), running[cell]) for cell in cells]
-        return [CellValue(self._names[cell], *mean) for cell, mean in zip(cells, means, strict=True)]
+        return [CellValue(named[cell][1], *mean) for cell, mean in zip(cells, means, strict=True)]
 
     def text(self) -> str:
         """Format the line, and below it the running value of each cell that trains."""

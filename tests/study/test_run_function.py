@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from io import StringIO
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from study.console import Console
+from study.driver import progress
 from study.driver.options import Options
 from study.plan.plan import make_plan
 from study.results.load import load_results
@@ -45,6 +48,18 @@ def test_a_study_runs_once(lab: Path, tmp_path: Path) -> None:
     results = load_results("mine", store)
     assert results.counts["done"] == 6
     assert list(results.plan.metrics) == ["accuracy", "loss"]
+
+
+def test_each_cell_that_trains_has_its_running_value(
+    lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the first metric, below the line of progress."""
+    monkeypatch.setattr(progress, "_PLAIN_EVERY_S", 0.0)
+    console = Console(file=StringIO(), width=200)
+    run(make_plan(study_of(lab)), Options(tmp_path / "studies", None, local=True), console)
+    printed = console.file.getvalue()  # type: ignore[attr-defined]
+    for width in (1, 4):
+        assert re.search(rf"^  width {width}: accuracy \S+ on average of \d trials? so far$", printed, re.MULTILINE)
 
 
 def test_a_report_shows_the_criterion_and_what_tells_rows_apart(lab: Path, tmp_path: Path) -> None:

@@ -18,11 +18,10 @@ from study.interface.program import Results
 from study.words import count_of
 
 _STEP = "step"
-_FOLDERS = ("tensorboard", "mlflow")
 
 
 class ResultsError(ValueError):
-    """What a program wrote can't be read; the message says what and where."""
+    """Results that can't be read; the message says what and where."""
 
 
 class Steps:
@@ -71,8 +70,8 @@ class Steps:
 
     def latest(self, metric: str) -> float | None:
         """Return a metric at the latest step that has it; None before."""
-        steps = (numbers[metric] for _, numbers in sorted(self.numbers.items(), reverse=True) if metric in numbers)
-        return next(steps, None)
+        step = max((step for step, numbers in self.numbers.items() if metric in numbers), default=None)
+        return None if step is None else self.numbers[step][metric]
 
     def missing(self, metrics: Sequence[str]) -> list[str]:
         """Return the metrics that no step has."""
@@ -106,7 +105,7 @@ class Reader(ABC):
     @property
     @abstractmethod
     def where(self) -> str:
-        """Where the results are expected, for messages."""
+        """Place of the results, for messages."""
 
     def _add(self, numbers: Mapping[str, Any], place: str) -> None:
         """Add the numbers of a line or an object; what isn't a number is left out."""

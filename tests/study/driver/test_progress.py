@@ -106,7 +106,7 @@ def test_running_values_are_those_of_cells_that_train():
     pack, other = small_pack(0, 1), small_pack(2, 3)
     cell = pack.trials[0].cell
     board = Board()
-    board.name({cell.id: "NMU", "another": "NAU"}, "loss", "loss")
+    board.name(lambda: {cell.id: "NMU", "another": "NAU"}, "loss", "loss")
     board.begin([pack, other], {})
     assert board.text() == board.line()
     board.done(other.id, [Result(trial=t, outcome=Outcome.SOLVED, metrics={"loss": 0.1}) for t in other.trials])

@@ -13,7 +13,7 @@ from pathlib import Path
 from study.console import Console
 from study.driver.first_call import trial_values
 from study.driver.own_engine import own_engine
-from study.engine.calls import CallEngine, CallTrial
+from study.engine.calls import CallEngine
 from study.engine.function import FunctionEngine
 from study.engine.program import ProgramEngine
 from study.errors import InputError
@@ -55,8 +55,7 @@ def debug_trial(plan: Plan, trial_id: str | None, console: Console) -> bool:
 
 def _run_program(engine: ProgramEngine, trial: Trial, console: Console) -> bool:
     with tempfile.TemporaryDirectory(prefix="study-debug-", ignore_cleanup_errors=True) as folder:
-        call = CallTrial(seed=trial.seed, values=engine.values_of(trial.cell), metrics=engine.metrics)
-        words, environment = engine.command(call, Path(folder))
+        words, environment = engine.command(engine.call_of(trial), Path(folder))
         console.print(f"in {folder}: {shlex.join(words)}", soft_wrap=True, highlight=False)
         try:
             code = subprocess.run(words, cwd=folder, env=environment, check=False).returncode

@@ -6,7 +6,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from study.engine.calls import CallEngine, CallTrial, TrialCall
+from study.engine.calls import CallEngine, TrialCall
 from study.engine.calls.engine import CALLED
 from study.errors import InputError
 from study.records import Trial
@@ -32,16 +32,10 @@ def try_first_trial(engine: CallEngine, trial: Trial) -> list[str]:
     Raises:
         InputError: if it fails, with its traceback.
     """
-    call = CallTrial(
-        seed=trial.seed,
-        values=engine.values_of(trial.cell),
-        metrics=engine.metrics,
-        iterations=trial.cell.iterations or None,
-    )
     began_s, call_s = time.monotonic(), None
     with tempfile.TemporaryDirectory(prefix="study-plan-") as scratch:
         sign = Path(scratch, CALLED)
-        training = engine.rehearse(call, Path(scratch))
+        training = engine.rehearse(engine.call_of(trial), Path(scratch))
         try:
             while True:
                 progress = training.advance(_SLICE_S)

@@ -20,7 +20,7 @@ from study.spec.document import as_yaml
 from study.spec.function_tables import FunctionSpec
 
 LOWER = re.compile(r"loss|err|mse|mae|rmse|nll|perplexity|ppl|regret|cost|divergence|time|seconds", re.IGNORECASE)
-"""Names of metrics of which less is better."""
+"""Pattern that names of metrics to minimise match."""
 
 CALL_S = 30.0
 """Seconds for which a function or a program is tried."""

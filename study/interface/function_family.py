@@ -82,9 +82,12 @@ class FunctionFamily(Family):
         for name, declared in self.hyperparameters.items():
             value = values.get(name, declared.default)
             if value is REQUIRED:
-                raise ValueError(f"{name} has no default in {self.function}, so it must be given")
+                raise ValueError(self._must_be_given(name))
             filled[name] = canonical(declared, value)
         return filled | self._own_values
+
+    def _must_be_given(self, name: str) -> str:
+        return f"{name} has no default in {self.function}, so it must be given"
 
     @property
     def checks(self) -> Sequence[Check]:
@@ -97,9 +100,7 @@ class FunctionFamily(Family):
         found: list[Mistake] = []
         if not values:
             (name,) = check.names
-            found.append(
-                ((), f"{name} has no default in {self.function}, so it must be given, under fixed, grid or zip")
-            )
+            found.append(((), f"{self._must_be_given(name)}, under fixed, grid or zip"))
         return iter(found)
 
     def shape(self, cell: Content) -> tuple[object, ...]:

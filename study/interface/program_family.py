@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 from study.interface.declarations import Hyperparameter, Metric
-from study.interface.family import Check, Mistake, Values
+from study.interface.family import Values
 from study.interface.function_family import FunctionFamily
 from study.interface.program import Program, Results
 from study.interface.signature import plain
@@ -114,16 +114,11 @@ class ProgramFamily(FunctionFamily):
         """
         missing = [name for name in self.hyperparameters if name not in values]
         if missing:
-            raise ValueError(f"{missing[0]} must be given for every cell, under fixed, grid or zip")
+            raise ValueError(f"{self._must_be_given(missing[0])}, under fixed, grid or zip")
         return {name: _whole(values[name]) for name in self.hyperparameters} | self._own_values
 
-    def mistakes(self, check: Check, task: str, model: str, values: Values) -> Any:
-        """Yield what a check finds wrong."""
-        found: list[Mistake] = []
-        if not values:
-            (name,) = check.names
-            found.append(((), f"{name} must be given for every cell, under fixed, grid or zip"))
-        return iter(found)
+    def _must_be_given(self, name: str) -> str:
+        return f"{name} must be given for every cell"
 
     def to_json(self) -> str:
         """Write the declarations for the store, from which a study is read where its code isn't."""

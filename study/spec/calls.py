@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import BeforeValidator, Field, create_model, model_validator
 
-from study.interface.declarations import Metric
+from study.interface.declarations import Metric, check_series
 from study.interface.family import Family
 from study.interface.values import Count, Iteration, NotNegative, Positive, choice, number
 from study.records import Keep
-from study.spec.own_code import OwnCodeSpec
+from study.spec.document import Path
+from study.spec.own_code import TIMES, OwnCodeSpec, success_mistakes
 from study.spec.seeds import seeds_table
 from study.spec.table import Table, optional, table_field
 from study.spec.tables import ModelTable, search_table, settings_of
@@ -148,6 +149,35 @@ class CallSpec(OwnCodeSpec):
     def declared_metrics(self) -> dict[str, Metric]:
         """The metrics by name."""
         return {name: one.metric for name, one in self.metrics.items()}
+
+
+def call_mistakes(
+    spec: CallSpec, reserved: Collection[str], hyperparameters: Collection[str], taken: str
+) -> Iterator[tuple[Path, str]]:
+    """Yield each mistake in what a file says of metrics, success and the times that a search seeks, with its place.
+
+    Args:
+        spec: the study.
+        reserved: names that no metric may have.
+        hyperparameters: the names of the hyperparameters.
+        taken: what to say of a metric that is called like one of these.
+    """
+    for name in spec.metrics:
+        if name in reserved:
+            yield ("metrics", name), "the name means something else in a study's results; give it another one"
+        elif name in hyperparameters:
+            yield ("metrics", name), taken
+    try:
+        check_series(spec.declared_metrics)
+    except ValueError as error:
+        yield ("metrics",), str(error)
+    yield from success_mistakes(spec, spec.metrics)
+    for name in spec.search.objective if spec.search is not None else ():
+        if name in TIMES and spec.iterations is None:
+            yield (
+                ("search", "objective"),
+                f"{name} needs to know how long an unsolved trial would have gone on: say iterations",
+            )
 
 
 SpecT = TypeVar("SpecT", bound=CallSpec)

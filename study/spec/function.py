@@ -7,14 +7,14 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from study.errors import InputError
-from study.interface.declarations import check_series
 from study.interface.function.classes import as_function
 from study.interface.function_family import FunctionFamily
 from study.interface.signature import SignatureError, hyperparameters_of
 from study.source import CodeFolder, SourceCode, parse_import_string, read_source_code
+from study.spec.calls import call_mistakes
 from study.spec.document import Path as Place
 from study.spec.function_tables import FunctionSpec
-from study.spec.own_code import RESERVED, TIMES, success_mistakes
+from study.spec.own_code import RESERVED
 
 
 def load_function(
@@ -52,21 +52,7 @@ def load_function(
 
 def function_mistakes(spec: FunctionSpec, unread: Collection[str]) -> Iterator[tuple[Place, str]]:
     """Yield what must hold between the parts of a study of a function, and doesn't, each with its place."""
-    for name in spec.metrics:
-        if name in RESERVED:
-            yield ("metrics", name), "the name means something else in a study's results; give it another one"
-        elif name in spec.family.hyperparameters:
-            yield ("metrics", name), f"{spec.train} has a hyperparameter of that name; give the metric another one"
-    try:
-        check_series(spec.declared_metrics)
-    except ValueError as error:
-        yield ("metrics",), str(error)
-    yield from success_mistakes(spec, spec.metrics)
-    for name in spec.search.objective if spec.search is not None else ():
-        if name in TIMES and spec.iterations is None:
-            yield (
-                ("search", "objective"),
-                f"{name} needs to know how long an unsolved trial would have gone on: say iterations",
-            )
+    taken = f"{spec.train} has a hyperparameter of that name; give the metric another one"
+    yield from call_mistakes(spec, RESERVED, spec.family.hyperparameters, taken)
     if spec.resources.memory_gb is not None and spec.isolation is None:
         yield ("resources", "memory_gb"), "can be limited in a process of its own only: add isolation: process"

@@ -9,13 +9,13 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from study.errors import nearest
-from study.interface.declarations import check_series
 from study.interface.program import GIVEN, NAME, Program, variable_of, words_of
 from study.interface.program_family import OWN_NAMES, ProgramFamily, kind_of_values
 from study.source import SourceCode, read_program_code
 from study.source.program_code import CODE, SCRIPTS
+from study.spec.calls import call_mistakes
 from study.spec.document import Path as Place
-from study.spec.own_code import RESERVED, TIMES, success_mistakes
+from study.spec.own_code import RESERVED
 from study.spec.program_tables import ProgramSpec, given_values
 
 
@@ -113,26 +113,11 @@ def program_mistakes(spec: ProgramSpec, data: Mapping[str, Any]) -> Iterator[tup
             hint = nearest(name, known) or f"; for the text itself write {{{{{name}}}}}"
             must = f"must be a hyperparameter (under fixed, grid, zip or ranges), or one of {', '.join(GIVEN)}"
             yield ("command",), f"{{{name}}} {must}{hint}"
-    for name in spec.metrics:
-        if name in reserved:
-            yield ("metrics", name), "the name means something else in a study's results; give it another one"
-        elif name in given:
-            yield ("metrics", name), "there is a hyperparameter of that name; give it another one"
     groups = re.compile(spec.results.pattern or "").groupindex
     for name in spec.metrics if spec.results.pattern is not None else ():
         if name not in groups:
             yield ("results", "pattern"), f"must have a group for each metric, but has no (?P<{name}>...)"
-    try:
-        check_series(spec.declared_metrics)
-    except ValueError as error:
-        yield ("metrics",), str(error)
-    yield from success_mistakes(spec, spec.metrics)
-    for name in spec.search.objective if spec.search is not None else ():
-        if name in TIMES and spec.iterations is None:
-            yield (
-                ("search", "objective"),
-                f"{name} needs to know how long an unsolved trial would have gone on: say iterations",
-            )
+    yield from call_mistakes(spec, reserved, given, "there is a hyperparameter of that name; give it another one")
 
 
 def program_notices(spec: ProgramSpec, data: Mapping[str, Any], code: SourceCode | None) -> Iterator[str]:

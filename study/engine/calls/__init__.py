@@ -5,6 +5,7 @@
 - call: a call, pulled a slice of time at a time; pack: a pack of them
 - limits: what a trial in a process of its own may use; guard: the program that ends such a process, whatever happens
 - output: the log of a trial; pump: the program that writes logs
+- helper: how pump, and the guard of programs, are started
 """
 
 from study.engine.calls.call import TrialCall

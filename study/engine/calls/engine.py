@@ -16,7 +16,7 @@ from study.engine.calls.trial import Arrays, CallTrial
 from study.engine.own_code import OwnCode
 from study.interface.criterion import Bound
 from study.interface.declarations import Metric
-from study.records import Cell, Pack
+from study.records import Cell, Pack, Trial
 
 _MIB_PER_GIB = 1024
 
@@ -85,6 +85,15 @@ class CallEngine(Engine):
     def memory_mb(self, pack: Pack) -> float:
         """Return the memory that a trial may use, in MiB; 0 if that isn't limited."""
         return (self.limits.memory_gb or 0.0) * _MIB_PER_GIB
+
+    def call_of(self, trial: Trial) -> CallTrial:
+        """Return what the call of a trial is given."""
+        return CallTrial(
+            seed=trial.seed,
+            values=self.values_of(trial.cell),
+            metrics=self.metrics,
+            iterations=trial.cell.iterations or None,
+        )
 
     def values_of(self, cell: Cell) -> dict[str, Any]:
         """Return a cell's values that are hyperparameters."""

@@ -26,14 +26,12 @@ import socket
 import sys
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
-
-# Imported where they are needed: the guard of programs is to start quickly.
-if TYPE_CHECKING:
-    pass
+from typing import Any
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # of prctl(2)
-_GRACE_S = 5.0
+GRACE_S = 5.0
+"""The seconds that a program has after SIGTERM, before it is killed."""
+
 _OUT_OF_THE_WAY = 500
 """The pipe's descriptor in the trial, at least: code that closes, or writes to, the usual ones doesn't meet it."""
 
@@ -55,7 +53,7 @@ def guard_function(connection: int, end: int) -> None:
         connection: file descriptor of the trial's connection to its worker.
         end: file descriptor to which the exit code is written.
     """
-    import threading
+    import threading  # only here, as elsewhere in this file: the guard of programs is to start quickly
 
     guard = os.getpid()
     trial = os.fork()
@@ -78,7 +76,7 @@ class Programs:
     A command is a line of JSON:
 
     - `start`: a table with `words`, `environment`, `folder` and `memory_gb`; the file descriptor of its output comes
-      with it. The answer is `{"failed": reason}` if there is no such program, else nothing;
+      with it. The answer is `{"failed": reason}` if the program can't be run, else nothing;
     - `end`: seconds that the program has after SIGTERM, before it is killed.
 
     When a program has ended, and all that it has started, `{"exit": code}` is sent; negative for a signal.
@@ -124,7 +122,7 @@ class Programs:
         self._arrived += data
         if not data:
             self._is_closed = True
-            self._end(_GRACE_S)
+            self._end(GRACE_S)
         *lines, self._arrived = self._arrived.split(b"\n")
         for line in lines:
             command = json.loads(line)

@@ -1,4 +1,4 @@
-"""What a trial in a process of its own may use."""
+"""Limits of a trial in a process of its own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEX
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What the process of a trial may use.
+    """Limits of a trial's process.
 
     Args:
         cpus: threads of OpenMP, of BLAS and of torch; None for as many as this process may use.

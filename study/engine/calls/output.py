@@ -7,43 +7,29 @@ import io
 import json
 import os
 import socket
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 
-_PUMP = str(Path(__file__).with_name("pump.py"))
+from study.engine.calls import pump
+from study.engine.calls.helper import Helper
+
 _TAIL_BYTES, _TAIL_LINES = 20_000, 60
 
 
-class _Pump:
+class _Pump(Helper):
     """The process that writes the logs of this process's trials; see `study.engine.calls.pump`."""
 
     def __init__(self) -> None:
-        self._commands, theirs = socket.socketpair()
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", _PUMP, str(theirs.fileno())],
-                stdin=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
-                start_new_session=True,  # Ctrl-C is for this process
-            )
-
-    @property
-    def is_running(self) -> bool:
-        return self._process.poll() is None
-
-    def close(self) -> None:
-        """End the process, once nobody writes any more."""
-        self._commands.close()
+        super().__init__(pump.__file__)
 
     def open(self, log: Path) -> int:
         """Return a descriptor: what is written there is copied to a log."""
         reading, writing = os.pipe()
         try:
-            socket.send_fds(self._commands, [json.dumps({"log": str(log)}).encode() + b"\n"], [reading])
+            socket.send_fds(self.commands, [json.dumps({"log": str(log)}).encode() + b"\n"], [reading])
         finally:
             os.close(reading)
         return writing
@@ -56,8 +42,8 @@ class _Pump:
         """
         answer = b""
         with suppress(OSError):  # it was killed
-            self._commands.sendall(b'{"wait": true}\n')
-            while not answer.endswith(b"\n") and (data := self._commands.recv(2**16)):
+            self.commands.sendall(b'{"wait": true}\n')
+            while not answer.endswith(b"\n") and (data := self.commands.recv(2**16)):
                 answer += data
         return str(json.loads(answer)) if answer else ""
 
@@ -67,14 +53,14 @@ _pumps: dict[int, _Pump] = {}
 
 def _pump() -> _Pump:
     """Return the pump of this process; a fork starts its own."""
-    pump = _pumps.get(os.getpid())
-    if pump is not None and not pump.is_running:
-        pump.close()
-        pump = None
-    if pump is None:
-        pump = _pumps[os.getpid()] = _Pump()
-        atexit.register(pump.close)
-    return pump
+    running = _pumps.get(os.getpid())
+    if running is not None and not running.is_running:
+        running.close()
+        running = None
+    if running is None:
+        running = _pumps[os.getpid()] = _Pump()
+        atexit.register(running.close)
+    return running
 
 
 class TrialOutput:

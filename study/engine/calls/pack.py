@@ -17,7 +17,7 @@ from study.engine.base import Training, latest_by_cell
 from study.engine.calls.call import TrialCall
 from study.engine.calls.engine import Begin, CallEngine
 from study.engine.calls.output import TrialOutput
-from study.engine.calls.trial import CallRecord, CallTrial
+from study.engine.calls.trial import CallRecord
 from study.interface.criterion import Bound, first_success, in_words, is_success
 from study.records import Checkpoint, Curve, Outcome, Pack, Progress, Result, Trial, Weights
 from study.words import count_of
@@ -131,15 +131,8 @@ class CallPack(Training):
             ]
 
     def _begin(self, trial: Trial) -> TrialCall:
-        engine = self._engine
-        call = CallTrial(
-            seed=trial.seed,
-            values=engine.values_of(trial.cell),
-            metrics=engine.metrics,
-            iterations=trial.cell.iterations or None,
-        )
         folder = self._open_folder(trial)
-        return self._begin_call(call, self._call_checkpoint, folder, self._output)
+        return self._begin_call(self._engine.call_of(trial), self._call_checkpoint, folder, self._output)
 
     def _open_folder(self, trial: Trial) -> Path | None:
         """Return the path of a trial's folder, and open its log; the folder of a trial that begins anew is empty."""

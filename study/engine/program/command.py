@@ -1,4 +1,4 @@
-"""What a trial of a program runs: its words and its environment."""
+"""The command of a trial of a program: its words and its environment."""
 
 from __future__ import annotations
 

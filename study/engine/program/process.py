@@ -6,8 +6,6 @@ import atexit
 import json
 import os
 import socket
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from multiprocessing.connection import wait
@@ -15,33 +13,22 @@ from pathlib import Path
 from typing import Any
 
 from study.engine.calls import guard
-
-GRACE_S = 5.0
-"""The seconds that a program has after SIGTERM, before it is killed."""
+from study.engine.calls.guard import GRACE_S
+from study.engine.calls.helper import Helper
 
 _MOST_S = 3600.0
 
 
-class _Guard:
+class _Guard(Helper):
     """A process that starts programs for this one; see `study.engine.calls.guard`."""
 
     def __init__(self) -> None:
-        self.commands, theirs = socket.socketpair()
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", guard.__file__, "programs", str(theirs.fileno())],
-                stdin=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
-                start_new_session=True,  # Ctrl-C is for this process
-            )
-
-    @property
-    def is_running(self) -> bool:
-        return self._process.poll() is None
+        super().__init__(guard.__file__, "programs")
 
     def close(self) -> None:
-        self.commands.close()
-        self._process.wait()
+        """Let it end with its program, and wait for that."""
+        super().close()
+        self.process.wait()
 
 
 _idle: dict[int, list[_Guard]] = {}
@@ -69,7 +56,7 @@ class Process:
         memory_gb: GiB that it may allocate; None for no limit.
 
     Raises:
-        ProgramError: if there is no such program, or it can't be run.
+        ProgramError: if the program doesn't exist, or can't be run.
     """
 
     def __init__(

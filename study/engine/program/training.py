@@ -16,9 +16,10 @@ from typing import Any
 import numpy.typing as npt
 
 from study.engine.calls import CallProgress, CallTrial, Limits, TrialCall, TrialOutput
+from study.engine.calls.guard import GRACE_S
 from study.engine.calls.trial import Arrays
 from study.engine.program.command import command_of
-from study.engine.program.process import GRACE_S, Process, ProgramError
+from study.engine.program.process import Process, ProgramError
 from study.engine.program.results import OutputReader, ResultsError, Steps, reader_of
 from study.interface.error_text import shortened, storable
 from study.interface.function import Step
@@ -77,7 +78,7 @@ class ProgramTraining(TrialCall):
 
     @property
     def reports_steps(self) -> bool:
-        """Whether its results are steps; otherwise they are those of its end."""
+        """True if its results are steps; otherwise they are those of its end."""
         return self._steps.are_numbered
 
     def advance(self, for_s: float) -> CallProgress:

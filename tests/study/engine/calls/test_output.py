@@ -114,8 +114,8 @@ def test_a_killed_pump_is_started_again(tmp_path):
     with captured(tmp_path / "1.txt"):
         print("first")
     pump = _pump()
-    os.kill(pump._process.pid, signal.SIGKILL)
-    pump._process.wait()
+    os.kill(pump.process.pid, signal.SIGKILL)
+    pump.process.wait()
     with captured(tmp_path / "2.txt"):
         print("second")
     assert (tmp_path / "2.txt").read_text() == "second\n"

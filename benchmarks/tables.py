@@ -498,6 +498,7 @@ TABLES = {
     "search/methods": search_table,
     "until/half-width": narrow_table, "until/different-from": apart_table,
     **{f"gpu/{part}": whole_table for part in ("checks", "models", "packs", "groups", "floor", "registers")},
+    "gpu/packed": packed_table,
 }  # fmt: skip
 DOCS = HERE.parent / "docs"
 PAGES = (
@@ -510,7 +511,9 @@ PAGES = (
 def source(note: Path) -> str:
     """Say where results come from, and how many trials they took, if that is what was asked."""
     found = labelled(json.loads(note.read_text()))
-    packages = ", ".join(f"{name} {found['packages'][name]}" for name in ("torch", "numpy", "numba", "ray"))
+    packages = ", ".join(
+        f"{name} {found['packages'][name]}" for name in ("torch", "numpy", "numba", "ray") if name in found["packages"]
+    )
     shown = (
         "rounds", "seconds", "study_rounds", "study_seconds", "studies", "samples", "grid", "seed", "half_width", "max",
         "batch",

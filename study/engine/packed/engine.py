@@ -167,8 +167,9 @@ class PackedEngine(Engine):
         layout = self.layouts.get(recipe)
         if device == "cpu":
             return (self.prove(cell) if layout is None else proof_of(layout)), ()
-        # What doesn't train side by side on the CPU doesn't on a GPU; that it repeats itself there is to be seen.
-        size = trials if layout is None or proof_of(layout).packs else 1
+        # What doesn't train side by side on the CPU doesn't on a GPU; that it repeats itself there is to be seen. What
+        # does, also does so in a pack of one: the network by itself would have other bits than in a larger pack.
+        size = max(2, trials) if layout is None or proof_of(layout).packs else 1
         key = (self.code.digest, recipe, device, size)
         if key in _proven:
             return _proven[key], ()

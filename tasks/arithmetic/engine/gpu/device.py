@@ -93,7 +93,8 @@ class CudaBlocks(Blocks):
 
     def _upload(self, array: npt.NDArray[Any]) -> torch.Tensor:
         """Copy an array to the device as bytes: torch has no unsigned numbers of all sizes."""
-        return torch.from_numpy(np.ascontiguousarray(array).reshape(-1).view(np.uint8)).to(self._device)
+        writable = np.require(array, requirements=["C", "W"])  # torch warns of arrays that are read-only
+        return torch.from_numpy(writable.reshape(-1).view(np.uint8)).to(self._device)
 
     def _places(self, which: npt.NDArray[np.uint64]) -> int:
         """Upload places, unless they are those of the last call, and return their address on the device."""

@@ -288,11 +288,20 @@ def test_on_a_gpu_bits_are_those_of_the_trial_alone(preset: str, model: str, tmp
 @_needs_gpu
 @pytest.mark.parametrize(("preset", "model"), OF_PRESETS)
 def test_on_a_gpu_numbers_are_near_those_of_the_cpu(preset: str, model: str) -> None:
-    """After a few updates, weights and metrics differ by what rounding makes of them."""
+    """Metrics and gradients of the initial weights are those of the CPU, up to rounding.
+
+    Weights after a few updates aren't compared: Adam turns a gradient that is nothing but rounding into a full step.
+    """
     engine, plan = planned(preset, model)
     _, made = engine._recipe(plan.cells[-1])
-    some = [Member(seed=seed) for seed in (5, 6)]
-    assert_close(numbers(SideBySide(made, some, device="cuda"), 3), numbers(SideBySide(made, some), 3), 1e-2)
+    members = [Member(seed=seed) for seed in (5, 6)]
+    on_gpu, on_cpu = (SideBySide(made, members, device=device) for device in ("cuda", "cpu"))
+    assert_close(on_gpu.evaluate(), on_cpu.evaluate(), 1e-2)
+    gradients = on_cpu.gradients()
+    largest = max(np.abs(values).max(initial=0) for values in gradients.values())
+    for name, values in on_gpu.gradients().items():
+        scale = max(np.abs(gradients[name]).max(initial=0), 1e-3 * largest)
+        np.testing.assert_allclose(values, gradients[name], rtol=0, atol=1e-2 * scale, err_msg=name)
 
 
 @_needs_gpu

@@ -51,6 +51,8 @@ class _Schema:
 
 def _by_schema(schema: Mapping[str, Any], value: Any) -> Any:
     """Return a value as a type with that schema would: whole numbers as int, other numbers as float, lists of these."""
+    if not schema:  # of a configuration without declared fields
+        return value
     for option in schema.get("anyOf", [schema]):
         match option.get("type"):
             case "array" if isinstance(value, list | tuple):

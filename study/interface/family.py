@@ -70,6 +70,8 @@ class Family(ABC):
         revision: what stands for the code of a stable task; empty for any other.
         aliases: import strings by the names under which installed packages offer them, as the study file has them.
         data: of each field that names data, the digests by the paths that the study's file has.
+        leaves_out: whether a trial can be called without a hyperparameter that doesn't apply; otherwise it has its
+            default there.
     """
 
     hyperparameters: Mapping[str, Hyperparameter]
@@ -85,6 +87,11 @@ class Family(ABC):
     aliases: Mapping[str, str] = {}
     data: Mapping[str, Mapping[str, str]] = {}
     sources: Sequence[str] = ("init", "data")
+    leaves_out: bool = False
+
+    def may_be_left_out(self, name: str) -> bool:
+        """Return whether a hyperparameter needs no value where it doesn't apply."""
+        return True
 
     def metrics_of(self, cells: Sequence[Content]) -> Mapping[str, Metric]:
         """Return the metrics of the trials of some cells: by default, all have the same."""

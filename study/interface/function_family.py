@@ -43,8 +43,8 @@ class FunctionFamily(Family):
     """
 
     tasks = (TASK,)
-
     sources = ()
+    leaves_out = True
 
     def __init__(
         self,
@@ -67,6 +67,10 @@ class FunctionFamily(Family):
         """The identity of the code in the ids of trials."""
         return self.code
 
+    def may_be_left_out(self, name: str) -> bool:
+        """Return whether an argument has a default."""
+        return self.hyperparameters[name].default is not REQUIRED
+
     @property
     def _own_values(self) -> dict[str, Any]:
         directions = (f"{name} {'higher' if one.higher_is_better else 'lower'}" for name, one in self.metrics.items())
@@ -74,6 +78,8 @@ class FunctionFamily(Family):
 
     def canonical(self, task: str, model: str, values: Values) -> dict[str, Any]:
         """Return the values of a cell: the function's arguments, and what stands for its code and its reports.
+
+        A value None stays: the argument doesn't apply, or takes None.
 
         Raises:
             ValueError: if an argument without a default is missing, or a value isn't of its type.
@@ -83,7 +89,7 @@ class FunctionFamily(Family):
             value = values.get(name, declared.default)
             if value is REQUIRED:
                 raise ValueError(self._must_be_given(name))
-            filled[name] = canonical(declared, value)
+            filled[name] = None if value is None else canonical(declared, value)
         return filled | self._own_values
 
     def _must_be_given(self, name: str) -> str:

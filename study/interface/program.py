@@ -7,9 +7,13 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final, Literal
 
-GIVEN: Final = ("seed", "folder", "config", "code")
+CONFIG_FILES: Final = {"config": "config.json", "config.yaml": "config.yaml"}
+"""Names of the files of the hyperparameters, by their placeholders."""
+
+GIVEN: Final = ("seed", "folder", *CONFIG_FILES, "code")
 """Placeholders that aren't hyperparameters: the seed, the trial's folder, a file of the hyperparameters, the code."""
 
 NAME: Final = r"[A-Za-z_]\w*(?:[.-]\w+)*"
@@ -51,7 +55,8 @@ class Program:
 
     In a word of the command, ``{name}`` is replaced by a value, ``{name:text}`` by the text where the value is true,
     and by nothing where it is false; ``{name:text|other}`` has another text for false. A word of such a placeholder
-    alone is left out where nothing replaces it. ``{{name}}`` stands for ``{name}``.
+    alone is left out where nothing replaces it. Where a hyperparameter has no value, its word is left out, and an
+    option before it, as in ``--lr {lr}``. ``{{name}}`` stands for ``{name}``.
 
     Args:
         words: the words of the command; for a shell, its text alone.
@@ -63,8 +68,9 @@ class Program:
         >>> program = Program(("train", "--lr={lr}", "{fast:--fast}"), Results("file", "metrics.json"))
         >>> program.filled({"lr": 0.5, "fast": True}), program.filled({"lr": 1, "fast": False})
         (['train', '--lr=0.5', '--fast'], ['train', '--lr=1'])
-        >>> program.placeholders
-        ['lr', 'fast']
+        >>> program = Program(("train", "-m", "{momentum}", "--seed", "{seed}"), program.results)
+        >>> program.filled({"momentum": None, "seed": 3}), program.placeholders
+        (['train', '--seed', '3'], ['momentum', 'seed'])
     """
 
     words: tuple[str, ...]
@@ -94,8 +100,18 @@ class Program:
         """Return the words to run, with values in place of the placeholders."""
         if self.is_shell:
             return ["/bin/sh", "-c", _filled(self.words[0], values, quote=shlex.quote)]
-        words = ((word, _filled(word, values)) for word in self.words)
-        return [word for before, word in words if word or not _is_flag(before)]
+        words: list[str] = []
+        for before, word in pairwise(["", *self.words]):
+            if _lacks_value(word, values):
+                if before.startswith("-") and _PLACEHOLDER.fullmatch(word) and not _PLACEHOLDER.search(before):
+                    words.pop()
+            elif (text := _filled(word, values)) or not _is_flag(word):
+                words.append(text)
+        return words
+
+
+def _lacks_value(word: str, values: Mapping[str, Any]) -> bool:
+    return any(match["name"] and values[match["name"]] is None for match in _PLACEHOLDER.finditer(word))
 
 
 def _is_flag(word: str) -> bool:

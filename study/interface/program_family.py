@@ -44,6 +44,11 @@ _TYPES: dict[str, Any] = {
 }
 
 
+def hyperparameter_of(kind: str) -> Hyperparameter:
+    """Return a hyperparameter that is declared by its values in a study file alone; see `kind_of_values`."""
+    return Hyperparameter(type=_TYPES[kind], default=None, is_searchable=True)
+
+
 def kind_of_values(values: Sequence[Any]) -> str:
     """Return what a program's hyperparameter is, by all values that a study file gives for it.
 
@@ -91,9 +96,7 @@ class ProgramFamily(FunctionFamily):
         code: str,
         iterations: int | None = None,
     ) -> None:
-        hyperparameters = {
-            field: Hyperparameter(type=_TYPES[kind], is_searchable=True) for field, kind in kinds.items()
-        }
+        hyperparameters = {field: hyperparameter_of(kind) for field, kind in kinds.items()}
         super().__init__(name, hyperparameters, metrics, code=code, iterations=iterations)
         self.program = program
         self._kinds = kinds
@@ -107,18 +110,10 @@ class ProgramFamily(FunctionFamily):
     def canonical(self, task: str, model: str, values: Values) -> dict[str, Any]:
         """Return the values of a cell: what the program is given, and what stands for it, its code and its results.
 
-        A whole number is one however it is written, since the program is given the same text.
-
-        Raises:
-            ValueError: if a value is missing.
+        A whole number is one however it is written, since the program is given the same text. A hyperparameter without
+        a value doesn't apply, and isn't given.
         """
-        missing = [name for name in self.hyperparameters if name not in values]
-        if missing:
-            raise ValueError(f"{self._must_be_given(missing[0])}, under fixed, grid or zip")
-        return {name: _whole(values[name]) for name in self.hyperparameters} | self._own_values
-
-    def _must_be_given(self, name: str) -> str:
-        return f"{name} must be given for every cell"
+        return {name: _whole(values.get(name)) for name in self.hyperparameters} | self._own_values
 
     def to_json(self) -> str:
         """Write the declarations for the store, from which a study is read where its code isn't."""

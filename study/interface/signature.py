@@ -9,6 +9,7 @@
 | `Annotated[T, Field(gt=0)]`, `Annotated[T, Ge(0)]` | what is within the limits of pydantic or annotated_types |
 | `Annotated[str, DataFile()]` | a path of data, whose digest takes its place (fields of tasks only) |
 | none, but a default such as 32, 0.1, True, "adam", [8, 8] or (8, 8) | what has the default's type; 1 is an int |
+| a dataclass, a pydantic model, or a dict as the default (training functions only) | its fields: ``model.width: 32`` |
 
 Anything else is refused: a value becomes part of a trial's id, and must be the same in a file, in a store and here.
 An Enum is refused, too: a Literal says the same. `Field(title="learning rate")` gives a name for readers.
@@ -28,8 +29,10 @@ from typing import Annotated, Any, Literal, Union
 from pydantic import BeforeValidator, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
+from study.interface.configs import CONFIG, Leaf, built, is_config, is_open, leaves_of
 from study.interface.data import DataFile
 from study.interface.declarations import REQUIRED, Hyperparameter
+from study.interface.program import nested
 from study.interface.values import ChoiceError, number, whole
 
 _TAKES = "int, float, str, bool, None, Literal, list, tuple, or a union of these, with limits by Annotated"
@@ -58,6 +61,7 @@ def hyperparameters_of(
     given: Collection[str] = ("seed",),
     optional: Collection[str] = ("resume", "trial"),
     reserved: Collection[str] = (),
+    takes_configs: bool = False,
 ) -> dict[str, Hyperparameter]:
     """Read the hyperparameters of a function or class from its signature, in its order.
 
@@ -66,6 +70,8 @@ def hyperparameters_of(
         given: names of parameters that the study gives by name, and that must be there.
         optional: names of parameters that the study gives if they are there.
         reserved: names that no hyperparameter may have.
+        takes_configs: whether arguments may be configurations, whose fields are hyperparameters. An argument `config`
+            without fields, see `has_open_config`, has none here.
 
     Returns:
         Each hyperparameter by name. Its type accepts and returns values as a study file has them; a default is such
@@ -92,10 +98,27 @@ def hyperparameters_of(
     for name, parameter in parameters.items():
         try:
             _check_kind(parameter)
-            if name not in given and name not in optional:
-                if name in reserved:
-                    raise ValueError("the name means something else in a study file; give it another one")
-                hyperparameters[name] = _hyperparameter(called, parameter)
+            if name in given or name in optional:
+                continue
+            config = _config(called, parameter) if takes_configs else None
+            if config is None:
+                leaves = [Leaf(name, _annotation(called, parameter), _default(called, parameter))]
+            elif is_open(*config):
+                leaves = []
+                if name != CONFIG:
+                    raise ValueError("a dict without a default must be called config, or have a default with its keys")
+            else:
+                leaves = list(leaves_of(*config, "" if name == CONFIG else f"{name}."))
+            for leaf in leaves:
+                try:
+                    if leaf.name in reserved or leaf.name in hyperparameters:
+                        raise ValueError("the name means something else in a study file; give it another one")
+                    annotation = (
+                        _type_of_default(leaf.name, leaf.default) if leaf.annotation is None else leaf.annotation
+                    )
+                    hyperparameters[leaf.name] = _declared(annotation, leaf.default)
+                except ValueError as error:
+                    mistakes.append((leaf.name, str(error)))
         except ValueError as error:
             mistakes.append((name, str(error)))
     mistakes += [
@@ -113,7 +136,7 @@ def arguments_of(called: Callable[..., Any], values: Mapping[str, Any]) -> dict[
 
     Args:
         called: a function, or a class that is called to make an instance.
-        values: some of its hyperparameters, as a study file has them.
+        values: some of its hyperparameters, as a study file has them. None leaves an argument out that doesn't take it.
 
     Raises:
         ValueError: if it has no such hyperparameter, or a value isn't of its type.
@@ -124,12 +147,60 @@ def arguments_of(called: Callable[..., Any], values: Mapping[str, Any]) -> dict[
         {'layers': (8, 8)}
     """
     parameters = inspect.signature(called).parameters
-    if unknown := [name for name in values if name not in parameters]:
+    configs: dict[str, dict[str, Any]] = {}
+    arguments: dict[str, Any] = {}
+    unknown = []
+    for name, value in values.items():
+        argument, _, inner = name.partition(".")
+        if name in parameters and name != CONFIG:
+            if (given := _given(value, _annotation(called, parameters[name]))) is not REQUIRED:
+                arguments[name] = given
+        elif inner and argument in parameters and argument != CONFIG:
+            configs.setdefault(argument, {})[inner] = value
+        elif CONFIG in parameters:
+            configs.setdefault(CONFIG, {})[name] = value
+        else:
+            unknown.append(name)
+    if unknown:
         raise ValueError(f"{place_of(called)} has no hyperparameter {', '.join(unknown)}")
-    return {
-        name: _tuples(value, _annotation(called, parameters[name])) if isinstance(value, list) else value
-        for name, value in values.items()
-    }
+    for name, leaves in configs.items():
+        if (config := _config(called, parameters[name])) is None:  # a plain argument called config
+            arguments |= leaves
+        else:
+            arguments[name] = built(*config, nested(leaves), _given)
+    return arguments
+
+
+def has_open_config(called: Callable[..., Any]) -> bool:
+    """Return whether an argument `config` takes whatever a study file gives: a dict without declared fields.
+
+    Example:
+        >>> def train(seed, config): ...
+        >>> def other(seed, config={"lr": 0.1}): ...
+        >>> has_open_config(train), has_open_config(other)
+        (True, False)
+    """
+    parameter = inspect.signature(called).parameters.get(CONFIG)
+    config = None if parameter is None else _config(called, parameter)
+    return config is not None and is_open(*config)
+
+
+def _config(called: Callable[..., Any], parameter: inspect.Parameter) -> tuple[Any, Any] | None:
+    """Return the annotation and the default of an argument that is a configuration; None if it isn't one."""
+    has_annotation = parameter.annotation is not inspect.Parameter.empty
+    annotation = _resolved(called, parameter) if has_annotation else None
+    default = _default(called, parameter)
+    is_bare = annotation is None and default is REQUIRED and parameter.name == CONFIG
+    return (annotation, default) if is_bare or is_config(annotation, default) else None
+
+
+def _given(value: Any, annotation: Any) -> Any:
+    """Return a value as an annotation asks for it; `REQUIRED` to leave out a None that it refuses."""
+    if annotation is None:
+        return value
+    if value is None and not _fits(None, annotation):
+        return REQUIRED
+    return _tuples(value, annotation) if isinstance(value, list) else value
 
 
 def canonical(hyperparameter: Hyperparameter, value: object) -> Any:
@@ -173,8 +244,7 @@ def _check_kind(parameter: inspect.Parameter) -> None:
         raise ValueError("it is positional only, and a study gives values by name; move it behind the /")
 
 
-def _hyperparameter(called: Callable[..., Any], parameter: inspect.Parameter) -> Hyperparameter:
-    annotation = _annotation(called, parameter)
+def _declared(annotation: Any, default: Any) -> Hyperparameter:
     declared = Hyperparameter(
         type=_strict(annotation), title=_title(annotation), is_searchable=True, data=_data(annotation)
     )
@@ -182,7 +252,6 @@ def _hyperparameter(called: Callable[..., Any], parameter: inspect.Parameter) ->
         TypeAdapter(declared.type)
     except Exception as error:  # pydantic raises many kinds for limits that don't fit their type
         raise ValueError(f"its annotation can't be used: {' '.join(str(error).split())}") from None
-    default = _default(called, parameter)
     if default is REQUIRED:
         return declared
     try:
@@ -197,12 +266,14 @@ def _annotation(called: Callable[..., Any], parameter: inspect.Parameter) -> Any
     """Return a parameter's annotation, or without one the type of its default."""
     if parameter.annotation is not inspect.Parameter.empty:
         return _resolved(called, parameter)
-    type_ = _type_of(parameter.default)
+    return _type_of_default(parameter.name, _default(called, parameter))
+
+
+def _type_of_default(name: str, default: Any) -> Any:
+    type_ = _type_of(default)
     if type_ is None:
-        told = (
-            "" if parameter.default is inspect.Parameter.empty else f", and its default {parameter.default!r} has none"
-        )
-        raise ValueError(f"it has no annotation{told}; write its type, such as {parameter.name}: float")
+        told = "" if default is REQUIRED else f", and its default {default!r} has none"
+        raise ValueError(f"it has no annotation{told}; write its type, such as {name}: float")
     return type_
 
 

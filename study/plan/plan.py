@@ -12,7 +12,7 @@ from study.interface.declarations import Metric
 from study.interface.references import Criterion, ReferenceCriterion
 from study.plan.pairs import pairs
 from study.records import Cell, Trial
-from study.spec.cells import canonical_cell, labelled_cells
+from study.spec.cells import cell_of_point, labelled_cells
 from study.spec.grid import check_limits, model_level, points
 from study.spec.tables import Spec
 from study.summaries.cell_names import cell_names
@@ -173,8 +173,7 @@ def _plan_search(spec: Spec) -> Plan:
     ends: dict[Cell, None] = {}
     for index, model in enumerate(spec.model_tables):
         for point in itertools.islice(points(model_level(spec, index)), _MOST_ENDS):
-            values = {name: setting.value for name, setting in point.settings.items()}
-            ends[canonical_cell(spec.task_name, model.name, values, spec.family)] = None
+            ends[cell_of_point(spec, model.name, point)] = None
     return Plan(spec, tuple(ends), {}, {cell.id: () for cell in ends})
 
 

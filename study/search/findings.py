@@ -76,7 +76,8 @@ def winner_file(spec: Spec, winner: Candidate) -> str:
     space, seeds = Space(spec), planned_seeds(spec)
     cell = space.cell(winner.params)
     values = _effective(space, cell, space.fixed[cell.model] | space.by_hyperparameter(winner.params))
-    settings = {name: _as_written(spec, name, value) for name, value in values.items()}
+    left_out = space.left_out(cell)
+    settings = {name: _as_written(spec, name, value) for name, value in (left_out | values).items()}
     # A model's own settings take precedence over the file's tables, and each setting is written once.
     own_tables = {
         table: {key: settings.pop(prefix + key) for key in getattr(spec, table).explicit if prefix + key in settings}
@@ -88,6 +89,7 @@ def winner_file(spec: Spec, winner: Candidate) -> str:
         **spec.head,
         **({"models": [cell.model]} if spec.tables else {}),
         **({"fixed": settings} if settings else {}),
+        **({"when": space.conditions_of(cell, left_out)} if left_out else {}),
     }
     for table, values_of_table in own_tables.items():
         if values_of_table:

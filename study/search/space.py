@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from study.records import Cell
 from study.spec import Spec, canonical_cell, model_level
+from study.spec.cells import applied
+from study.spec.conditions import Conditions
 from study.spec.tables import RangeTable
 from study.summaries.search import Parameter
 
@@ -62,10 +64,14 @@ class Space:
             ranges = model_level(self.spec, i).ranges
             of_model[model.name] = {
                 name: self._parameter(_name(name, model.name, ranges[name].path), name, ranges[name].value)
-                for name in self.spec.family.search_order
+                for name in self._conditions[model.name].in_order(self.spec.family.search_order)
                 if name in ranges
             }
         return of_model
+
+    @cached_property
+    def _conditions(self) -> dict[str, Conditions]:
+        return {model.name: model_level(self.spec, i).conditions for i, model in enumerate(self.spec.model_tables)}
 
     @cached_property
     def fixed(self) -> dict[str, dict[str, Any]]:
@@ -106,7 +112,8 @@ class Space:
             params[MODEL] = model = draw(self.parameters[MODEL])
         values = dict(self.fixed[model])
         for name, parameter in self._of_model[model].items():
-            if self.spec.family.is_chosen(name, values):
+            is_left_out = name in self._conditions[model].inapplicable(values)
+            if not is_left_out and self.spec.family.is_chosen(name, values):
                 params[parameter.name] = values[name] = draw(parameter)
         return params
 
@@ -117,11 +124,33 @@ class Space:
             ValueError: if there can't be such a cell, for example because a schedule ends before it starts.
         """
         model = self._model(params)
-        values = self.fixed[model] | self.by_hyperparameter(params)
+        values = self._applied(model, self.fixed[model] | self.by_hyperparameter(params))
         reason = self.spec.family.impossible(self.spec.task_name, model, values)
         if reason is not None:
             raise ValueError(reason)
         return self._cell_of(model, values)
+
+    def left_out(self, cell: Cell) -> dict[str, Any]:
+        """Return what conditions leave out of a cell, each with a value that it may have elsewhere.
+
+        A study file of the cell alone must have both, since it leaves out what its conditions say.
+        """
+        if not self.spec.family.leaves_out:
+            return {}
+        parameters, missing = self._of_model[cell.model], self._conditions[cell.model].inapplicable(cell.values)
+        values = {name: one.choices[0] if one.choices else one.low for name, one in parameters.items()}
+        return {name: value for name, value in (self.fixed[cell.model] | values).items() if name in missing}
+
+    def conditions_of(self, cell: Cell, names: Collection[str]) -> dict[str, Any]:
+        """Return the conditions of some hyperparameters in a cell's model, as a study file has them."""
+        allowed = self._conditions[cell.model].allowed
+        return {name: dict(allowed[name]) for name in names}
+
+    @property
+    def first_choices(self) -> list[dict[str, Any]]:
+        """The choices of the points that a study file gives, by the parameters' names."""
+        parameters = {one.hyperparameter: one.name for one in self.parameters.values()}
+        return [{parameters[name]: value for name, value in point.explicit.items()} for point in self.spec.points]
 
     def makes(self, cell: Cell, values: Values) -> bool:
         """Return whether these values alone, with the defaults of all others, make a cell."""
@@ -129,6 +158,10 @@ class Space:
             return self._cell_of(cell.model, values) == cell
         except ValueError:  # one without a default is missing
             return False
+
+    def _applied(self, model: str, values: Values) -> dict[str, Any]:
+        """Return a model's values without those that don't apply."""
+        return applied(values, self._conditions[model].inapplicable(values), self.spec.family)
 
     def _cell_of(self, model: str, values: Values) -> Cell:
         return canonical_cell(self.spec.task_name, model, values, self.spec.family)

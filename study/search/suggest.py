@@ -58,14 +58,17 @@ class Suggestions:
     Args:
         space: what can be chosen.
         search: the sampler, its seed and the objectives.
+        suggested: how many candidates have been suggested before; the points of the study file are the first ones.
     """
 
-    def __init__(self, space: Space, search: Search) -> None:
+    def __init__(self, space: Space, search: Search, suggested: int = 0) -> None:
         self._space = space
         objectives = objectives_of(search.objective, space.spec.family.metrics)
         with quietly():
             self._distributions = {name: distribution(p) for name, p in space.parameters.items()}
             self._study = optuna.create_study(directions=directions(objectives), sampler=_sampler(search))
+            for choices in space.first_choices[suggested:]:
+                self._study.enqueue_trial({key: _key(space.parameters[key], value) for key, value in choices.items()})
 
     def ask(self) -> dict[str, Any]:
         """Return the choices of the next suggestion, by the parameters' names."""
@@ -106,7 +109,7 @@ def resume(space: Space, search: Search, record: Record) -> tuple[Suggestions, b
     suggestions = Suggestions(space, search)
     is_exact = suggestions.repeat(record)
     if not is_exact:
-        suggestions = Suggestions(space, search)
+        suggestions = Suggestions(space, search, suggested=len(record.candidates))
         suggestions.take_over(record)
     return suggestions, is_exact
 

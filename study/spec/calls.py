@@ -15,7 +15,7 @@ from study.spec.document import Path
 from study.spec.own_code import TIMES, OwnCodeSpec, success_mistakes
 from study.spec.seeds import seeds_table
 from study.spec.table import Table, optional, table_field
-from study.spec.tables import ModelTable, search_table, settings_of
+from study.spec.tables import ModelTable, points_of, search_table, settings_of
 
 _Number = Annotated[float, BeforeValidator(number)]
 
@@ -102,6 +102,7 @@ class CallSpec(OwnCodeSpec):
         iterations: the greatest step that a trial may report.
         resources: what a trial may use.
         keep: which files of a trial are kept.
+        config: a configuration file whose values are fixed hyperparameters (`study.spec.config_file`); None here.
 
     Attributes:
         task: the task of all its cells.
@@ -113,6 +114,7 @@ class CallSpec(OwnCodeSpec):
     iterations: Iteration | None = optional()
     resources: ResourcesTable = table_field(ResourcesTable)
     keep: KeepTable = table_field(KeepTable)
+    config: str | None = optional()
 
     @property
     def called(self) -> str:
@@ -192,7 +194,12 @@ def call_spec_class(base: type[SpecT], family: Family) -> type[SpecT]:
     """
     search: Any = (search_table(family) | None, optional())
     made = create_model(
-        base.__name__, __base__=base, seeds=(seeds_table(family.models), ...), search=search, **settings_of(family)
+        base.__name__,
+        __base__=base,
+        seeds=(seeds_table(family.models), ...),
+        search=search,
+        points=points_of(family),
+        **settings_of(family),
     )
     made.family = family
     return made

@@ -5,13 +5,13 @@ Points that have the same cell ask for the same trials, whatever the file calls 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from study.interface.family import Family
 from study.plugins.families import family_named
 from study.records import Cell
-from study.spec.grid import model_level, points
+from study.spec.grid import Point, model_level, points
 from study.spec.tables import Spec
 
 
@@ -35,13 +35,24 @@ def canonical_cell(task: str, model: str, values: Mapping[str, Any], family: Fam
     return Cell(task, model, (family or family_named(task)).canonical(task, model, values))
 
 
+def applied(values: Mapping[str, Any], inapplicable: Collection[str], family: Family) -> dict[str, Any]:
+    """Return the values that apply, with None for the others where the family can leave them out."""
+    applying = {name: value for name, value in values.items() if name not in inapplicable}
+    return {**applying, **dict.fromkeys(inapplicable if family.leaves_out else ())}
+
+
+def cell_of_point(spec: Spec, model: str, point: Point) -> Cell:
+    """Make the cell of a point of a model's grid."""
+    values = {name: setting.value for name, setting in point.settings.items()}
+    return canonical_cell(spec.task_name, model, applied(values, point.inapplicable, spec.family), spec.family)
+
+
 def labelled_cells(spec: Spec) -> dict[Cell, dict[str, str]]:
     """Return a study's cells, all different, in the file's order, each with its labels by axis."""
     labels: dict[Cell, dict[str, str]] = {}
     for index, model in enumerate(spec.model_tables):
         for point in points(model_level(spec, index)):
-            values = {name: setting.value for name, setting in point.settings.items()}
-            cell = canonical_cell(spec.task_name, model.name, values, spec.family)
+            cell = cell_of_point(spec, model.name, point)
             # Where points of different labels become one cell, the axis doesn't distinguish it from others.
             earlier = labels.get(cell, point.labels)
             labels[cell] = {axis: text for axis, text in earlier.items() if point.labels.get(axis) == text}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import Any
@@ -10,13 +11,13 @@ from study.errors import Problem, nearest
 from study.records import MOST_COMBINED
 from study.spec.claims import claim_mistakes
 from study.spec.document import Document, Path
-from study.spec.grid import GridValues, Level, is_too_large, model_level, places, points, setting_tables
+from study.spec.grid import GridValues, Level, common_level, is_too_large, model_level, places, points, setting_tables
 from study.spec.search_checks import search_mistakes
 from study.spec.seeds import SOURCES
 from study.spec.tables import Spec
 
 _MOST_COMBINATIONS = 20_000
-_OF_CELLS = ("task", "protocol", "success", "models", "fixed", "grid", "zip", "ranges", "train")
+_OF_CELLS = ("task", "protocol", "success", "models", "fixed", "grid", "zip", "points", "ranges", "when", "train")
 
 
 def check(spec: Spec, document: Document, unread: Collection[str] = ()) -> list[Problem]:
@@ -28,12 +29,15 @@ def check(spec: Spec, document: Document, unread: Collection[str] = ()) -> list[
         unread: hyperparameters that had mistakes of their own, and `model` or `claims` if one of these had; nothing
             that depends on them is checked.
     """
+    if cycles := list(_cycles(spec)):  # nothing can be said of cells then
+        return [document.problem(path, message) for path, message in cycles]
     problems: dict[Path, Problem] = {}
     for path, message in (
         *_duplicates(spec),
         *_without_effect(spec, every_model_read="model" not in unread),
         *_until_mistakes(spec, unread),
         *_source_mistakes(spec),
+        *_condition_mistakes(spec, unread),
         *search_mistakes(spec, unread),
         *_combinations(spec, unread),
     ):
@@ -52,6 +56,46 @@ def _duplicates(spec: Spec) -> Iterator[tuple[Path, str]]:
             if name in first:
                 yield path, f"{name} is also set under {first[name][len(at)]!r}; set it in one place"
             first.setdefault(name, path)
+
+
+def _condition_mistakes(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path, str]]:
+    for table, at in setting_tables(spec):
+        level = common_level(spec) if table is spec else model_level(spec, int(at[1]))
+        for name, condition in table.when.explicit.items():
+            place = (*at, "when", name)
+            if name in unread:
+                continue
+            if name not in level.names | level.ranges.keys():
+                yield place, f"{name} has a condition, but no value: set it under fixed, grid, zip, points or ranges"
+            if spec.family.leaves_out and not spec.family.may_be_left_out(name):
+                yield place, f"{name} has no default, so it can't be left out: give it one, such as None"
+            for other, allowed in condition.explicit.items():
+                yield from _mistakes_of_control(level, (*place, other), other, allowed) if other not in unread else ()
+
+
+def _cycles(spec: Spec) -> Iterator[tuple[Path, str]]:
+    for table, at in setting_tables(spec):
+        level = common_level(spec) if table is spec else model_level(spec, int(at[1]))
+        if cycle := level.conditions.cycle:
+            yield (*at, "when", cycle[0]), f"the conditions go round in a circle: {' -> '.join(cycle)}"
+
+
+def _mistakes_of_control(level: Level, place: Path, name: str, allowed: list[Any]) -> Iterator[tuple[Path, str]]:
+    """Yield what is wrong with a condition on a hyperparameter: it must be one that is set, to one of these values."""
+    if name in level.ranges and level.ranges[name].value.choices is None:
+        yield place, f"a condition needs listed values, but {name} is a range of numbers"
+        return
+    if name in level.fixed:  # one condition can be in several files, of which some fix what it is about
+        return
+    given = [point[name].value for axis in level.axes for point in axis.points if name in point]
+    if not given:
+        yield place, f"{name} isn't set, so no condition on it holds: set it under fixed, grid, zip, points or ranges"
+        return
+    texts = {json.dumps(value) for value in given}
+    for value in allowed:
+        if json.dumps(value) not in texts:
+            known = ", ".join(dict.fromkeys(str(one) for one in given))
+            yield place, f"{name} is never {value}, but {known}{nearest(str(value), [str(one) for one in given])}"
 
 
 def _until_mistakes(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path, str]]:
@@ -151,6 +195,8 @@ def _combinations(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path, s
                 continue
             mistakes: list[tuple[Path, str]] = []
             for point in islice(points(level, check.names), _MOST_COMBINATIONS):
+                if spec.family.leaves_out and point.inapplicable.intersection(check.names):
+                    continue
                 values = {name: setting.value for name, setting in point.settings.items()}
                 of_point = list(spec.family.mistakes(check, spec.task_name, model.name, values))
                 mistakes += [(_place_of(point.settings, b, ("models", i)), message) for b, message in of_point]

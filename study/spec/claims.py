@@ -16,7 +16,7 @@ from study.spec.claim_names import ClaimNames
 from study.spec.claim_table import EVERY, ClaimTable
 from study.spec.counterparts import are_alike, swept
 from study.spec.document import Path
-from study.spec.tables import Spec
+from study.spec.tables import POINTS, Spec
 
 SUCCESS_RATE, SOLVED_AT, TIME_TO_SUCCESS = "success_rate", "solved_at", "time_to_success"
 TIMES = (SOLVED_AT, TIME_TO_SUCCESS)
@@ -279,8 +279,8 @@ class _Cells:
         return matched[0]
 
     def _fields(self, axis: str) -> set[str]:
-        """Return the hyperparameters that an axis of the zips sets."""
-        tables = (self.spec.zip, *(model.zip for model in self.spec.model_tables))
+        """Return the hyperparameters that an axis of points sets."""
+        tables = ({POINTS: self.spec.points}, self.spec.zip, *(model.zip for model in self.spec.model_tables))
         return {name for zips in tables for point in zips.get(axis, ()) for name in point.explicit}
 
 

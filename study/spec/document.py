@@ -42,6 +42,7 @@ class Document:
         problems: mistakes in the text itself.
         replaced: places whose values aren't the text's, and so have no line.
         notices: sentences on what replacing values has changed besides.
+        places: for values of another file, where they are.
     """
 
     data: Any = None
@@ -49,6 +50,7 @@ class Document:
     problems: list[Problem] = field(default_factory=list)
     replaced: set[Path] = field(default_factory=set)
     notices: list[str] = field(default_factory=list)
+    places: dict[Path, str] = field(default_factory=dict)
 
     def line(self, path: Path) -> int | None:
         """Return the line of a value, or of the nearest table that holds it; None for the file as a whole."""
@@ -60,6 +62,8 @@ class Document:
 
     def problem(self, path: Path, message: str) -> Problem:
         """Return a mistake with its place and line."""
+        if (place := self.places.get(path[:2])) is not None:
+            return Problem(where(path), None, message, place)
         return Problem(where(path), self.line(path), message, "KEY=VALUE" if self._is_replaced(path) else "file")
 
     def _is_replaced(self, path: Path) -> bool:

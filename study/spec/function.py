@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from study.errors import InputError
 from study.interface.function.classes import as_function
 from study.interface.function_family import FunctionFamily
-from study.interface.signature import SignatureError, hyperparameters_of
+from study.interface.program_family import hyperparameter_of, kind_of_values
+from study.interface.signature import SignatureError, has_open_config, hyperparameters_of
 from study.source import CodeFolder, SourceCode, parse_import_string, read_source_code
 from study.spec.calls import call_mistakes
 from study.spec.document import Path as Place
 from study.spec.function_tables import FunctionSpec
 from study.spec.own_code import RESERVED
+from study.spec.settings_form import given_values
 
 
 def load_function(
-    spec: FunctionSpec, folder: Path, identify: Callable[[str, SourceCode], str]
+    spec: FunctionSpec, data: Mapping[str, Any], folder: Path, identify: Callable[[str, SourceCode], str]
 ) -> tuple[FunctionFamily, SourceCode]:
     """Read a function's code, copy it, import the function from the copy, and read what it declares.
 
     Args:
         spec: the study that names it.
+        data: the file's content, whose hyperparameters are those of an argument `config` without declared fields.
         folder: the folder of the study file, in which modules are looked for first.
         identify: returns the code's identity for the study's name and the code; a `version` of the file precedes it.
 
@@ -35,7 +39,13 @@ def load_function(
     copy = code.unpacked()
     with CodeFolder(copy) as opened:
         try:
-            hyperparameters = hyperparameters_of(as_function(opened.load(name)), reserved=RESERVED)
+            function = as_function(opened.load(name))
+            hyperparameters = hyperparameters_of(function, reserved=RESERVED, takes_configs=True)
+            if has_open_config(function):
+                given = {key: values for key, values in given_values(data).items() if key not in RESERVED}
+                hyperparameters = {
+                    key: hyperparameter_of(kind_of_values(values)) for key, values in given.items()
+                } | hyperparameters
         except SignatureError as error:
             raise InputError(str(error).replace(f"{copy}{os.sep}", "")) from None  # as the user knows the file
     for argument, one in hyperparameters.items():

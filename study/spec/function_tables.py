@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 from study.interface.function_family import TASK
 from study.spec.calls import CallSpec
-from study.spec.table import optional, table_field
+from study.spec.table import optional
+from study.spec.tables import AnySettings
 
 
 class FunctionSpec(CallSpec):
@@ -28,10 +29,7 @@ class FunctionSpec(CallSpec):
         return self.train
 
 
-class AnyFunctionSpec(FunctionSpec):
+class AnyFunctionSpec(AnySettings, FunctionSpec):
     """The same with any hyperparameters: what can be checked before the function is known."""
 
-    fixed: Any = table_field(dict)
-    grid: Any = table_field(dict)
-    zip: Any = table_field(dict)
-    ranges: Any = table_field(dict)
+    points: Any = ()

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from study.errors import InputError
+from study.spec.conditions import Conditions
 from study.spec.document import Path
 from study.spec.seeds import MOST_TRIALS
-from study.spec.tables import ModelTable, Spec
+from study.spec.table import Table
+from study.spec.tables import POINTS, ModelTable, Spec
 
 _ASK_ABOVE = 100_000
 _MOST_CELLS = 100_000  # a plan of so many takes ten seconds
@@ -65,11 +67,13 @@ class Level:
         fixed: those with one value.
         axes: those that are swept; in a search, the ends of each range, and the choices.
         ranges: those that a search chooses, each a `RangeTable`.
+        conditions: where hyperparameters apply.
     """
 
     fixed: GridValues
     axes: tuple[Axis, ...]
     ranges: GridValues = field(default_factory=dict)
+    conditions: Conditions = field(default_factory=Conditions)
 
     @property
     def names(self) -> set[str]:
@@ -82,12 +86,14 @@ class Point:
     """One point of a model's grid.
 
     Args:
-        settings: value of each hyperparameter that is set.
+        settings: value of each hyperparameter that is set, and applies.
         labels: its labels, by axis.
+        inapplicable: hyperparameters that its conditions leave out.
     """
 
     settings: GridValues
     labels: dict[str, str]
+    inapplicable: frozenset[str] = frozenset()
 
 
 def common_level(spec: Spec) -> Level:
@@ -97,14 +103,15 @@ def common_level(spec: Spec) -> Level:
         for name, value in getattr(spec, table).explicit.items():
             if (table, name) != ("task", "name"):
                 fixed.setdefault(prefix + name, GridValue(value, (table, name)))
-    return Level(fixed, _axes(spec, ()), _ranges(spec, ()))
+    axes = (*_axes(spec, ()), *_points_axis(spec))
+    return Level(fixed, axes, _ranges(spec, ()), _conditions(spec))
 
 
 def own_level(spec: Spec, index: int) -> Level:
     """Return what one model sets for itself."""
     model, at = spec.model_tables[index], ("models", index)
     fixed = {name: GridValue(value, (*at, "fixed", name)) for name, value in model.fixed.explicit.items()}
-    return Level(fixed, _axes(model, at), _ranges(model, at))
+    return Level(fixed, _axes(model, at), _ranges(model, at), _conditions(model))
 
 
 def setting_tables(spec: Spec) -> list[tuple[Spec | ModelTable, Path]]:
@@ -120,7 +127,7 @@ def places(spec: Spec | ModelTable, at: Path = ()) -> Iterator[tuple[str, Path]]
             yield from ((prefix + name, (*at, table, name)) for name in names)
     for table in ("fixed", "grid", "ranges"):
         yield from ((name, (*at, table, name)) for name in getattr(spec, table).explicit)
-    for axis in _zip_axes(spec, at):
+    for axis in (*_zip_axes(spec, at), *(_points_axis(spec) if isinstance(spec, Spec) else ())):
         first = {name: setting.path for point in reversed(axis.points) for name, setting in point.items()}
         yield from first.items()
 
@@ -141,6 +148,10 @@ def _ranges(table: Spec | ModelTable, at: Path) -> GridValues:
     return {name: GridValue(of, (*at, "ranges", name)) for name, of in table.ranges.explicit.items()}
 
 
+def _conditions(table: Spec | ModelTable) -> Conditions:
+    return Conditions({name: condition.explicit for name, condition in table.when.explicit.items()})
+
+
 def _range_axes(table: Spec | ModelTable, at: Path) -> Iterator[Axis]:
     """Yield an axis for each range: its ends if it has any, otherwise its choices."""
     for name, of in table.ranges.explicit.items():
@@ -153,13 +164,21 @@ def _range_axes(table: Spec | ModelTable, at: Path) -> Iterator[Axis]:
 
 def _zip_axes(table: Spec | ModelTable, at: Path) -> Iterator[Axis]:
     for axis, points in table.zip.items():
-        tables = [point.explicit for point in points]
-        labels = tuple(point.pop("label", None) for point in tables)
-        settings = tuple(
-            {name: GridValue(value, (*at, "zip", axis, i, name)) for name, value in point.items()}
-            for i, point in enumerate(tables)
-        )
-        yield Axis(axis, settings, labels)
+        yield _axis_of_points(axis, points, (*at, "zip", axis))
+
+
+def _points_axis(spec: Spec) -> Iterator[Axis]:
+    if spec.points and spec.search is None:
+        yield _axis_of_points(POINTS, spec.points, (POINTS,))
+
+
+def _axis_of_points(name: str, points: Sequence[Table], at: Path) -> Axis:
+    tables = [point.explicit for point in points]
+    labels = tuple(point.pop("label", None) for point in tables)
+    settings = tuple(
+        {key: GridValue(value, (*at, i, key)) for key, value in point.items()} for i, point in enumerate(tables)
+    )
+    return Axis(name, settings, labels)
 
 
 def model_level(spec: Spec, index: int) -> Level:
@@ -169,7 +188,8 @@ def model_level(spec: Spec, index: int) -> Level:
     fixed = {name: setting for name, setting in common.fixed.items() if name not in names} | own.fixed
     shared = (axis.without(names) if axis.names & names else axis for axis in common.axes)
     ranges = {name: setting for name, setting in common.ranges.items() if name not in names} | own.ranges
-    return Level(fixed, (*(axis for axis in shared if axis.names or not names), *own.axes), ranges)
+    axes = (*(axis for axis in shared if axis.names or not names), *own.axes)
+    return Level(fixed, axes, ranges, common.conditions.without(names) | own.conditions)
 
 
 def points(level: Level, names: Collection[str] | None = None) -> Iterator[Point]:
@@ -177,17 +197,25 @@ def points(level: Level, names: Collection[str] | None = None) -> Iterator[Point
 
     Args:
         level: the model's level.
-        names: vary only the axes that set any of these hyperparameters, and yield only these; None for all.
+        names: vary only the axes that set any of these hyperparameters, or one on which these depend, and yield only
+            these; None for all.
     """
-    axes = [axis for axis in level.axes if names is None or axis.names & set(names)]
+    conditions = level.conditions
+    needed = None if names is None else conditions.controls(names).union(names)
+    axes = [axis for axis in level.axes if needed is None or axis.names & needed]
     for chosen in itertools.product(*(zip(axis.points, axis.labels, strict=True) for axis in axes)):
         settings = dict(level.fixed)
         for point, _ in chosen:
             settings |= point
         labels = {axis.name: label for axis, (_, label) in zip(axes, chosen, strict=True) if label is not None}
-        if names is not None:
-            settings = {name: setting for name, setting in settings.items() if name in names}
-        yield Point(settings, labels)
+        missing = conditions.inapplicable({name: setting.value for name, setting in settings.items()})
+        if missing or names is not None:
+            settings = {
+                name: setting
+                for name, setting in settings.items()
+                if name not in missing and (names is None or name in names)
+            }
+        yield Point(settings, labels, frozenset(missing))
 
 
 def largest_size(spec: Spec) -> int:

@@ -18,9 +18,11 @@ from study.plugins.families import families, family_named, is_family_task
 from study.plugins.presets import preset_names, preset_text
 from study.source import SourceCode, SourceData
 from study.spec.checks import check
+from study.spec.config_file import with_config_file
 from study.spec.document import Document, Path, read
 from study.spec.overrides import Overrides, describe, dump, override
 from study.spec.own_models import OwnModelsError, OwnModelsSpec, load_own_models, own_models
+from study.spec.settings_form import normalize
 from study.spec.tables import Spec, names_at, spec_class
 
 if TYPE_CHECKING:
@@ -133,9 +135,13 @@ def parse_spec(
           line 1: models[1]: must be one of NMU, ..., but got 'NMUU'; did you mean 'NMU'?
     """
     document = read(text)
+    normalize(document)
     if overrides and isinstance(document.data, dict):
         override(document, overrides)
-        text = dump(document.data, f"{pathlib.Path(source).name}, with {describe(overrides)}")
+    config = with_config_file(document, folder or pathlib.Path())
+    if (overrides or config) and isinstance(document.data, dict):
+        others = " and ".join(filter(None, (config, describe(overrides))))
+        text = dump(document.data, f"{pathlib.Path(source).name}, with {others}")
     spec = _spec_of(document, folder or pathlib.Path(), declared, identify)
     if document.problems or spec is None:
         in_order = sorted(document.problems, key=lambda problem: problem.line or 0)
@@ -240,7 +246,9 @@ def _check_training(document: Document, head: AnyPackedSpec) -> None:
     family = PackedFamily(head.task_name, {}, {name: {} for name in names}, {}, code="")
     scratch = Document(document.data, document.lines, replaced=document.replaced)
     _validate(scratch, spec_class(family, PackedSpec))
-    is_known = re.compile(rf"protocol\b|(models\[\d+\]\.)?(fixed|grid|ranges|zip\..+)\.({'|'.join(TRAINING)})\b")
+    is_known = re.compile(
+        rf"protocol\b|(models\[\d+\]\.)?(fixed|grid|ranges|when|points.+|zip\..+)\.({'|'.join(TRAINING)})\b"
+    )
     document.problems += [one for one in scratch.problems if is_known.match(one.where)]
 
 
@@ -266,7 +274,7 @@ def _function_spec_of(
     code = None
     if not isinstance(declared, FunctionFamily):
         try:
-            declared, code = function.load_function(head, folder, identify)
+            declared, code = function.load_function(head, document.data, folder, identify)
         except InputError as error:
             document.problems.append(document.problem(("train",), str(error)))
             _add(document, success_mistakes(head, head.metrics))
@@ -394,6 +402,8 @@ def _leave_out(data: dict[str, Any], path: Path, stand_ins: Mapping[str, Any]) -
             data["models"][i] = stand_ins["models"][0]
         case (*before, "zip", axis, int(i)):
             _at(data, (*before, "zip", axis))[i] = {}
+        case (*before, "points", int(i)):
+            _at(data, (*before, "points"))[i] = {}
         case (*before, "grid", name, int()):
             _drop(data, (*before, "grid", name))
         case _:

@@ -12,6 +12,8 @@ from study.errors import InputError
 from study.plugins.families import is_family_task
 from study.spec.document import Document, Path, as_yaml, read, where
 from study.spec.seeds import format_seeds
+from study.spec.settings_form import join_path, normalize
+from study.spec.tables import POINTS
 
 Overrides = Mapping[Path, Any]
 """Values by their places in a file: keys from the top."""
@@ -54,6 +56,7 @@ def override(document: Document, overrides: Overrides) -> None:
     Raises:
         InputError: if a place is within something that isn't a table.
     """
+    overrides = {join_path(path, document.data): value for path, value in overrides.items()}
     for path, value in overrides.items():
         _displace(document, path, value, overrides)
         table = document.data
@@ -63,6 +66,9 @@ def override(document: Document, overrides: Overrides) -> None:
                 raise InputError(f"{where(path)}: {where(path[:depth])} is no table, so nothing in it can be replaced")
         table[path[-1]] = value
         _replaced(document, path)
+        if isinstance(value, dict) and "when" in value and isinstance(document.data.get("when"), dict):
+            document.data["when"].pop(path[-1], None)
+    normalize(document)
 
 
 def _replaced(document: Document, path: Path) -> None:
@@ -95,11 +101,14 @@ def _displace(document: Document, path: Path, value: Any, overrides: Overrides) 
     axes = document.data.get("zip")
     for axis in list(axes) if isinstance(axes, dict) and ("zip",) not in overrides else ():
         if ("zip", axis) not in overrides:
-            _displace_in_axis(document, axes, axis, names, where(path))
+            _displace_in_axis(document, axes, ("zip", axis), names, where(path))
+    if POINTS in document.data and (POINTS,) not in overrides:
+        _displace_in_axis(document, document.data, (POINTS,), names, where(path))
 
 
-def _displace_in_axis(document: Document, axes: dict[str, Any], axis: str, names: set[str], by: str) -> None:
-    """Remove hyperparameters from the points of a zip, and merge points that are equal then."""
+def _displace_in_axis(document: Document, axes: dict[str, Any], place: Path, names: set[str], by: str) -> None:
+    """Remove hyperparameters from the points of an axis, and merge points that are equal then."""
+    axis = str(place[-1])
     points = axes[axis]
     if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):
         return  # a mistake, which is reported when the file is checked
@@ -115,7 +124,7 @@ def _displace_in_axis(document: Document, axes: dict[str, Any], axis: str, names
         elif same.get("label") != kept.get("label"):
             same.pop("label", None)  # it doesn't tell the point from others any more
     is_lost = len(merged) == 1 and not _without_label(merged[0])
-    notice = f"{by} replaces {', '.join(displaced)} of the axis zip.{axis}"
+    notice = f"{by} replaces {', '.join(displaced)} of the axis {where(place)}"
     if is_lost:
         del axes[axis]
         notice += ", which sets nothing else and is left out"
@@ -124,7 +133,7 @@ def _displace_in_axis(document: Document, axes: dict[str, Any], axis: str, names
     if not is_lost and len(merged) < len(points):
         notice += f", of whose {len(points)} points {len(merged)} are different then"
     document.notices.append(notice)
-    _replaced(document, ("zip", axis))
+    _replaced(document, place)
 
 
 def _without_label(point: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from study.records import Cell
 from study.spec.own_code import OwnCodeSpec
 from study.spec.references import ReferencesTable, SuccessTable, reference_criterion
 from study.spec.table import Table, optional, table_field
-from study.spec.tables import ModelTable, TaskSpec
+from study.spec.tables import AnySettings, ModelTable, TaskSpec
 
 
 class PackedSpec(OwnCodeSpec, TaskSpec):
@@ -78,26 +78,18 @@ class AnyTask(Table):
         return made
 
 
-class AnyModel(ModelTable):
+class AnyModel(AnySettings, ModelTable):
     """A model with any arguments."""
-
-    fixed: Any = table_field(dict)
-    grid: Any = table_field(dict)
-    zip: Any = table_field(dict)
-    ranges: Any = table_field(dict)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return {"anyOf": [{"type": "string"}, handler.resolve_ref_schema(handler(core))]}
 
 
-class AnyPackedSpec(PackedSpec):
+class AnyPackedSpec(AnySettings, PackedSpec):
     """The same with any hyperparameters: what can be checked before task and models are known."""
 
     task: AnyTask
     models: Annotated[tuple[AnyModel, ...], Field(min_length=1)]
-    fixed: Any = table_field(dict)
-    grid: Any = table_field(dict)
-    zip: Any = table_field(dict)
-    ranges: Any = table_field(dict)
+    points: Any = ()
     protocol: Any = table_field(dict)

@@ -9,14 +9,15 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from study.errors import nearest
-from study.interface.program import GIVEN, NAME, Program, variable_of, words_of
+from study.interface.program import CONFIG_FILES, GIVEN, NAME, Program, variable_of, words_of
 from study.interface.program_family import OWN_NAMES, ProgramFamily, kind_of_values
 from study.source import SourceCode, read_program_code
 from study.source.program_code import CODE, SCRIPTS
 from study.spec.calls import call_mistakes
 from study.spec.document import Path as Place
 from study.spec.own_code import RESERVED
-from study.spec.program_tables import ProgramSpec, given_values
+from study.spec.program_tables import ProgramSpec
+from study.spec.settings_form import given_values
 
 
 def load_program(
@@ -107,11 +108,18 @@ def program_mistakes(spec: ProgramSpec, data: Mapping[str, Any]) -> Iterator[tup
             ("command",),
             f"{word} would be an argument of the program: say shell: true to have a shell run the command",
         )
+    for name in spec.when.explicit if spec.shell else ():
+        if name in spec.program.placeholders:
+            variable = variable_of(name)
+            yield (
+                ("when", name),
+                f"a shell's command can't leave {{{name}}} out: write ${{{variable}:+--{name} ${variable}}} instead",
+            )
     known = [*given, *GIVEN]
     for name in spec.program.placeholders:
         if name not in known:
             hint = nearest(name, known) or f"; for the text itself write {{{{{name}}}}}"
-            must = f"must be a hyperparameter (under fixed, grid, zip or ranges), or one of {', '.join(GIVEN)}"
+            must = f"must be a hyperparameter (under fixed, grid, zip, points or ranges), or one of {', '.join(GIVEN)}"
             yield ("command",), f"{{{name}}} {must}{hint}"
     groups = re.compile(spec.results.pattern or "").groupindex
     for name in spec.metrics if spec.results.pattern is not None else ():
@@ -125,7 +133,7 @@ def program_notices(spec: ProgramSpec, data: Mapping[str, Any], code: SourceCode
     placeholders = spec.program.placeholders
     if "seed" not in placeholders:
         yield "the command has no {seed}, so all seeds of a cell are alike unless the program reads STUDY_SEED"
-    if "config" not in placeholders and (unused := [name for name in given_values(data) if name not in placeholders]):
+    if not CONFIG_FILES.keys() & set(placeholders) and (unused := [name for name in given_values(data) if name not in placeholders]):
         yield (
             f"the command doesn't use {', '.join(unused)}: the program finds them in the environment only, such as "
             f"{variable_of(unused[0])}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Annotated, Any, ClassVar, get_args
 
@@ -13,7 +12,8 @@ from study.interface.program import Program, Results, ResultsKind, words_of
 from study.interface.program_family import TASK
 from study.interface.values import quoted
 from study.spec.calls import CallSpec
-from study.spec.table import Table, optional, table_field
+from study.spec.table import Table, optional
+from study.spec.tables import AnySettings
 
 _KINDS: tuple[ResultsKind, ...] = get_args(ResultsKind)
 
@@ -118,44 +118,7 @@ class ProgramSpec(CallSpec):
         return Program(words, self.results.results, self.shell, self.resume)
 
 
-class AnyProgramSpec(ProgramSpec):
+class AnyProgramSpec(AnySettings, ProgramSpec):
     """The same with any hyperparameters: what can be checked before these are known."""
 
-    fixed: Any = table_field(dict)
-    grid: Any = table_field(dict)
-    zip: Any = table_field(dict)
-    ranges: Any = table_field(dict)
-
-
-def given_values(data: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Return all values that a study file gives for each hyperparameter, in the order of the file.
-
-    Args:
-        data: the file's content, right or wrong.
-
-    Example:
-        >>> given_values({"fixed": {"a": 1}, "grid": {"b": [1, 2]}, "zip": {"pairs": [{"c": 3}, {"c": 4}]}})
-        {'a': [1], 'b': [1, 2], 'c': [3, 4]}
-    """
-    given: dict[str, list[Any]] = {}
-
-    def table(name: str) -> Mapping[str, Any]:
-        found = data.get(name)
-        return found if isinstance(found, Mapping) else {}
-
-    for name, value in table("fixed").items():
-        given.setdefault(str(name), []).append(value)
-    for name, values in table("grid").items():
-        given.setdefault(str(name), []).extend(values if isinstance(values, list) else [values])
-    for points in table("zip").values():
-        for point in points if isinstance(points, list) else ():
-            for name, value in point.items() if isinstance(point, Mapping) else ():
-                if name == "label":  # the point's name
-                    continue
-                given.setdefault(str(name), []).append(value)
-    for name, limits in table("ranges").items():
-        if isinstance(limits, Mapping):
-            choices = limits.get("choices")
-            ends = [limits[key] for key in ("low", "high", "step") if key in limits]
-            given.setdefault(str(name), []).extend(choices if isinstance(choices, list) else ends)
-    return given
+    points: Any = ()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator
 
 from study.spec.document import Path
 from study.spec.grid import GridValue, common_level, own_level, places, setting_tables
 from study.spec.seeds import MOST_SEEDS
-from study.spec.tables import RangeTable, Search, Spec
+from study.spec.tables import POINTS, RangeTable, Search, Spec
 
 
 def search_mistakes(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path, str]]:
@@ -28,6 +29,7 @@ def search_mistakes(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path,
         yield (("search",), "there is nothing to choose: put {low, high} or {choices} of hyperparameters under ranges")
     for path in _swept(spec):
         yield path, "a search chooses, and sweeps nothing: put it under ranges, as {choices: [...]}"
+    yield from _point_mistakes(spec, unread)
     if spec.until is not None:
         yield (("seeds",), "a search gives seeds to those candidates that earn them: say how many one has at most")
         return
@@ -38,6 +40,25 @@ def search_mistakes(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path,
     yield from _budget_mistakes(spec.search, spec.most_seeds)
     if spec.search.sampler == "CMA-ES":
         yield from _unfit_for_cma_es(spec, ranges)
+
+
+def _point_mistakes(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path, str]]:
+    """Yield what is wrong with the first candidates of a search: each value must be one that it can choose."""
+    ranges = common_level(spec).ranges
+    for i, point in enumerate(spec.points):
+        for name, value in point.explicit.items():
+            of = ranges[name].value if name in ranges else None
+            if name in unread:
+                continue
+            if of is None:
+                yield (POINTS, i, name), f"a search begins with these points, but {name} isn't among its ranges"
+            elif of.choices is not None and json.dumps(value) not in map(json.dumps, of.choices):
+                yield (
+                    (POINTS, i, name),
+                    f"must be one of the choices {', '.join(map(str, of.choices))}, but got {value}",
+                )
+            elif of.choices is None and of.low is not None and of.high is not None and not of.low <= value <= of.high:
+                yield (POINTS, i, name), f"must be from {of.low:g} to {of.high:g}, as its range, but got {value:g}"
 
 
 def _ranges(spec: Spec) -> Iterator[GridValue]:

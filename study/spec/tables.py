@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, get_args
@@ -15,6 +16,8 @@ from pydantic import (
     Field,
     GetJsonSchemaHandler,
     PrivateAttr,
+    TypeAdapter,
+    ValidationError,
     WithJsonSchema,
     create_model,
     model_validator,
@@ -49,6 +52,7 @@ class RangeTable(Table):
     scale: choice(("linear", "log")) = optional()  # type: ignore[valid-type]
     step: Any = optional()
     choices: Any = optional()
+    when: Annotated[Any, WithJsonSchema({"type": "object"})] = optional()
 
 
 def _range_of(name: str, hyperparameter: Hyperparameter) -> type[RangeTable]:
@@ -71,14 +75,36 @@ _NoNumbers = Annotated[Any, BeforeValidator(_no_numbers), WithJsonSchema({"not":
 
 Points = Mapping[str, tuple[Table, ...]]
 
+POINTS = "points"
+"""The name of the axis of explicit points, and of their table."""
+
 
 class SettingsTable(Table):
-    """The tables that set hyperparameters, for all models or for one."""
+    """The tables that set hyperparameters, for all models or for one.
+
+    Args:
+        fixed: those with one value.
+        grid: those with several.
+        zip: axes whose points set several of them.
+        ranges: those that a search chooses.
+        when: for those that don't always apply, the values that others must have.
+    """
 
     fixed: Table = table_field(Table)
     grid: Table = table_field(Table)
     zip: Points = table_field(dict)
     ranges: Table = table_field(Table)
+    when: Table = table_field(Table)
+
+
+class AnySettings(SettingsTable):
+    """The same with any hyperparameters: what can be checked before these are known."""
+
+    fixed: Any = table_field(dict)
+    grid: Any = table_field(dict)
+    zip: Any = table_field(dict)
+    ranges: Any = table_field(dict)
+    when: Any = table_field(dict)
 
 
 class ModelTable(SettingsTable):
@@ -191,6 +217,9 @@ class Spec(SettingsTable):
         family: what declares the hyperparameters.
         tables: the tables that set hyperparameters besides those of `SettingsTable`, each with what the names in it
             begin with elsewhere.
+
+    Args:
+        points: the points of an axis without a name; those of a search are its first candidates.
     """
 
     family: ClassVar[Family]
@@ -204,6 +233,7 @@ class Spec(SettingsTable):
         default=(), json_schema_extra=drop_default
     )
     search: Search | None = optional()
+    points: tuple[Table, ...] = Field(default=(), json_schema_extra=drop_default)
     _source_text: str = PrivateAttr("")
     _notices: tuple[str, ...] = PrivateAttr(())
     _source_file: Path | None = PrivateAttr(None)
@@ -388,7 +418,7 @@ def spec_class(family: Family, base: type[TaskSpec] = TaskSpec) -> type[TaskSpec
     Example:
         >>> from study.plugins.families import family_named
         >>> list(spec_class(family_named("simple")).model_fields)[:6]
-        ['fixed', 'grid', 'zip', 'ranges', 'study', 'question']
+        ['fixed', 'grid', 'zip', 'ranges', 'when', 'study']
     """
     settings = settings_of(family)
     types: dict[str, dict[str, Any]] = {name: {} for name in base.prefixes}
@@ -401,6 +431,7 @@ def spec_class(family: Family, base: type[TaskSpec] = TaskSpec) -> type[TaskSpec
     task = create_model("Task", __base__=table_of("_Task", types.pop("task")), name=(tasks, ...))
     model = create_model("ModelTable", __base__=ModelTable, name=(choice(family.models), ...), **settings)
     fields: dict[str, Any] = {
+        "points": points_of(family),
         "task": (task, ...),
         "models": (Annotated[tuple[model, ...], Field(min_length=1)], ...),  # type: ignore[valid-type]
         **settings,
@@ -417,18 +448,61 @@ def spec_class(family: Family, base: type[TaskSpec] = TaskSpec) -> type[TaskSpec
 def settings_of(family: Family) -> dict[str, Any]:
     """Return the fields of a `SettingsTable` with a family's hyperparameters."""
     types = {name: declared.type for name, declared in family.hyperparameters.items()}
-    fixed = table_of("Fixed", types)
-    grid = table_of("Grid", {name: values(type_) for name, type_ in types.items()})
-    point = table_of("Point", {"label": str} | types)
+    fixed = table_of("Fixed", {name: Annotated[type_, _WithCondition("value")] for name, type_ in types.items()})
+    grid = table_of("Grid", {name: Annotated[values(type_), _WithCondition("values")] for name, type_ in types.items()})
     searchable = {name: one for name, one in family.hyperparameters.items() if one.is_searchable}
     ranges = table_of("Ranges", {name: _range_of(name, one) for name, one in searchable.items()})
-    points = Annotated[tuple[point, ...], Field(min_length=1)]  # type: ignore[valid-type]
+    condition = table_of("Condition", {name: _one_or_several(type_) for name, type_ in types.items()})
+    when = table_of("When", dict.fromkeys(types, condition))
     return {
         "fixed": (fixed, table_field(fixed)),
         "grid": (grid, table_field(grid)),
-        "zip": (dict[str, points], table_field(dict)),
+        "zip": (Mapping[str, points_of(family)[0]], table_field(dict)),  # type: ignore[misc]
         "ranges": (ranges, table_field(ranges)),
+        "when": (when, table_field(when)),
     }
+
+
+def points_of(family: Family) -> tuple[Any, Any]:
+    """Return the type of a list of points of a family's hyperparameters, and the field that holds one."""
+    types = {name: declared.type for name, declared in family.hyperparameters.items()}
+    point = table_of("Point", {"label": str} | types)
+    points = Annotated[tuple[point, ...], Field(min_length=1)]  # type: ignore[valid-type]
+    return points, Field(default=(), json_schema_extra=drop_default)
+
+
+def _one_or_several(type_: Any) -> Any:
+    """Return the type of a list of values, or of one value, which becomes a list of it."""
+    adapter = TypeAdapter(type_)
+
+    def as_values(value: object) -> object:
+        try:
+            return [adapter.validate_python(value)]
+        except ValidationError:
+            return value if isinstance(value, list) else [value]
+
+    schema = {"anyOf": [adapter.json_schema(), {"type": "array", "items": adapter.json_schema(), "minItems": 1}]}
+    return Annotated[values(type_), BeforeValidator(as_values), WithJsonSchema(schema)]
+
+
+@dataclass(frozen=True)
+class _WithCondition:
+    """The schema of a hyperparameter's value or values: alone, or in a table with a condition.
+
+    The condition is taken out of the table before the file is checked, see `study.spec.settings_form`.
+    """
+
+    key: str
+
+    def __get_pydantic_json_schema__(self, core: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        alone = handler(core)
+        table = {
+            "type": "object",
+            "properties": {self.key: alone, "when": {"type": "object"}},
+            "required": [self.key],
+            "additionalProperties": False,
+        }
+        return {"anyOf": [alone, table]}
 
 
 def names_at(table: type[Table], path: Sequence[str | int]) -> list[str]:
@@ -437,7 +511,7 @@ def names_at(table: type[Table], path: Sequence[str | int]) -> list[str]:
     Example:
         >>> from study.plugins.families import family_named
         >>> names_at(spec_class(family_named("simple")), ["models", 0, "ranges", "learning_rate"])
-        ['low', 'high', 'scale', 'step', 'choices']
+        ['low', 'high', 'scale', 'step', 'choices', 'when']
     """
     at: type[Table] | None = table
     for part in path:

@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from study.engine.calls import CallTrial, Limits
-from study.interface.program import Program, nested, text_of, variable_of
-from study.source import program_words
+import yaml
 
-CONFIG = "config.json"
-"""The name of the file that `{config}` stands for."""
+from study.engine.calls import CallTrial, Limits
+from study.interface.program import CONFIG_FILES, Program, nested, text_of, variable_of
+from study.source import program_words
 
 
 def command_of(
@@ -39,10 +38,13 @@ def command_of(
         is_resumed: whether it goes on from what an interrupted attempt has left in the folder.
     """
     given: dict[str, Any] = {**trial.values, "seed": trial.seed, "folder": str(folder), "code": str(code or "")}
-    if "config" in program.placeholders:
-        given["config"] = str(folder / CONFIG)
-        config = json.dumps(nested(trial.values), indent=1, ensure_ascii=False)
-        (folder / CONFIG).write_text(config, encoding="utf-8")
+    for placeholder, name in CONFIG_FILES.items():
+        if placeholder in program.placeholders:
+            given[placeholder] = str(folder / name)
+            config = nested(trial.values)
+            is_yaml = name.endswith(".yaml")
+            text = yaml.safe_dump(config, sort_keys=False) if is_yaml else json.dumps(config, indent=1)
+            (folder / name).write_text(text, encoding="utf-8")
     words = program.filled(given)
     if code is not None and not program.is_shell:
         words = program_words(words, files, code)
@@ -54,7 +56,8 @@ def command_of(
         environment |= {"MLFLOW_TRACKING_URI": str(runs), "MLFLOW_ALLOW_FILE_STORE": "true"}
     environment |= {"STUDY_SEED": str(trial.seed), "STUDY_FOLDER": str(folder)}
     environment["STUDY_RESUME"] = "1" if is_resumed else "0"
-    return words, environment | {variable_of(name): text_of(value) for name, value in trial.values.items()}
+    given_values = {name: value for name, value in trial.values.items() if value is not None}
+    return words, environment | {variable_of(name): text_of(value) for name, value in given_values.items()}
 
 
 def _environment(code: Path | None, limits: Limits) -> dict[str, str]:

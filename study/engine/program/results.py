@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from study.engine.program.command import CONFIG
 from study.interface.error_text import shortened
-from study.interface.program import Results
+from study.interface.program import CONFIG_FILES, Results
 from study.words import count_of
 
 _STEP = "step"
@@ -210,7 +209,11 @@ class FileReader(Reader):
         """Return the file's path; None before it is there."""
         if self._found is None or not self._found.is_file():
             found = sorted(path for path in self._folder.glob(self._results.where) if path.is_file())
-            found = found if len(found) < 2 else [path for path in found if path != self._folder / CONFIG]
+            found = (
+                found
+                if len(found) < 2
+                else [path for path in found if path.relative_to(self._folder).as_posix() not in CONFIG_FILES.values()]
+            )
             if len(found) > 1:
                 names = ", ".join(str(path.relative_to(self._folder)) for path in found[:3])
                 raise ResultsError(f"{self.where} names {len(found)} files, such as {names}: name one")

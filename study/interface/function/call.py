@@ -18,6 +18,7 @@ from traceback import walk_tb
 from types import TracebackType
 from typing import Any
 
+from study.interface.configs import CONFIG
 from study.interface.declarations import Metric
 from study.interface.error_text import (
     attempt,
@@ -319,7 +320,8 @@ class FunctionCall:
 
 
 def _arguments(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    if not any(isinstance(value, list) for value in values.values()):
+    is_plain = not any(value is None or isinstance(value, list) or "." in name for name, value in values.items())
+    if is_plain and CONFIG not in inspect.signature(function).parameters:
         return dict(values)
     from study.interface.signature import (
         arguments_of,  # only here: pydantic takes a while to import in a trial's own process

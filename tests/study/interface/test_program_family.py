@@ -93,13 +93,10 @@ def test_a_shell_makes_another_cell() -> None:
     assert cell({}, in_shell).value("command") == "/bin/sh -c 'train --name $HOME'"
 
 
-def test_a_value_that_is_missing_is_said() -> None:
-    with pytest.raises(ValueError, match="lr must be given for every cell, under fixed, grid or zip"):
-        FAMILY.canonical("program", "train.py", {})
-    (check,) = [check for check in FAMILY.checks if check.names == ("lr",)]
-    assert list(FAMILY.mistakes(check, "program", "train.py", {"lr": 1})) == []
-    [(_, message)] = FAMILY.mistakes(check, "program", "train.py", {})
-    assert message == "lr must be given for every cell, under fixed, grid or zip"
+def test_a_value_that_is_missing_does_not_apply() -> None:
+    """The program isn't given it, and has its own default."""
+    assert FAMILY.canonical("program", "train.py", {})["lr"] is None
+    assert FAMILY.checks == []
 
 
 @pytest.mark.parametrize(

@@ -124,15 +124,15 @@ MISTAKES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "unknown placeholder": (
         {"command": "python train.py {lr} {sede} {optimizer}"},
         [
-            "command: {sede} must be a hyperparameter (under fixed, grid, zip or ranges), or one of seed, "
-            "folder, config, code; did you mean 'seed'?"
+            "command: {sede} must be a hyperparameter (under fixed, grid, zip, points or ranges), or one of "
+            "seed, folder, config, config.yaml, code; did you mean 'seed'?"
         ],
     ),
     "own braces": (
         {"command": "python train.py {lr} {HOME}"},
         [
-            "command: {HOME} must be a hyperparameter (under fixed, grid, zip or ranges), or one of seed, "
-            "folder, config, code; for the text itself write {{HOME}}"
+            "command: {HOME} must be a hyperparameter (under fixed, grid, zip, points or ranges), or one of "
+            "seed, folder, config, config.yaml, code; for the text itself write {{HOME}}"
         ],
     ),
     "no results": ({"results": None}, ["results: must be given, but is missing"]),

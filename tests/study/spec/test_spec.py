@@ -387,8 +387,10 @@ def test_schema_has_every_name() -> None:
     assert set(tables["Grid"]["properties"]) == set(HYPERPARAMETERS)
     assert set(tables["Point"]["properties"]) == {"label", *HYPERPARAMETERS}
     assert tables["ModelTable"]["anyOf"][0]["enum"] == list(MODELS)
-    assert "mul" in tables["Fixed"]["properties"]["operation"]["enum"]
-    assert tables["Fixed"]["properties"]["hidden_size"]["minimum"] == 1
+    alone, with_condition = tables["Fixed"]["properties"]["operation"]["anyOf"]
+    assert "mul" in alone["enum"]
+    assert with_condition["required"] == ["value"]
+    assert tables["Fixed"]["properties"]["hidden_size"]["anyOf"][0]["minimum"] == 1
     assert [name for name, table in tables.items() if table.get("additionalProperties")] == ["AnyTask"]
 
 

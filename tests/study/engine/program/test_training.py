@@ -248,7 +248,7 @@ def test_what_was_reported_before_a_failure_remains(start: Start) -> None:
 def test_results_that_can_not_be_read_end_the_program(start: Start, ids: Ids) -> None:
     """As soon as that is known, with what is wrong."""
     training = start(
-        "echo 'loss=1,'; echo $$ > ids; exec sleep 1000", results=Results("pattern", r"loss=(?P<loss>\S+)")
+        "echo $$ > ids; echo 'loss=1,'; exec sleep 1000", results=Results("pattern", r"loss=(?P<loss>\S+)")
     )
     training.advance(0.0)
     (program,) = ids()
@@ -331,7 +331,7 @@ def test_memory_has_a_limit(start: Start) -> None:
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
 def test_a_number_that_is_not_finite_ends_the_program(start: Start, ids: Ids, value: str) -> None:
     """It has diverged, and not failed; its best step is one before."""
-    text = f"""echo '{{"step": 1, "loss": 2}}'; echo '{{"step": 2, "loss": {value}}}'; echo $$ > ids; sleep 1000"""
+    text = f"""echo $$ > ids; echo '{{"step": 1, "loss": 2}}'; echo '{{"step": 2, "loss": {value}}}'; sleep 1000"""
     training = start(text, results=LINES)
     training.advance(0.0)
     (program,) = ids()

@@ -1,0 +1,180 @@
+"""Arguments that are configurations: dataclasses, pydantic models, and nested dicts.
+
+Each leaf of a configuration is a hyperparameter with a dotted name, such as ``model.width``. A configuration that is an
+argument called ``config`` gives its leaves no prefix.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any
+
+from study.interface.declarations import REQUIRED
+
+CONFIG = "config"
+"""The name of the argument that is the whole configuration."""
+
+_OPEN = ("dict", "Mapping", "MutableMapping", "DictConfig")
+
+
+class Leaf(typing.NamedTuple):
+    """A value within a configuration.
+
+    Args:
+        name: the keys from the top, with dots between them.
+        annotation: its type; None to take that of the default.
+        default: its value where a study file gives none; `REQUIRED` if it must give one.
+    """
+
+    name: str
+    annotation: Any
+    default: Any
+
+
+def is_config(annotation: Any, default: Any) -> bool:
+    """Tell whether an argument is a configuration.
+
+    Args:
+        annotation: its resolved annotation; None without one.
+        default: its default; `REQUIRED` without one.
+    """
+    if annotation is None:
+        return isinstance(default, dict)
+    return _is_dataclass(annotation) or _is_pydantic(annotation) or _is_open(annotation)
+
+
+def is_open(annotation: Any, default: Any) -> bool:
+    """Tell whether a configuration has whatever a study file gives: a dict without a default."""
+    return not isinstance(default, dict) and (annotation is None or _is_open(annotation))
+
+
+def leaves_of(annotation: Any, default: Any, prefix: str = "") -> Iterator[Leaf]:
+    """Yield the leaves of a configuration, in its order.
+
+    Args:
+        annotation: the configuration's type; None for that of a default.
+        default: a configuration whose values are the defaults; `REQUIRED` without one.
+        prefix: of the leaves' names.
+
+    Example:
+        >>> @dataclasses.dataclass
+        ... class Model:
+        ...     width: int = 32
+        ...     layers: tuple[int, ...] = (8, 8)
+        >>> [leaf.name for leaf in leaves_of(Model, REQUIRED, "model.")]
+        ['model.width', 'model.layers']
+        >>> [(leaf.name, leaf.default) for leaf in leaves_of(None, {"lr": 0.1, "model": {"width": 8}})]
+        [('lr', 0.1), ('model.width', 8)]
+    """
+    for name, inner, value in _fields(annotation, default):
+        if is_config(inner, value) and not is_open(inner, value):
+            yield from leaves_of(inner, value, f"{prefix}{name}.")
+        else:
+            yield Leaf(f"{prefix}{name}", inner, value)
+
+
+def built(
+    annotation: Any,
+    default: Any,
+    values: Mapping[str, Any],
+    convert: Callable[[Any, Any], Any] = lambda value, _: value,
+) -> Any:
+    """Make a configuration from nested tables.
+
+    Args:
+        annotation: its type; None for a dict.
+        default: a configuration that has the values which aren't given; `REQUIRED` without one.
+        values: values by field; those of inner configurations are tables.
+        convert: returns a leaf's value as its annotation asks for it, or `REQUIRED` to leave it out.
+
+    Example:
+        >>> @dataclasses.dataclass
+        ... class Config:
+        ...     lr: float = 0.1
+        ...     layers: tuple[int, ...] = (8, 8)
+        >>> built(Config, REQUIRED, {"lr": 0.2})
+        Config(lr=0.2, layers=(8, 8))
+    """
+    if annotation is None or _is_open(annotation):
+        return _dict_of(annotation, values)
+    arguments = {}
+    for name, inner, value in _fields(annotation, default):
+        given = values.get(name, REQUIRED)
+        if is_config(inner, value) and not (given is REQUIRED and value is not REQUIRED):
+            given = built(inner, value, {} if given is REQUIRED else given, convert)
+        elif given is not REQUIRED:
+            given = convert(given, inner)
+        if given is REQUIRED and default is not REQUIRED:
+            given = value
+        if given is not REQUIRED:
+            arguments[name] = given
+    if _is_pydantic(annotation):
+        aliases = {name: field.alias or name for name, field in annotation.model_fields.items()}
+        arguments = {aliases[name]: value for name, value in arguments.items()}
+    return annotation(**arguments)
+
+
+def _fields(annotation: Any, default: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the name, the annotation and the default of each field of a configuration."""
+    if annotation is None or _is_open(annotation):
+        for name, value in default.items():
+            yield str(name), None, value
+        return
+    if _is_pydantic(annotation):
+        for name, field in annotation.model_fields.items():
+            extras = (*field.metadata, *([_pydantic().Field(title=field.title)] if field.title else []))
+            inner = Annotated[(field.annotation, *extras)] if extras else field.annotation
+            given = REQUIRED if field.is_required() else field.get_default(call_default_factory=True)
+            yield name, inner, getattr(default, name, given)
+        return
+    try:
+        hints = typing.get_type_hints(annotation, include_extras=True)
+    except Exception as error:  # a string may hold any expression
+        reason = f"{type(error).__name__}: {error}"
+        raise ValueError(f"the annotations of {annotation.__name__} can't be read ({reason})") from None
+    for field in dataclasses.fields(annotation):
+        if not field.init:
+            continue
+        given = field.default if field.default is not dataclasses.MISSING else REQUIRED
+        if field.default_factory is not dataclasses.MISSING:
+            given = field.default_factory()
+        yield field.name, hints[field.name], getattr(default, field.name, given)
+
+
+def _is_dataclass(annotation: Any) -> bool:
+    return isinstance(annotation, type) and dataclasses.is_dataclass(annotation)
+
+
+def _pydantic() -> Any:
+    """Return pydantic if it has been imported: a trial's own process does without it where it can."""
+    return sys.modules.get("pydantic")
+
+
+def _is_pydantic(annotation: Any) -> bool:
+    return _pydantic() is not None and isinstance(annotation, type) and issubclass(annotation, _pydantic().BaseModel)
+
+
+def _is_open(annotation: Any) -> bool:
+    return getattr(typing.get_origin(annotation) or annotation, "__name__", "") in _OPEN
+
+
+def _dict_of(annotation: Any, values: Mapping[str, Any]) -> Any:
+    """Return a dict, or OmegaConf's where it is asked for; interpolations such as ``${model.width}`` are replaced."""
+    is_omegaconf = getattr(annotation, "__name__", "") == "DictConfig"
+    if not is_omegaconf and not _has_interpolation(values):
+        return dict(values)
+    try:
+        from omegaconf import OmegaConf
+    except ImportError:
+        raise ValueError("${...} in a configuration is replaced by OmegaConf: pip install omegaconf") from None
+    config = OmegaConf.create(dict(values))
+    return config if is_omegaconf else OmegaConf.to_container(config, resolve=True)
+
+
+def _has_interpolation(value: Any) -> bool:
+    if isinstance(value, Mapping | list):
+        return any(map(_has_interpolation, value.values() if isinstance(value, Mapping) else value))
+    return isinstance(value, str) and "${" in value

@@ -1,0 +1,96 @@
+"""Conditions of hyperparameters: where each applies, by the values of others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Where hyperparameters apply.
+
+    Args:
+        allowed: for each hyperparameter with a condition, the values that each of the others must have one of.
+
+    Example:
+        >>> conditions = Conditions({"momentum": {"optimizer": ["sgd"]}, "nesterov": {"momentum": [0.9]}})
+        >>> sorted(conditions.inapplicable({"optimizer": "adam", "momentum": 0.9, "nesterov": True}))
+        ['momentum', 'nesterov']
+        >>> conditions.in_order(["nesterov", "lr", "momentum", "optimizer"])
+        ['optimizer', 'momentum', 'nesterov', 'lr']
+    """
+
+    allowed: Mapping[str, Mapping[str, list[Any]]] = field(default_factory=dict)
+
+    @cached_property
+    def _texts(self) -> list[tuple[str, dict[str, set[str]]]]:
+        """The conditions with values as JSON, which tells 1, 1.0 and true apart; what others depend on comes first."""
+        graph = {name: list(condition) for name, condition in self.allowed.items()}
+        order = [name for name in TopologicalSorter(graph).static_order() if name in self.allowed]
+        return [
+            (name, {other: {json.dumps(value) for value in values} for other, values in self.allowed[name].items()})
+            for name in order
+        ]
+
+    @property
+    def cycle(self) -> list[str]:
+        """Hyperparameters that depend on each other, the first of them again at the end; empty if there are none."""
+        try:
+            _ = self._texts
+        except CycleError as error:
+            names: list[str] = error.args[1]
+            return names
+        return []
+
+    def inapplicable(self, values: Mapping[str, Any]) -> set[str]:
+        """Return the hyperparameters that don't apply, of all that have a condition.
+
+        Args:
+            values: the values that are set. One that isn't set, or doesn't apply, meets no condition.
+        """
+        missing: set[str] = set()
+        for name, condition in self._texts:
+            if any(
+                other in missing or other not in values or json.dumps(values[other]) not in texts
+                for other, texts in condition.items()
+            ):
+                missing.add(name)
+        return missing
+
+    def controls(self, names: Iterable[str]) -> set[str]:
+        """Return the hyperparameters on which some depend, directly or not."""
+        controls: set[str] = set()
+        left = list(names)
+        while left:
+            new = set(self.allowed.get(left.pop(), ())) - controls
+            controls |= new
+            left += new
+        return controls
+
+    def in_order(self, names: Iterable[str]) -> list[str]:
+        """Return names with those on which another depends before it; the order is kept otherwise."""
+        ordered: dict[str, None] = {}
+
+        def add(name: str) -> None:
+            for other in self.allowed.get(name, ()):
+                if other in known and other not in ordered:
+                    add(other)
+            ordered[name] = None
+
+        known = list(names)
+        for name in known:
+            add(name)
+        return list(ordered)
+
+    def __or__(self, own: Conditions) -> Conditions:
+        """Return these with those of another level, which come first."""
+        return Conditions({**self.allowed, **own.allowed})
+
+    def without(self, names: Iterable[str]) -> Conditions:
+        """Return the conditions without those of some hyperparameters."""
+        return Conditions({name: one for name, one in self.allowed.items() if name not in set(names)})

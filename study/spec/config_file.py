@@ -1,0 +1,65 @@
+"""A configuration file that a study file names: its values are fixed hyperparameters, but for those that it sets."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from study.spec.document import Document, Path, read, where
+from study.spec.settings_form import given_values, has_nested_settings
+
+_OPEN = "???"
+"""OmegaConf's mark of a value that must be given elsewhere."""
+
+
+def with_config_file(document: Document, folder: pathlib.Path) -> str:
+    """Put the values of the configuration file that a study file names into its data, in place.
+
+    Args:
+        document: the study file, normalized.
+        folder: the folder to which the configuration file's path is relative.
+
+    Returns:
+        The configuration file's path as it was given; empty if there is none.
+    """
+    data = document.data
+    if not isinstance(data, dict) or not has_nested_settings(data) or not isinstance(data.get("config"), str):
+        return ""
+    name: str = data.pop("config")
+    try:
+        content = read((folder / name).read_bytes())
+    except OSError as error:
+        document.problems.append(document.problem(("config",), f"{name} can't be read: {error.strerror}"))
+        return ""
+    if content.problems or not isinstance(content.data, dict):
+        reasons = [f"line {one.line}: {one.message}" for one in content.problems] or ["must be a table"]
+        document.problems += [document.problem(("config",), f"{name}: {reason}") for reason in reasons]
+        return ""
+    if "defaults" in content.data:
+        message = (
+            f"{name} is put together by Hydra, from its list of defaults: name the program that does it, with a value "
+            "in Hydra's own form: command: python train.py lr={lr} seed={seed}"
+        )
+        document.problems.append(document.problem(("config",), message))
+        return ""
+    given = given_values(data)
+    fixed = data.setdefault("fixed", {})
+    for path, value in _leaves({key: one for key, one in content.data.items() if key != "hydra"}, ()):
+        key = ".".join(map(str, path))
+        if key in given or not isinstance(fixed, dict):
+            continue
+        fixed[key] = value
+        document.places["fixed", key] = f"{name}, line {content.line(path)}"
+        if value == _OPEN:
+            message = f"{name} leaves {where(path)} open (???): set it under fixed, grid, zip, points or ranges"
+            document.problems.append(document.problem(("fixed", key), message))
+    return name
+
+
+def _leaves(table: Mapping[str, Any], at: Path) -> Iterator[tuple[Path, Any]]:
+    for key, value in table.items():
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, (*at, key))
+        else:
+            yield (*at, key), value

@@ -1,0 +1,155 @@
+"""One form for the tables that set hyperparameters, however a file writes them.
+
+Conditions are taken out of axes: ``grid: {momentum: {values: [0, 0.9], when: {optimizer: sgd}}}`` becomes
+``grid: {momentum: [0, 0.9]}`` and ``when: {momentum: {optimizer: sgd}}``. In studies of functions and programs, nested
+tables become names with dots: ``fixed: {model: {width: 8}}`` becomes ``fixed: {model.width: 8}``. Values keep the lines
+where they were written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from study.spec.document import Document, Path
+from study.spec.tables import POINTS, RangeTable
+
+_IN_AXES = {"fixed": {"value", "when"}, "grid": {"values", "when"}, "ranges": set(RangeTable.model_fields)}
+
+
+def has_nested_settings(data: Mapping[str, Any]) -> bool:
+    """Tell whether nested tables set hyperparameters: in studies of functions and programs."""
+    return "train" in data or "command" in data
+
+
+def normalize(document: Document) -> None:
+    """Bring the tables that set hyperparameters into one form, in place; what can't be is left for the checks."""
+    if not isinstance(document.data, dict):
+        return
+    is_nested = has_nested_settings(document.data)
+    for level, at in _levels(document.data):
+        for kind in _IN_AXES:
+            if isinstance(table := level.get(kind), dict):
+                level[kind] = _flat(document, table, (*at, kind), kind) if is_nested else table
+                _take_out_conditions(document, level, (*at, kind), kind)
+        if is_nested:
+            if isinstance(when := level.get("when"), dict):
+                level["when"] = _flat(document, when, (*at, "when"), "when")
+            for points, place in _lists_of_points(level, at):
+                points[:] = [
+                    _flat(document, point, (*place, i), POINTS) if isinstance(point, dict) else point
+                    for i, point in enumerate(points)
+                ]
+
+
+def join_path(path: Path, data: Mapping[str, Any]) -> Path:
+    """Return a place in a file with the name of a nested hyperparameter as one key.
+
+    Example:
+        >>> join_path(("ranges", "model", "width", "low"), {"train": "lab:fit"})
+        ('ranges', 'model.width', 'low')
+    """
+    if not has_nested_settings(data) or not path or path[0] not in _IN_AXES:
+        return path
+    kind, *names = map(str, path)
+    last = [names.pop()] if len(names) > 1 and names[-1] in _IN_AXES[kind] else []
+    return (kind, *([".".join(names)] if names else []), *last)
+
+
+def given_values(data: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return all values that a study file gives for each hyperparameter, in the order of the file.
+
+    Args:
+        data: the file's content, right or wrong.
+
+    Example:
+        >>> given_values({"fixed": {"a": 1}, "grid": {"b": [1, 2]}, "zip": {"pairs": [{"c": 3}, {"c": 4}]}})
+        {'a': [1], 'b': [1, 2], 'c': [3, 4]}
+    """
+    given: dict[str, list[Any]] = {}
+
+    def table(name: str) -> Mapping[str, Any]:
+        found = data.get(name)
+        return found if isinstance(found, Mapping) else {}
+
+    for name, value in table("fixed").items():
+        given.setdefault(str(name), []).append(value)
+    for name, values in table("grid").items():
+        given.setdefault(str(name), []).extend(values if isinstance(values, list) else [values])
+    for points in (*table("zip").values(), data.get(POINTS)):
+        for point in points if isinstance(points, list) else ():
+            for name, value in point.items() if isinstance(point, Mapping) else ():
+                if name == "label":  # the point's name
+                    continue
+                given.setdefault(str(name), []).append(value)
+    for name, limits in table("ranges").items():
+        if isinstance(limits, Mapping):
+            choices = limits.get("choices")
+            ends = [limits[key] for key in ("low", "high", "step") if key in limits]
+            given.setdefault(str(name), []).extend(choices if isinstance(choices, list) else ends)
+    return given
+
+
+def _levels(data: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Path]]:
+    yield data, ()
+    models = data.get("models")
+    for i, model in enumerate(models if isinstance(models, list) else ()):
+        if isinstance(model, dict):
+            yield model, ("models", i)
+
+
+def _lists_of_points(level: Mapping[str, Any], at: Path) -> Iterator[tuple[list[Any], Path]]:
+    axes = level.get("zip")
+    for axis, points in axes.items() if isinstance(axes, dict) else ():
+        if isinstance(points, list):
+            yield points, (*at, "zip", axis)
+    if isinstance(points := level.get(POINTS), list):
+        yield points, (*at, POINTS)
+
+
+def _flat(document: Document, table: Mapping[str, Any], at: Path, kind: str) -> dict[str, Any]:
+    """Return a table whose nested tables are names with dots."""
+    flat: dict[str, Any] = {}
+    for name, value in table.items():
+        is_nested = isinstance(value, dict) and value and not _is_axis(kind, value)
+        inner = _flat(document, value, (*at, name), kind) if is_nested else {}
+        for key in inner:
+            _move(document, (*at, name, key), (*at, f"{name}.{key}"))
+        for key, one in {f"{name}.{key}": one for key, one in inner.items()}.items() if inner else [(name, value)]:
+            if key in flat:
+                document.problems.append(document.problem((*at, key), "is given twice; keep one"))
+            flat[key] = one
+    return flat
+
+
+def _is_axis(kind: str, value: Mapping[str, Any]) -> bool:
+    """Tell whether a table is what is said of a hyperparameter, rather than a table of several."""
+    if kind == "when":
+        return not any(isinstance(one, dict) for one in value.values())
+    keys = set(value) & (_IN_AXES.get(kind, set()) | ({"low", "high"} if kind == "fixed" else set()))
+    return any(key == "when" or not isinstance(value[key], dict) for key in keys)
+
+
+def _take_out_conditions(document: Document, level: dict[str, Any], at: Path, kind: str) -> None:
+    table, inner = level[kind], {"fixed": "value", "grid": "values"}.get(kind)
+    for name, value in table.items():
+        if not isinstance(value, dict) or (inner is not None and (inner not in value or set(value) > _IN_AXES[kind])):
+            continue
+        if "when" in value:
+            place = (*at[:-1], "when", name)
+            when = level.setdefault("when", {})
+            if isinstance(when, dict) and name in when:
+                document.problems.append(document.problem((*at, name, "when"), "is also said under when; keep one"))
+            elif isinstance(when, dict):
+                when[name] = value.pop("when")
+                _move(document, (*at, name, "when"), place)
+        if inner is not None:
+            table[name] = value[inner]
+            _move(document, (*at, name, inner), (*at, name))
+
+
+def _move(document: Document, source: Path, target: Path) -> None:
+    """Let values have their lines at another place."""
+    count = len(source)
+    moved = {(*target, *path[count:]): line for path, line in document.lines.items() if path[:count] == source}
+    document.lines.update(moved)

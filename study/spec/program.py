@@ -133,7 +133,8 @@ def program_notices(spec: ProgramSpec, data: Mapping[str, Any], code: SourceCode
     placeholders = spec.program.placeholders
     if "seed" not in placeholders:
         yield "the command has no {seed}, so all seeds of a cell are alike unless the program reads STUDY_SEED"
-    if not CONFIG_FILES.keys() & set(placeholders) and (unused := [name for name in given_values(data) if name not in placeholders]):
+    unused = [name for name in given_values(data) if name not in placeholders]
+    if unused and not CONFIG_FILES.keys() & set(placeholders):
         yield (
             f"the command doesn't use {', '.join(unused)}: the program finds them in the environment only, such as "
             f"{variable_of(unused[0])}"

@@ -133,6 +133,7 @@ def search_id(spec: Spec) -> str:
         "fixed": repr(fixed),
         "task": spec.task_name,
         "seeds": repr(spec.first_seeds),
+        **space.choosing,
     } | _own(spec)
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 

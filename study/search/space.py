@@ -147,6 +147,14 @@ class Space:
         return {name: dict(allowed[name]) for name in names}
 
     @property
+    def choosing(self) -> dict[str, Any]:
+        """What decides which values are chosen besides the parameters: conditions and points, if there are any."""
+        conditions = {model: one.allowed for model, one in self._conditions.items() if one.allowed}
+        return ({"when": conditions} if conditions else {}) | (
+            {"points": self.first_choices} if self.spec.points else {}
+        )
+
+    @property
     def first_choices(self) -> list[dict[str, Any]]:
         """The choices of the points that a study file gives, by the parameters' names."""
         parameters = {one.hyperparameter: one.name for one in self.parameters.values()}

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from study.driver.new_study import CALL_S, LOWER, as_inline, file_text
+from study.driver.program_options import arguments_of, options_in
 from study.engine.calls import CallTrial, TrialOutput
 from study.engine.program import command_of
 from study.engine.program.process import Process, ProgramError
@@ -24,10 +24,8 @@ from study.source import SourceCode, read_program_code
 from study.spec.document import as_yaml
 
 GUIDE = "docs/programs.md"
-_SEEDS = ("seed", "random_seed", "rng_seed", "manual_seed")
-_FOLDERS = re.compile(r"(out|output|save|log|result|results|checkpoint|work|run)_?(dir|path|folder)?")
-_OPTION = re.compile(r"^\s{1,8}(?:-\w(?:[ =][^\s,]+)?,\s+)?--(?P<name>[\w.-]+)(?:[ =](?P<value>\{[^}]*\}|[^\s/]+))?")
-_DEFAULT = re.compile(r"[(\[]\s*default(?: is|:|=)?\s*(?P<value>[^)\]]+?)\s*[)\]]", re.IGNORECASE)
+
+_NONE: Mapping[str, Any] = {}
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|inf"
 _PRINTED = re.compile(rf"(?<![\w.])(?P<name>[A-Za-z]\w*)\s*[=:]\s*(?:{_NUMBER})(?![\w.])")
 _NO_METRIC = re.compile(
@@ -37,22 +35,41 @@ _NO_METRIC = re.compile(
 )
 _STEPS = ("epoch", "global_step", "iteration", "iter")
 _HELP_S = 20.0
-_MOST_FIXED, _MOST_METRICS, _MOST_LINES = 6, 4, 10
+_MOST_METRICS, _MOST_LINES = 4, 10
 
 
-@dataclass
-class _Arguments:
-    """The arguments of a program.
+@dataclass(frozen=True)
+class TriedProgram:
+    """A program that was run once.
 
     Args:
-        words: those of the command, with placeholders.
-        values: the values of the placeholders.
+        program: the program, with placeholders for its arguments.
+        values: the values of arguments that the command gives or that are defaults.
         others: options that the program has besides, for readers.
+        results: where its results are; None if none were found.
+        metrics: the names of its metrics.
+        failure: why it failed; empty if it didn't.
     """
 
-    words: list[str] = field(default_factory=list)
-    values: dict[str, Any] = field(default_factory=dict)
-    others: list[str] = field(default_factory=list)
+    program: Program
+    values: Mapping[str, Any]
+    others: Sequence[str]
+    results: Results | None
+    metrics: Sequence[str]
+    failure: str = ""
+
+    @property
+    def keys(self) -> list[str]:
+        """The lines of a study file that say what is run."""
+        return [command_line(self.program), results_line(self.results)]
+
+    @property
+    def remarks(self) -> list[str]:
+        """Comments for the end of a study file."""
+        remarks = []
+        if "seed" not in self.program.placeholders:
+            remarks = ["# No argument for the seed was found: the program must read it from the variable STUDY_SEED."]
+        return remarks + ([f"# Other arguments: {', '.join(self.others)}"] if self.others else [])
 
 
 def study_of_program(name: str, command: str, folder: Path) -> str:
@@ -66,6 +83,19 @@ def study_of_program(name: str, command: str, folder: Path) -> str:
     Raises:
         InputError: if the program doesn't exist, or fails.
     """
+    tried = try_program(split_command(command), folder)
+    if tried.failure:
+        raise InputError(tried.failure)
+    text = file_text(name, tried.keys, tried.metrics, tried.values, GUIDE)
+    return text + "".join(f"{line}\n" for line in tried.remarks)
+
+
+def split_command(command: str) -> list[str]:
+    """Split a command into words.
+
+    Raises:
+        InputError: if it has none, a quotation isn't closed, or only a shell understands it.
+    """
     try:
         words = list(words_of(command))
     except ValueError as error:
@@ -76,28 +106,57 @@ def study_of_program(name: str, command: str, folder: Path) -> str:
         raise InputError(
             f"{of_shell[0]} is for shells: give the program alone, or write the file by hand, with shell: true"
         )
+    return words
+
+
+def try_program(
+    words: Sequence[str],
+    folder: Path,
+    swept: Mapping[str, Any] = _NONE,
+    *,
+    options: Mapping[str, str] = _NONE,
+    seed: int = 0,
+) -> TriedProgram:
+    """Ask a program for its options, and run it once, for half a minute at most.
+
+    Args:
+        words: the words of the command.
+        folder: the folder of the study file, to which paths in the command are relative.
+        swept: hyperparameters of a sweep, each with a value; the command gets those that it has no placeholder for.
+        options: the names of their options, where these differ.
+        seed: the seed to run it with.
+
+    Raises:
+        InputError: if the program doesn't exist.
+    """
     code = read_program_code(_program(words), folder)
     ends = [place for place, word in enumerate(words, 1) if word in code.files or words[place - 2] == "-m"]
     head = ends[-1] if ends else 1
     with _run(_program([*words[:head], "--help"]), {}, code, _HELP_S) as (_, printed, _):
-        arguments = _arguments(words[head:], _options(printed))
-    program = _program([*words[:head], *arguments.words])
-    with _run(program, arguments.values, code, CALL_S) as (scratch, printed, exit_code):
+        listed = options_in(printed)
+    arguments = arguments_of(words[head:], listed, {name: options.get(name, name) for name in swept})
+    values = {name: value for name, value in arguments.values.items() if name not in swept}
+    program, failure = _program([*words[:head], *arguments.words]), ""
+    with _run(program, {**values, **swept}, code, CALL_S, seed) as (scratch, printed, exit_code):
         if exit_code:
             last = "\n".join(printed.rstrip().splitlines()[-_MOST_LINES:]).replace(f"{code.unpacked()}/", "")
-            raise InputError(f"{program.command} ended with exit code {exit_code}:\n{last}")
-        results, metrics = _found(scratch, printed)
+            failure = f"{program.command} ended with exit code {exit_code}:\n{last}"
+        results, metrics = (None, []) if failure else find_results(scratch, printed)
+    return TriedProgram(program, values, arguments.others, results, metrics, failure)
+
+
+def command_line(program: Program) -> str:
+    """Return the line of a study file for a program's command."""
     command = as_yaml(program.command, width=float("inf")).removesuffix("...\n").strip()
-    keys = [f"command: {command}"]
+    return f"command: {command}"
+
+
+def results_line(results: Results | None) -> str:
+    """Return the line of a study file for the place of results; None if it isn't known."""
     if results is None:
-        keys.append(f"results: metrics.json  # no results were found within {CALL_S:g} s: say where they are")
-    else:
-        table = {results.kind: results.where} | ({"step": results.step} if results.step else {})
-        keys.append(f"results: {as_inline(table)}")
-    text = file_text(name, keys, metrics, arguments.values, GUIDE)
-    if "seed" not in program.placeholders:
-        text += "# No argument for the seed was found: the program must read it from the variable STUDY_SEED.\n"
-    return text + (f"# Other arguments: {', '.join(arguments.others)}\n" if arguments.others else "")
+        return f"results: metrics.json  # no results were found within {CALL_S:g} s: say where they are"
+    table = {results.kind: results.where} | ({"step": results.step} if results.step else {})
+    return f"results: {as_inline(table)}"
 
 
 def _program(words: Sequence[str]) -> Program:
@@ -107,13 +166,13 @@ def _program(words: Sequence[str]) -> Program:
 
 @contextmanager
 def _run(
-    program: Program, values: Mapping[str, Any], code: SourceCode, limit_s: float
+    program: Program, values: Mapping[str, Any], code: SourceCode, limit_s: float, seed: int = 0
 ) -> Iterator[tuple[Path, str, int | None]]:
     """Run a program, and yield its folder, what it printed, and its exit code; None if it had to be ended."""
     with tempfile.TemporaryDirectory(prefix="study-new-", ignore_cleanup_errors=True) as scratch:
         folder, log = Path(scratch, "trial"), Path(scratch, "log.txt")
         folder.mkdir()
-        call = CallTrial(seed=0, values=values, metrics={})
+        call = CallTrial(seed=seed, values=values, metrics={})
         words, environment = command_of(program, call, folder, code=code.unpacked(), files=tuple(code.files))
         output = TrialOutput(log, is_shared=False)
         until_s = time.monotonic() + limit_s
@@ -131,8 +190,13 @@ def _run(
         yield folder, log.read_text(encoding="utf-8", errors="replace") if log.exists() else "", exit_code
 
 
-def _found(folder: Path, printed: str) -> tuple[Results | None, list[str]]:
-    """Return where a program's results seem to be, and the names of its metrics, the likeliest first."""
+def find_results(folder: Path, printed: str) -> tuple[Results | None, list[str]]:
+    """Return the place of a program's results, or None, and the names of its metrics, the likeliest first.
+
+    Args:
+        folder: the folder in which it ran.
+        printed: its output.
+    """
     for results in _candidates(folder, printed):
         steps = Steps()
         reader = reader_of(results, folder, steps)
@@ -171,79 +235,3 @@ def _likelihood(name: str) -> tuple[int, int]:
     is_training = re.search(r"train|(?<![a-z])tr(?![a-z])", name, re.IGNORECASE) is not None
     is_held_out = re.search(r"val|test|eval|dev", name, re.IGNORECASE) is not None
     return int(is_training) - int(is_held_out), int(LOWER.search(name) is not None)
-
-
-def _options(help_text: str) -> dict[str, tuple[str | None, str]]:
-    """Return the options that a help text lists: what the value of each is called, None for a flag, and its default."""
-    options: dict[str, tuple[str | None, str]] = {}
-    blocks: list[list[str]] = []
-    for line in help_text.splitlines():
-        if _OPTION.match(line):
-            blocks.append([line])
-        elif blocks and line.startswith("  "):
-            blocks[-1].append(line.strip())
-    for block in blocks:
-        match = _OPTION.match(block[0])
-        assert match is not None
-        default = _DEFAULT.search(" ".join(block))
-        if match["name"] not in ("help", "version"):
-            options[match["name"]] = (match["value"], "" if default is None else default["value"])
-    return options
-
-
-def _arguments(words: Sequence[str], options: Mapping[str, tuple[str | None, str]]) -> _Arguments:
-    """Replace values of a command by placeholders, and add those of the seed and of the folder."""
-    arguments, given, place = _Arguments(), set[str](), 0
-    while place < len(words):
-        word = words[place]
-        place += 1
-        option, equals, value = word.partition("=")
-        option = option.removeprefix("--")
-        if not word.startswith("--") or not option:
-            arguments.words.append(word)
-            continue
-        given.add(option)
-        if not equals:
-            if place == len(words) or words[place].startswith("--") or options.get(option, ("", ""))[0] is None:
-                arguments.words.append(word)  # a flag
-                continue
-            value, place = words[place], place + 1
-        _add(arguments, option, _value(value), with_equals=bool(equals))
-    for option, (kind, default) in options.items():
-        if option in given:
-            continue
-        if kind is not None and (_name(option) in _SEEDS or _FOLDERS.fullmatch(_name(option))):
-            _add(arguments, option, None)
-        elif not words and kind is not None and _has_value(default) and len(arguments.values) < _MOST_FIXED:
-            _add(arguments, option, _value(default))
-        else:
-            arguments.others.append(f"--{option}" + (f" (default {default})" if default else ""))
-    return arguments
-
-
-def _add(arguments: _Arguments, option: str, value: Any, *, with_equals: bool = False) -> None:
-    name = _name(option)
-    if name in _SEEDS:
-        placeholder = "{seed}"
-    elif value is None or (_FOLDERS.fullmatch(name) and isinstance(value, str)):
-        placeholder = "{folder}"
-    else:
-        placeholder = f"{{{name}}}"
-        arguments.values[name] = value
-    arguments.words += [f"--{option}={placeholder}"] if with_equals else [f"--{option}", placeholder]
-
-
-def _name(option: str) -> str:
-    return option.replace("-", "_")
-
-
-def _has_value(default: str) -> bool:
-    return default not in ("", "None", "True", "False", "==SUPPRESS==")
-
-
-def _value(text: str) -> Any:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return text
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else text

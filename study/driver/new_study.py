@@ -27,6 +27,7 @@ CALL_S = 30.0
 
 GUIDE = "docs/own-code.md"
 _SLICE_S = 0.2
+_NONE: Mapping[str, Any] = {}
 
 
 def study_of_function(name: str, train: str, folder: Path) -> str:
@@ -40,18 +41,38 @@ def study_of_function(name: str, train: str, folder: Path) -> str:
     Raises:
         InputError: if the function doesn't exist, has a parameter without default or of an unknown type, or fails.
     """
+    values, metrics = try_function(name, train, folder)
+    return file_text(name, [f"train: {train}"], metrics, values, GUIDE)
+
+
+def try_function(
+    name: str, train: str, folder: Path, given: Mapping[str, Any] = _NONE
+) -> tuple[dict[str, Any], list[str]]:
+    """Call a training function until it reports, and return its arguments and the names of its metrics.
+
+    Args:
+        name: the study's name.
+        train: the function's import string.
+        folder: the folder of the study file.
+        given: arguments that replace defaults.
+
+    Raises:
+        InputError: as `study_of_function` does.
+    """
     content = {"study": name, "train": train, "metrics": {"loss": "lower"}, "seeds": 20}
     spec = parse_spec(as_yaml(content), source=f"{name}.yaml", folder=folder)
     assert isinstance(spec, FunctionSpec)
     assert isinstance(spec.family, FunctionFamily)
     declared = spec.family.hyperparameters
-    if missing := [field for field, hyperparameter in declared.items() if hyperparameter.default is REQUIRED]:
+    if unknown := [field for field in given if field not in declared]:
+        raise InputError(f"{train} has no argument {unknown[0]}; it has {', '.join(declared) or 'none'}")
+    defaults = {field: hyperparameter.default for field, hyperparameter in declared.items()} | dict(given)
+    if missing := [field for field, default in defaults.items() if default is REQUIRED]:
         raise InputError(
             f"{train} has no default for {', '.join(missing)}, so it can't be called to find out what it reports: give "
             "them defaults, or write the file by hand (docs/own-code.md)"
         )
-    defaults = {field: hyperparameter.default for field, hyperparameter in declared.items()}
-    return file_text(name, [f"train: {train}"], _reported(spec, defaults), defaults, GUIDE)
+    return defaults, _reported(spec, defaults)
 
 
 def _reported(spec: FunctionSpec, values: dict[str, Any]) -> list[str]:
@@ -82,9 +103,7 @@ def file_text(name: str, keys: Sequence[str], metrics: Sequence[str], values: Ma
         values: hyperparameters; the first that is a number with a fraction becomes the axis of the grid.
         guide: the page that has all keys.
     """
-    directions = {metric: "lower" if LOWER.search(metric) else "higher" for metric in metrics} or {"loss": "lower"}
-    first, better = next(iter(directions.items()))
-    bound = {"below": 0.1} if better == "lower" else {"at_least": 0.9}
+    directions = {metric: direction_of(metric) for metric in metrics} or {"loss": "lower"}
     remark = "check which is better; the first chooses the best step"
     if not metrics:
         remark = f"it reported nothing within {CALL_S:g} s: name what it reports"
@@ -92,8 +111,7 @@ def file_text(name: str, keys: Sequence[str], metrics: Sequence[str], values: Ma
         f"# `study plan {name}.yaml` tries it, `study run {name}.yaml` runs it. {guide} has all keys.",
         f"study: {name}",
         *keys,
-        f"metrics: {as_inline(directions)}  # {remark}",
-        f"# success: {as_inline({first: bound})}  # when a trial is solved; without it, means",
+        *metric_lines(directions, remark),
     ]
     axis = next((field for field, value in values.items() if type(value) is float), None)
     fixed = {field: value for field, value in values.items() if field != axis}
@@ -101,6 +119,21 @@ def file_text(name: str, keys: Sequence[str], metrics: Sequence[str], values: Ma
     if axis is not None:
         lines.append(f"grid: {as_inline({axis: [values[axis], float(f'{values[axis] / 10:.6g}')]})}")
     return "\n".join([*lines, "seeds: 20", ""])
+
+
+def direction_of(metric: str) -> str:
+    """Guess from a metric's name whether ``lower`` or ``higher`` values are better."""
+    return "lower" if LOWER.search(metric) else "higher"
+
+
+def metric_lines(directions: Mapping[str, str], remark: str) -> list[str]:
+    """Return the lines of a study file for metrics, and a comment that proposes a success criterion."""
+    first, better = next(iter(directions.items()))
+    bound = {"below": 0.1} if better == "lower" else {"at_least": 0.9}
+    return [
+        f"metrics: {as_inline(directions)}  # {remark}",
+        f"# success: {as_inline({first: bound})}  # when a trial is solved; without it, means",
+    ]
 
 
 def as_inline(content: Any) -> str:

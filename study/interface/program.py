@@ -16,6 +16,9 @@ CONFIG_FILES: Final = {"config": "config.json", "config.yaml": "config.yaml"}
 GIVEN: Final = ("seed", "folder", *CONFIG_FILES, "code")
 """Placeholders that aren't hyperparameters: the seed, the trial's folder, a file of the hyperparameters, the code."""
 
+SEEDS: Final = ("seed", "random_seed", "rng_seed", "manual_seed")
+"""Names of arguments and parameters that are known to be seeds."""
+
 NAME: Final = r"[A-Za-z_]\w*(?:[.-]\w+)*"
 """Pattern of a hyperparameter's name."""
 

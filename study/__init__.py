@@ -16,6 +16,7 @@ What code of one's own takes from here (docs/own-code.md):
     Metric, Hyperparameter       what tasks and functions declare
     DataFile, data_path          files of data
     Engine                       an engine of one's own
+    plain_domain                 writes search spaces of Ray Tune as JSON
 
 docs/python.md explains the first ones. Nothing is imported before one of the names is used.
 """
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from study.interface.function.trial import Trial
     from study.interface.seeded import seeded
     from study.interface.task import Task
+    from study.interface.tune import plain_domain
     from study.stream.device import on_device
     from study.stream.stream import Purpose
     from study.stream.trial_stream import Dropout, Stream, noise
@@ -61,6 +63,7 @@ __all__ = [
     "noise",
     "on_device",
     "open",
+    "plain_domain",
     "report",
     "seeded",
 ]
@@ -79,6 +82,7 @@ _MODULES = {
     "Trial": "study.interface.function.trial",
     "noise": "study.stream.trial_stream",
     "on_device": "study.stream.device",
+    "plain_domain": "study.interface.tune",
     "seeded": "study.interface.seeded",
 }
 """The modules of the names that `study.api` doesn't have, so that each imports no more than it needs."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,16 @@ protocol: {{iterations: 40000}}
 
 
 def new_file(
-    name: str, preset: str | None = None, folder: Path = Path(), *, train: str | None = None, command: str | None = None
+    name: str,
+    preset: str | None = None,
+    folder: Path = Path(),
+    *,
+    train: str | None = None,
+    command: str | None = None,
+    sweep: tuple[str, str] | None = None,
+    optuna_study: str | None = None,
+    points: bool = False,
+    notify: Callable[[str], None] = lambda note: None,
 ) -> Path:
     """Write a new study file, NAME.yaml, to begin with.
 
@@ -34,6 +43,10 @@ def new_file(
         folder: where the file is written.
         train: the import string of a training function, which is called once to find out what it reports.
         command: the command of a program, which is run once to find out where its results are.
+        sweep: a tool (``wandb``, ``optuna``, ``hydra`` or ``tune``), and where its sweep is.
+        optuna_study: the name of Optuna's study, if its storage has several.
+        points: whether the finished trials of Optuna's study become points, in place of its ranges.
+        notify: called with each sentence on what of a sweep is changed or left out.
 
     Raises:
         InputError: if there is such a file already, no such preset, no study may have that name, or the function or
@@ -47,15 +60,17 @@ def new_file(
         raise InputError(f"no preset is called {preset!r}{nearest(preset, names)}; the presets are {', '.join(names)}")
     text = _FIRST.format(name=name)
     parse_spec(text, source=f"{name}.yaml")  # whether a study may have that name
-    if train is not None:
+    if sweep is not None:
+        text = _text_of_sweep(name, sweep, optuna_study, points, folder, train, command, notify)
+    elif train is not None:
         from study.driver.new_study import study_of_function  # imported late: engines take seconds to import
 
         text = study_of_function(name, train, folder)
-    if command is not None:
+    elif command is not None:
         from study.driver.new_program import study_of_program
 
         text = study_of_program(name, command, folder)
-    if preset is not None:
+    elif preset is not None:
         text = re.sub(r"^study: .*$", f"study: {name}", preset_text(preset), count=1, flags=re.MULTILINE)
     path = folder / f"{name}.yaml"
     try:
@@ -66,6 +81,31 @@ def new_file(
     except OSError as error:
         raise InputError(f"{path} can't be written: {error.strerror or error}") from error
     return path
+
+
+def _text_of_sweep(
+    name: str,
+    where: tuple[str, str],
+    optuna_study: str | None,
+    points: bool,
+    folder: Path,
+    train: str | None,
+    command: str | None,
+    notify: Callable[[str], None],
+) -> str:
+    from study.driver import sweeps
+
+    tool, path = where
+    if tool == "optuna":
+        sweep = sweeps.sweep_of_optuna(path, optuna_study, are_points=points)
+    elif tool == "hydra":
+        sweep = sweeps.sweep_of_hydra(Path(path), folder)
+    else:
+        sweep = (sweeps.sweep_of_wandb if tool == "wandb" else sweeps.sweep_of_tune)(Path(path))
+    text = sweeps.study_of_sweep(name, sweep, folder, train=train, command=command)
+    for note in sweep.notes:
+        notify(note)
+    return text
 
 
 def is_stored(name: str, store: str) -> bool:

@@ -38,13 +38,44 @@ from study.errors import InputError
 @click.option("--from", "preset", metavar="PRESET", help="Begin with a preset's file. Default: a small study.")
 @click.option("--train", metavar="MODULE:FUNCTION", help="Begin with a training function, which is called once.")
 @click.option("--command", metavar="COMMAND", help="Begin with a program, which is run once for up to 30 s.")
-def new(name: str, preset: str | None, train: str | None, command: str | None) -> None:
-    """Write a study file NAME.yaml to begin with."""
+@click.option("--from-wandb", metavar="FILE", help="Translate a sweep configuration of W&B, sweep.yaml.")
+@click.option("--from-optuna", metavar="STORAGE", help="Translate a study of Optuna: sqlite:///FILE, or a journal.")
+@click.option("--optuna-study", metavar="NAME", help="The study of --from-optuna, if its storage has several.")
+@click.option("--points", is_flag=True, help="Take points from the finished trials of --from-optuna, not its ranges.")
+@click.option("--from-hydra", metavar="FOLDER", help="Translate a multirun of Hydra.")
+@click.option("--from-tune", metavar="FILE", help="Translate a param_space of Ray Tune, written as JSON.")
+def new(
+    name: str,
+    preset: str | None,
+    train: str | None,
+    command: str | None,
+    optuna_study: str | None,
+    points: bool,
+    **sweeps: str | None,
+) -> None:
+    """Write a study file NAME.yaml to begin with.
+
+    A sweep of another tool may be given with --command or --train, which say what a trial runs.
+    """
     from study.api.files import new_file
 
     if [preset, train, command].count(None) < 2:
         raise InputError("only one of --from, --train and --command can be given: a file begins with one of them")
-    path = new_file(name, preset, train=train, command=command)
+    given = [(tool.removeprefix("from_"), where) for tool, where in sweeps.items() if where is not None]
+    if len(given) + (preset is not None) > 1:
+        raise InputError("only one of --from and --from-wandb, -optuna, -hydra or -tune can be given")
+    if (optuna_study is not None or points) and sweeps["from_optuna"] is None:
+        raise InputError("--optuna-study and --points are of --from-optuna: give that, too")
+    path = new_file(
+        name,
+        preset,
+        train=train,
+        command=command,
+        sweep=given[0] if given else None,
+        optuna_study=optuna_study,
+        points=points,
+        notify=lambda note: click.echo(f"check: {note}", err=True),
+    )
     click.echo(f"{path}: edit it, `study plan {path}` says what it takes, `study run {path}` runs it")
 
 

@@ -45,7 +45,7 @@ def write_storage(uri: str, spec: Spec, record: Record, notify: Callable[[str], 
 def _write(uri: str, spec: Spec, record: Record) -> None:
     assert spec.search is not None
     objectives = objectives_of(spec.search.objective, spec.family.metrics)
-    storage = optuna.storages.RDBStorage(_driver(uri))
+    storage = optuna.storages.RDBStorage(driver_uri(uri))
     try:
         study = optuna.create_study(
             study_name=spec.study, storage=storage, directions=directions(objectives), load_if_exists=True
@@ -71,7 +71,7 @@ def _finish(study: optuna.Study, trial_id: int, candidate: Candidate) -> None:
     study.tell(candidate.number, list(candidate.values))
 
 
-def _driver(uri: str) -> str:
+def driver_uri(uri: str) -> str:
     """Put the installed PostgreSQL driver into a URI."""
     for scheme in ("postgresql://", "postgres://"):
         if uri.startswith(scheme):

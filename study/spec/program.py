@@ -43,6 +43,7 @@ def load_program(
 def program_family(spec: ProgramSpec, data: Mapping[str, Any], identity: str) -> ProgramFamily:
     """Return the family of a program's trials, with the hyperparameters that a study file gives."""
     kinds = {name: kind_of_values(values) if values else "any" for name, values in given_values(data).items()}
+    kinds |= dict.fromkeys(_ranges_of_numbers(data), "number")
     return ProgramFamily(
         program_name(spec.program),
         spec.program,
@@ -51,6 +52,14 @@ def program_family(spec: ProgramSpec, data: Mapping[str, Any], identity: str) ->
         code=identity,
         iterations=spec.iterations,
     )
+
+
+def _ranges_of_numbers(data: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the hyperparameters whose ranges have two ends written with a point or an exponent, such as 0.0 and 1.0."""
+    ranges = data.get("ranges")
+    for name, limits in ranges.items() if isinstance(ranges, Mapping) else ():
+        if isinstance(limits, Mapping) and all(isinstance(limits.get(end), float) for end in ("low", "high")):
+            yield str(name)
 
 
 def program_name(program: Program) -> str:

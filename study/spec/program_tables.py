@@ -86,6 +86,8 @@ def _command(value: object) -> str | list[str]:
     words = value if isinstance(value, list) else [value]
     if not words or not all(isinstance(word, str | int | float) and not isinstance(word, bool) for word in words):
         raise ValueError(f"must be a command, such as python train.py --seed {{seed}}, but got {quoted(value)}")
+    if words == ["TODO"]:
+        raise ValueError("must say how a trial is run, such as python train.py --seed {seed}, but is still TODO")
     if isinstance(value, list):
         return [str(word) for word in words]
     if not str(value).strip():

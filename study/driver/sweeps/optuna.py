@@ -1,0 +1,79 @@
+"""Studies in Optuna's storages: ranges, conditions and directions; the objective itself isn't in a storage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from study.driver.sweeps.sweep import Sweep, seeds_notation
+from study.search.read_storage import OptunaStudy, OptunaTrial, read_optuna_study
+from study.settings import check_no_secret
+from study.words import count_of
+
+_MOST_VALUES = 20
+
+
+def sweep_of_optuna(storage: str, name: str | None = None, *, are_points: bool = False) -> Sweep:
+    """Read a study of Optuna.
+
+    Args:
+        storage: the database's URL, such as ``sqlite:///optuna.db``, or the path of a journal file.
+        name: the study's name; None for the only one.
+        are_points: whether its completed trials become points, in place of its ranges.
+
+    Raises:
+        InputError: if there is no such storage or study, or it has no trials.
+    """
+    check_no_secret(storage, "--from-optuna")
+    study = read_optuna_study(storage, name)
+    sweep = Sweep(source=f"Optuna's study {study.name} in {storage}", sampler="TPE", objectives=study.objectives)
+    domains = {name: {**domain, **_condition(name, study, sweep.notes)} for name, domain in study.domains.items()}
+    names = sweep.add(domains)
+    if are_points:
+        _take_points(study, names, sweep)
+    sweep.example = {names[name]: value for name, value in study.best.items() if names[name] != "seed"}
+    sweep.notes += study.notes
+    if study.trials:
+        sweep.notes.append(
+            f"{count_of(len(study.trials), 'finished trial')} can be imported if they have seeds: docs/sweeps.md"
+        )
+    if not are_points:
+        sweep.notes.append("sampler and pruner aren't in the storage: TPE is the sampler, and no trial is pruned")
+    return sweep
+
+
+def _take_points(study: OptunaStudy, names: Mapping[str, str], sweep: Sweep) -> None:
+    """Replace ranges by the points of the completed trials, with the seeds that these had."""
+    points = [{names[key]: v for key, v in trial.params.items() if names[key] != "seed"} for trial in study.trials]
+    seeds = [seed for trial in study.trials if (seed := trial.seed) is not None]
+    sweep.points = list({repr(sorted(point.items())): point for point in points}.values())
+    sweep.fixed, sweep.ranges, sweep.sampler = {}, {}, ""
+    if seeds:
+        sweep.seeds = seeds_notation(seeds)
+
+
+def _condition(name: str, study: OptunaStudy, notes: list[str]) -> dict[str, Any]:
+    """Return when a parameter applies, that only some trials have: the values of another one that tell these apart."""
+    count = sum(name in trial.params for trial in study.trials)
+    if count == len(study.trials):
+        return {}
+    others = sorted(study.domains, key=lambda other: "choices" not in study.domains[other])
+    for other in others:
+        if other != name and (values := _deciding(name, other, study.trials)) is not None:
+            return {"when": {other: values[0] if len(values) == 1 else values}}
+    notes.append(f"{name} is in {count} of {len(study.trials)} trials, and no other parameter says when: all get it")
+    return {}
+
+
+def _deciding(name: str, other: str, trials: Sequence[OptunaTrial]) -> list[Any] | None:
+    """Return the values of another parameter with which trials have the parameter; None if they don't decide it."""
+    having = {repr(trial.params[other]): trial.params[other] for trial in trials if _has(trial.params, name, other)}
+    without = {repr(trial.params[other]) for trial in trials if name not in trial.params and other in trial.params}
+    are_all = all(other in trial.params for trial in trials if name in trial.params)
+    if not are_all or not having or having.keys() & without or len(having) + len(without) > _MOST_VALUES:
+        return None
+    return list(having.values())
+
+
+def _has(params: Mapping[str, Any], name: str, other: str) -> bool:
+    return name in params and other in params

@@ -1,0 +1,173 @@
+"""Studies of Optuna's own users, read from their storages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution
+from optuna.exceptions import OptunaError
+from optuna.storages.journal import JournalFileBackend
+from optuna.study import StudyDirection
+from optuna.trial import TrialState
+from sqlalchemy.exc import SQLAlchemyError
+
+from study.addresses import safe_message
+from study.errors import InputError, last_line, nearest
+from study.interface.program import SEEDS
+from study.search.storage import driver_uri
+from study.search.suggest import quietly
+from study.words import count_of
+
+_SQLITE = "sqlite:///"
+
+
+@dataclass(frozen=True)
+class OptunaTrial:
+    """A trial that Optuna has completed.
+
+    Args:
+        number: its number.
+        params: the values of its parameters.
+        values: of its objectives.
+        attributes: its user attributes.
+        seconds: how long it took; None if that isn't known.
+    """
+
+    number: int
+    params: Mapping[str, Any]
+    values: Sequence[float]
+    attributes: Mapping[str, Any]
+    seconds: float | None
+
+    @property
+    def seed(self) -> int | None:
+        """Its seed, a parameter or a user attribute that is called so; None without one that is a whole number."""
+        given = {**self.attributes, **{name.rpartition(".")[2]: value for name, value in self.params.items()}}
+        seed = next((given[name] for name in SEEDS if name in given), None)
+        return seed if type(seed) is int else None
+
+
+@dataclass(frozen=True)
+class OptunaStudy:
+    """A study in one of Optuna's storages.
+
+    Args:
+        name: its name.
+        objectives: each objective's name, which may be empty, and its better direction.
+        domains: the choices of each parameter, or its ``low``, ``high``, ``scale`` and ``step``.
+        trials: the completed trials.
+        other_trials: the number of trials in each other state.
+        best: the parameters of the best trial, or of the first one of the front; empty if none is complete.
+        notes: sentences on ranges that weren't the same for all trials.
+    """
+
+    name: str
+    objectives: Sequence[tuple[str, str]]
+    domains: Mapping[str, dict[str, Any]]
+    trials: Sequence[OptunaTrial]
+    other_trials: Mapping[str, int]
+    best: Mapping[str, Any]
+    notes: Sequence[str]
+
+
+def read_optuna_study(storage: str, name: str | None = None) -> OptunaStudy:
+    """Read a study from a storage of Optuna.
+
+    Args:
+        storage: the database's URL, such as ``sqlite:///optuna.db``, or the path of a journal file.
+        name: the study's name; None for the only one.
+
+    Raises:
+        InputError: if there is no such storage or study, or it has no trials.
+    """
+    with _opened(storage) as opened:
+        names = optuna.get_all_study_names(opened)
+        if not names:
+            raise InputError(f"{storage} has no study of Optuna; check the address")
+        if name is None and len(names) > 1:
+            raise InputError(f"{storage} has several studies: give --optuna-study, one of {', '.join(names)}")
+        if name is not None and name not in names:
+            raise InputError(f"{storage} has no study {name!r}{nearest(name, names) or f'; it has {names[0]}'}")
+        return _read(optuna.load_study(study_name=name or names[0], storage=opened))
+
+
+@contextmanager
+def _opened(storage: str) -> Iterator[Any]:
+    """Open a storage, which must exist: Optuna would make a missing one."""
+    is_url = "://" in storage
+    path = Path(storage.removeprefix(_SQLITE)) if not is_url or storage.startswith(_SQLITE) else None
+    if path is not None and not path.is_file():
+        raise InputError(f"there is no file {path}; give Optuna's storage, such as sqlite:///optuna.db or journal.log")
+    opened: optuna.storages.BaseStorage | None = None
+    try:
+        with quietly():
+            if is_url:
+                opened = optuna.storages.RDBStorage(driver_uri(storage), skip_table_creation=True)
+            else:
+                opened = optuna.storages.JournalStorage(JournalFileBackend(storage))
+            yield opened
+    except InputError:
+        raise
+    except (OptunaError, SQLAlchemyError, ValueError, KeyError, TypeError, RuntimeError, ImportError) as error:
+        reason = safe_message(storage, last_line(str(error)))
+        raise InputError(f"{storage} can't be read as a storage of Optuna: {type(error).__name__}: {reason}") from None
+    finally:
+        if isinstance(opened, optuna.storages.RDBStorage):
+            opened.engine.dispose()
+
+
+def _read(study: optuna.Study) -> OptunaStudy:
+    trials = study.get_trials(deepcopy=False)
+    complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
+    others = [trial.state.name.lower() for trial in trials if trial.state != TrialState.COMPLETE]
+    distributions: dict[str, list[BaseDistribution]] = {}
+    for trial in complete or trials:
+        for parameter, distribution in trial.distributions.items():
+            known = distributions.setdefault(parameter, [])
+            if distribution not in known:
+                known.append(distribution)
+    if not distributions:
+        count = count_of(len(trials), "trial")
+        raise InputError(f"Optuna's study {study.study_name!r} has {count}, and none has parameters; run it first")
+    names = study.metric_names or [""] * len(study.directions)
+    better = ["higher" if one == StudyDirection.MAXIMIZE else "lower" for one in study.directions]
+    return OptunaStudy(
+        name=study.study_name,
+        objectives=list(zip(names, better, strict=True)),
+        domains={parameter: _domain(known) for parameter, known in distributions.items()},
+        trials=[
+            OptunaTrial(
+                trial.number,
+                trial.params,
+                trial.values,
+                trial.user_attrs,
+                None if trial.duration is None else trial.duration.total_seconds(),
+            )
+            for trial in complete
+        ],
+        other_trials={state: others.count(state) for state in dict.fromkeys(others)},
+        best=study.best_trials[0].params if complete else {},
+        notes=[
+            f"{parameter}: its range wasn't the same for all trials, and is the widest"
+            for parameter, known in distributions.items()
+            if len(known) > 1
+        ],
+    )
+
+
+def _domain(distributions: Sequence[BaseDistribution]) -> dict[str, Any]:
+    """Return the range that covers some distributions of one parameter."""
+    first: Any = distributions[0]
+    if isinstance(first, CategoricalDistribution):
+        return {"choices": list(first.choices)}
+    low, high = min(one.low for one in distributions), max(one.high for one in distributions)  # type: ignore[attr-defined]
+    if low == high:
+        return {"choices": [low]}
+    scale = {"scale": "log"} if first.log else {}
+    step = {"step": first.step} if first.step not in (None, 1) or (first.step and isinstance(low, float)) else {}
+    return {"low": low, "high": high, **scale, **step}

@@ -30,6 +30,10 @@ ID_VERSION = 1
 """Part of every id: increased when the meaning of a cell changes, so that old results are not used."""
 
 
+IMPORTED = "imported"
+"""The engine of results that ran elsewhere and were imported, which none of this service computed."""
+
+
 class Outcome(StrEnum):
     """How a trial ended. Pending is not an outcome."""
 

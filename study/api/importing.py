@@ -12,6 +12,7 @@ from study.api.where import STORE
 if TYPE_CHECKING:
     import pandas as pd
 
+    from study.driver.sweeps.finished import FinishedRuns
     from study.outcomes import RunOutcomes, Runs
     from study.results.import_export import Import
 
@@ -83,6 +84,53 @@ def import_mlflow(uri: str, experiment: str, **choices: Any) -> ImportedRuns:
     from study.tracking import experiment_runs
 
     return _imported(of_mlflow(experiment, experiment_runs(uri, experiment)), choices)
+
+
+def import_hydra(folder: str | Path, file: str | Path, *, store: str | Path = STORE) -> FinishedRuns:
+    """Import the jobs of a multirun of Hydra as trials of a study whose command has their overrides.
+
+    Args:
+        folder: the folder of the multirun.
+        file: the study file, which has a `version`.
+        store: the folder of the studies' results, or its URL.
+
+    Returns:
+        How many trials are new, and why jobs were left out.
+
+    Raises:
+        InputError: if the study has no version or runs another program, or no job is one of its trials.
+        BusyError: if the study is running.
+    """
+    from study.api.study import load
+    from study.driver.sweeps import finished
+
+    study = load(file, store=store)
+    return finished.import_hydra(study.planned, Path(folder), study.where.store)
+
+
+def import_optuna(
+    storage: str, file: str | Path, *, optuna_study: str | None = None, store: str | Path = STORE
+) -> FinishedRuns:
+    """Import the completed trials of a study of Optuna as trials of a study with their parameters and seeds.
+
+    Args:
+        storage: the database's URL, or the path of a journal file.
+        file: the study file, which has a `version`.
+        optuna_study: the name of Optuna's study, if the storage has several.
+        store: the folder of the studies' results, or its URL.
+
+    Returns:
+        How many trials are new, and why trials of Optuna's were left out.
+
+    Raises:
+        InputError: if the study has no version or other metrics, or no trial of Optuna's is one of its trials.
+        BusyError: if the study is running.
+    """
+    from study.api.study import load
+    from study.driver.sweeps import finished
+
+    study = load(file, store=store)
+    return finished.import_optuna(study.planned, storage, optuna_study, study.where.store)
 
 
 def _imported(runs: Runs, choices: dict[str, Any]) -> ImportedRuns:

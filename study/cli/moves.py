@@ -76,12 +76,13 @@ class _Import(click.Group):
         return super().parse_args(ctx, args if is_command or not args else ["zip", *args])
 
 
-@click.group(name="import", cls=_Import, subcommand_metavar="FILE.zip | csv | mlflow | wandb ...")
+@click.group(name="import", cls=_Import, subcommand_metavar="FILE.zip | csv | mlflow | wandb | hydra | optuna ...")
 def import_() -> None:
     """Import a study that was exported, or runs that were trained elsewhere.
 
-    `study import FILE.zip` makes a study of the store, or merges its trials into the one that is there. The other forms
-    write a table of outcomes, which `study report` reads.
+    `study import FILE.zip` makes a study of the store, or merges its trials into the one that is there. hydra and
+    optuna import finished runs as trials of a study file. The other forms write a table of outcomes, which
+    `study report` reads.
     """
 
 
@@ -163,6 +164,31 @@ def import_mlflow(uri: str, experiment: str, out: Path | None, **choices: Any) -
     check_no_secret(uri, "URI")
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", experiment).strip("-.") or "runs"
     _print_runs(import_runs(uri, experiment, **_choices(choices)), out or Path(f"{plain}-outcomes.csv"))
+
+
+@import_.command(name="hydra")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("file", metavar="FILE.yaml")
+@STORE
+def import_hydra(folder: Path, file: str, store: str) -> None:
+    """Import the finished jobs of a multirun of Hydra as trials of FILE.yaml, which must have a version."""
+    from study.api.importing import import_hydra as import_jobs
+
+    leave_out_pandas()
+    click.echo(str(import_jobs(folder, file, store=store)))
+
+
+@import_.command(name="optuna")
+@click.argument("storage")
+@click.argument("file", metavar="FILE.yaml")
+@click.option("--optuna-study", metavar="NAME", help="Optuna's study, if its storage has several.")
+@STORE
+def import_optuna(storage: str, file: str, optuna_study: str | None, store: str) -> None:
+    """Import the completed trials of a study of Optuna as trials of FILE.yaml, which must have a version."""
+    from study.api.importing import import_optuna as import_trials
+
+    leave_out_pandas()
+    click.echo(str(import_trials(storage, file, optuna_study=optuna_study, store=store)))
 
 
 def _choices(options: dict[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from study.errors import InputError
 from study.plan.plan import Plan
 from study.plugins import offers
 from study.plugins.scripts import TrialScript
-from study.records import Curve, Outcome, Pack, Result, Trial, Weights
+from study.records import IMPORTED, Curve, Outcome, Pack, Result, Trial, Weights
 from study.results.certificate import Certificate, write_certificate
 from study.store import Store, StudyStore
 from study.words import duration, join_and
@@ -100,8 +100,10 @@ def repeat(
                 f"trial {trial_id} is stored, but the study has no such trial any more: its file or its code has "
                 "changed"
             )
-        kind = device or ("cpu" if stored.result.device == "cpu" else "cuda")
-        chosen = engine_for(engine or stored.result.engine, planned[trial_id].cell, kind, own)
+        is_imported = stored.result.engine == IMPORTED  # by whom it ran, and on which device, isn't known
+        kind = device or ("cpu" if is_imported or stored.result.device == "cpu" else "cuda")
+        name = engine or ("auto" if is_imported else stored.result.engine)
+        chosen = engine_for(name, planned[trial_id].cell, kind, own)
         again = _train(planned[trial_id], chosen, kind)
         yield Repetition(
             planned[trial_id],
@@ -278,14 +280,17 @@ def _differ(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[np.bo
 
 def _circumstances(stored: _Trained, again: _Trained, folder: StudyStore) -> Iterator[str]:
     """Yield what was different when the trial was stored."""
+    if stored.result.engine == IMPORTED:
+        yield "it ran elsewhere and was imported"
+        return
     if stored.result.engine != again.result.engine:
         yield f"it was trained by the {stored.result.engine} engine"
     if stored.result.device != again.result.device:
         yield f"it was trained on {stored.result.device}, now on {again.result.device}"
     here = environment.provenance("cpu")
     for name in ("packages", "python", "service_git_commit"):
-        before = [one.get(name) for one in folder.provenances()]
-        if here[name] not in before:
+        before = [one[name] for one in folder.provenances() if name in one]  # results that were imported have none
+        if before and here[name] not in before:
             yield f"{name} were {' or '.join(dict.fromkeys(map(_in_words, before)))}, here {_in_words(here[name])}"
 
 

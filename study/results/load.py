@@ -27,6 +27,7 @@ from study.plan import until
 from study.plan.claims import ClaimVerdict, claim_verdicts
 from study.plan.plan import Plan
 from study.plan.verdict import Verdict
+from study.records import IMPORTED
 from study.reports import (
     PUBLISHED,
     Comparisons,
@@ -54,6 +55,8 @@ from study.summaries.references import ReferenceFindings, reference_findings
 from study.summaries.search import SearchFindings
 from study.trials.seed_design import sizes_of_all
 from study.trials.table import TrialTable
+from study.visible import visible
+from study.words import count_of, join_and
 
 
 @dataclass(frozen=True)
@@ -284,6 +287,13 @@ def _results_of(
     order = read_order_note(folder)
     sentences = [certificate.sentence if certificate else "", order.warning if order else ""]
     notices = [*folder.notices, *filter(None, sentences)]
+    if imported := pc.sum(pc.equal(table["engine"], IMPORTED)).as_py():
+        sources = dict.fromkeys(str(one["imported_from"]) for one in folder.provenances() if "imported_from" in one)
+        names = join_and([visible(source) for source in sources] or ["another study"])
+        notices.append(
+            f"{imported:,} of {count_of(len(table), 'trial')} ran elsewhere and were imported from {names}: "
+            f"`study verify {folder.name}` repeats a share of the trials here"
+        )
     notices += [entry.sentence for entry in adoptions_of_study(folder, plan.spec)]
     if compare == PUBLISHED:
         parts = Parts()

@@ -1,0 +1,50 @@
+"""A trial that ran elsewhere: its steps are known, and nothing is called."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+from study.engine.calls.call import TrialCall
+from study.engine.calls.trial import CallProgress, CallTrial
+from study.interface.function import Step
+
+
+class RecordedCall(TrialCall):
+    """A trial whose steps were recorded elsewhere; those after a number that isn't finite don't count.
+
+    Args:
+        trial: its seed and hyperparameters, and what it reports.
+        steps: each step, its metrics, and its other numbers.
+        reports_steps: whether the steps say something of time.
+        training_s: seconds that it took.
+    """
+
+    reports_steps = False
+
+    def __init__(
+        self,
+        trial: CallTrial,
+        steps: Iterable[tuple[int, Mapping[str, float], Mapping[str, float]]],
+        *,
+        reports_steps: bool,
+        training_s: float,
+    ) -> None:
+        super().__init__(trial, None, 0.0)
+        self.reports_steps = reports_steps
+        self._history.training_s = training_s
+        for step, metrics, others in steps:
+            self._history.add(Step(step, metrics, undeclared=others))
+            if not all(map(math.isfinite, metrics.values())):
+                break
+        self._done = True
+
+    def advance(self, for_s: float) -> CallProgress:
+        """Return that it is done."""
+        return self._progress()
+
+    def checkpoint(self) -> None:
+        """Return None: there is nothing to go on from."""
+
+    def close(self) -> None:
+        """Do nothing: nothing runs."""

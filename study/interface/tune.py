@@ -19,8 +19,8 @@ def plain_domain(domain: Any) -> Any:
 
     Example:
         >>> from ray import tune
-        >>> plain_domain(tune.qloguniform(1, 100, 5)), plain_domain(tune.choice(["a", "b"]))
-        ({'qloguniform': [1, 100, 5]}, {'choice': ['a', 'b']})
+        >>> plain_domain(tune.qloguniform(5, 100, 5)), plain_domain(tune.choice(["a", "b"]))
+        ({'qloguniform': [5, 100, 5]}, {'choice': ['a', 'b']})
     """
     kind = type(domain).__name__
     if kind == "Categorical":

@@ -86,7 +86,7 @@ def read_optuna_study(storage: str, name: str | None = None) -> OptunaStudy:
         InputError: if there is no such storage or study, or it has no trials.
     """
     with _opened(storage) as opened:
-        names = optuna.get_all_study_names(opened)
+        names = sorted(optuna.get_all_study_names(opened))
         if not names:
             raise InputError(f"{storage} has no study of Optuna; check the address")
         if name is None and len(names) > 1:

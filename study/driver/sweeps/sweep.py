@@ -15,7 +15,7 @@ from study.interface.program import GIVEN, NAME, SEEDS, Program, Results
 from study.interface.program_family import OWN_NAMES
 from study.spec.document import read
 from study.spec.own_code import RESERVED
-from study.spec.seeds import count_seeds, parse_seeds
+from study.spec.seeds import MOST_SEEDS, count_seeds, parse_seeds
 from study.words import join_and
 
 Domain = Mapping[str, Any]
@@ -131,12 +131,13 @@ class Sweep:
     def _add_seeds(self, path: str, domain: Domain) -> None:
         choices = domain.get("choices")
         low, high = domain.get("low"), domain.get("high")
-        given = seeds_notation(choices) if choices else f"{low}-{high}"
-        try:
-            parse_seeds(given)
-        except ValueError as error:
-            raise InputError(f"{self.source}: {path}, the seed: {error}; correct it, or give it another name") from None
-        self.seeds = given
+        seeds = choices or [low, high]
+        if wrong := [seed for seed in seeds if type(seed) is not int or not 0 <= seed < MOST_SEEDS]:
+            raise InputError(
+                f"{self.source}: {path} is the seed, and must be whole numbers from 0 to 2**63, but has {wrong[0]!r}: "
+                "correct it, or call it otherwise"
+            )
+        self.seeds = seeds_notation(seeds) if choices else f"{low}-{high}"
 
     def search_table(self, objectives: Sequence[str]) -> dict[str, Any]:
         """Return the study file's `search`, whose candidates get several seeds each."""
@@ -184,15 +185,13 @@ def range_of(
     return {"low": low, "high": high} | ({} if step is None or (step == 1 and isinstance(low, int)) else {"step": step})
 
 
-def seeds_notation(seeds: Sequence[Any]) -> Any:
+def seeds_notation(seeds: Sequence[int]) -> Any:
     """Return seeds as a study file has them: a count, a range or a list.
 
     Example:
         >>> seeds_notation([0, 1, 2]), seeds_notation([5, 6, 7]), seeds_notation([1, 5]), seeds_notation([3])
         (3, '5-7', [1, 5], [3])
     """
-    if not all(type(seed) is int for seed in seeds):
-        return list(seeds)
     different = sorted(set(seeds))
     if len(different) < 2 or different[-1] != different[0] + len(different) - 1:
         return different

@@ -85,13 +85,13 @@ def _domain(parameter: Any, name: str, notes: list[str], *, is_grid: bool) -> Do
     if unknown := [key for key in parameter if key not in _KEYS]:
         raise ValueError(f"must have only {', '.join(_KEYS)}, but has {unknown[0]}{nearest(unknown[0], _KEYS)}")
     if "value" in parameter:
-        return {"choices": [parameter["value"]]}
+        return {"choices": _without_none([parameter["value"]], name, notes)}
     if "values" in parameter:
         if not isinstance(parameter["values"], list) or not parameter["values"]:
             raise ValueError(f"values must be a list with at least one value, but is {parameter['values']!r}")
         if "probabilities" in parameter:
             notes.append(f"{name}: probabilities are left out: all values are equally likely")
-        return {"choices": parameter["values"]}
+        return {"choices": _without_none(parameter["values"], name, notes)}
     numbers = {key: parameter[key] for key in ("min", "max", "q", "mu", "sigma") if key in parameter}
     if wrong := [key for key, number in numbers.items() if type(number) not in (int, float)]:
         raise ValueError(f"{wrong[0]} must be a number, but is {numbers[wrong[0]]!r}")
@@ -100,6 +100,13 @@ def _domain(parameter: Any, name: str, notes: list[str], *, is_grid: bool) -> Do
     if is_grid:
         return {"choices": _listed(distribution, numbers)}
     return _range(distribution, numbers, name, notes)
+
+
+def _without_none(values: Sequence[Any], name: str, notes: list[str]) -> list[Any]:
+    """Return values with a text in place of null, as W&B's agent writes it."""
+    if None in values:
+        notes.append(f"{name}: null is the text None, as W&B's agent writes it")
+    return ["None" if value is None else value for value in values]
 
 
 def _listed(distribution: str, numbers: Mapping[str, Any]) -> list[Any]:

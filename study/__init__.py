@@ -6,6 +6,7 @@
     study.report(dataframe, by=["model"])        the report of outcomes from anywhere
     study.import_study("demo.zip")               a study that was exported
     study.import_mlflow(uri, "experiment")       runs that were trained elsewhere; import_csv, import_wandb
+    study.import_hydra(folder, "study.yaml")     finished runs as trials of a study; import_optuna
 
 What code of one's own takes from here (docs/own-code.md):
 
@@ -29,7 +30,18 @@ from typing import TYPE_CHECKING, Any
 from study.interrupts import defer_while_importing
 
 if TYPE_CHECKING:
-    from study.api import Study, import_csv, import_mlflow, import_study, import_wandb, index, load, report
+    from study.api import (
+        Study,
+        import_csv,
+        import_hydra,
+        import_mlflow,
+        import_optuna,
+        import_study,
+        import_wandb,
+        index,
+        load,
+        report,
+    )
     from study.api import open_study as open  # noqa: A004
     from study.engine.base import Engine
     from study.interface.data import DataFile, data_path
@@ -55,7 +67,9 @@ __all__ = [
     "Trial",
     "data_path",
     "import_csv",
+    "import_hydra",
     "import_mlflow",
+    "import_optuna",
     "import_study",
     "import_wandb",
     "index",

@@ -10,7 +10,15 @@ pages     the index of a store, and MLflow's dashboard beside it
 where     the store, and MLflow's address
 """
 
-from study.api.importing import ImportedRuns, import_csv, import_mlflow, import_study, import_wandb
+from study.api.importing import (
+    ImportedRuns,
+    import_csv,
+    import_hydra,
+    import_mlflow,
+    import_optuna,
+    import_study,
+    import_wandb,
+)
 from study.api.outcomes import OutcomesReport, report
 from study.api.pages import index, serve_pages
 from study.api.study import Study, load, open_study
@@ -22,7 +30,9 @@ __all__ = [
     "Study",
     "Where",
     "import_csv",
+    "import_hydra",
     "import_mlflow",
+    "import_optuna",
     "import_study",
     "import_wandb",
     "index",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -278,6 +279,16 @@ def load_results(
     return replace(results, search=search, planned_cells=candidates, notices=[*results.notices, *more])
 
 
+def _imported_from(provenance: Mapping[str, Any]) -> Iterator[str]:
+    """Yield where imported results came from, also those that were adopted from other studies."""
+    if "imported_from" in provenance:
+        yield str(provenance["imported_from"])
+    originals = provenance.get("original")
+    for one in originals if isinstance(originals, list) else ():
+        if isinstance(one, Mapping):
+            yield from _imported_from(one)
+
+
 def _results_of(
     folder: StudyStore, plan: Plan, table: pa.Table, root: str | Path, tracking_uri: str | None, compare: str
 ) -> StudyResults:
@@ -288,8 +299,8 @@ def _results_of(
     sentences = [certificate.sentence if certificate else "", order.warning if order else ""]
     notices = [*folder.notices, *filter(None, sentences)]
     if imported := pc.sum(pc.equal(table["engine"], IMPORTED)).as_py():
-        sources = dict.fromkeys(str(one["imported_from"]) for one in folder.provenances() if "imported_from" in one)
-        names = join_and([visible(source) for source in sources] or ["another study"])
+        sources = dict.fromkeys(source for one in folder.provenances() for source in _imported_from(one))
+        names = join_and([visible(source) for source in sources] or ["elsewhere"])
         notices.append(
             f"{imported:,} of {count_of(len(table), 'trial')} ran elsewhere and were imported from {names}: "
             f"`study verify {folder.name}` repeats a share of the trials here"

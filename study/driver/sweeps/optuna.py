@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from study.driver.sweeps.sweep import Sweep, seeds_notation
-from study.search.read_storage import OptunaStudy, OptunaTrial, read_optuna_study
+from study.search.read_storage import OptunaStudy, read_optuna_study
 from study.settings import check_no_secret
 from study.words import count_of
 
-_MOST_VALUES = 20
+_TRIALS_PER_VALUE = 3
 
 
 def sweep_of_optuna(storage: str, name: str | None = None, *, are_points: bool = False) -> Sweep:
@@ -54,26 +54,28 @@ def _take_points(study: OptunaStudy, names: Mapping[str, str], sweep: Sweep) -> 
 
 def _condition(name: str, study: OptunaStudy, notes: list[str]) -> dict[str, Any]:
     """Return when a parameter applies, that only some trials have: the values of another one that tell these apart."""
-    count = sum(name in trial.params for trial in study.trials)
-    if count == len(study.trials):
+    counts = {other: sum(other in trial.params for trial in study.trials) for other in study.domains}
+    if counts[name] == len(study.trials):
         return {}
-    others = sorted(study.domains, key=lambda other: "choices" not in study.domains[other])
-    for other in others:
-        if other != name and (values := _deciding(name, other, study.trials)) is not None:
+    # A parameter in no more trials says nothing about these, and might depend on this one itself.
+    others = [other for other in study.domains if counts[other] > counts[name]]
+    for other in sorted(others, key=lambda other: (-counts[other], "choices" not in study.domains[other])):
+        if (values := _deciding(name, other, study)) is not None:
             return {"when": {other: values[0] if len(values) == 1 else values}}
-    notes.append(f"{name} is in {count} of {len(study.trials)} trials, and no other parameter says when: all get it")
+    left = f"{counts[name]} of {count_of(len(study.trials), 'trial')}"
+    notes.append(f"{name} is in {left}, and no other parameter says when: all get it")
     return {}
 
 
-def _deciding(name: str, other: str, trials: Sequence[OptunaTrial]) -> list[Any] | None:
+def _deciding(name: str, other: str, study: OptunaStudy) -> list[Any] | None:
     """Return the values of another parameter with which trials have the parameter; None if they don't decide it."""
-    having = {repr(trial.params[other]): trial.params[other] for trial in trials if _has(trial.params, name, other)}
-    without = {repr(trial.params[other]) for trial in trials if name not in trial.params and other in trial.params}
-    are_all = all(other in trial.params for trial in trials if name in trial.params)
-    if not are_all or not having or having.keys() & without or len(having) + len(without) > _MOST_VALUES:
+    domain = study.domains[other]
+    if "choices" not in domain and not isinstance(domain.get("step", domain["low"]), int):
         return None
-    return list(having.values())
-
-
-def _has(params: Mapping[str, Any], name: str, other: str) -> bool:
-    return name in params and other in params
+    trials = [trial for trial in study.trials if other in trial.params]
+    having = {repr(trial.params[other]): trial.params[other] for trial in trials if name in trial.params}
+    without = {repr(trial.params[other]) for trial in trials if name not in trial.params}
+    are_all = all(other in trial.params for trial in study.trials if name in trial.params)
+    # With few trials, or many values, any parameter would seem to decide it.
+    are_enough = len(trials) >= _TRIALS_PER_VALUE * len(having.keys() | without)
+    return list(having.values()) if are_all and are_enough and not having.keys() & without else None

@@ -72,6 +72,9 @@ def test_finished_jobs_are_trials():
     assert invoke("run", "mine.yaml", "--local", "--tracking-uri", "off").exit_code == 0
     assert sorted(study.open("mine").trials()["engine"]) == [IMPORTED] * 6 + ["program"] * 2
     assert "6 of 8 trials ran elsewhere" in invoke("show", "mine").output.replace("\n", " ")
+    Path("other.yaml").write_text(Path("mine.yaml").read_text().replace("study: mine", "study: other"))
+    adopted = invoke("run", "other.yaml", "--local", "--tracking-uri", "off").output.replace("\n", " ")
+    assert "6 of 8 trials ran elsewhere and were imported from Hydra's multirun multirun" in adopted
     verified = invoke("verify", "mine.yaml", "--share", "100%")
     assert "8 of 8 trials" in verified.output
     assert "all have the stored bits" in verified.output

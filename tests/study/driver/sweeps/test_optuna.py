@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import optuna
@@ -84,6 +85,23 @@ def test_ranges_conditions_and_directions_are_those_of_the_study(where):
     assert sweep.objectives == [("", "higher")]
 
 
+def test_a_condition_is_one_that_all_trials_show():
+    """Several values may decide; a number that differs in each trial decides nothing, and neither does chance."""
+
+    def deep(trial: optuna.Trial) -> float:
+        rate = trial.suggest_float("rate", 0, 1)
+        layers = trial.suggest_int("layers", 1, 3)
+        widths = [trial.suggest_int(f"width_{layer}", 4, 8) for layer in range(layers)]
+        return sum(widths) + (trial.suggest_float("lucky", 0, 1) if trial.number % 5 < 2 else rate)
+
+    optimize(deep, 40)
+    sweep = sweep_of_optuna(DATABASE)
+    whens = {name: domain.get("when") for name, domain in sweep.ranges.items()}
+    assert set(whens.pop("width_1")["layers"]) == {2, 3}
+    assert {name: when for name, when in whens.items() if when} == {"width_2": {"layers": 3}}
+    assert any(note.startswith("lucky is in 16 of 40 trials") for note in sweep.notes)
+
+
 def test_a_search_of_a_program_runs():
     """The command gets the parameters by the names of the program's options, and the metric Optuna's direction."""
     optimize(lambda trial: trial.suggest_float("lr", 0, 1) * trial.suggest_int("width", 1, 8), 5)
@@ -113,9 +131,9 @@ def test_the_file_of_a_study_with_conditions_runs():
     assert invoke("new", "mine", "--from-optuna", DATABASE, "--command", "python train.py").exit_code == 0
     done = invoke("run", "mine.yaml", "search.trials=60", "search.confirm_seeds=2", "--local", "--tracking-uri", "off")
     assert done.exit_code == 0, done.output
-    table = study.open("mine").trials()
-    assert set(table[table["optimizer"] == "adam"]["momentum"].isna()) == {True}
-    assert set(table[table["optimizer"] == "sgd"]["momentum"].isna()) == {False}
+    with Path("studies/mine/report/candidates.csv").open(newline="") as file:
+        candidates = list(csv.DictReader(file))
+    assert {(row["optimizer"], row["momentum"] != "") for row in candidates} == {("adam", False), ("sgd", True)}
 
 
 def test_finished_trials_are_trials_of_the_points():
@@ -211,6 +229,14 @@ def test_a_trial_without_a_seed_is_left_out():
     assert "2 runs without a seed that is a whole number" in refused.output
 
 
+def test_options_of_optuna_need_its_storage():
+    """They aren't ignored in silence."""
+    for words in (("--points",), ("--optuna-study", "mine")):
+        refused = invoke("new", "mine", *words)
+        assert refused.exit_code == 2
+        assert "are of --from-optuna: give that, too" in refused.output
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -223,6 +249,7 @@ def test_a_trial_without_a_seed_is_left_out():
         ((DATABASE, "--optuna-study", "empty"), "has 0 trials, and none has parameters"),
         (("postgresql://me:secret@host/optuna",), "must not hold a password"),
         ((DATABASE, "--from", "demo"), "only one of --from and --from-wandb"),
+        ((DATABASE, "--from-tune", "space.json"), "only one of --from and --from-wandb"),
     ],
 )
 def test_a_wrong_storage_is_one_error(words, message):

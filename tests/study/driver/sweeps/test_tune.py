@@ -102,6 +102,15 @@ def test_grid_searches_alone_are_a_grid():
     assert any(note.startswith("lr is the function") for note in sweep.notes)
 
 
+def test_a_function_without_the_arguments_of_the_sweep_is_refused():
+    """The argument is named, and nothing is written."""
+    write({"lrr": {"grid_search": [1, 2]}})
+    refused = invoke("new", "mine", "--from-tune", "space.json", "--train", "lab:train")
+    assert refused.exit_code == 2
+    assert "lab:train has no argument lrr; it has lr, width, activation, rate" in refused.output
+    assert not Path("mine.yaml").exists()
+
+
 def test_a_file_without_a_program_is_refused_until_it_has_one():
     """`study plan` says what is missing."""
     write({"lr": {"grid_search": [1, 2]}})

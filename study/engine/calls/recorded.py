@@ -34,7 +34,7 @@ class RecordedCall(TrialCall):
         self.reports_steps = reports_steps
         self._history.training_s = training_s
         for step, metrics, others in steps:
-            self._history.add(Step(step, metrics, undeclared=others))
+            self._history.add(Step(step, dict(metrics), undeclared=dict(others)))
             if not all(map(math.isfinite, metrics.values())):
                 break
         self._done = True

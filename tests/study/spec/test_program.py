@@ -374,6 +374,16 @@ def test_a_search_draws_whole_numbers_where_its_limits_are(folder: Path) -> None
     assert kinds == {"optimizer": "text", "lr": "number", "width": "whole"}
 
 
+def test_a_search_draws_numbers_where_its_limits_are_written_as_such(folder: Path) -> None:
+    """Between 0.0 and 1.0 there is more than two whole numbers; a single limit says nothing."""
+    ranges = {"lr": {"low": 0.0, "high": 1.0}, "optimizer": {"low": 1, "high": 4.0}}
+    spec = study_with(folder, grid=None, ranges=ranges, search={"objective": "loss", "trials": 100})
+    assert {name: one.kind for name, one in spec.family.hyperparameters.items()} == {
+        "lr": "number",
+        "optimizer": "whole",
+    }
+
+
 def test_points_of_an_axis_have_labels(tmp_path: Path) -> None:
     """A label names a point, and is no hyperparameter."""
     text = (

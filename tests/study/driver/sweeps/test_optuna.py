@@ -86,13 +86,16 @@ def test_ranges_conditions_and_directions_are_those_of_the_study(where):
 
 
 def test_a_condition_is_one_that_all_trials_show():
-    """Several values may decide; a number that differs in each trial decides nothing, and neither does chance."""
+    """Several values may decide; numbers with many values decide nothing, nor do parameters of the same trials."""
 
     def deep(trial: optuna.Trial) -> float:
         rate = trial.suggest_float("rate", 0, 1)
         layers = trial.suggest_int("layers", 1, 3)
+        trial.suggest_int("noise", 0, 10**6)
         widths = [trial.suggest_int(f"width_{layer}", 4, 8) for layer in range(layers)]
-        return sum(widths) + (trial.suggest_float("lucky", 0, 1) if trial.number % 5 < 2 else rate)
+        if trial.number % 5 < 2:
+            return trial.suggest_int("lucky", 0, 1) + len(trial.suggest_categorical("luckier", ["a", "bc"]))
+        return sum(widths) + rate
 
     optimize(deep, 40)
     sweep = sweep_of_optuna(DATABASE)

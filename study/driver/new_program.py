@@ -115,6 +115,7 @@ def try_program(
     swept: Mapping[str, Any] = _NONE,
     *,
     options: Mapping[str, str] = _NONE,
+    include: Sequence[str] = (),
     seed: int = 0,
 ) -> TriedProgram:
     """Ask a program for its options, and run it once, for half a minute at most.
@@ -124,12 +125,13 @@ def try_program(
         folder: the folder of the study file, to which paths in the command are relative.
         swept: hyperparameters of a sweep, each with a value; the command gets those that it has no placeholder for.
         options: the names of their options, where these differ.
+        include: files that belong to the code, though the command doesn't name them.
         seed: the seed to run it with.
 
     Raises:
         InputError: if the program doesn't exist.
     """
-    code = read_program_code(_program(words), folder)
+    code = read_program_code(_program(words), folder, include)
     ends = [place for place, word in enumerate(words, 1) if word in code.files or words[place - 2] == "-m"]
     head = ends[-1] if ends else 1
     with _run(_program([*words[:head], "--help"]), {}, code, _HELP_S) as (_, printed, _):

@@ -259,7 +259,7 @@ def _call(
         return [command_line(program), results_line(sweep.results)], sweep.metrics, []
     seed = next(iter(parse_seeds(sweep.seeds)))
     try:
-        tried = try_program(words, folder, values, options=sweep.options, seed=seed)
+        tried = try_program(words, folder, values, options=sweep.options, include=sweep.include, seed=seed)
     except InputError as error:
         if command is not None:
             raise

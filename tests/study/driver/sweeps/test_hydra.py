@@ -57,6 +57,17 @@ def test_the_jobs_of_a_product_are_a_grid_that_runs():
     assert "8/8 trials" in ran.output, ran.output
 
 
+def test_a_program_whose_jobs_left_no_results_is_tried():
+    """It runs with the overrides of the first job, and with its configurations."""
+    for file in JOBS.glob("*/metrics.json"):
+        file.unlink()
+    with Path("train.py").open("a") as file:
+        file.write("open(__file__.replace('train.py', 'conf/config.yaml')).close()\n")
+    made = invoke("new", "mine", "--from-hydra", "multirun")
+    assert "can't be tried" not in made.stderr
+    assert list(load_spec("mine.yaml").metrics) == ["accuracy", "loss"]
+
+
 def test_finished_jobs_are_trials():
     """They are imported with the bits that a run here has, and only what is missing is run."""
     assert invoke("new", "mine", "--from-hydra", "multirun").exit_code == 0

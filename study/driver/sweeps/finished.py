@@ -168,7 +168,7 @@ def import_optuna(plan: Plan, storage: str, name: str | None, root: str) -> Fini
             f"metrics must be those of Optuna's study, {', '.join(filter(None, objectives)) or len(objectives)}, but "
             f"are {', '.join(engine.metrics)}: name these alone"
         )
-    names = Sweep(source="").name(study.domains)
+    names = Sweep(source="").rename(study.domains)
     swept = {study_name for study_name in names.values() if study_name != "seed"}
     planned = {
         (_values_key({key: value for key, value in engine.values_of(trial.cell).items() if key in swept}), trial.seed):

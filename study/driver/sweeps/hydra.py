@@ -136,7 +136,7 @@ def sweep_of_hydra(path: Path, folder: Path) -> Sweep:
     keys = list(dict.fromkeys(key for job in jobs for key in job.overrides))
     seed_key = first.seed_key
     plain = {key: re.sub(r"[/@:]", "-", key.lstrip("+")) for key in keys if key != seed_key}
-    names = sweep.name(plain.values(), has_seed=True)
+    names = sweep.rename(plain.values(), has_seed=True)
     by_key = {key: names[name] for key, name in plain.items()}
     _add_points(sweep, jobs, by_key)
     if seed_key in keys:

@@ -82,7 +82,7 @@ class Sweep:
         Raises:
             InputError: if the seeds aren't whole numbers of at least 0.
         """
-        names = self.name(domains)
+        names = self.rename(domains)
         for path, domain in domains.items():
             if names[path] == "seed":
                 self._add_seeds(path, domain)
@@ -92,7 +92,7 @@ class Sweep:
                 self._add_choices(names[path], domain, names)
         return names
 
-    def name(self, paths: Iterable[str], *, has_seed: bool = False) -> dict[str, str]:
+    def rename(self, paths: Iterable[str], *, has_seed: bool = False) -> dict[str, str]:
         """Return the study file's names of hyperparameters, by the tool's names.
 
         Args:

@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Two workers take whole files, those that take longest first (tests/conftest.py): what a file's tests share is made once.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo install install-dev test test-slow test-all test-faults smoke lint statistics benchmark lock ranges test-oldest test-newest clean
+.PHONY: demo install install-dev test test-slow test-all test-faults test-integrations smoke lint statistics benchmark lock ranges test-oldest test-newest clean
 
 demo: install  ## run a small real study, print its table, name the report and the dashboard
 	$(BIN)/study run demo
@@ -30,6 +30,10 @@ $(VENV)/installed: pyproject.toml $(LOCK)/base.txt $(LOCK)/cluster.txt $(LOCK)/t
 
 EXTRA_LOCKS := $(LOCK)/server.txt $(LOCK)/gpu.txt $(LOCK)/dev.txt
 
+$(VENV)/installed-integrations: $(VENV)/installed-dev $(LOCK)/integrations.txt
+	$(PIP_INSTALL) --require-hashes --requirement $(LOCK)/integrations.txt
+	touch $@
+
 $(VENV)/installed-dev: $(VENV)/installed $(EXTRA_LOCKS)
 	$(PIP_INSTALL) --require-hashes $(EXTRA_LOCKS:%=--requirement %)
 	$(BIN)/pip check --quiet
@@ -43,6 +47,10 @@ test-slow: install-dev  ## run the rest: real clusters, servers, browsers, bench
 
 test-all: install-dev  ## run every test but the faults
 	$(PYTEST) -m "not faults"
+
+test-integrations:  ## test study.integrations and its examples on the real libraries, in .venv-integrations
+	$(MAKE) VENV=$(VENV)-integrations $(VENV)-integrations/installed-integrations
+	$(VENV)-integrations/bin/python -m pytest -W default tests/study/integrations
 
 smoke: install-dev  ## bring the whole service up on this machine, and run a small study through submit, kill, resume and report
 	PYTHON=$(abspath $(BIN))/python deploy/smoke.sh

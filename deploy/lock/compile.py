@@ -21,7 +21,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-EXTRAS = ("cluster", "server", "gpu", "dev")
+EXTRAS = ("cluster", "server", "gpu", "integrations", "dev")
 LOCKS = ("base", "torch", *EXTRAS)
 _TORCH = re.compile(r"torch$|nvidia-|cuda-|triton$")
 _OPTIONS = (
@@ -54,7 +54,7 @@ def main() -> None:
     versions, excluded = HERE / "versions.tmp", HERE / "excluded.tmp"
     pins = {} if "--upgrade" in sys.argv else _merged(*(parse((HERE / f"{name}.txt").read_text()) for name in LOCKS))
     try:
-        excluded.write_text("torch\n")
+        excluded.write_text("torch\nnvidia-nccl-cu12\n")  # xgboost asks for NCCL, which it loads on GPUs alone
         versions.write_text(_without_hashes(pins))
         everything = resolve("\n".join([own, *extras.values()]), f"--constraint={versions}")
         versions.write_text(_without_hashes(everything))

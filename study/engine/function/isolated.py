@@ -84,7 +84,7 @@ class IsolatedTraining(TrialCall):
         self._messages: MessageReader | None = None
         self._end: IO[bytes] | None = None
         self._started_at = 0.0
-        self._reports_steps = False
+        self._reports_steps = checkpoint is not None  # only a function that reports steps saves a state
 
     @property
     def reports_steps(self) -> bool:

@@ -132,6 +132,7 @@ class FunctionCall:
         parameters = inspect.signature(function).parameters
         self._takes_resume, self._takes_trial = "resume" in parameters, "trial" in parameters
         self._trial = Trial(seed, None if resume is None else resume[1], self._last, place or temporary_place(self))
+        self._trial.note(self._last, is_last=self._last == iterations)
 
     def next_step(self) -> Step | SavedState | None:
         """Call the function, or resume it, until it reports the next step.
@@ -196,6 +197,9 @@ class FunctionCall:
             report = next(self._reports)
         except StopIteration as end:  # it has reported nothing: it returns its metrics, or a generator
             self._trial.begin(None)
+            if end.value is None and self._resume is not None:  # it was interrupted after its last report
+                self.reports_steps = True
+                return None
             return self._returned(end.value)
         self.reports_steps = True
         return self._checked(report)

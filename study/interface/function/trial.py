@@ -73,6 +73,11 @@ class Trial:
         return self._place.folder()
 
     @property
+    def last_step(self) -> int | None:
+        """The latest step, also one before an interruption; None before the first."""
+        return None if self._last_step < 0 else self._last_step
+
+    @property
     def should_stop(self) -> bool:
         """True once the latest step has reached the study file's `iterations`."""
         return self._should_stop

@@ -52,6 +52,9 @@ def test_a_killed_trial_goes_on_from_its_state(mytrials):
     assert bits(record_of(again)) == bits(whole)
     here = FunctionTraining(mytrials.resumable, trial_of(count=6), checkpoint=checkpoint)
     assert bits(record_of(here)) == bits(whole)
+    ended = record_of(isolated(mytrials, "resumable", checkpoint=checkpoint, count=3))  # after its last step
+    assert ended.reports_steps
+    assert bits(ended) == bits(record_of(start(mytrials.resumable, trial_of(count=3))))
 
 
 ENDS = {

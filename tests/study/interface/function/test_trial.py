@@ -87,6 +87,22 @@ def test_a_saved_state_follows_its_step_and_comes_back():
     assert [step.step for step in reports(train, resume=(0, saved.state)) if isinstance(step, Step)] == [1, 2]
 
 
+def test_a_trial_that_was_interrupted_after_its_last_report_goes_on_to_its_end():
+    """It has nothing to report any more, and is asked to stop if its last step was that of `iterations`."""
+    seen = []
+
+    def train(seed, trial):
+        seen.append((trial.last_step, trial.should_stop))
+        while trial.last_step != 2:
+            trial.report(loss=0)
+
+    assert [step.step for step in reports(train)] == [0, 1, 2]
+    assert reports(train, resume=(2, "state")) == []
+    assert reports(train, resume=(2, "state"), iterations=2) == []
+    assert reports(train, resume=(1, "state"), iterations=2) == [Step(2, {"loss": 0.0})]
+    assert seen == [(None, False), (2, False), (2, True), (1, False)]
+
+
 def test_what_follows_the_last_report_still_runs():
     """At `iterations` the function is asked to stop, and not cut off: it may have a picture to draw."""
     done = []

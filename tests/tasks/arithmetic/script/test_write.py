@@ -79,7 +79,7 @@ def test_a_unit_is_the_service_s(model: str, values: dict[str, Any]) -> None:
         own.data = theirs.data = weights
     for is_training in (True, False):
         outputs = network.train(is_training)(x), script["network"].train(is_training)(x)
-        torch.testing.assert_close(outputs[1], outputs[0])
+        torch.testing.assert_close(outputs[1], outputs[0], rtol=1e-5, atol=1e-5)  # as processors round
         for output in outputs:
             output.sum().backward()
     for theirs, own in pairs:
@@ -99,7 +99,7 @@ def test_a_script_trains_as_an_engine_does(model: str, values: dict[str, Any]) -
     assert script["outcome"] == str(result.outcome)
     expected = np.stack([curve.metrics["validation_mse"], curve.metrics["test_mse"]], axis=1)
     is_rough = model in NEAR_ZERO and "task" not in values
-    first, tolerance = (8, 5e-3) if is_rough else (len(expected), 1e-5)
+    first, tolerance = (8, 5e-3) if is_rough else (len(expected), 1e-4)
     found = np.array(list(script["curve"].values()))
     rounding = 1e-11 * max(1.0, expected[0].max())
     np.testing.assert_allclose(found[:first], expected[:first], rtol=tolerance, atol=rounding)

@@ -1,0 +1,69 @@
+"""Checkpoints in a trial's folder that are whole whenever the process is killed."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from study.interface.function.generators import GeneratorStates
+from study.interface.function.state import state_arrays, state_of
+
+_GENERATORS = "generators.npz"
+
+
+def step_of(checkpoint: Path) -> int:
+    """Return the step of a checkpoint: the first number in its name."""
+    return int(re.findall(r"\d+", checkpoint.name)[0])
+
+
+def latest(folder: Path, pattern: str, is_whole: Callable[[Path], bool] = Path.exists) -> Path | None:
+    """Return the checkpoint with the greatest step; None if there is none.
+
+    Args:
+        folder: where checkpoints are.
+        pattern: of their names.
+        is_whole: tells whether a checkpoint was written to its end.
+    """
+    return max(filter(is_whole, folder.glob(pattern)), key=step_of, default=None)
+
+
+def write_checkpoint(folder: Path, step: int, write: Callable[[Path], Any]) -> None:
+    """Write a checkpoint and the states of the global generators, and then remove the earlier checkpoints.
+
+    Args:
+        folder: the trial's folder.
+        step: the step.
+        write: writes files into a folder.
+    """
+    earlier = list(folder.glob("checkpoint-*"))
+    unfinished = folder / "unfinished-checkpoint"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir()
+    write(unfinished)
+    np.savez(unfinished / _GENERATORS, **generators())
+    unfinished.rename(folder / f"checkpoint-{step}")
+    for path in earlier:
+        shutil.rmtree(path)
+
+
+def restore_generators_of(checkpoint: Path) -> None:
+    """Make the global generators go on from the states that are stored with a checkpoint."""
+    with np.load(checkpoint / _GENERATORS, allow_pickle=False) as arrays:
+        restore_generators(arrays)
+
+
+def generators() -> dict[str, npt.NDArray[Any]]:
+    """Return the states of the global generators as arrays."""
+    return state_arrays(asdict(GeneratorStates.now()))
+
+
+def restore_generators(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Make the global generators go on from the states that `generators` returned."""
+    GeneratorStates(**state_of(arrays)).restore()

@@ -1,0 +1,53 @@
+"""Keras 3: `model.fit(callbacks=[ReportTo(trial)])` reports each epoch and writes checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from study.integrations.checkpoints import latest, restore_generators_of, step_of, write_checkpoint
+from study.integrations.needed import needed
+from study.integrations.reports import Reports
+from study.interface.function.trial import Trial
+
+with needed("keras", "keras"):
+    import keras
+
+_WEIGHTS = "model.weights.h5"
+
+
+class ReportTo(keras.callbacks.Callback):
+    """A callback that reports the logs of each epoch, with the number of epochs as step.
+
+    Like `keras.callbacks.BackupAndRestore` it stores weights and optimizer after each epoch, and `fit` of a built model
+    goes on from there. It stores them with the epoch and the global generators, and all of it or nothing.
+
+    Args:
+        trial: the trial.
+        names: a name of the study for each logged name that differs.
+    """
+
+    def __init__(self, trial: Trial, names: Mapping[str, str] | None = None) -> None:
+        super().__init__()
+        self._trial, self._reports = trial, Reports(trial, names)
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Go on from the last checkpoint."""
+        if (checkpoint := last_checkpoint(self._trial)) is not None:
+            self.model.optimizer.build(self.model.trainable_variables)
+            self.model.load_weights(checkpoint / _WEIGHTS)
+            self.model._initial_epoch = step_of(checkpoint)
+            restore_generators_of(checkpoint)
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Report, and write a checkpoint."""
+        self.model.stop_training |= self._reports.add(epoch + 1, logs or {})
+        write_checkpoint(
+            self._trial.folder, epoch + 1, lambda folder: self.model.save_weights(folder / _WEIGHTS)
+        )
+
+
+def last_checkpoint(trial: Trial) -> Path | None:
+    """Return the folder of the checkpoint from which an interrupted trial goes on; None to begin."""
+    return latest(trial.folder, "checkpoint-*")

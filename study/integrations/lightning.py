@@ -1,0 +1,61 @@
+"""Lightning: `L.Trainer(callbacks=[ReportTo(trial)])` reports each epoch and writes checkpoints."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from study.integrations.checkpoints import generators, latest, restore_generators
+from study.integrations.needed import needed
+from study.integrations.reports import Reports
+from study.interface.function.trial import Trial
+
+with needed("lightning", "lightning"):
+    import torch
+    from lightning.pytorch import LightningModule, Trainer
+    from lightning.pytorch.callbacks import ModelCheckpoint
+
+_FOLDER = "checkpoints"
+
+
+class ReportTo(ModelCheckpoint):
+    """A `ModelCheckpoint` in the trial's folder that reports what the module logs, with the number of epochs as step.
+
+    Args:
+        trial: the trial.
+        names: a name of the study for each logged name that differs.
+        options: options of `ModelCheckpoint`, such as `every_n_epochs`.
+    """
+
+    def __init__(self, trial: Trial, names: Mapping[str, str] | None = None, **options: Any) -> None:
+        super().__init__(trial.folder / _FOLDER, "{step}", save_on_train_epoch_end=True, **options)
+        self._trial, self._reports = trial, Reports(trial, names)
+        self._generators: dict[str, Any] | None = None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of the callback, with those of the global generators, which Lightning doesn't save."""
+        tensors = {name: torch.tensor(array) for name, array in generators().items()}
+        return super().state_dict() | {"generators": tensors}  # arrays of numpy would be refused when they are read
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restore the state of the callback."""
+        super().load_state_dict(state_dict)
+        self._generators = {name: tensor.numpy() for name, tensor in state_dict["generators"].items()}
+
+    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Restore the global generators, before data are shuffled."""
+        if self._generators is not None:
+            restore_generators(self._generators)
+        trainer.should_stop = self._trial.should_stop
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Report, and write a checkpoint."""
+        trainer.should_stop |= self._reports.add(trainer.current_epoch + 1, trainer.callback_metrics)
+        super().on_train_epoch_end(trainer, pl_module)
+
+
+def last_checkpoint(trial: Trial) -> Path | None:
+    """Return the checkpoint from which an interrupted trial goes on, for `ckpt_path`; None to begin."""
+    return latest(trial.folder / _FOLDER, "*.ckpt", zipfile.is_zipfile)

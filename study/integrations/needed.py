@@ -1,0 +1,27 @@
+"""The error for a library that isn't installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from study.errors import MissingPackageError
+
+
+@contextmanager
+def needed(module: str, package: str) -> Iterator[None]:
+    """Explain the failed import of a library.
+
+    Args:
+        module: the library's module, such as `transformers`.
+        package: what pip installs.
+
+    Raises:
+        MissingPackageError: if there is no such module.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != module:
+            raise
+        raise MissingPackageError(f"this integration needs {module}, which isn't installed: pip install {package}") from None

@@ -1,0 +1,71 @@
+"""Reports of a library's steps to a trial, each step once.
+
+A library goes on from its own checkpoint, which may be older or newer than the steps that the study has stored. So each
+report is first written to a file in the trial's folder. An interrupted trial reports from that file what the study has
+not stored, and skips the steps that the library repeats.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from study.interface.function.trial import Trial
+
+FILE = "reports.jsonl"
+"""The file of reports, in the trial's folder."""
+
+
+class Reports:
+    """Reports to a trial.
+
+    Args:
+        trial: gets the reports; those of before an interruption at once.
+        names: a name of the study for each name of the library that differs.
+
+    Example:
+        >>> from study.interface.function import FunctionCall
+        >>> def train(seed, trial):
+        ...     reports = Reports(trial, {"val/acc": "accuracy"})
+        ...     is_last = reports.add(1, {"val/acc": 0.5, "step": 7, "note": "skipped"})
+        >>> FunctionCall(train, seed=0, values={}, metrics={}).next_step()
+        Step(step=1, metrics={}, state=None, undeclared={'accuracy': 0.5, 'step_': 7.0})
+    """
+
+    def __init__(self, trial: Trial, names: Mapping[str, str] | None = None) -> None:
+        self._trial = trial
+        self._names = {"step": "step_", "state": "state_"} | dict(names or {})
+        self._file = trial.folder / FILE
+        if self._file.exists():
+            for line in self._file.read_text("utf-8").splitlines():
+                with suppress(ValueError):  # empty, or cut off by a kill
+                    self._hand_over(*json.loads(line))
+
+    def add(self, step: int, values: Mapping[str, Any]) -> bool:
+        """Report the numbers among some values, unless the step is reported already.
+
+        Args:
+            step: greater than 0.
+            values: by the library's names; what isn't a number is skipped.
+
+        Returns:
+            Whether training should stop.
+        """
+        if step > (self._trial.last_step or 0):
+            numbers = dict(self._numbers(values))
+            with self._file.open("a", encoding="utf-8") as file:
+                file.write(f"\n{json.dumps([step, numbers])}\n")
+            self._hand_over(step, numbers)
+        return self._trial.should_stop
+
+    def _hand_over(self, step: int, numbers: Mapping[str, float]) -> None:
+        if step > (self._trial.last_step or 0) and not self._trial.should_stop:
+            self._trial.report(step, numbers)
+            self._trial.save(step)  # without a state, an interrupted trial would begin anew
+
+    def _numbers(self, values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+        for name, value in values.items():
+            with suppress(TypeError, ValueError, RuntimeError):  # a text, an array, a tensor with axes
+                yield self._names.get(name, name), float(value)

@@ -1,0 +1,75 @@
+"""XGBoost: `xgboost.train(callbacks=[ReportTo(trial)])` reports each round and writes checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+from study.integrations.checkpoints import latest, restore_generators_of, step_of, write_checkpoint
+from study.integrations.needed import needed
+from study.integrations.reports import Reports
+from study.interface.function.trial import Trial
+
+with needed("xgboost", "xgboost"):
+    from xgboost import Booster
+    from xgboost.callback import TrainingCallback
+
+_MODEL = "model.ubj"
+
+
+class ReportTo(TrainingCallback):
+    """A callback that reports the evaluations, as `validation-logloss`, with the number of rounds as step.
+
+    XGBoost doesn't store the state of its random numbers. So the callback loads each checkpoint that it has written,
+    and seeds XGBoost by the trial's seed and the round, as it does when an interrupted trial goes on.
+
+    Args:
+        trial: the trial.
+        names: a name of the study for each evaluation whose name differs.
+        every: rounds between two checkpoints. With another number, the same seed draws other rows and columns.
+    """
+
+    def __init__(self, trial: Trial, names: Mapping[str, str] | None = None, *, every: int = 10) -> None:
+        super().__init__()
+        self._trial, self._reports, self._every = trial, Reports(trial, names), every
+
+    def before_training(self, model: Booster) -> Booster:
+        """Seed XGBoost, and restore the global generators, which an objective may use."""
+        if (checkpoint := _checkpoint(self._trial)) is not None:
+            restore_generators_of(checkpoint)
+        self._seed(model)
+        return model
+
+    def after_iteration(self, model: Booster, epoch: int, evals_log: Mapping[str, Mapping[str, Any]]) -> bool:
+        """Report, write a checkpoint, and return whether training should stop."""
+        rounds = model.num_boosted_rounds()
+        values = {f"{data}-{name}": log[-1] for data, logs in evals_log.items() for name, log in logs.items()}
+        should_stop = self._reports.add(rounds, values)
+        if rounds % self._every == 0:
+            write_checkpoint(self._trial.folder, rounds, lambda folder: model.save_model(folder / _MODEL))
+            config = model.save_config()
+            model.load_model(last_checkpoint(self._trial))
+            model.load_config(config)
+            self._seed(model)
+        return should_stop
+
+    def _seed(self, model: Booster) -> None:
+        model.set_param("seed", crc32(f"{self._trial.seed} {model.num_boosted_rounds()}".encode()) % 2**31)
+
+
+def last_checkpoint(trial: Trial) -> Path | None:
+    """Return the model from which an interrupted trial goes on, for `xgb_model`; None to begin."""
+    checkpoint = _checkpoint(trial)
+    return None if checkpoint is None else checkpoint / _MODEL
+
+
+def rounds_left(trial: Trial, rounds: int) -> int:
+    """Return how many of a number of rounds aren't in the last checkpoint, for `num_boost_round`."""
+    checkpoint = _checkpoint(trial)
+    return rounds if checkpoint is None else max(0, rounds - step_of(checkpoint))
+
+
+def _checkpoint(trial: Trial) -> Path | None:
+    return latest(trial.folder, "checkpoint-*")

@@ -9,11 +9,17 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
+
+import pytest
 
 from tests.commands import DEADLINE_S
 
 SCRIPT = Path(sys.executable).with_name("study")
+
+NEEDED = {"lightning": "lightning", "huggingface": "transformers"}
+"""The module that an example needs, by the name of its folder, if it needs one of another library."""
 
 _FILE = re.compile(r"`([\w./-]+\.(?:py|sh|yaml|csv))`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -47,7 +53,12 @@ def trains(command: str) -> bool:
 
 
 def lay_out(page: Path, folder: Path) -> Path:
-    """Write the files that a page shows into a folder, beside those of the page's own if it is an example's."""
+    """Write the files that a page shows into a folder, beside those of the page's own if it is an example's.
+
+    Without the library that an example needs, the test is skipped.
+    """
+    if find_spec(NEEDED.get(page.parent.name, "study")) is None:
+        pytest.skip(f"{page.parent.name} isn't installed: make test-integrations")
     if page.parents[1].name == "examples":
         shutil.copytree(page.parent, folder, dirs_exist_ok=True)
     for name, content in files_shown(page.read_text(encoding="utf-8")).items():

@@ -6,7 +6,7 @@
 uv resolves; this file shares the packages out among the locks, so that a machine installs no more than it needs:
 
 - `base.txt` runs the service in one process, and builds its package;
-- `cluster.txt`, `server.txt`, `gpu.txt` and `dev.txt` are what these extras add;
+- `cluster.txt`, `server.txt`, `gpu.txt`, `integrations.txt` and `dev.txt` are what these extras add;
 - `torch.txt` is PyPI's torch, with the CUDA libraries that its builds for Linux need;
 - `torch-cpu.txt` is written by hand: torch's CPU builds, which PyPI doesn't have.
 """

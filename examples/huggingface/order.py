@@ -29,16 +29,33 @@ def accuracy(prediction):
 def train(seed: int, *, initializer_range: float = 0.02, trial: Trial):
     """Train for 4 epochs of 2,000 sequences."""
     config = BertConfig(
-        vocab_size=TOKENS, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
-        max_position_embeddings=LENGTH, initializer_range=initializer_range,
-    )  # fmt: skip
+        vocab_size=TOKENS,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=LENGTH,
+        initializer_range=initializer_range,
+    )
     every_epoch = {"logging_strategy": "epoch", "eval_strategy": "epoch", "save_strategy": "epoch"}
     arguments = TrainingArguments(
-        trial.folder, seed=seed, use_cpu=True, report_to="none", disable_tqdm=True, save_total_limit=1,
-        num_train_epochs=4, per_device_train_batch_size=50, learning_rate=3e-3, **every_epoch,
-    )  # fmt: skip
+        trial.folder,
+        seed=seed,
+        use_cpu=True,
+        report_to="none",
+        disable_tqdm=True,
+        save_total_limit=1,
+        num_train_epochs=4,
+        per_device_train_batch_size=50,
+        learning_rate=3e-3,
+        **every_epoch,
+    )
     trainer = Trainer(
-        BertForSequenceClassification(config), arguments, train_dataset=sequences(2000), eval_dataset=sequences(1000),
-        compute_metrics=accuracy, callbacks=[ReportTo(trial, {"eval_accuracy": "accuracy"})],
-    )  # fmt: skip
+        BertForSequenceClassification(config),
+        arguments,
+        train_dataset=sequences(2000),
+        eval_dataset=sequences(1000),
+        compute_metrics=accuracy,
+        callbacks=[ReportTo(trial, {"eval_accuracy": "accuracy"})],
+    )
     trainer.train(resume_from_checkpoint=last_checkpoint(trial))

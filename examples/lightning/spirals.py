@@ -3,7 +3,7 @@
 import math
 from typing import Literal
 
-import lightning as L
+import lightning
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -23,7 +23,7 @@ def spirals(count: int) -> TensorDataset:
     return TensorDataset(points + 0.02 * torch.randn(count, 2), labels.float())
 
 
-class Spirals(L.LightningModule):
+class Spirals(lightning.LightningModule):
     """A network with two hidden layers."""
 
     def __init__(self, norm: str) -> None:
@@ -50,9 +50,14 @@ class Spirals(L.LightningModule):
 @seeded
 def train(seed: int, *, norm: Literal["none", "batch", "layer"] = "none", trial: Trial):
     """Train for 20 epochs."""
-    trainer = L.Trainer(
-        max_epochs=20, callbacks=[ReportTo(trial)], default_root_dir=trial.folder, accelerator="cpu", logger=False,
-        enable_progress_bar=False, enable_model_summary=False,
-    )  # fmt: skip
+    trainer = lightning.Trainer(
+        max_epochs=20,
+        callbacks=[ReportTo(trial)],
+        default_root_dir=trial.folder,
+        accelerator="cpu",
+        logger=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
     loaders = DataLoader(spirals(1000), 50, shuffle=True), DataLoader(spirals(1000), 1000)
     trainer.fit(Spirals(norm), *loaders, ckpt_path=last_checkpoint(trial))

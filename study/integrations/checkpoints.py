@@ -47,7 +47,7 @@ def write_checkpoint(folder: Path, step: int, write: Callable[[Path], Any]) -> N
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir()
     write(unfinished)
-    np.savez(unfinished / _GENERATORS, **generators())
+    np.savez(unfinished / _GENERATORS, allow_pickle=False, **generators())
     unfinished.rename(folder / f"checkpoint-{step}")
     for path in earlier:
         shutil.rmtree(path)

@@ -43,9 +43,7 @@ class ReportTo(keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Report, and write a checkpoint."""
         self.model.stop_training |= self._reports.add(epoch + 1, logs or {})
-        write_checkpoint(
-            self._trial.folder, epoch + 1, lambda folder: self.model.save_weights(folder / _WEIGHTS)
-        )
+        write_checkpoint(self._trial.folder, epoch + 1, lambda folder: self.model.save_weights(folder / _WEIGHTS))
 
 
 def last_checkpoint(trial: Trial) -> Path | None:

@@ -37,7 +37,8 @@ class ReportTo(ModelCheckpoint):
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the callback, with those of the global generators, which Lightning doesn't save."""
         tensors = {name: torch.tensor(array) for name, array in generators().items()}
-        return super().state_dict() | {"generators": tensors}  # arrays of numpy would be refused when they are read
+        state: dict[str, Any] = super().state_dict()
+        return state | {"generators": tensors}  # arrays of numpy would be refused when they are read
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore the state of the callback."""

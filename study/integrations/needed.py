@@ -24,4 +24,5 @@ def needed(module: str, package: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != module:
             raise
-        raise MissingPackageError(f"this integration needs {module}, which isn't installed: pip install {package}") from None
+        message = f"this integration needs {module}, which isn't installed: pip install {package}"
+        raise MissingPackageError(message) from None

@@ -13,13 +13,12 @@ from study.integrations.reports import Reports
 from study.interface.function.trial import Trial
 
 with needed("xgboost", "xgboost"):
-    from xgboost import Booster
-    from xgboost.callback import TrainingCallback
+    from xgboost import Booster, callback
 
 _MODEL = "model.ubj"
 
 
-class ReportTo(TrainingCallback):
+class ReportTo(callback.TrainingCallback):
     """A callback that reports the evaluations, as `validation-logloss`, with the number of rounds as step.
 
     XGBoost doesn't store the state of its random numbers. So the callback loads each checkpoint that it has written,
@@ -37,8 +36,8 @@ class ReportTo(TrainingCallback):
 
     def before_training(self, model: Booster) -> Booster:
         """Seed XGBoost, and restore the global generators, which an objective may use."""
-        if (checkpoint := _checkpoint(self._trial)) is not None:
-            restore_generators_of(checkpoint)
+        if (checkpoint := last_checkpoint(self._trial)) is not None:
+            restore_generators_of(checkpoint.parent)
         self._seed(model)
         return model
 
@@ -61,15 +60,11 @@ class ReportTo(TrainingCallback):
 
 def last_checkpoint(trial: Trial) -> Path | None:
     """Return the model from which an interrupted trial goes on, for `xgb_model`; None to begin."""
-    checkpoint = _checkpoint(trial)
+    checkpoint = latest(trial.folder, "checkpoint-*")
     return None if checkpoint is None else checkpoint / _MODEL
 
 
 def rounds_left(trial: Trial, rounds: int) -> int:
     """Return how many of a number of rounds aren't in the last checkpoint, for `num_boost_round`."""
-    checkpoint = _checkpoint(trial)
-    return rounds if checkpoint is None else max(0, rounds - step_of(checkpoint))
-
-
-def _checkpoint(trial: Trial) -> Path | None:
-    return latest(trial.folder, "checkpoint-*")
+    checkpoint = last_checkpoint(trial)
+    return rounds if checkpoint is None else max(0, rounds - step_of(checkpoint.parent))

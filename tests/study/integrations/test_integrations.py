@@ -215,7 +215,7 @@ def test_importing_study_imports_no_library() -> None:
 
 def test_what_is_not_a_number_is_left_out_and_reserved_names_get_an_underscore(tmp_path: Path) -> None:
     def reports(seed: int, trial: Trial) -> None:
-        Reports(trial, {"val/acc": "accuracy"}).add(2, {"val/acc": 1, "step": 7, "state": 8.5, "note": "text", "x": [1]})
+        Reports(trial, {"val/acc": "accuracy"}).add(2, {"val/acc": 1, "step": 7, "state": 8.5, "note": "text", "x": []})
 
     (step,) = steps(call("sklearn", reports, tmp_path))
     assert step == Step(2, {"accuracy": 1.0}, None, {"step_": 7.0, "state_": 8.5})

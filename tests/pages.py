@@ -96,18 +96,22 @@ class Estimate:
 def estimates(text: str) -> dict[tuple[str, ...], Estimate]:
     r"""Return the first estimate of each row of a printed table, a rate or a mean, by what stands before the seeds.
 
+    The table of evidence for claims is left out.
+
     Example:
         >>> estimates("model  width  seeds       success rate  ...\na:b        4     20  0.50 [0.30, 0.70]  ...")
         {('a:b', '4'): Estimate(value=0.5, low=0.3, high=0.7)}
         >>> estimates("width  seeds       success rate  ...\n    4     20  0.50 [0.30, 0.70]  ...")
         {('4',): Estimate(value=0.5, low=0.3, high=0.7)}
+        >>> estimates("claim  cell  seeds              estimate\n    1  a        20  +0.67 [−0.09, +0.97]")
+        {}
     """
     rows: dict[tuple[str, ...], Estimate] = {}
     names: list[str] = []
     for line in text.splitlines():
         cells = re.split(r"\s{2,}", line.strip())
         if "seeds" in cells:
-            names = cells
+            names = [] if cells[0] == "claim" else cells
         elif names and len(cells) > names.index("seeds") + 1 and (match := _ESTIMATE.search(line)):
             value, low, high = (float(number.replace("−", "-")) for number in match.groups())
             rows[tuple(cells[: names.index("seeds")])] = Estimate(value, low, high)

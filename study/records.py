@@ -43,6 +43,8 @@ class Outcome(StrEnum):
     FAILED = "failed"
     FINISHED = "finished"
     """It ran to its end, and nothing says what success is."""
+    STOPPED = "stopped"
+    """It was stopped early, by `prune`, since other trials had come further: what it would have been isn't known."""
 
 
 def short_digest(content: Mapping[str, Any]) -> str:
@@ -392,7 +394,7 @@ class Result:
 
     Args:
         trial: the trial.
-        outcome: solved, unsolved, diverged, failed or finished.
+        outcome: solved, unsolved, diverged, failed, finished or stopped.
         threshold: the number that a metric has to pass for success; None for a failed trial.
         criterion: what the trial was judged by, such as ``test_accuracy >= 0.95``; None where the cell says it.
         best_iteration: iteration of the best step: the best value of the task's first metric in the window (ties:

@@ -164,7 +164,7 @@ class Run:
             return False
         spec = self.plan.spec
         folder = Store(self.options.root, read_only=True).study(spec.study).judged_by(self.plan.criterion)
-        done = folder.done()
+        done = folder.done(with_stopped=spec.pruning is not None)
         if len(done) < self.plan.trials_count:
             return False
         plan = self._extend(with_looks(self.plan, folder), folder, lambda sentence: None)
@@ -192,7 +192,9 @@ class Run:
     def _warn_of_changed_code(self) -> None:
         """Name what changed in own code since results were made, if trials are trained again for it."""
         spec = self.plan.spec
-        if spec.source_code is not None and not {trial.id for trial in self.plan.trials} <= self.folder.done():
+        if spec.source_code is not None and not {trial.id for trial in self.plan.trials} <= self.folder.done(
+            with_stopped=spec.pruning is not None
+        ):
             for sentence in change_sentences(spec, self.folder):
                 self._notify(sentence)
 
@@ -375,12 +377,12 @@ def find_missing(plan: Plan, folder: StudyStore, options: Options, console: Cons
         StoreAwayError: if the study is gone from the store, so that it isn't known which trials are done.
     """
     store, first_notice = Store(options.root), len(folder.notices)
-    done, planned = folder.done(), {trial.id for trial in plan.trials}
+    done, planned = folder.done(with_stopped=plan.spec.pruning is not None), {trial.id for trial in plan.trials}
     adopted = store.adopt(plan.spec.study, planned - done, folder) if planned - done else 0
     if adopted:
         are = "is" if adopted == 1 else "are"
         console.print(f"{count_of(adopted, 'trial')} {are} done already in other studies of this store")
-        done = folder.done()
+        done = folder.done(with_stopped=plan.spec.pruning is not None)
     unasked = len(done - planned)
     if unasked:
         console.print(f"{unasked} stored trials are not in this file any more: they are kept, and not shown")

@@ -59,7 +59,7 @@ def lacking_of(summaries: Sequence[Summary], metric: str | None) -> Lacking:
         if metric is not None:
             of_metric = summary.metrics.get(metric)
             without = summary.ended - (0 if of_metric is None else of_metric.count)
-        total += Lacking(summary.seeds, without, summary.failed, summary.pending)
+        total += Lacking(summary.seeds, without, summary.failed, summary.pending, summary.stopped)
     return total
 
 
@@ -98,6 +98,8 @@ def compare(
         sizes: how the numbers of seeds came about.
     """
     blank = without_test(question, first, second, metric, declared)
+    if first.lacking.stopped or second.lacking.stopped:
+        return replace(blank, reason="trials were stopped early")
     if not all(sample.rows.size for side in (first, second) for sample in side.samples):
         return replace(blank, reason=NO_SEEDS)
     if sizes == "adaptive":

@@ -31,12 +31,14 @@ class Lacking:
         diverged: trials that diverged, or ended without a finite number of the metric.
         failed: trials that failed by an error.
         pending: trials that have no result yet.
+        stopped: trials that `prune` stopped.
     """
 
     trials: int = 0
     diverged: int = 0
     failed: int = 0
     pending: int = 0
+    stopped: int = 0
 
     def __add__(self, other: Lacking) -> Lacking:
         return Lacking(
@@ -44,12 +46,14 @@ class Lacking:
             self.diverged + other.diverged,
             self.failed + other.failed,
             self.pending + other.pending,
+            self.stopped + other.stopped,
         )
 
     @property
     def phrase(self) -> str:
         """How many trials lack what is compared, as "2 of 20 trials diverged and 1 failed"; empty if none does."""
-        counts = {"diverged": self.diverged, "failed": self.failed, "are missing": self.pending}
+        counts = {"diverged": self.diverged, "failed": self.failed, "were stopped": self.stopped}
+        counts["are missing"] = self.pending
         parts = [(count, word) for word, count in counts.items() if count]
         if not parts:
             return ""

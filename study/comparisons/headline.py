@@ -60,6 +60,25 @@ def headline(rows: ResultRows, contrasts: Contrasts) -> str:
     return "; ".join(part for part in parts if part) + "."
 
 
+def stopped_sentence(summaries: Sequence[Summary], whole: ResultRows, contrasts: Contrasts) -> str:
+    """Return a sentence on results of which some trials were stopped early, after one on the rows that have none.
+
+    Args:
+        summaries: the summaries of all rows.
+        whole: the rows without such trials; all rows if each has some.
+        contrasts: their comparisons.
+    """
+    stopped, trials = sum(s.stopped for s in summaries), words.count_of(sum(s.seeds for s in summaries), "trial")
+    rows = sum(s.stopped > 0 for s in summaries)
+    which = "no row" if rows == len(summaries) else f"{rows} of {words.count_of(len(summaries), whole.noun)}"
+    lacks = "has" if rows == len(summaries) else "have no"
+    sentence = (
+        f"{stopped:,} of {trials} were stopped early, by what others had reached, so {which} {lacks} rates, times and "
+        "means: what was stopped might have been as good."
+    )
+    return sentence if rows == len(summaries) else f"{headline(whole, contrasts)} {sentence}"
+
+
 def search_headline(search: SearchFindings, rows: Sequence[Summary]) -> str:
     """Return a sentence on what a search found, and on how good its best candidate is by fresh seeds alone.
 
@@ -286,7 +305,7 @@ def _lacking(findings: Sequence[Finding]) -> str:
         for finding in findings
         for name, lacking in zip((finding.first, finding.second), finding.lacking, strict=True)
     }
-    counts = {(lacking.diverged, lacking.failed, lacking.pending) for lacking in of_method.values()}
+    counts = {(lacking.diverged, lacking.failed, lacking.pending, lacking.stopped) for lacking in of_method.values()}
     if len(counts) < 2:
         return ""
     return "".join(f"; {name}: {lacking.phrase}" for name, lacking in of_method.items() if lacking.phrase)

@@ -29,8 +29,8 @@ IN_JOB = "STUDY_JOB"
 _MARK = "@study "
 _EVERY_S = 10.0
 _MOST_REASONS, _MOST_VALUES, _MOST_CHARACTERS = 3, 8, 600
-_OPTIONAL = ("finished", "failures", "metric", "values")
-_COUNTS = ("done", "trials", "solved", "unsolved", "finished", "diverged", "failed", "workers")
+_OPTIONAL = ("finished", "stopped", "failures", "metric", "values")
+_COUNTS = ("done", "trials", "solved", "unsolved", "finished", "stopped", "diverged", "failed", "workers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,7 @@ class Heartbeat:
         finished: number of the done trials that ended where nothing says what success is.
         diverged: number of the done trials that diverged.
         failed: number of the done trials that failed.
+        stopped: number of the done trials that were stopped early.
         left_s: seconds until all are done, at the present rate; None if that isn't known.
         workers: number of packs that train now.
         at: when this was printed, in UTC.
@@ -80,6 +81,7 @@ class Heartbeat:
     workers: int
     at: datetime
     finished: int = 0
+    stopped: int = 0
     failures: tuple[FailureNews, ...] = ()
     metric: str = ""
     values: tuple[CellValue, ...] = ()
@@ -88,7 +90,7 @@ class Heartbeat:
     def outcomes(self) -> str:
         """The numbers of trials by outcome; of solved and finished ones only where there are any."""
         judged = [f"{self.solved} solved", f"{self.unsolved} unsolved"]
-        ended = [f"{self.finished} finished"] if self.finished else []
+        ended = [f"{count} {name}" for name in ("finished", "stopped") if (count := getattr(self, name))]
         has_judged = self.solved or self.unsolved or not self.finished
         return ", ".join(
             [*(judged if has_judged else ()), *ended, f"{self.diverged} diverged", f"{self.failed} failed"]
@@ -241,7 +243,7 @@ def _parse(log_line: str) -> Heartbeat | None:
         content: Any = json.loads(log_line.removeprefix(_MARK))
         if not isinstance(content, dict):
             return None
-        content = {"finished": 0, "failures": [], "metric": "", "values": []} | content
+        content = {"finished": 0, "stopped": 0, "failures": [], "metric": "", "values": []} | content
         if set(content) != {field.name for field in fields(Heartbeat)}:
             return None
         failures, values = _failures(content["failures"]), _values(content["values"])

@@ -53,6 +53,7 @@ def _of_calls(spec: CallSpec) -> dict[str, Any]:
         "code": _code(spec, spec.called),
         "metrics": spec.declared_metrics,
         "criterion": spec.criterion,
+        "pruning": spec.pruning,
         "limits": Limits(
             cpus=resources.cpus, gpus=resources.gpus, memory_gb=resources.memory_gb, time_limit_s=resources.time_limit_s
         ),

@@ -208,8 +208,11 @@ class Board:
         ended = self.counts
         rate = self._rate()
         judged = [Outcome.SOLVED, Outcome.UNSOLVED] if self._has_success else []
+        stopped = [Outcome.STOPPED] if self._ended[Outcome.STOPPED] else []
         parts = [f"{ended['done']}/{self._total} trials"]
-        parts += [f"{self._ended[outcome]} {outcome}" for outcome in (*judged, Outcome.DIVERGED, Outcome.FAILED)]
+        parts += [
+            f"{self._ended[outcome]} {outcome}" for outcome in (*judged, *stopped, Outcome.DIVERGED, Outcome.FAILED)
+        ]
         if self._running:
             trials = sum(p.trials for p in self._running.values())
             ahead = f" ({sum(p.solved for p in self._running.values())} solved so far)" if self._has_success else ""

@@ -180,7 +180,8 @@ def verify(
     """
     folder = Store(root).open(plan.spec.study)
     outcomes = folder.outcomes()
-    ended = outcomes.filter(pc.not_equal(outcomes["outcome"], str(Outcome.FAILED)))["trial_id"].to_pylist()
+    without = pa.array([str(Outcome.FAILED), str(Outcome.STOPPED)])
+    ended = outcomes.filter(pc.invert(pc.is_in(outcomes["outcome"], value_set=without)))["trial_id"].to_pylist()
     planned = {trial.id for trial in plan.trials}
     ids = sorted(trial_id for trial_id in ended if trial_id in planned)
     if not ids:
@@ -218,6 +219,8 @@ def _stored(folder: StudyStore, results: pa.Table, trial_id: str) -> _Trained:
         raise InputError(f"no trial of study {folder.name!r} has the id {trial_id}")
     if rows[0].outcome is Outcome.FAILED:
         raise InputError(f"trial {trial_id} failed, so there is nothing to compare with: {rows[0].error}")
+    if rows[0].outcome is Outcome.STOPPED:
+        raise InputError(f"trial {trial_id} was stopped early, by what other trials had reached: it can't be repeated")
     curves, weights = table_curves(folder.read_curves({trial_id})), table_weights(folder.read_weights({trial_id}))
     return _Trained(rows[0], curves[0] if curves else None, weights[0] if weights else None)
 

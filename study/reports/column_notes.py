@@ -78,10 +78,11 @@ COUNTS = {
     "solved": count("trials that solved the task"),
     "unsolved": count("trials that ran to the end without solving it"),
     "finished": count("trials that ran to the end, which nothing judges"),
+    "stopped": count("trials that prune stopped early; a row with some has no rate, times and metrics"),
     "diverged": count("trials whose weights became NaN or infinite"),
     "failed": count("trials that crashed and have no result"),
     "pending": count("trials that are planned and not done"),
-    "complete": ColumnNote("true if no trial is failed or pending", values=FLAG),
+    "complete": ColumnNote("true if no trial is failed, stopped or pending", values=FLAG),
 }
 NONE_JUDGED, NONE_SOLVED = "where no trial is judged", "where no trial is solved"
 RATES = {

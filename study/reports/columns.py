@@ -306,7 +306,8 @@ TRIALS = {
     "task": ColumnNote("the name of its task, or the import string", empty="of a training function"),
     "model": ColumnNote("the name of its model, or the import string", empty="of a training function without models"),
     "outcome": ColumnNote(
-        "solved, unsolved, finished (where nothing says what success is), diverged or failed", values="one of these"
+        "solved, unsolved, finished (where nothing says what success is), stopped (by prune), diverged or failed",
+        values="one of these",
     ),
     "threshold": ColumnNote(
         "the test error below which the trial counts as solved, where the task computes one", "", POSITIVE, "elsewhere"

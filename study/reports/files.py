@@ -51,8 +51,9 @@ def statistics_columns(summaries: Sequence[Summary], named_metrics: Collection[s
     has_rates, has_times = result_rows.have_rates(summaries), result_rows.have_times(summaries)
     if not has_rates:
         counts = {name: note for name, note in counts.items() if name not in ("solved", "unsolved")}
-    elif not any(s.finished for s in summaries):
-        del counts["finished"]
+    for name in ["stopped", *(["finished"] if has_rates else [])]:
+        if not any(getattr(s, name) for s in summaries):
+            del counts[name]
     metrics = single(metrics_of(summaries), named_metrics)
     return {
         **counts,

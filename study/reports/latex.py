@@ -42,7 +42,7 @@ _DAGGER = r"{}^{\dagger}"
 _NUMBER = re.compile(r"([+−]?(?:\d+(?:,\d{3})*(?:\.\d+)?|∞))(k|M|e-?\d+|)")
 """A number as `study.words` writes it, and its unit."""
 _POWERS = {"k": "3", "M": "6"}
-_COUNTS = ("seeds", "solved", "finished", "diverged", "failed")
+_COUNTS = ("seeds", "solved", "finished", "stopped", "diverged", "failed")
 
 
 def latex(rows: ResultRows, *, command: str, names: Sequence[str] = ()) -> str:

@@ -42,7 +42,7 @@ def metric_notes(rows: ResultRows) -> list[str]:
         counts = [
             (row, min(there), s.ended)
             for row, s in enumerate(rows.summaries)
-            if (there := [s.metrics[name].count for name in metrics if name in s.metrics])
+            if not s.stopped and (there := [s.metrics[name].count for name in metrics if name in s.metrics])
         ]
         if metric.of != "ended" or not any(count for _, count, _ in counts):
             continue

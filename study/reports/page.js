@@ -98,7 +98,7 @@
     sizes.observe(table);
   };
 
-  const OUTCOMES = { s: "solved", u: "unsolved", d: "diverged", f: "failed", e: "finished" };
+  const OUTCOMES = { s: "solved", u: "unsolved", d: "diverged", f: "failed", e: "finished", p: "stopped" };
   const linked = (text, address) =>
     address && /^https?:/.test(address) ? make("a", { href: address, target: "_blank", rel: "noopener" }, text) : text;
   const shown = (value) => (value === null ? "–" : Math.abs(value) >= 1e4 && Number.isInteger(value) ? value.toLocaleString("en") : String(value));

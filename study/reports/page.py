@@ -44,8 +44,8 @@ MOST_SENTENCES = 12
 
 _PLACE = "0000TRIAL0000"
 """A placeholder for a trial's id in the address that the page's script completes."""
-_CODES = {"solved": "s", "unsolved": "u", "finished": "e", "diverged": "d", "failed": "f"}
-_OUTCOMES = ("solved", "unsolved", "finished", "diverged", "failed", "pending")
+_CODES = {"solved": "s", "unsolved": "u", "finished": "e", "stopped": "p", "diverged": "d", "failed": "f"}
+_OUTCOMES = ("solved", "unsolved", "finished", "stopped", "diverged", "failed", "pending")
 
 
 def page(report: Report, figures: Sequence[Drawn], parts: Parts | None = None) -> str:

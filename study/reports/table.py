@@ -66,7 +66,7 @@ def summaries_table(
         columns += metric_columns.columns(rows, name, most, is_narrow=is_narrow)
         if published and name == error:
             columns += as_published("error_mean", words.error, None if is_narrow else "error_interval")
-    for name in (*(["finished"] if rows.has_rates else []), "diverged", "failed"):
+    for name in (*(["finished"] if rows.has_rates else []), "stopped", "diverged", "failed"):
         counts = [getattr(s, name) for s in some]
         columns += (
             [text_column(name, [(str(count), count) for count in counts], name=name)] if is_full or any(counts) else []

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from study import tracking
 from study.arrow import trials_table, unified, with_labels
 from study.comparisons.contrasts import contrasts
-from study.comparisons.headline import headline
+from study.comparisons.headline import headline, stopped_sentence
 from study.comparisons.overall import Overall, overall
 from study.comparisons.plan import Statement
 from study.comparisons.sources import SourceShares, source_shares
@@ -150,10 +150,13 @@ class StudyResults:
 
     @cached_property
     def _compared_places(self) -> Sequence[int]:
-        """The rows that are compared with each other: all but the references, which know the answer."""
+        """The rows that are compared with each other.
+
+        References know the answer, and aren't among them; nor are rows with trials that were stopped early.
+        """
         criterion = self.plan.criterion
         references = criterion.seeds if isinstance(criterion, ReferenceCriterion) else {}
-        places = [row for row, s in enumerate(self.summaries) if s.cell_id not in references]
+        places = [row for row, s in enumerate(self.summaries) if s.cell_id not in references and not s.stopped]
         return places or range(len(self.summaries))
 
     @cached_property
@@ -227,6 +230,8 @@ class StudyResults:
     def _headline(self) -> str:
         if self.search is not None:
             return search_headline(self.search, self.summaries)
+        if sum(s.stopped for s in self.summaries):
+            return stopped_sentence(self.summaries, self.compared, self.contrasts)
         sentence = headline(self.compared, self.contrasts)
         if len(self.compared.summaries) < len(self.summaries):
             sentence = f"{sentence[:-1]}; references are not counted."
@@ -235,11 +240,10 @@ class StudyResults:
     @property
     def counts(self) -> dict[str, int]:
         """Numbers of trials by state."""
-        names = ("solved", "unsolved", "finished", "diverged", "failed", "pending")
+        names = ("solved", "unsolved", "finished", "stopped", "diverged", "failed", "pending")
         summaries = self.summaries if self.planned_cells is None else self.planned_cells.summaries
         by_state = {name: sum(getattr(s, name) for s in summaries) for name in names}
-        if not by_state["finished"]:
-            del by_state["finished"]
+        by_state = {name: n for name, n in by_state.items() if n or name not in ("finished", "stopped")}
         trials = sum(s.seeds for s in summaries)
         return {"trials": trials, "done": trials - by_state["pending"], **by_state}
 

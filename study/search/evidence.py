@@ -42,13 +42,16 @@ class Evidence:
         trials = self._table.cell(cell.id).of_seeds(seeds)
         if trials.is_pending.any():
             return None
-        solved, measured = trials.select(trials.is_solved), trials.select(trials.are(*MEASURED))
+        # A trial that was stopped early counts as what it was then: not solved, and with its best number so far. It
+        # might have become better, so the candidate is at least so good.
+        solved, measured = trials.select(trials.is_solved), trials.select(trials.are(*MEASURED, Outcome.STOPPED))
         metrics: Mapping[str, Metric] = self._table.metrics
         return Sample(
             finished=trials.rows.size - trials.count(Outcome.FAILED),
             solved_at=solved.solved_at,
             metrics={
-                name: (solved if metric.of == "solved" else measured).values(name) for name, metric in metrics.items()
+                name: (solved if metric.of == "solved" else measured).values_so_far(name)
+                for name, metric in metrics.items()
             },
             failed=trials.count(Outcome.FAILED),
         )

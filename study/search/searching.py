@@ -134,6 +134,7 @@ def search_id(spec: Spec) -> str:
         "task": spec.task_name,
         "seeds": repr(spec.first_seeds),
         **space.choosing,
+        **({} if spec.pruning is None else {"prune": repr(spec.pruning)}),
     } | _own(spec)
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 

@@ -7,8 +7,10 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import BeforeValidator, Field, create_model, model_validator
 
+from study.errors import nearest
 from study.interface.declarations import Metric, check_series
 from study.interface.family import Family
+from study.interface.pruning import Pruning
 from study.interface.values import Count, Iteration, NotNegative, Positive, choice, number
 from study.records import Keep
 from study.spec.document import Path
@@ -94,6 +96,38 @@ class KeepTable(Table):
         return {"files": data} if isinstance(data, list | tuple) else data
 
 
+class PruneTable(Table):
+    """When trials are stopped early, by what others had reached.
+
+    Args:
+        method: ``halving`` or ``median``.
+        metric: what is compared; by default what the search seeks, or the first metric.
+        first: the first step at which trials are compared.
+        factor: of halving: one of so many goes on, to the step that is so many times greater.
+        every: of the median rule: steps between two comparisons.
+        after: how many other trials must have been compared at a step before one is stopped there.
+    """
+
+    method: choice(("halving", "median")) = "halving"  # type: ignore[valid-type]
+    metric: str | None = optional()
+    first: Count = 1
+    factor: Annotated[float, Field(gt=1), BeforeValidator(number)] = 3.0
+    every: Count = 1
+    after: Count = 5
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_method(cls, data: Any) -> Any:
+        return {"method": data} if isinstance(data, str) else data
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        other = "every" if self.method == "halving" else "factor"
+        if other in self.model_fields_set:
+            raise ValueError(f"{other} isn't a setting of {self.method}; leave it out")
+        return self
+
+
 class CallSpec(OwnCodeSpec):
     """A study whose trials are called one after another.
 
@@ -102,6 +136,7 @@ class CallSpec(OwnCodeSpec):
         iterations: the greatest step that a trial may report.
         resources: what a trial may use.
         keep: which files of a trial are kept.
+        prune: when trials are stopped early; None to let all end by themselves.
         config: a configuration file whose values are fixed hyperparameters (`study.spec.config_file`); None here.
 
     Attributes:
@@ -114,12 +149,28 @@ class CallSpec(OwnCodeSpec):
     iterations: Iteration | None = optional()
     resources: ResourcesTable = table_field(ResourcesTable)
     keep: KeepTable = table_field(KeepTable)
+    prune: PruneTable | None = optional()
     config: str | None = optional()
 
     @property
     def called(self) -> str:
         """The name of what is called, in place of a model's."""
         return str(self.family.models[0])
+
+    @property
+    def pruning(self) -> Pruning | None:
+        """The rule by which trials are stopped early; those that confirm what a search has found never are."""
+        if self.prune is None:
+            return None
+        settings = self.prune.model_dump()
+        sought = () if self.search is None else [name for name in self.search.objective if name in self.metrics]
+        metric = settings.pop("metric") or next(iter([*sought, *self.metrics]))
+        return Pruning(
+            metric=metric,
+            is_higher_better=self.declared_metrics[metric].higher_is_better,
+            complete_from=None if self.search is None else self.last_seed + 1,
+            **settings,
+        )
 
     @property
     def has_files(self) -> bool:
@@ -169,6 +220,7 @@ def call_mistakes(
             yield ("metrics", name), "the name means something else in a study's results; give it another one"
         elif name in hyperparameters:
             yield ("metrics", name), taken
+    yield from _prune_mistakes(spec)
     try:
         check_series(spec.declared_metrics)
     except ValueError as error:
@@ -180,6 +232,18 @@ def call_mistakes(
                 ("search", "objective"),
                 f"{name} needs to know how long an unsolved trial would have gone on: say iterations",
             )
+
+
+def _prune_mistakes(spec: CallSpec) -> Iterator[tuple[Path, str]]:
+    if spec.prune is None:
+        return
+    metric = spec.prune.metric
+    if metric is not None and metric not in spec.metrics:
+        hint = nearest(metric, spec.metrics)
+        yield ("prune", "metric"), f"must be one of the metrics, {', '.join(spec.metrics)}, but got {metric!r}{hint}"
+    needing = "claims" if spec.claims else "until" if spec.until is not None else ""
+    if needing:
+        yield ("prune",), f"{needing} is judged by trials that ended by themselves: leave prune out"
 
 
 SpecT = TypeVar("SpecT", bound=CallSpec)

@@ -29,6 +29,7 @@ from study.interface.criterion import Bound
 from study.interface.declarations import Hyperparameter
 from study.interface.family import Family
 from study.interface.packed_family import PackedFamily
+from study.interface.pruning import Pruning
 from study.interface.references import ReferenceCriterion
 from study.interface.values import Count, Positive, choice, number, quoted, whole
 from study.plugins import offers
@@ -250,6 +251,11 @@ class Spec(SettingsTable):
     @abstractmethod
     def model_tables(self) -> tuple[ModelTable, ...]:
         """The models, each with what it sets for itself."""
+
+    @property
+    def pruning(self) -> Pruning | None:
+        """The rule by which trials are stopped early; None if all end by themselves."""
+        return None
 
     @property
     def has_files(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,7 +20,7 @@ _BY_CRITERION = ("outcome", "threshold", "criterion", "solved_at_iteration")
 
 
 def one_a_trial(tables: Sequence[pa.Table], names: Sequence[str]) -> pa.Table:
-    """Keep one row of each trial: a result rather than a failure, and among equals the one from the first file.
+    """Keep one row of each trial: a result, else one that was stopped early, else a failure; of equals the first.
 
     Args:
         tables: the rows of each file.
@@ -36,16 +37,20 @@ def one_a_trial(tables: Sequence[pa.Table], names: Sequence[str]) -> pa.Table:
     files = np.repeat(np.arange(len(tables)), lengths)
     row_in_file = np.concatenate([np.arange(1, length + 1) for length in lengths])
     trials = table["trial_id"].combine_chunks().dictionary_encode().indices.to_numpy()
-    failed = pc.equal(table["outcome"], str(Outcome.FAILED)).to_numpy()
-    order = np.lexsort((files, failed, trials))
+    rank = np.select([_are(table, Outcome.FAILED), _are(table, Outcome.STOPPED)], [2, 1])
+    order = np.lexsort((files, rank, trials))
     first = np.append(True, trials[order][1:] != trials[order][:-1])
     keep = order[first]
     row_of_trial = np.empty(len(keep), np.int64)
     row_of_trial[trials[keep]] = keep
-    for row in order[~first & ~failed[order]]:  # a second result of its trial
+    for row in order[~first & (rank[order] == 0)]:  # a second result of its trial
         pair = (row_of_trial[trials[row]], row)
         _check_same(table, pair, [f"{names[files[at]]}, row {row_in_file[at]}" for at in pair])
     return table.take(np.sort(keep))
+
+
+def _are(table: pa.Table, outcome: Outcome) -> npt.NDArray[np.bool_]:
+    return np.asarray(pc.equal(table["outcome"], str(outcome)))
 
 
 def _check_same(table: pa.Table, pair: tuple[np.int64, np.int64], places: Sequence[str]) -> None:

@@ -260,10 +260,16 @@ class StudyStore:
         """Return the ids of the packs that have a file of results, valid or not."""
         return {pack_of(key) for key in self._files.keys("results")}
 
-    def has_pack(self, pack_id: str) -> bool:
-        """Return whether this very pack is done: its results can be read and no trial failed."""
+    def has_pack(self, pack_id: str, *, with_stopped: bool = True) -> bool:
+        """Return whether this very pack is done: its results can be read and no trial failed.
+
+        Args:
+            pack_id: the pack.
+            with_stopped: whether trials that were stopped early are done.
+        """
         table = self._files.table(key_of("results", pack_id), ["outcome"])
-        return table is not None and Outcome.FAILED not in table["outcome"].to_pylist()
+        unfinished = {str(Outcome.FAILED), *([] if with_stopped else [str(Outcome.STOPPED)])}
+        return table is not None and unfinished.isdisjoint(table["outcome"].to_pylist())
 
     def read_pack(self, pack_id: str, *, with_curves: bool = True) -> tuple[pa.Table, pa.Table]:
         """Return the rows and the curves of one pack.
@@ -282,9 +288,12 @@ class StudyStore:
         curves = self._files.table(key_of("curves", pack_id)) if with_curves else None
         return results, EMPTY_CURVES if curves is None else curves
 
-    def done(self) -> set[str]:
-        """Return the ids of the trials that have a result other than failed."""
-        return set(self._outcomes()["trial_id"].to_pylist())
+    def done(self, *, with_stopped: bool = True) -> set[str]:
+        """Return the ids of the trials that have a result other than failed, also those stopped early if wanted."""
+        rows = self._outcomes()
+        if not with_stopped:
+            rows = rows.filter(pc.not_equal(rows["outcome"], str(Outcome.STOPPED)))
+        return set(rows["trial_id"].to_pylist())
 
     def done_rows(self) -> pa.Table:
         """Return ``trial_id``, ``cell_id`` and ``seed`` of the trials that have a result other than failed."""
@@ -311,7 +320,9 @@ class StudyStore:
         rows = rows.filter(pc.not_equal(rows["outcome"], str(Outcome.FAILED)))
         if pc.count_distinct(rows["trial_id"]).as_py() == len(rows):
             return rows
-        # The outcomes of a trial done twice, on two devices, may differ; they are used only for counting.
+        # The outcomes of a trial done twice, on two devices, may differ; they are used only for counting. One that was
+        # stopped early, and trained to its end later, has ended.
+        rows = rows.take(pc.sort_indices(pc.cast(pc.equal(rows["outcome"], str(Outcome.STOPPED)), pa.int8())))
         ids = rows["trial_id"].combine_chunks().dictionary_encode().indices.to_numpy()
         return rows.take(np.unique(ids, return_index=True)[1])
 
@@ -432,7 +443,7 @@ class StudyStore:
             The ids of the trials that the other study has.
         """
         try:
-            shared = other.done() & set(trial_ids)
+            shared = other.done(with_stopped=False) & set(trial_ids)
             rows = other.read_results() if shared else EMPTY_RESULTS
         except (InputError, StoreError) as error:
             self._files.notice(f"nothing was adopted from study {other_name!r}: {error}")
@@ -440,7 +451,7 @@ class StudyStore:
         left = set(shared)
         provenance = {"adopted_from": other_name, "original": other.provenances() if shared else []}
         for pack_id in sorted(other.pack_ids()) if shared else ():
-            in_pack = left & other.trials_of(pack_id)
+            in_pack = left & other.trials_of(pack_id, with_stopped=False)
             if in_pack:
                 ids = pa.array(sorted(in_pack))
                 name = hashlib.sha256("\n".join([other_name, *sorted(in_pack)]).encode()).hexdigest()[:16]
@@ -456,12 +467,18 @@ class StudyStore:
         files = {key: data for key in keys if (data := self._files.whole(key)) is not None}
         return files if keys[-1] in files else {}
 
-    def trials_of(self, pack_id: str) -> set[str]:
-        """Return the trials of a pack that have a result other than failed; none if the pack can't be read."""
+    def trials_of(self, pack_id: str, *, with_stopped: bool = True) -> set[str]:
+        """Return the trials of a pack with a result other than failed; none if the pack can't be read.
+
+        Args:
+            pack_id: the pack.
+            with_stopped: also those that were stopped early.
+        """
         table = self._files.table(key_of("results", pack_id), ["trial_id", "outcome"])
         if table is None:
             return set()
-        return set(table.filter(pc.not_equal(table["outcome"], str(Outcome.FAILED)))["trial_id"].to_pylist())
+        without = pa.array([str(Outcome.FAILED), *([] if with_stopped else [str(Outcome.STOPPED)])])
+        return set(table.filter(pc.invert(pc.is_in(table["outcome"], value_set=without)))["trial_id"].to_pylist())
 
     def copy_files(self, other: StudyStore, trial_ids: Collection[str]) -> None:
         """Copy the files of trials of another study, but for trials that have files here."""

@@ -70,6 +70,8 @@ class Summary:
         finished: trials that ran to the end where nothing says what success is.
         diverged: trials whose weights or metrics became NaN or infinite.
         failed: trials that crashed and have no result.
+        stopped: trials that `prune` stopped. What is known of the others would say too much good of the row, so it has
+            no rate, times and metrics then.
         pending: trials that are planned and not done.
         is_judged: whether anything says what success is; if not, there are no rate and no times to success.
         success_rate: solved / judged.
@@ -100,6 +102,7 @@ class Summary:
     finished: int = 0
     diverged: int = 0
     failed: int = 0
+    stopped: int = 0
     pending: int = 0
     is_judged: bool = True
     success_rate: float | None = None
@@ -139,7 +142,7 @@ class Summary:
     @property
     def complete(self) -> bool:
         """Whether every planned trial has ended."""
-        return self.failed == 0 and self.pending == 0
+        return self.failed == self.stopped == self.pending == 0
 
 
 def can_be_judged(table: TrialTable) -> bool:
@@ -213,11 +216,15 @@ def summarise(
     is_of = {outcome: np.asarray(outcomes == code, bool) for outcome, code in OUTCOME_CODES.items()}
     is_solved, is_finished = is_of[Outcome.SOLVED], is_of[Outcome.FINISHED]
     of_success = count(is_solved | is_of[Outcome.UNSOLVED])
-    has_rate = (of_success > 0) | (is_judged & (count(is_finished) == 0))
+    failed, stopped = count(is_of[Outcome.FAILED]), count(is_of[Outcome.STOPPED])
+    is_whole = (stopped == 0)[group]
+    has_rate = ((of_success > 0) | (is_judged & (count(is_finished) == 0))) & (stopped == 0)
     is_ended = np.isin(outcomes, [OUTCOME_CODES[outcome] for outcome in ENDED])
     in_rate = is_ended & ~is_finished & has_rate[group]
-    solved, judged, ended, failed = count(is_solved), count(in_rate), count(is_ended), count(is_of[Outcome.FAILED])
-    bounds = np.where(judged[:, None] > 0, rates.of(solved, judged), np.nan)
+    solved, judged, ended = count(is_solved), count(in_rate), count(is_ended)
+    pending = sizes - ended - failed - stopped
+    is_ended, is_solved = is_ended & is_whole, is_solved & is_whole
+    bounds = np.where(judged[:, None] > 0, rates.of(np.minimum(solved, judged), judged), np.nan)
     solved_at = present(table.solved_at, is_solved)
     solved_at_s = present(table.success_s, is_solved)
     times = _observed_times(table, rows[in_rate], judged)
@@ -228,7 +235,8 @@ def summarise(
         "finished": count(is_finished).tolist(),
         "diverged": count(is_of[Outcome.DIVERGED]).tolist(),
         "failed": failed.tolist(),
-        "pending": (sizes - ended - failed).tolist(),
+        "stopped": stopped.tolist(),
+        "pending": pending.tolist(),
         "is_judged": has_rate.tolist(),
         "success_rate": numbers(statistics.means(is_solved[in_rate], judged)),
         "success_rate_interval": intervals(bounds),

@@ -171,10 +171,11 @@ def trial_run(result: Result, curve: Curve | None) -> TrialRun:
     metrics = {name: float(fixed[name]) for name in _NUMBERS if fixed[name] is not None}
     metrics |= {key: float(result.metrics[name]) for name, key in names.numbers.items() if name in result.metrics}
     params = {"seed": str(trial.seed), **_sources(trial), "task": cell.task, "model": cell.model, **texts}
+    is_stopped = result.outcome is Outcome.STOPPED
     return TrialRun(
         trial=trial,
         params={key: text[:_PARAMETER_CHARACTERS] for key, text in params.items()},
-        metrics=metrics | {_SOLVED: float(result.outcome is Outcome.SOLVED)},
+        metrics=metrics | ({} if is_stopped else {_SOLVED: float(result.outcome is Outcome.SOLVED)}),
         tags=tags,
         curve=[] if curve is None else _thinned(curve, result, names.numbers),
         training_s=result.training_s,

@@ -6,6 +6,7 @@
 | unsolved | no success | censored at its last iteration | its number | left out | by its number |
 | diverged | no success | censored at the planned iterations | left out | left out | worse than any number |
 | finished | left out | left out | its number | left out | by its number |
+| stopped | its row has none | its row has none | its row has none | its row has none | left out |
 | failed | left out | left out | left out | left out | worse than any number |
 | pending | left out | left out | left out | left out | left out |
 
@@ -185,6 +186,11 @@ class TrialTable:
         values: Floats = self._values[metric]
         return values
 
+    def values_so_far(self, metric: str) -> Floats:
+        """Return each trial's number of a metric, of one that was stopped early what it had; NaN where it has none."""
+        stopped = self._are(Outcome.STOPPED)
+        return np.where(stopped, self._numbers(metric), self.values(metric)) if stopped.any() else self.values(metric)
+
     @cached_property
     def _values(self) -> dict[str, Floats]:
         return {}
@@ -295,6 +301,10 @@ class Trials:
     def values(self, metric: str) -> Floats:
         """Return their numbers of a metric; NaN where a trial has none."""
         return self.table.values(metric)[self.rows]
+
+    def values_so_far(self, metric: str) -> Floats:
+        """Return their numbers of a metric, of those that were stopped early what they had."""
+        return self.table.values_so_far(metric)[self.rows]
 
     def losses(self, metric: str) -> Floats:
         """Return what is less where a trial is better by a metric: infinity without a number, NaN while pending."""

@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from study.engine import Engine, Training, engine_for
+from study.engine.calls import CallEngine
 from study.environment import provenance
 from study.errors import PATIENCE_S, BusyError, DeviceMemoryError, StoreAwayError
 from study.records import Checkpoint, Curve, Event, Keep, Notice, Pack, PackDone, PackSplit, Result, Weights
 from study.store import Store, StudyStore
 from study.store.retry import patiently
+from study.store.rungs import StoredRungs
 from study.store.trial_files import TrialFiles
 from study.worker.prepare import prepared
 
@@ -28,6 +30,8 @@ Trained = tuple[list[Result], list[Curve], list[Weights]]
 
 _SLICE_S = 1.0
 _BACK = "the store is back: checkpoints and results are kept again"
+_RUNGS: dict[tuple[str, str], StoredRungs] = {}
+"""What trials had reached where they are compared, by store and study: this process has one file of a study."""
 # A pack that doesn't fit on a GPU is halved down to this many trials: if these don't fit, nothing does.
 _FEWEST_HALVED = 8
 
@@ -71,9 +75,9 @@ class PackWork:
         """
         folder = Store(self.root).study(self.study).of_attempt(self.attempt)
         yield from self._patiently(folder.check)
-        if not (yield from self._patiently(lambda: folder.has_pack(pack.id))):
+        if not (yield from self._patiently(lambda: self._has(folder, pack))):
             halves = _halves(pack)
-            if (yield from self._patiently(lambda: any(folder.has_pack(half.id) for half in halves))):
+            if (yield from self._patiently(lambda: any(self._has(folder, half) for half in halves))):
                 yield from self._split(pack, halves)  # another worker split it, and has died since
                 return
             reason = yield from self._train_and_store(folder, pack)
@@ -81,6 +85,11 @@ class PackWork:
                 yield from self._train_elsewhere(pack, halves, reason)
                 return
         yield from self._patiently(lambda: folder.drop_checkpoint(pack.id))
+
+    def _has(self, folder: StudyStore, pack: Pack) -> bool:
+        """Return whether the store has a pack's results; trials that were stopped count where some are stopped."""
+        is_pruned = isinstance(self.own, CallEngine) and self.own.pruning is not None
+        return folder.has_pack(pack.id, with_stopped=is_pruned)
 
     def _train_and_store(self, folder: StudyStore, pack: Pack) -> Generator[Event, None, str | None]:
         """Train and store a pack; return a reason if it doesn't fit on its device, else None."""
@@ -130,6 +139,10 @@ class PackWork:
         begun_at = checkpoint.iteration if checkpoint is not None else 0
         if engine.has_files:
             engine = engine.with_folders(files, is_shared=self.is_shared)
+            if isinstance(engine, CallEngine) and engine.pruning is not None:
+                key = self.root, self.study
+                rungs = _RUNGS[key] = _RUNGS.get(key) or StoredRungs(files.store)
+                engine = engine.with_rungs(rungs)
             if checkpoint is not None:
                 yield from self._patiently(lambda: files.fetch([trial.id for trial in pack.trials]))
         return engine.start(pack, device=self.device, checkpoint=checkpoint), begun_at
@@ -151,7 +164,7 @@ class PackWork:
                 if time.monotonic() - stored_at >= self.checkpoint_every_s:
                     was_away = is_away
                     try:
-                        if folder.has_pack(pack.id):
+                        if self._has(folder, pack):
                             return None, False
                         self._upload(files, pack)
                         folder.save_checkpoint(training.checkpoint())
@@ -164,7 +177,7 @@ class PackWork:
                 yield replace(progress, begun_at=begun_at)
         except GeneratorExit:
             with suppress(BusyError):  # another driver's workers store their own
-                if not folder.has_pack(pack.id):  # another worker may have been quicker
+                if not self._has(folder, pack):  # another worker may have been quicker
                     self._upload(files, pack)
                     folder.save_checkpoint(training.checkpoint())
             raise
@@ -178,7 +191,7 @@ class PackWork:
 
     def _store(self, folder: StudyStore, files: TrialFiles, pack: Pack, trained: Trained) -> None:
         folder.check()  # a file system that isn't mounted looks like an empty store
-        if not folder.has_pack(pack.id):
+        if not self._has(folder, pack):
             self._upload(files, pack)
             folder.write_pack(pack.id, *trained, provenance(self.device, self.repository))
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy.typing as npt
@@ -35,6 +36,7 @@ class TrialCall(ABC):
         self._checkpoint = None if checkpoint is None else dict(checkpoint)
         self._error: tuple[str, str] | None = None
         self._done = False
+        self._was_stopped = False
 
     @property
     def done(self) -> bool:
@@ -77,10 +79,22 @@ class TrialCall(ABC):
         if not self._done:
             raise ValueError(f"the trial must be done, but is at step {self._history.last_step}")
         error, details = self._error or (None, "")
-        return self._history.record(reports_steps=self.reports_steps, error=error, details=details)
+        return self._history.record(
+            reports_steps=self.reports_steps, error=error, details=details, was_stopped=self._was_stopped
+        )
 
     def _progress(self) -> CallProgress:
         return CallProgress(self._history.last_step, self._trial.iterations, self._done, self._history.latest)
+
+    def _stop_early(self, step: int, metrics: Mapping[str, float]) -> bool:
+        """End the trial if it is to be stopped at a step, and return whether it is."""
+        is_stopped_at = self._trial.is_stopped_at
+        if is_stopped_at is None or step == self._trial.iterations or not all(map(math.isfinite, metrics.values())):
+            return False
+        if is_stopped_at(step, metrics):
+            self._was_stopped = self._done = True
+            self.close()
+        return self._was_stopped
 
     def _fail(self, error: str, details: str = "") -> None:
         self._error, self._done = (error, details), True

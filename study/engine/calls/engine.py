@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from study.engine.calls.trial import Arrays, CallTrial
 from study.engine.own_code import OwnCode
 from study.interface.criterion import Bound
 from study.interface.declarations import Metric
+from study.interface.pruning import Pruning, Rungs
 from study.records import Cell, Pack, Trial
 
 _MIB_PER_GIB = 1024
@@ -40,6 +42,8 @@ class CallEngine(Engine):
         limits: what a trial may use.
         folders: folders for the files of trials; None if nothing is kept.
         is_shared: whether this process has output of its own beside that of trials.
+        pruning: when trials are stopped early; None to let all end by themselves.
+        rungs: what trials had reached where they are compared; must be there with `pruning`.
 
     Attributes:
         task: the task of its cells.
@@ -52,6 +56,8 @@ class CallEngine(Engine):
     limits: Limits = field(default_factory=Limits)
     folders: TrialFolders | None = None
     is_shared: bool = True
+    pruning: Pruning | None = None
+    rungs: Rungs | None = None
 
     task: ClassVar[str]
     own_names: ClassVar[Collection[str]]
@@ -76,6 +82,10 @@ class CallEngine(Engine):
         """Return the engine with folders for the files of its trials."""
         return replace(self, folders=folders, is_shared=is_shared)
 
+    def with_rungs(self, rungs: Rungs) -> Self:
+        """Return the engine with what trials had reached where they are compared."""
+        return replace(self, rungs=rungs)
+
     def refuses(self, cell: Cell) -> str | None:
         """Say why this engine can't train the cell, or None if it can."""
         if (cell.task, cell.model) == (self.task, self.called):
@@ -88,13 +98,48 @@ class CallEngine(Engine):
 
     def call_of(self, trial: Trial) -> CallTrial:
         """Return what the call of a trial is given."""
+        is_stopped_at = None
+        if self.pruning is not None and self.rungs is not None and self.pruning.applies_to(trial.seed):
+            is_stopped_at = _Comparison(trial.id, self.pruning, self.rungs)
         return CallTrial(
             seed=trial.seed,
             values=self.values_of(trial.cell),
             metrics=self.metrics,
             iterations=trial.cell.iterations or None,
+            is_stopped_at=is_stopped_at,
         )
 
     def values_of(self, cell: Cell) -> dict[str, Any]:
         """Return a cell's values that are hyperparameters."""
         return {name: value for name, value in cell.values.items() if name not in self.own_names}
+
+
+@dataclass
+class _Comparison:
+    """Compares a trial with others at each rung that it comes to.
+
+    Args:
+        trial_id: the trial.
+        pruning: the rule.
+        rungs: what others had reached.
+    """
+
+    trial_id: str
+    pruning: Pruning
+    rungs: Rungs
+    _best: float = field(default=math.nan, init=False)
+    _rung: int | None = field(default=None, init=False)
+
+    def __call__(self, step: int, metrics: Mapping[str, float]) -> bool:
+        """Return whether the trial is stopped at a step."""
+        better = max if self.pruning.is_higher_better else min
+        value = metrics[self.pruning.metric]
+        self._best = value if math.isnan(self._best) else better(self._best, value)
+        rung = self.pruning.rung(step)
+        if rung is None or rung == self._rung:
+            return False
+        self._rung = rung
+        others = self.rungs.values(rung)
+        others.pop(self.trial_id, None)
+        self.rungs.add(rung, self.trial_id, self._best)
+        return self.pruning.stops(self._best, others.values())

@@ -233,6 +233,8 @@ def outcome_of(record: CallRecord, criterion: Mapping[str, Bound]) -> Outcome:
         return Outcome.FAILED
     if record.has_diverged or record.metrics is None:
         return Outcome.DIVERGED
+    if record.was_stopped:
+        return Outcome.STOPPED
     if not criterion:
         return Outcome.FINISHED
     return Outcome.SOLVED if is_success(record.metrics, criterion) else Outcome.UNSOLVED

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,12 +31,15 @@ class CallTrial:
         values: the function's hyperparameters by name, as a study file has them.
         metrics: what it reports; the first one chooses the best step.
         iterations: the greatest step that it may report; None for any.
+        is_stopped_at: given a step and the metrics there, returns whether the trial is stopped early; None to let it
+            end by itself.
     """
 
     seed: int
     values: Mapping[str, Any]
     metrics: Mapping[str, Metric]
     iterations: int | None = None
+    is_stopped_at: Callable[[int, Mapping[str, float]], bool] | None = None
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,7 @@ class CallRecord:
         error: why it failed, one line; None if it didn't. What it reported before is here all the same.
         details: the traceback of the user's code; empty if there is none.
         training_s: seconds that the call took, those before a checkpoint included.
+        was_stopped: whether it was stopped early.
     """
 
     metrics: Mapping[str, float] | None
@@ -86,6 +90,7 @@ class CallRecord:
     error: str | None
     details: str
     training_s: float
+    was_stopped: bool = False
 
 
 class History:
@@ -152,7 +157,7 @@ class History:
             **{_STATE + name: array for name, array in state.items()},
         }
 
-    def record(self, *, reports_steps: bool, error: str | None, details: str) -> CallRecord:
+    def record(self, *, reports_steps: bool, error: str | None, details: str, was_stopped: bool = False) -> CallRecord:
         """Collect what came of the trial."""
         curves = _arrays(self._curves)
         finite = np.logical_and.reduce([np.isfinite(curve) for curve in curves.values()])
@@ -169,6 +174,7 @@ class History:
             error=error,
             details=details,
             training_s=self.training_s,
+            was_stopped=was_stopped,
         )
 
     def _best(self, curves: Mapping[str, npt.NDArray[np.float64]], finite: npt.NDArray[np.bool_]) -> int | None:

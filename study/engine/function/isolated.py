@@ -217,6 +217,8 @@ class IsolatedTraining(TrialCall):
                 self._reports_steps = reports_steps
                 if more:
                     self._checkpoint = self._history.arrays(_state(more))
+                if reports_steps:
+                    self._stop_early(step, metrics)
             case {"saved": True, "training_s": float(training_s)} if more and self._history.last_step is not None:
                 self._history.training_s = self._before_s + training_s
                 self._checkpoint = self._history.arrays(_state(more))

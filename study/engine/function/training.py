@@ -149,6 +149,8 @@ class FunctionTraining(TrialCall):
             return
         if isinstance(step, Step):
             self._history.add(step)
+            if self._call.reports_steps and self._stop_early(step.step, step.metrics):
+                return
         self._step = step
         self._done = step is None or not self._call.reports_steps or (isinstance(step, Step) and not step.is_finite)
 

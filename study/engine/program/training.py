@@ -75,6 +75,7 @@ class ProgramTraining(TrialCall):
         self._process: Process | None = None
         self._pipe: int | None = None
         self._poll_at_s = 0.0
+        self._compared = 0
 
     @property
     def reports_steps(self) -> bool:
@@ -155,7 +156,11 @@ class ProgramTraining(TrialCall):
             self._conclude(None if has_failed else str(error))
             return
         self._poll_at_s = time.monotonic() + max(_POLL_S, 20 * (time.monotonic() - now_s))  # a folder may be large
+        is_stopped = self._is_stopped()
         if has_ended or self._has_diverged():
+            self._conclude(None)
+        elif is_stopped:
+            self._was_stopped = True
             self._conclude(None)
         elif self._left_s() <= 0:
             self._end_process()
@@ -195,6 +200,21 @@ class ProgramTraining(TrialCall):
                 os.close(self._pipe)
                 self._pipe = None
 
+    def _is_stopped(self) -> bool:
+        """Return whether the trial is stopped early at one of the steps that are new; compare it at each of them."""
+        is_stopped_at = self._trial.is_stopped_at
+        if is_stopped_at is None or not self.reports_steps:
+            return False
+        counted = list(self._counted())
+        new, self._compared = counted[self._compared :], len(counted)
+        comparable = [
+            (step, metrics)
+            for step, metrics, _ in new
+            if step != self._trial.iterations and all(map(math.isfinite, metrics.values()))
+        ]
+        decisions = [is_stopped_at(step, metrics) for step, metrics in comparable]
+        return any(decisions)
+
     def _has_diverged(self) -> bool:
         latest = list(self._steps.numbers.values())[-2:]
         if all(math.isfinite(step.get(name, 0.0)) for step in latest for name in self._trial.metrics):
@@ -215,7 +235,7 @@ class ProgramTraining(TrialCall):
         self._count_time()
         is_finite = self._take_steps()
         code = self._process.exit_code or 0
-        if error is None and code != 0 and is_finite:
+        if error is None and code != 0 and is_finite and not self._was_stopped:
             error = _reason(code, self._output.last_lines(), self._limits.memory_gb)
         elif error is None and self._history.last_step is None:
             error = self._nothing()

@@ -1,0 +1,88 @@
+"""When a trial is stopped early, by what others had reached at its step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+from statistics import median
+from typing import Literal, Protocol
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pruning:
+    """A rule by which trials are stopped early.
+
+    Trials are compared at rungs, which are steps, by the best value of a metric so far. *Halving* (asynchronous
+    successive halving, Li et al., MLSys 2020) has rungs at ``first``, ``first * factor``, ``first * factor**2``, ...
+    At each, a trial goes on if it is among the best ``1 / factor`` of those that have been there. *Median* has rungs at
+    ``first``, ``first + every``, ... A trial goes on if it isn't worse than the median of the others there (Golovin et
+    al., KDD 2017). Nobody waits for others, so what is stopped depends on the order in which trials arrive.
+
+    Args:
+        method: ``halving`` or ``median``.
+        metric: what is compared.
+        is_higher_better: whether more of it is better.
+        first: the first rung, a step.
+        factor: of halving, > 1.
+        every: steps between two rungs, of the median rule.
+        after: how many other trials must have been at a rung before one is stopped there.
+        complete_from: trials with this seed or a greater one are never stopped; None to stop any.
+
+    Example:
+        >>> rule = Pruning(method="halving", metric="loss", is_higher_better=False, first=10, factor=3, after=2)
+        >>> [rule.rung(step) for step in (9, 10, 29, 30, 95)]
+        [None, 10, 10, 30, 90]
+        >>> rule.stops(0.5, [0.4, 0.6]), rule.stops(0.3, [0.4, 0.6]), rule.stops(0.9, [0.4])
+        (True, False, False)
+    """
+
+    method: Literal["halving", "median"]
+    metric: str
+    is_higher_better: bool
+    first: int = 1
+    factor: float = 3.0
+    every: int = 1
+    after: int = 5
+    complete_from: int | None = None
+
+    def rung(self, step: int) -> int | None:
+        """Return the last rung at or before a step; None before the first."""
+        if step < self.first:
+            return None
+        if self.method == "median":
+            return step - (step - self.first) % self.every
+        rung = self.first
+        while (following := max(rung + 1, math.ceil(rung * self.factor - 1e-9))) <= step:
+            rung = following
+        return rung
+
+    def stops(self, value: float, others: Collection[float]) -> bool:
+        """Return whether a trial is stopped at a rung.
+
+        Args:
+            value: the best value of the trial so far.
+            others: those of the other trials that have been at the rung.
+        """
+        if len(others) < self.after:
+            return False
+        sign = -1.0 if self.is_higher_better else 1.0
+        loss, losses = sign * value, [sign * other for other in others]
+        if self.method == "median":
+            return loss > median(losses)
+        better = sum(other < loss for other in losses)
+        return better >= max(1, math.floor((len(losses) + 1) / self.factor))
+
+    def applies_to(self, seed: int) -> bool:
+        """Return whether a trial with a seed may be stopped."""
+        return self.complete_from is None or seed < self.complete_from
+
+
+class Rungs(Protocol):
+    """What trials had reached at rungs, known to all workers of a study."""
+
+    def add(self, rung: int, trial_id: str, value: float) -> None:
+        """Record that a trial has come to a rung."""
+
+    def values(self, rung: int) -> dict[str, float]:
+        """Return the values at a rung, by trial."""

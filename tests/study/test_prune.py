@@ -1,0 +1,193 @@
+"""Trials that are stopped early by what others had reached: what is stopped, stored, reported, and never stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import study
+from study.driver.repeat import repeat
+from study.errors import InputError, SpecError
+from study.interface.pruning import Pruning
+from study.records import Outcome
+from study.store import Store
+from study.store.rungs import StoredRungs
+
+CODE = """\
+from study import seeded
+
+@seeded
+def train(seed, *, rate: float):
+    for step in range(1, 28):
+        yield {"step": step, "loss": rate + 1 / step}
+"""
+PROGRAM = """\
+import json, sys, time
+with open("results.jsonl", "w") as file:
+    for step in range(1, 28):
+        print(json.dumps({"step": step, "loss": float(sys.argv[1]) + 1 / step}), file=file, flush=True)
+    while float(sys.argv[1]) > 1:  # one that is worse never ends by itself
+        time.sleep(0.01)
+"""
+FUNCTION = {"train": "lab:train", "iterations": 27}
+RATES = [0.0, 1.0, 2.0]
+PRUNE = {"first": 3, "after": 2}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("lab.py").write_text(CODE)
+    Path("program.py").write_text(PROGRAM)
+    return tmp_path
+
+
+def loaded(called: dict[str, Any] = FUNCTION, **tables: Any) -> study.Study:
+    content = {"study": "pruned", **called, "metrics": {"loss": "lower"}, "seeds": 4, **tables}
+    Path("study.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
+    return study.load("study.yaml", store="studies")
+
+
+def outcomes(loaded: study.Study) -> dict[float, list[str]]:
+    """Return the outcomes of each rate's trials, in the order of their seeds."""
+    trials = loaded.trials().sort_values("seed")
+    return {rate: list(trials[trials["rate"] == rate]["outcome"]) for rate in RATES}
+
+
+@pytest.mark.parametrize("isolation", [{}, {"isolation": "process"}], ids=["in process", "isolated"])
+def test_what_is_worse_than_others_is_stopped(isolation: dict[str, str]) -> None:
+    """One worker trains the good ones first, so all others are stopped at the first rung; a curve ends there."""
+    made = loaded({**FUNCTION, **isolation}, prune=PRUNE, grid={"rate": RATES})
+    made.run(local=True, cpus=1)
+    found = outcomes(made)
+    assert found[0.0] == ["finished"] * 4
+    assert found[1.0] == found[2.0] == ["stopped"] * 4
+    curves = made.curves()
+    worst = made.trials().query("rate == 2.0")["trial_id"]
+    assert curves[curves["trial_id"].isin(worst)].groupby("trial_id")["iteration"].max().eq(3).all()
+
+
+def test_a_program_is_stopped() -> None:
+    made = loaded(
+        {"command": "python program.py {rate} {seed}", "results": {"file": "results.jsonl"}},
+        prune={"method": "median", "first": 3, "after": 2},
+        grid={"rate": [0.0, 2.0]},
+        seeds=3,
+    )
+    made.run(local=True, cpus=1)
+    trials = made.trials()
+    assert list(trials[trials["rate"] == 2.0]["outcome"]) == ["stopped"] * 3
+    assert list(trials[trials["rate"] == 0.0]["outcome"]) == ["finished"] * 3
+
+
+def test_stopped_trials_are_not_counted_as_unsolved() -> None:
+    """A row that has some has no rate and no mean, isn't compared, and the finding says so."""
+    made = loaded(prune=PRUNE, grid={"rate": RATES}, success={"loss": {"below": 0.1}})
+    made.run(local=True, cpus=1)
+    cells = made.cells().set_index("rate")
+    assert list(cells["stopped"]) == [0, 4, 4]
+    assert cells["success_rate"].isna().tolist() == [False, True, True]
+    assert cells["loss_mean"].isna().tolist() == [False, True, True]
+    assert cells["unsolved"].sum() == 0
+    assert "8 of 12 trials were stopped early" in made.finding
+    assert "2 of 3 cells have no rates" in made.finding
+
+
+def test_without_prune_they_are_trained_to_their_end() -> None:
+    """And a second run of either study has nothing to do."""
+    pruned = loaded(prune=PRUNE, grid={"rate": RATES})
+    pruned.run(local=True, cpus=1)
+    pruned.run(local=True)
+    assert outcomes(pruned)[2.0] == ["stopped"] * 4
+    whole = loaded(grid={"rate": RATES})
+    whole.run(local=True)
+    assert outcomes(whole) == {rate: ["finished"] * 4 for rate in RATES}
+    assert not whole.trials()["trial_id"].duplicated().any()
+
+
+def test_other_studies_do_not_adopt_them() -> None:
+    loaded(prune=PRUNE, grid={"rate": RATES}).run(local=True, cpus=1)
+    other = loaded(study="other", grid={"rate": RATES})
+    other.run(local=True)
+    assert outcomes(other) == {rate: ["finished"] * 4 for rate in RATES}
+
+
+def test_what_confirms_a_search_is_never_stopped() -> None:
+    made = loaded(
+        prune=PRUNE,
+        ranges={"rate": {"low": 0.0, "high": 5.0}},
+        search={"objective": "loss", "trials": 60, "candidates": 6, "first_seeds": 2, "confirm_seeds": 5},
+    )
+    made.run(local=True)
+    trials = Store("studies").study("pruned").outcomes()
+    stopped = {row["trial_id"] for row in trials.to_pylist() if row["outcome"] == str(Outcome.STOPPED)}
+    assert stopped
+    fresh = made.trials().query("seed >= 4")
+    assert len(fresh) == 5
+    assert not set(fresh["trial_id"]) & stopped
+
+
+def test_a_stopped_trial_is_not_repeated() -> None:
+    """Since what others had reached isn't known any more, `verify` leaves it out, and says so if it is named."""
+    made = loaded(prune=PRUNE, grid={"rate": RATES})
+    made.run(local=True, cpus=1)
+    certificate = made.verify(share=1.0)
+    assert (certificate.of, certificate.differing) == (4, [])
+    stopped = made.trials().query("outcome == 'stopped'")["trial_id"]
+    with pytest.raises(InputError, match="was stopped early, by what other trials had reached"):
+        list(repeat(made.planned, "studies", [*stopped]))
+
+
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        ({"prune": {"metric": "los"}}, "must be one of the metrics, loss, but got 'los'; did you mean 'loss'?"),
+        ({"prune": "best"}, "must be one of halving, median"),
+        ({"prune": {"method": "median", "factor": 3}}, "factor isn't a setting of median"),
+        ({"prune": {"factor": 1}}, "must be > 1, but got 1"),
+        (
+            {"prune": "halving", "success": {"loss": {"below": 1}}, "seeds": {"until": {"half_width": 0.1, "max": 9}}},
+            "until is judged by trials that ended by themselves",
+        ),
+    ],
+)
+def test_a_mistake_says_what_must_hold(tables: Any, message: str) -> None:
+    with pytest.raises(SpecError, match=message.replace("?", r"\?")):
+        loaded(grid={"rate": RATES}, **tables)
+
+
+# --- the rule, and what workers share
+
+
+def rule(**settings: Any) -> Pruning:
+    return Pruning(metric="loss", is_higher_better=False, **settings)
+
+
+def test_halving_keeps_one_of_a_factor() -> None:
+    """Ties go on, and nothing is stopped before enough others have come."""
+    halving = rule(method="halving", factor=3, after=2)
+    assert not halving.stops(9.0, [1.0])
+    others = [float(value) for value in range(8)]
+    assert [halving.stops(value, others) for value in (-1.0, 2.5, 3.0, 3.5)] == [False, True, True, True]
+    assert not halving.stops(0.0, [0.0] * 8)
+
+
+def test_the_median_rule_compares_with_half_of_the_others() -> None:
+    higher = Pruning(method="median", metric="accuracy", is_higher_better=True, first=5, every=10, after=1)
+    assert [higher.rung(step) for step in (4, 5, 14, 15, 29)] == [None, 5, 5, 15, 25]
+    assert [higher.stops(value, [0.2, 0.4, 0.6]) for value in (0.3, 0.4, 0.5)] == [True, False, False]
+
+
+def test_workers_see_what_others_had_reached(folder: Path) -> None:
+    """And one that trains a trial again replaces its value."""
+    place = Store("studies").study("any")._folder
+    first, second = StoredRungs(place), StoredRungs(place)
+    first.add(3, "a", 1.0)
+    second.add(3, "b", 2.0)
+    second.add(9, "b", 1.5)
+    assert first.values(3) == second.values(3) == {"a": 1.0, "b": 2.0}
+    assert first.values(9) == {"b": 1.5}
+    assert StoredRungs(place).values(27) == {}

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import doctest
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
 import yaml
 
+from study import Metric
 from study.driver.own_engine import own_engine
 from study.engine.packed.engine import PackedEngine, as_layout
+from study.interface.function.call import FunctionCall
 from study.interface.packed_family import recipe_text
 from study.interface.task import Task
 from study.plan.plan import Plan, make_plan
@@ -98,11 +102,12 @@ def test_studies_run_as_pages_show(page: Path, folder: Path) -> None:
         assert {key: one for key, one in now.items() if not expected[key].low <= one.value <= expected[key].high} == {}
 
 
-def means(folder: Path) -> tuple[PackedEngine, Plan]:
-    """Plan the study of means, with few updates."""
-    file = lay_out(ROOT / "examples" / "means" / "README.md", folder) / "study.yaml"
+def packed(example: str, folder: Path) -> tuple[PackedEngine, Plan]:
+    """Plan an example that trains in packs, with few updates."""
+    file = lay_out(ROOT / "examples" / example / "README.md", folder) / "study.yaml"
     content = yaml.safe_load(file.read_text(encoding="utf-8"))
     content |= {"grid": {}, "protocol": {"iterations": 20, "evaluate_every": 10}, "seeds": 5}
+    content.pop("claims", None)
     planned = make_plan(parse_spec(yaml.safe_dump(content), source="study.yaml", folder=folder))
     engine = own_engine(planned.spec)
     assert isinstance(engine, PackedEngine)
@@ -111,14 +116,14 @@ def means(folder: Path) -> tuple[PackedEngine, Plan]:
 
 def test_built_in_engines_refuse_means(folder: Path) -> None:
     """No engine that is written for built-in tasks trains a task of one's own on another one's target."""
-    for cell in means(folder)[1].cells:
+    for cell in packed("means", folder)[1].cells:
         reasons = [engine.refuses(cell) for engine in ENGINES.values()]
         assert all(reason is not None and "but not means:Means" in reason for reason in reasons)
 
 
 def test_means_are_means(folder: Path) -> None:
     """Targets are means of the first numbers of each row; tests are on other numbers than training."""
-    class_ = means(folder)[0].code.folder().load(parse_import_string("means:Means"), (Task,))
+    class_ = packed("means", folder)[0].code.folder().load(parse_import_string("means:Means"), (Task,))
     task = class_(subset=3)
     x, target = task.draw(Stream([7], 0, Purpose.TRAIN))
     torch.testing.assert_close(target[:, 0], (x[:, 0] + x[:, 1] + x[:, 2]) / 3)
@@ -128,9 +133,20 @@ def test_means_are_means(folder: Path) -> None:
     assert x.max() > 5.9
 
 
-def test_means_have_the_same_bits_in_packs_and_alone(folder: Path) -> None:
+def test_parity_is_of_the_first_signs(folder: Path) -> None:
+    """A target tells whether an even number of the first signs is negative; both targets are as frequent."""
+    class_ = packed("parity", folder)[0].code.folder().load(parse_import_string("parity:Parity"), (Task,))
+    signs, target = class_(bits=3).evaluation(evaluation_stream(Purpose.TEST), Purpose.TEST)
+    assert signs.shape == (1000, 20)
+    assert set(signs.unique().tolist()) == {-1, 1}
+    assert torch.equal(target == 1, (signs[:, :3] < 0).sum(1) % 2 == 0)
+    assert 400 < target.sum() < 600
+
+
+@pytest.mark.parametrize("example", ["means", "parity"])
+def test_packed_examples_have_the_same_bits_in_packs_and_alone(example: str, folder: Path) -> None:
     """Trials of each model train side by side, and have the metrics, curves and weights of packs of one trial each."""
-    engine, planned = means(folder)
+    engine, planned = packed(example, folder)
     for cell in planned.cells:
         proof = engine.prove(cell)
         assert proof.packs, proof.reason
@@ -139,6 +155,36 @@ def test_means_have_the_same_bits_in_packs_and_alone(folder: Path) -> None:
         together = bits(proven, Pack(trials))
         assert [one for trial in trials for one in bits(proven, Pack((trial,)))] == together
         assert len(set(together)) == len(trials)
+
+
+@pytest.fixture
+def cartpole(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Import the agent as a module of its folder."""
+    monkeypatch.syspath_prepend(str(ROOT / "examples" / "cartpole"))
+    return import_module("cartpole")
+
+
+def test_sources_of_cartpole_have_seeds_of_their_own(cartpole: ModuleType) -> None:
+    """The three seeds together take the place of the trial's seed, and each of them changes the returns."""
+
+    def returns(seed: int, **seeds: int) -> list[float]:
+        metrics = {"mean_return": Metric(higher_is_better=True)}
+        call = FunctionCall(cartpole.train, seed=seed, values=seeds, metrics=metrics, iterations=12)
+        return [call.next_step().metrics["mean_return"] for _ in range(2)]
+
+    names, plain = ("weights_seed", "environment_seed", "action_seed"), returns(3)
+    assert returns(7, **dict.fromkeys(names, 3)) == plain
+    assert all(returns(3, **{name: 7}) != plain for name in names)
+
+
+def test_cartpole_discounts_and_counts_whole_episodes(cartpole: ModuleType) -> None:
+    """Returns are discounted sums of what follows; an environment that starts anew adds nothing to an episode."""
+    assert cartpole.discounted(torch.ones(3, 1))[:, 0].tolist() == pytest.approx([1 + 0.99 + 0.99**2, 1.99, 1])
+    torch.manual_seed(0)
+    _, _, rewards = cartpole.play(cartpole.cart_poles(8), cartpole.network(), 0, torch.Generator().manual_seed(0))
+    lengths = rewards.sum(0).long().tolist()
+    assert len(set(lengths)) > 1
+    assert all(rewards[:length, k].all() and not rewards[length:, k].any() for k, length in enumerate(lengths))
 
 
 def bits(engine: PackedEngine, pack: Pack) -> list[tuple[object, ...]]:

@@ -1,0 +1,47 @@
+"""The tables on the results pages of other fields repeat the files that the service wrote."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+
+from study.words import rate
+
+RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
+_INTERVAL = r"\d\.\d+ \[\d\.\d+, \d\.\d+\]"
+_CELL = re.compile(rf"\d+/\d+, {_INTERVAL}; [\d,–]+")
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    """Read a CSV file."""
+    with path.open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def interval(row: dict[str, str], name: str) -> str:
+    """Write a rate of a row with its interval."""
+    value, low, high = (float(row[name + end]) for end in ("", "_lower", "_upper"))
+    return rate(value, (low, high))
+
+
+@pytest.mark.parametrize("field", ["rl", "parity"])
+def test_rates_and_times_are_those_of_the_cells(field: str) -> None:
+    """A page has each cell's solved trials, rate with interval and median time, in the order of cells.csv."""
+    shown = _CELL.findall((RESULTS / field / "README.md").read_text(encoding="utf-8"))
+    stored = []
+    for row in rows(RESULTS / field / "cells.csv"):
+        median = row["solved_at_median"]
+        time = f"{float(median):,.0f}" if median else "–"
+        stored.append(f"{row['solved']}/{row['seeds']}, {interval(row, 'success_rate')}; {time}")
+    assert shown == stored
+
+
+def test_shares_are_those_of_the_sources() -> None:
+    """The page on parity has each source's share of the variance of success, in the order of sources.csv."""
+    text = (RESULTS / "parity" / "README.md").read_text(encoding="utf-8")
+    table = re.findall(r"^\| \d+ \| \d+ of 400 \|.*$", text, re.MULTILINE)
+    shares = [row for row in rows(RESULTS / "parity" / "sources.csv") if row["quantity"] == "success"]
+    assert re.findall(_INTERVAL, "\n".join(table)) == [interval(row, "share") for row in shares]

@@ -94,6 +94,7 @@ benchmark: statistics  ## measure speed and coverage, simulate moments, and put 
 	$(BIN)/python -m benchmarks.commands --out benchmarks/results/commands.csv
 	$(BIN)/python -m benchmarks.function --out benchmarks/results/function.csv
 	$(BIN)/python -m benchmarks.peers --out benchmarks/results/peers.csv
+	$(BIN)/python -m benchmarks.pruning --out benchmarks/results/pruning.csv
 	$(BIN)/python -m benchmarks.report --out benchmarks/results/report.csv
 	$(BIN)/python -m benchmarks.tracking --out benchmarks/results/tracking.csv
 	$(BIN)/python -m benchmarks.tables --write

@@ -56,6 +56,23 @@ def packed_table(rows: Sequence[Row]) -> str:
     )
 
 
+def pruning_table(rows: Sequence[Row]) -> str:
+    """Write a line for each function and rule that stops trials early."""
+    lines = [
+        [
+            row["function"],
+            row["rule"],
+            f"{float(row['saved']):.0%} ± {float(row['saved_sd']):.0%}",
+            f"{row['winner_stopped']} of {row['repetitions']}",
+            f"{float(row['share_better']):.1%}, at most {float(row['share_better_most']):.0%}",
+        ]
+        for row in rows
+        if row["rule"] != "none"
+    ]
+    head = ["function", "rule", "steps saved", "stopped the eventual winner", "trials better than what was found"]
+    return markdown(head, lines, 2)
+
+
 def presets_table(rows: Sequence[Row]) -> str:
     """Write a line for each model of a preset."""
     columns = ("us_plain_loop", "us_alone", "us_packed", "times_the_plain_loop", "times_alone", "goal")
@@ -490,6 +507,7 @@ TABLES = {
     "commands": commands_table,
     "function": function_table,
     "peers": trial_peers_table,
+    "pruning": pruning_table,
     "report": report_table,
     "scale": scale_table,
     "script": script_table,

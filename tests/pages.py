@@ -18,7 +18,7 @@ from tests.commands import DEADLINE_S
 
 SCRIPT = Path(sys.executable).with_name("study")
 
-NEEDED = {"lightning": "lightning", "huggingface": "transformers"}
+NEEDED = {"lightning": "lightning", "huggingface": "transformers", "hydra": "hydra"}
 """The module that an example needs, by the name of its folder, if it needs one of another library."""
 
 _FILE = re.compile(r"`([\w./-]+\.(?:py|sh|yaml|csv))`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -58,7 +58,7 @@ def lay_out(page: Path, folder: Path) -> Path:
     Without the library that an example needs, the test is skipped.
     """
     if find_spec(NEEDED.get(page.parent.name, "study")) is None:
-        pytest.skip(f"{page.parent.name} isn't installed: make test-integrations")
+        pytest.skip(f"{NEEDED[page.parent.name]} isn't installed, see CONTRIBUTING.md")
     if page.parents[1].name == "examples":
         shutil.copytree(page.parent, folder, dirs_exist_ok=True)
     for name, content in files_shown(page.read_text(encoding="utf-8")).items():

@@ -111,8 +111,11 @@ def _models(cell: Cell) -> list[str]:
 
 def _texts(name: str, content: Any) -> list[str]:
     """Return how a file and a report write a value."""
+    if content is None:
+        return [words.format_value(name, content)]
     written = str(content).lower() if isinstance(content, bool) else str(content)
-    return list(dict.fromkeys((words.format_value(name, content), *([] if content is None else [written]))))
+    as_float = [f"{content}.0"] if type(content) is int else []  # of a program, 0.0 is 0
+    return list(dict.fromkeys((words.format_value(name, content), written, *as_float)))
 
 
 def _read(name: str, parts: Mapping[str, frozenset[str]]) -> frozenset[str] | None:

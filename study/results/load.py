@@ -165,10 +165,15 @@ class StudyResults:
         places = self._compared_places
         return self._plain_rows if len(places) == len(self.summaries) else self._plain_rows.select(places)
 
+    @property
+    def _all_have_stopped(self) -> bool:
+        """Whether each row has trials that were stopped early, so that nothing can be compared."""
+        return all(s.stopped for s in self.compared.summaries)
+
     @cached_property
     def contrasts(self) -> Contrasts:
         """The comparisons between cells; none for a search, whose candidates were chosen by their trials."""
-        if self.search is not None:
+        if self.search is not None or self._all_have_stopped:
             return Contrasts()
         spec = self.plan.spec
         sizes, stated = spec.seed_design.sizes, [Statement(table.factor, table.tune) for table in spec.compare]
@@ -179,7 +184,7 @@ class StudyResults:
     @cached_property
     def overall(self) -> Overall | None:
         """The methods over all questions; None for a search, and where trials aren't independent."""
-        if self.search is not None or not self.plan.spec.seed_design.is_plain:
+        if self.search is not None or self._all_have_stopped or not self.plan.spec.seed_design.is_plain:
             return None
         return self.parts.attempt("comparison over all questions", lambda: overall(self.compared, self.trials), None)
 

@@ -24,6 +24,7 @@ NEEDED = {"lightning": "lightning", "huggingface": "transformers", "hydra": "hyd
 _FILE = re.compile(r"`([\w./-]+\.(?:py|sh|yaml|csv))`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"^\$ (.*)$\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
+_VERDICT = re.compile(r"^\d+\. ((?:shown|refuted|undecided): .*?) \(", re.MULTILINE)
 _ESTIMATE = re.compile(r"(\S+) \[(\S+), (\S+)\]")
 
 
@@ -82,6 +83,16 @@ def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
         timeout=DEADLINE_S,
         check=False,
     )
+
+
+def verdicts(text: str) -> list[str]:
+    """Return the verdicts on claims that a command printed.
+
+    Example:
+        >>> verdicts("1. shown: adam: success rate exceeds that of sgd (40 trials, 9 s of training)")
+        ['shown: adam: success rate exceeds that of sgd']
+    """
+    return _VERDICT.findall(text)
 
 
 @dataclass(frozen=True)

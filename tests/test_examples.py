@@ -25,7 +25,7 @@ from study.spec import load_spec, parse_spec
 from study.stream.stream import Purpose
 from study.stream.trial_stream import Stream, evaluation_stream
 from tests.engines import ENGINES
-from tests.pages import estimates, files_shown, lay_out, run, sessions, trains
+from tests.pages import estimates, files_shown, lay_out, run, sessions, trains, verdicts
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/study.yaml"))  # test_notebook.py runs notebooks
@@ -87,7 +87,7 @@ def test_commands_that_train_nothing_print_what_pages_show(page: Path, folder: P
 @pytest.mark.slow
 @every_page
 def test_studies_run_as_pages_show(page: Path, folder: Path) -> None:
-    """The commands of a page train all trials, and every rate or mean lies within the interval that is shown.
+    """Every rate or mean of the trained trials lies within the interval that the page shows; verdicts are the same.
 
     Those of README.md run on Ray, as they are; the others run in one process, which has the same numbers.
     """
@@ -103,6 +103,7 @@ def test_studies_run_as_pages_show(page: Path, folder: Path) -> None:
         expected, now = estimates(shown), estimates(done.stdout)
         assert expected
         assert now.keys() == expected.keys(), done.stdout
+        assert verdicts(done.stdout) == verdicts(shown)
         assert {key: one for key, one in now.items() if not expected[key].low <= one.value <= expected[key].high} == {}
 
 

@@ -324,7 +324,7 @@ def test_groups_partition_the_rows():
     groups = summarised_by(table, ["a", "b"])
     assert len({group.values for group in groups}) == len(groups) == 12
     assert sum(group.seeds for group in groups) == 500
-    assert sum(g.ended + g.failed + g.pending for g in groups) == 500
+    assert sum(g.ended + g.failed + g.stopped + g.pending for g in groups) == 500
     (whole,) = summarised_by(table, [])
     assert (whole.seeds, whole.pending) == (500, table["outcome"].null_count)
     assert not whole.complete

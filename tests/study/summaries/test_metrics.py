@@ -41,7 +41,9 @@ def test_an_interval_of_a_mean_ends_at_the_limits_of_the_metric():
 
 
 def finite(trials, model, outcomes):
-    """Select the finite values of a model's trials with some outcomes."""
+    """Select the finite values of a model's trials with some outcomes; none if one of its trials was stopped early."""
+    if any(of == model and outcome == "stopped" for of, outcome, _ in trials):
+        return np.array([])
     values = [value for of, outcome, value in trials if of == model and outcome in outcomes and value is not None]
     return np.array([value for value in values if math.isfinite(value)])
 
@@ -101,7 +103,7 @@ def test_trials_that_finished_never_make_a_rate(trials):
     for model, group in groups_of(trials).items():
         ends = [outcome for of, outcome, _ in trials if of == model]
         assert group.finished == ends.count("finished")
-        assert group.ended == sum(outcome not in (None, "failed") for outcome in ends)
+        assert group.ended == sum(outcome not in (None, "failed", "stopped") for outcome in ends)
         if not judged_outcomes & set(ends) and "finished" in ends:
             assert (group.is_judged, group.judged, group.success_rate) == (False, 0, None)
             assert group.time_to_success_mean is None

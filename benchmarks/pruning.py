@@ -1,4 +1,4 @@
-"""What stopping trials early saves and costs, beside Optuna's pruners and Ray Tune's ASHA.
+"""Steps saved and winners lost by stopping trials early, beside Optuna's pruners and Ray Tune's ASHA.
 
     python -m benchmarks.pruning --out benchmarks/results/pruning.csv
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 import statistics
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Protocol
 
@@ -26,7 +26,7 @@ from sklearn.ensemble import GradientBoostingRegressor
 from torch import nn
 
 from benchmarks.measure import finish, one_core, plain_parser, tell
-from study.interface.pruning import Pruning
+from study.interface.pruning import Comparison, Pruning
 
 STEPS = 27
 WORKERS = 4
@@ -119,25 +119,33 @@ class Rule(Protocol):
     def stops(self, trial: int, step: int, value: float) -> bool: ...
 
 
-@dataclass
-class Ours:
-    """A rule of `prune:`, with values in memory."""
+class InMemory:
+    """Values at rungs, in memory."""
 
-    rule: Pruning
-    at: dict[int, dict[int, float]] = field(default_factory=dict)
-    best: dict[int, float] = field(default_factory=dict)
-    compared: dict[int, int] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._at: dict[int, dict[str, float]] = {}
+
+    def add(self, rung: int, trial_id: str, value: float) -> None:
+        """Record that a trial has come to a rung."""
+        self._at.setdefault(rung, {})[trial_id] = value
+
+    def values(self, rung: int) -> dict[str, float]:
+        """Return the values at a rung, by trial."""
+        return dict(self._at.get(rung, {}))
+
+
+class Ours:
+    """A rule of `prune:`."""
+
+    def __init__(self, rule: Pruning) -> None:
+        self._rule, self._rungs = rule, InMemory()
+        self._comparisons: dict[int, Comparison] = {}
 
     def stops(self, trial: int, step: int, value: float) -> bool:
-        """Compare the best value so far at each rung."""
-        best = self.best[trial] = min(value, self.best.get(trial, value))
-        rung = self.rule.rung(step)
-        if rung is None or self.compared.get(trial) == rung:
-            return False
-        self.compared[trial] = rung
-        others = list(self.at.setdefault(rung, {}).values())
-        self.at[rung][trial] = best
-        return self.rule.stops(best, others)
+        """Compare a trial as a study does."""
+        if trial not in self._comparisons:
+            self._comparisons[trial] = Comparison(str(trial), self._rule, self._rungs, STEPS)
+        return self._comparisons[trial](step, {"loss": value})
 
 
 class OfOptuna:
@@ -211,7 +219,7 @@ RULES: Mapping[str, Callable[[], Rule]] = {
 
 @dataclass(frozen=True)
 class Replay:
-    """What came of a replay.
+    """Result of a replay.
 
     Args:
         saved: the share of all steps that weren't made.

@@ -52,8 +52,12 @@ class Lacking:
     @property
     def phrase(self) -> str:
         """How many trials lack what is compared, as "2 of 20 trials diverged and 1 failed"; empty if none does."""
-        counts = {"diverged": self.diverged, "failed": self.failed, "were stopped": self.stopped}
-        counts["are missing"] = self.pending
+        counts = {
+            "diverged": self.diverged,
+            "failed": self.failed,
+            "were stopped": self.stopped,
+            "are missing": self.pending,
+        }
         parts = [(count, word) for word, count in counts.items() if count]
         if not parts:
             return ""

@@ -61,7 +61,7 @@ def headline(rows: ResultRows, contrasts: Contrasts) -> str:
 
 
 def stopped_sentence(summaries: Sequence[Summary], whole: ResultRows, contrasts: Contrasts) -> str:
-    """Return a sentence on results of which some trials were stopped early, after one on the rows that have none.
+    """Return the finding on rows without trials that were stopped early, and a sentence on the others.
 
     Args:
         summaries: the summaries of all rows.
@@ -70,13 +70,13 @@ def stopped_sentence(summaries: Sequence[Summary], whole: ResultRows, contrasts:
     """
     stopped, trials = sum(s.stopped for s in summaries), words.count_of(sum(s.seeds for s in summaries), "trial")
     rows = sum(s.stopped > 0 for s in summaries)
-    which = "no row" if rows == len(summaries) else f"{rows} of {words.count_of(len(summaries), whole.noun)}"
-    lacks = "has" if rows == len(summaries) else "have no"
+    is_every_row = rows == len(summaries)
+    lack = "no row has" if is_every_row else f"{rows} of {words.count_of(len(summaries), whole.noun)} have no"
     sentence = (
-        f"{stopped:,} of {trials} were stopped early, by what others had reached, so {which} {lacks} rates, times and "
-        "means: what was stopped might have been as good."
+        f"{stopped:,} of {trials} were stopped early, by what others had reached, so {lack} rates, times and means: "
+        "what was stopped might have been as good."
     )
-    return sentence if rows == len(summaries) else f"{headline(whole, contrasts)} {sentence}"
+    return sentence if is_every_row else f"{headline(whole, contrasts)} {sentence}"
 
 
 def search_headline(search: SearchFindings, rows: Sequence[Summary]) -> str:

@@ -1,10 +1,10 @@
-"""When a trial is stopped early, by what others had reached at its step."""
+"""Early stopping of trials by comparison with others at the same step."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Literal, Protocol
 
@@ -79,10 +79,45 @@ class Pruning:
 
 
 class Rungs(Protocol):
-    """What trials had reached at rungs, known to all workers of a study."""
+    """Values of trials at rungs, shared by all workers of a study."""
 
     def add(self, rung: int, trial_id: str, value: float) -> None:
         """Record that a trial has come to a rung."""
 
     def values(self, rung: int) -> dict[str, float]:
         """Return the values at a rung, by trial."""
+
+
+@dataclass
+class Comparison:
+    """Compares a trial with others at each rung that it comes to.
+
+    Args:
+        trial_id: the trial.
+        pruning: the rule.
+        rungs: the values of other trials.
+        iterations: the last step, at which nothing is compared; None if it isn't known.
+    """
+
+    trial_id: str
+    pruning: Pruning
+    rungs: Rungs
+    iterations: int | None = None
+    _best: float = field(default=math.nan, init=False)
+    _rung: int | None = field(default=None, init=False)
+
+    def __call__(self, step: int, metrics: Mapping[str, float]) -> bool:
+        """Return whether the trial is stopped at a step; never at one with a metric that isn't a finite number."""
+        if step == self.iterations or not all(map(math.isfinite, metrics.values())):
+            return False
+        better = max if self.pruning.is_higher_better else min
+        value = metrics[self.pruning.metric]
+        self._best = value if math.isnan(self._best) else better(self._best, value)
+        rung = self.pruning.rung(step)
+        if rung is None or rung == self._rung:
+            return False
+        self._rung = rung
+        others = self.rungs.values(rung)
+        others.pop(self.trial_id, None)
+        self.rungs.add(rung, self.trial_id, self._best)
+        return self.pruning.stops(self._best, others.values())

@@ -167,7 +167,7 @@ class StudyResults:
 
     @property
     def _all_have_stopped(self) -> bool:
-        """Whether each row has trials that were stopped early, so that nothing can be compared."""
+        """Whether every row has trials that were stopped early; then no rows can be compared."""
         return all(s.stopped for s in self.compared.summaries)
 
     @cached_property

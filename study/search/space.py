@@ -10,7 +10,7 @@ from typing import Any
 from study.records import Cell
 from study.spec import Spec, canonical_cell, model_level
 from study.spec.cells import applied
-from study.spec.conditions import Conditions
+from study.spec.grid import Level
 from study.spec.tables import RangeTable
 from study.summaries.search import Parameter
 
@@ -60,25 +60,25 @@ class Space:
     def _of_model(self) -> dict[str, dict[str, Parameter]]:
         """The parameters of each model by hyperparameter, in the order in which they are chosen."""
         of_model = {}
-        for i, model in enumerate(self.spec.model_tables):
-            ranges = model_level(self.spec, i).ranges
-            of_model[model.name] = {
-                name: self._parameter(_name(name, model.name, ranges[name].path), name, ranges[name].value)
-                for name in self._conditions[model.name].in_order(self.spec.family.search_order)
-                if name in ranges
+        for model, level in self._levels.items():
+            names = level.conditions.in_order(self.spec.family.search_order)
+            of_model[model] = {
+                name: self._parameter(_name(name, model, level.ranges[name].path), name, level.ranges[name].value)
+                for name in names
+                if name in level.ranges
             }
         return of_model
 
     @cached_property
-    def _conditions(self) -> dict[str, Conditions]:
-        return {model.name: model_level(self.spec, i).conditions for i, model in enumerate(self.spec.model_tables)}
+    def _levels(self) -> dict[str, Level]:
+        return {model.name: model_level(self.spec, i) for i, model in enumerate(self.spec.model_tables)}
 
     @cached_property
     def fixed(self) -> dict[str, dict[str, Any]]:
         """The values that all cells of a model have in common, by hyperparameter."""
         return {
-            model.name: {name: setting.value for name, setting in model_level(self.spec, i).fixed.items()}
-            for i, model in enumerate(self.spec.model_tables)
+            model: {name: setting.value for name, setting in level.fixed.items()}
+            for model, level in self._levels.items()
         }
 
     @cached_property
@@ -112,7 +112,7 @@ class Space:
             params[MODEL] = model = draw(self.parameters[MODEL])
         values = dict(self.fixed[model])
         for name, parameter in self._of_model[model].items():
-            is_left_out = name in self._conditions[model].inapplicable(values)
+            is_left_out = name in self._levels[model].conditions.inapplicable(values)
             if not is_left_out and self.spec.family.is_chosen(name, values):
                 params[parameter.name] = values[name] = draw(parameter)
         return params
@@ -137,19 +137,19 @@ class Space:
         """
         if not self.spec.family.leaves_out:
             return {}
-        parameters, missing = self._of_model[cell.model], self._conditions[cell.model].inapplicable(cell.values)
+        parameters, missing = self._of_model[cell.model], self._levels[cell.model].conditions.inapplicable(cell.values)
         values = {name: one.choices[0] if one.choices else one.low for name, one in parameters.items()}
         return {name: value for name, value in (self.fixed[cell.model] | values).items() if name in missing}
 
     def conditions_of(self, cell: Cell, names: Collection[str]) -> dict[str, Any]:
         """Return the conditions of some hyperparameters in a cell's model, as a study file has them."""
-        allowed = self._conditions[cell.model].allowed
+        allowed = self._levels[cell.model].conditions.allowed
         return {name: dict(allowed[name]) for name in names}
 
     @property
     def choosing(self) -> dict[str, Any]:
         """What decides which values are chosen besides the parameters: conditions and points, if there are any."""
-        conditions = {model: one.allowed for model, one in self._conditions.items() if one.allowed}
+        conditions = {model: allowed for model, level in self._levels.items() if (allowed := level.conditions.allowed)}
         return ({"when": conditions} if conditions else {}) | (
             {"points": self.first_choices} if self.spec.points else {}
         )
@@ -169,7 +169,7 @@ class Space:
 
     def _applied(self, model: str, values: Values) -> dict[str, Any]:
         """Return a model's values without those that don't apply."""
-        return applied(values, self._conditions[model].inapplicable(values), self.spec.family)
+        return applied(values, self._levels[model].conditions.inapplicable(values), self.spec.family)
 
     def _cell_of(self, model: str, values: Values) -> Cell:
         return canonical_cell(self.spec.task_name, model, values, self.spec.family)

@@ -14,7 +14,7 @@ from study.spec.document import Document, Path
 from study.spec.grid import GridValues, Level, common_level, is_too_large, model_level, places, points, setting_tables
 from study.spec.search_checks import search_mistakes
 from study.spec.seeds import SOURCES
-from study.spec.tables import Spec
+from study.spec.tables import ModelTable, Spec
 
 _MOST_COMBINATIONS = 20_000
 _OF_CELLS = ("task", "protocol", "success", "models", "fixed", "grid", "zip", "points", "ranges", "when", "train")
@@ -59,8 +59,7 @@ def _duplicates(spec: Spec) -> Iterator[tuple[Path, str]]:
 
 
 def _condition_mistakes(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path, str]]:
-    for table, at in setting_tables(spec):
-        level = common_level(spec) if table is spec else model_level(spec, int(at[1]))
+    for table, at, level in _tables_with_levels(spec):
         for name, condition in table.when.explicit.items():
             place = (*at, "when", name)
             if name in unread:
@@ -73,9 +72,14 @@ def _condition_mistakes(spec: Spec, unread: Collection[str]) -> Iterator[tuple[P
                 yield from _mistakes_of_control(level, (*place, other), other, allowed) if other not in unread else ()
 
 
-def _cycles(spec: Spec) -> Iterator[tuple[Path, str]]:
+def _tables_with_levels(spec: Spec) -> Iterator[tuple[Spec | ModelTable, Path, Level]]:
+    """Yield the tables that set hyperparameters, for all models and for each, with their places and levels."""
     for table, at in setting_tables(spec):
-        level = common_level(spec) if table is spec else model_level(spec, int(at[1]))
+        yield table, at, common_level(spec) if table is spec else model_level(spec, int(at[1]))
+
+
+def _cycles(spec: Spec) -> Iterator[tuple[Path, str]]:
+    for _, at, level in _tables_with_levels(spec):
         if cycle := level.conditions.cycle:
             yield (*at, "when", cycle[0]), f"the conditions go round in a circle: {' -> '.join(cycle)}"
 

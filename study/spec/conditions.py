@@ -93,4 +93,5 @@ class Conditions:
 
     def without(self, names: Iterable[str]) -> Conditions:
         """Return the conditions without those of some hyperparameters."""
-        return Conditions({name: one for name, one in self.allowed.items() if name not in set(names)})
+        left_out = set(names)
+        return Conditions({name: allowed for name, allowed in self.allowed.items() if name not in left_out})

@@ -208,7 +208,9 @@ def points(level: Level, names: Collection[str] | None = None) -> Iterator[Point
         for point, _ in chosen:
             settings |= point
         labels = {axis.name: label for axis, (_, label) in zip(axes, chosen, strict=True) if label is not None}
-        missing = conditions.inapplicable({name: setting.value for name, setting in settings.items()})
+        missing: set[str] = set()
+        if conditions.allowed:
+            missing = conditions.inapplicable({name: setting.value for name, setting in settings.items()})
         if missing or names is not None:
             settings = {
                 name: setting

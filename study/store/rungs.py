@@ -40,14 +40,10 @@ class StoredRungs:
         """Return the values at a rung, by trial."""
         found: dict[str, float] = {}
         with suppress(StoreAwayError):
-            self._read(rung, found)
+            keys = [f"{_KIND}/{name}" for name in self.folder.names(_KIND, _SUFFIX) if self.worker not in name]
+            for _, data in self.folder.read_all(keys):
+                found |= _at_rung(data, rung) if isinstance(data, bytes) else {}
         return found | self._own.get(str(rung), {})
-
-    def _read(self, rung: int, found: dict[str, float]) -> None:
-        keys = [f"{_KIND}/{name}" for name in self.folder.names(_KIND, _SUFFIX)]
-        for _, data in self.folder.read_all([key for key in keys if self.worker not in key]):
-            if isinstance(data, bytes):
-                found.update(_at_rung(data, rung))
 
 
 def _at_rung(data: bytes, rung: int) -> Mapping[str, float]:

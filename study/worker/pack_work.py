@@ -30,8 +30,8 @@ Trained = tuple[list[Result], list[Curve], list[Weights]]
 
 _SLICE_S = 1.0
 _BACK = "the store is back: checkpoints and results are kept again"
-_RUNGS: dict[tuple[str, str], StoredRungs] = {}
-"""What trials had reached where they are compared, by store and study: this process has one file of a study."""
+_RUNGS: dict[tuple[str, str, str], StoredRungs] = {}
+"""Values at rungs by store, study and attempt, so that this process has one file in an attempt at a study."""
 # A pack that doesn't fit on a GPU is halved down to this many trials: if these don't fit, nothing does.
 _FEWEST_HALVED = 8
 
@@ -140,7 +140,7 @@ class PackWork:
         if engine.has_files:
             engine = engine.with_folders(files, is_shared=self.is_shared)
             if isinstance(engine, CallEngine) and engine.pruning is not None:
-                key = self.root, self.study
+                key = self.root, self.study, self.attempt
                 rungs = _RUNGS[key] = _RUNGS.get(key) or StoredRungs(files.store)
                 engine = engine.with_rungs(rungs)
             if checkpoint is not None:

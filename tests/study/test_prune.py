@@ -23,6 +23,11 @@ from study import seeded
 def train(seed, *, rate: float):
     for step in range(1, 28):
         yield {"step": step, "loss": rate + 1 / step}
+
+@seeded
+def worse_later(seed, *, rate: float):
+    for report in train(seed, rate=rate):
+        yield report | {"loss": report["loss"] + (10 if seed >= 4 else 0)}
 """
 PROGRAM = """\
 import json, sys, time
@@ -116,7 +121,9 @@ def test_other_studies_do_not_adopt_them() -> None:
 
 
 def test_what_confirms_a_search_is_never_stopped() -> None:
+    """Although it is worse here than all that was compared before."""
     made = loaded(
+        {**FUNCTION, "train": "lab:worse_later"},
         prune=PRUNE,
         ranges={"rate": {"low": 0.0, "high": 5.0}},
         search={"objective": "loss", "trials": 60, "candidates": 6, "first_seeds": 2, "confirm_seeds": 5},

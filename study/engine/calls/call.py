@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -88,10 +87,7 @@ class TrialCall(ABC):
 
     def _stop_early(self, step: int, metrics: Mapping[str, float]) -> bool:
         """End the trial if it is to be stopped at a step, and return whether it is."""
-        is_stopped_at = self._trial.is_stopped_at
-        if is_stopped_at is None or step == self._trial.iterations or not all(map(math.isfinite, metrics.values())):
-            return False
-        if is_stopped_at(step, metrics):
+        if self._trial.is_stopped_at is not None and self._trial.is_stopped_at(step, metrics):
             self._was_stopped = self._done = True
             self.close()
         return self._was_stopped

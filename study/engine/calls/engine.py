@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ from study.engine.calls.trial import Arrays, CallTrial
 from study.engine.own_code import OwnCode
 from study.interface.criterion import Bound
 from study.interface.declarations import Metric
-from study.interface.pruning import Pruning, Rungs
+from study.interface.pruning import Comparison, Pruning, Rungs
 from study.records import Cell, Pack, Trial
 
 _MIB_PER_GIB = 1024
@@ -100,7 +99,7 @@ class CallEngine(Engine):
         """Return what the call of a trial is given."""
         is_stopped_at = None
         if self.pruning is not None and self.rungs is not None and self.pruning.applies_to(trial.seed):
-            is_stopped_at = _Comparison(trial.id, self.pruning, self.rungs)
+            is_stopped_at = Comparison(trial.id, self.pruning, self.rungs, trial.cell.iterations or None)
         return CallTrial(
             seed=trial.seed,
             values=self.values_of(trial.cell),
@@ -112,34 +111,3 @@ class CallEngine(Engine):
     def values_of(self, cell: Cell) -> dict[str, Any]:
         """Return a cell's values that are hyperparameters."""
         return {name: value for name, value in cell.values.items() if name not in self.own_names}
-
-
-@dataclass
-class _Comparison:
-    """Compares a trial with others at each rung that it comes to.
-
-    Args:
-        trial_id: the trial.
-        pruning: the rule.
-        rungs: what others had reached.
-    """
-
-    trial_id: str
-    pruning: Pruning
-    rungs: Rungs
-    _best: float = field(default=math.nan, init=False)
-    _rung: int | None = field(default=None, init=False)
-
-    def __call__(self, step: int, metrics: Mapping[str, float]) -> bool:
-        """Return whether the trial is stopped at a step."""
-        better = max if self.pruning.is_higher_better else min
-        value = metrics[self.pruning.metric]
-        self._best = value if math.isnan(self._best) else better(self._best, value)
-        rung = self.pruning.rung(step)
-        if rung is None or rung == self._rung:
-            return False
-        self._rung = rung
-        others = self.rungs.values(rung)
-        others.pop(self.trial_id, None)
-        self.rungs.add(rung, self.trial_id, self._best)
-        return self.pruning.stops(self._best, others.values())

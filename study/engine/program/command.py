@@ -42,8 +42,10 @@ def command_of(
         if placeholder in program.placeholders:
             given[placeholder] = str(folder / name)
             config = nested(trial.values)
-            is_yaml = name.endswith(".yaml")
-            text = yaml.safe_dump(config, sort_keys=False) if is_yaml else json.dumps(config, indent=1)
+            if name.endswith(".yaml"):
+                text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
+            else:
+                text = json.dumps(config, indent=1, ensure_ascii=False)
             (folder / name).write_text(text, encoding="utf-8")
     words = program.filled(given)
     if code is not None and not program.is_shell:

@@ -209,11 +209,9 @@ class FileReader(Reader):
         """Return the file's path; None before it is there."""
         if self._found is None or not self._found.is_file():
             found = sorted(path for path in self._folder.glob(self._results.where) if path.is_file())
-            found = (
-                found
-                if len(found) < 2
-                else [path for path in found if path.relative_to(self._folder).as_posix() not in CONFIG_FILES.values()]
-            )
+            if len(found) > 1:  # files of hyperparameters aren't results
+                configs = CONFIG_FILES.values()
+                found = [path for path in found if path.parent != self._folder or path.name not in configs]
             if len(found) > 1:
                 names = ", ".join(str(path.relative_to(self._folder)) for path in found[:3])
                 raise ResultsError(f"{self.where} names {len(found)} files, such as {names}: name one")

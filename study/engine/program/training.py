@@ -207,12 +207,7 @@ class ProgramTraining(TrialCall):
             return False
         counted = list(self._counted())
         new, self._compared = counted[self._compared :], len(counted)
-        comparable = [
-            (step, metrics)
-            for step, metrics, _ in new
-            if step != self._trial.iterations and all(map(math.isfinite, metrics.values()))
-        ]
-        decisions = [is_stopped_at(step, metrics) for step, metrics in comparable]
+        decisions = [is_stopped_at(step, metrics) for step, metrics, _ in new]
         return any(decisions)
 
     def _has_diverged(self) -> bool:

@@ -50,7 +50,7 @@ test-all: install-dev  ## run every test but the faults
 
 test-integrations:  ## test study.integrations and its examples on the real libraries, in .venv-integrations
 	$(MAKE) VENV=$(VENV)-integrations $(VENV)-integrations/installed-integrations
-	$(VENV)-integrations/bin/python -m pytest -W default tests/study/integrations tests/test_examples.py -k "integrations or lightning or huggingface"
+	$(VENV)-integrations/bin/python -m pytest -W default tests/study/integrations tests/test_examples.py -k "integrations or lightning or huggingface or hydra"
 
 smoke: install-dev  ## bring the whole service up on this machine, and run a small study through submit, kill, resume and report
 	PYTHON=$(abspath $(BIN))/python deploy/smoke.sh

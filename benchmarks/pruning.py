@@ -123,14 +123,14 @@ class InMemory:
     """Values at rungs, in memory."""
 
     def __init__(self) -> None:
-        self._at: dict[int, dict[str, float]] = {}
+        self._at: dict[int, dict[str, dict[str, float]]] = {}
 
-    def add(self, rung: int, trial_id: str, value: float) -> None:
-        """Record that a trial has come to a rung."""
-        self._at.setdefault(rung, {})[trial_id] = value
+    def add(self, rung: int, cell_id: str, trial_id: str, value: float) -> None:
+        """Record that a trial of a cell has come to a rung."""
+        self._at.setdefault(rung, {}).setdefault(cell_id, {})[trial_id] = value
 
-    def values(self, rung: int) -> dict[str, float]:
-        """Return the values at a rung, by trial."""
+    def values(self, rung: int) -> dict[str, dict[str, float]]:
+        """Return the values at a rung, by cell and trial."""
         return dict(self._at.get(rung, {}))
 
 
@@ -144,7 +144,8 @@ class Ours:
     def stops(self, trial: int, step: int, value: float) -> bool:
         """Compare a trial as a study does."""
         if trial not in self._comparisons:
-            self._comparisons[trial] = Comparison(str(trial), self._rule, self._rungs, STEPS)
+            trial_id = cell_id = str(trial)  # each setting has one trial
+            self._comparisons[trial] = Comparison(trial_id, cell_id, self._rule, self._rungs, STEPS)
         return self._comparisons[trial](step, {"loss": value})
 
 

@@ -60,23 +60,29 @@ def headline(rows: ResultRows, contrasts: Contrasts) -> str:
     return "; ".join(part for part in parts if part) + "."
 
 
-def stopped_sentence(summaries: Sequence[Summary], whole: ResultRows, contrasts: Contrasts) -> str:
+def stopped_sentence(rows: ResultRows, whole: ResultRows, contrasts: Contrasts) -> str:
     """Return the finding on rows without trials that were stopped early, and a sentence on the others.
 
     Args:
-        summaries: the summaries of all rows.
+        rows: all rows.
         whole: the rows without such trials; all rows if each has some.
         contrasts: their comparisons.
     """
+    summaries = rows.summaries
     stopped, trials = sum(s.stopped for s in summaries), words.count_of(sum(s.seeds for s in summaries), "trial")
-    rows = sum(s.stopped > 0 for s in summaries)
-    is_every_row = rows == len(summaries)
-    lack = "no row has" if is_every_row else f"{rows} of {words.count_of(len(summaries), whole.noun)} have no"
+    complete = [row for row, summary in enumerate(summaries) if not summary.stopped]
+    lacking = words.count_of(len(summaries), rows.noun)
+    lack = f"{len(summaries) - len(complete)} of {lacking} have no" if complete else "no row has"
     sentence = (
         f"{stopped:,} of {trials} were stopped early, by what others had reached, so {lack} rates, times and means: "
         "what was stopped might have been as good."
     )
-    return sentence if is_every_row else f"{headline(whole, contrasts)} {sentence}"
+    if not complete:
+        return sentence
+    finding = headline(whole, contrasts)
+    if len(complete) == 1 and (name := rows.name(complete[0])):  # alone it has no name, since nothing varies
+        finding = f"{name}: {finding[0].lower()}{finding[1:]}"
+    return f"{finding} {sentence}"
 
 
 def search_headline(search: SearchFindings, rows: Sequence[Summary]) -> str:

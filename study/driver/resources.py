@@ -75,6 +75,8 @@ class Resources:
         checkpointed = [trial_ids for _, trial_ids, _ in folder.checkpoints()]
         for notice in folder.notices[first_notice:]:
             console.print(notice, style="yellow")
+        if self.plan.spec.pruning is not None:  # settings are compared early if each has been trained with a seed
+            pending = sorted(pending, key=lambda trial: trial.seed)
         # Where both kinds of device take bundles, packs have a size that suits cores, and several fill a GPU together.
         is_mixed = len(self.slots) > 1
         at_once = None if is_mixed else self.at_once

@@ -13,11 +13,12 @@ from typing import Literal, Protocol
 class Pruning:
     """A rule by which trials are stopped early.
 
-    Trials are compared at rungs, which are steps, by the best value of a metric so far. *Halving* (asynchronous
-    successive halving, Li et al., MLSys 2020) has rungs at ``first``, ``first * factor``, ``first * factor**2``, ...
-    At each, a trial goes on if it is among the best ``1 / factor`` of those that have been there. *Median* has rungs at
-    ``first``, ``first + every``, ... A trial goes on if it isn't worse than the median of the others there (Golovin et
-    al., KDD 2017). Nobody waits for others, so what is stopped depends on the order in which trials arrive.
+    Trials are compared at rungs, which are steps, by the best value of a metric so far, each with those of other cells:
+    seeds of a cell don't compete. *Halving* (asynchronous successive halving, Li et al., MLSys 2020) has rungs at
+    ``first``, ``first * factor``, ``first * factor**2``, ... At each, a trial goes on if it is among the best ``1 /
+    factor`` of itself and the others that have been there. *Median* has rungs at ``first``, ``first + every``, ... A
+    trial goes on if it isn't worse than the median of the others there (Golovin et al., KDD 2017). Nobody waits for
+    others, so what is stopped depends on the order in which trials arrive.
 
     Args:
         method: ``halving`` or ``median``.
@@ -26,7 +27,7 @@ class Pruning:
         first: the first rung, a step.
         factor: of halving, > 1.
         every: steps between two rungs, of the median rule.
-        after: how many other trials must have been at a rung before one is stopped there.
+        after: how many trials of other cells must have been at a rung before one is stopped there.
         complete_from: trials with this seed or a greater one are never stopped; None to stop any.
 
     Example:
@@ -46,6 +47,11 @@ class Pruning:
     after: int = 5
     complete_from: int | None = None
 
+    @property
+    def compared(self) -> str:
+        """What is compared, such as ``lowest loss``."""
+        return f"{'highest' if self.is_higher_better else 'lowest'} {self.metric}"
+
     def rung(self, step: int) -> int | None:
         """Return the last rung at or before a step; None before the first."""
         if step < self.first:
@@ -62,7 +68,7 @@ class Pruning:
 
         Args:
             value: the best value of the trial so far.
-            others: those of the other trials that have been at the rung.
+            others: those of the trials of other cells that have been at the rung.
         """
         if len(others) < self.after:
             return False
@@ -81,25 +87,27 @@ class Pruning:
 class Rungs(Protocol):
     """Values of trials at rungs, shared by all workers of a study."""
 
-    def add(self, rung: int, trial_id: str, value: float) -> None:
-        """Record that a trial has come to a rung."""
+    def add(self, rung: int, cell_id: str, trial_id: str, value: float) -> None:
+        """Record that a trial of a cell has come to a rung."""
 
-    def values(self, rung: int) -> dict[str, float]:
-        """Return the values at a rung, by trial."""
+    def values(self, rung: int) -> dict[str, dict[str, float]]:
+        """Return the values at a rung, by cell and trial."""
 
 
 @dataclass
 class Comparison:
-    """Compares a trial with others at each rung that it comes to.
+    """Compares a trial with those of other cells at each rung that it comes to.
 
     Args:
         trial_id: the trial.
+        cell_id: its cell.
         pruning: the rule.
         rungs: the values of other trials.
         iterations: the last step, at which nothing is compared; None if it isn't known.
     """
 
     trial_id: str
+    cell_id: str
     pruning: Pruning
     rungs: Rungs
     iterations: int | None = None
@@ -107,7 +115,10 @@ class Comparison:
     _rung: int | None = field(default=None, init=False)
 
     def __call__(self, step: int, metrics: Mapping[str, float]) -> bool:
-        """Return whether the trial is stopped at a step; never at one with a metric that isn't a finite number."""
+        """Return whether the trial is stopped at a step; never at one with a metric that isn't a finite number.
+
+        At a rung that it has been at before an interruption it isn't judged again.
+        """
         if step == self.iterations or not all(map(math.isfinite, metrics.values())):
             return False
         better = max if self.pruning.is_higher_better else min
@@ -118,6 +129,7 @@ class Comparison:
             return False
         self._rung = rung
         others = self.rungs.values(rung)
-        others.pop(self.trial_id, None)
-        self.rungs.add(rung, self.trial_id, self._best)
-        return self.pruning.stops(self._best, others.values())
+        if self.trial_id in others.pop(self.cell_id, {}):
+            return False
+        self.rungs.add(rung, self.cell_id, self.trial_id, self._best)
+        return self.pruning.stops(self._best, [value for cell in others.values() for value in cell.values()])

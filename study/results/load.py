@@ -236,7 +236,7 @@ class StudyResults:
         if self.search is not None:
             return search_headline(self.search, self.summaries)
         if sum(s.stopped for s in self.summaries):
-            return stopped_sentence(self.summaries, self.compared, self.contrasts)
+            return stopped_sentence(self.rows, self.compared, self.contrasts)
         sentence = headline(self.compared, self.contrasts)
         if len(self.compared.summaries) < len(self.summaries):
             sentence = f"{sentence[:-1]}; references are not counted."

@@ -105,7 +105,7 @@ class PruneTable(Table):
         first: the first step at which trials are compared.
         factor: of halving: one of so many goes on, to the step that is so many times greater.
         every: of the median rule: steps between two comparisons.
-        after: how many other trials must have been compared at a step before one is stopped there.
+        after: how many trials of other cells must have been compared at a step before one is stopped there.
     """
 
     method: choice(("halving", "median")) = "halving"  # type: ignore[valid-type]

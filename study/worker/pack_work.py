@@ -141,7 +141,7 @@ class PackWork:
             engine = engine.with_folders(files, is_shared=self.is_shared)
             if isinstance(engine, CallEngine) and engine.pruning is not None:
                 key = self.root, self.study, self.attempt
-                rungs = _RUNGS[key] = _RUNGS.get(key) or StoredRungs(files.store)
+                rungs = _RUNGS[key] = _RUNGS.get(key) or StoredRungs(files.store, engine.pruning.compared)
                 engine = engine.with_rungs(rungs)
             if checkpoint is not None:
                 yield from self._patiently(lambda: files.fetch([trial.id for trial in pack.trials]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,11 @@ import yaml
 
 import study
 from study.driver.repeat import repeat
+from study.engine.calls.trial import CallTrial
+from study.engine.function.training import FunctionTraining
 from study.errors import InputError, SpecError
-from study.interface.pruning import Pruning
+from study.interface.declarations import Metric
+from study.interface.pruning import Comparison, Pruning
 from study.records import Outcome
 from study.store import Store
 from study.store.rungs import StoredRungs
@@ -23,6 +27,11 @@ from study import seeded
 def train(seed, *, rate: float):
     for step in range(1, 28):
         yield {"step": step, "loss": rate + 1 / step}
+
+@seeded
+def noisy(seed, *, rate: float):
+    for report in train(seed, rate=rate):
+        yield report | {"loss": report["loss"] + seed / 10}
 
 @seeded
 def worse_later(seed, *, rate: float):
@@ -39,7 +48,7 @@ with open("results.jsonl", "w") as file:
 """
 FUNCTION = {"train": "lab:train", "iterations": 27}
 RATES = [0.0, 1.0, 2.0]
-PRUNE = {"first": 3, "after": 2}
+PRUNE = {"first": 3, "after": 1}
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +73,7 @@ def outcomes(loaded: study.Study) -> dict[float, list[str]]:
 
 @pytest.mark.parametrize("isolation", [{}, {"isolation": "process"}], ids=["in process", "isolated"])
 def test_what_is_worse_than_others_is_stopped(isolation: dict[str, str]) -> None:
-    """One worker trains the good ones first, so all others are stopped at the first rung; a curve ends there."""
+    """One worker trains the best setting first, so all others are stopped at the first rung; a curve ends there."""
     made = loaded({**FUNCTION, **isolation}, prune=PRUNE, grid={"rate": RATES})
     made.run(local=True, cpus=1)
     found = outcomes(made)
@@ -75,10 +84,24 @@ def test_what_is_worse_than_others_is_stopped(isolation: dict[str, str]) -> None
     assert curves[curves["trial_id"].isin(worst)].groupby("trial_id")["iteration"].max().eq(3).all()
 
 
+def test_settings_take_turns() -> None:
+    """Whatever their order in the file, the worst is trained to its end with few seeds before it is compared."""
+    made = loaded(prune=PRUNE, grid={"rate": RATES[::-1]})
+    made.run(local=True, cpus=1)
+    assert outcomes(made)[2.0] == ["finished", "stopped", "stopped", "stopped"]
+
+
+def test_seeds_of_a_cell_do_not_compete() -> None:
+    """Its later seeds are worse than its first here, and still better than the other cells."""
+    made = loaded({**FUNCTION, "train": "lab:noisy"}, prune=PRUNE, grid={"rate": RATES})
+    made.run(local=True, cpus=1)
+    assert outcomes(made) == {0.0: ["finished"] * 4, 1.0: ["stopped"] * 4, 2.0: ["stopped"] * 4}
+
+
 def test_a_program_is_stopped() -> None:
     made = loaded(
         {"command": "python program.py {rate} {seed}", "results": {"file": "results.jsonl"}},
-        prune={"method": "median", "first": 3, "after": 2},
+        prune={"method": "median", "first": 3, "after": 1},
         grid={"rate": [0.0, 2.0]},
         seeds=3,
     )
@@ -97,6 +120,7 @@ def test_stopped_trials_are_not_counted_as_unsolved() -> None:
     assert cells["success_rate"].isna().tolist() == [False, True, True]
     assert cells["loss_mean"].isna().tolist() == [False, True, True]
     assert cells["unsolved"].sum() == 0
+    assert made.finding.startswith("rate 0: 4 of 4 trials")
     assert "8 of 12 trials were stopped early" in made.finding
     assert "2 of 3 cells have no rates" in made.finding
 
@@ -188,13 +212,41 @@ def test_the_median_rule_compares_with_half_of_the_others() -> None:
     assert [higher.stops(value, [0.2, 0.4, 0.6]) for value in (0.3, 0.4, 0.5)] == [True, False, False]
 
 
+def losses(seed: int, resume: Any = None) -> Iterator[dict[str, Any]]:
+    """Be best at step 5."""
+    for step in range((resume or 0) + 1, 28):
+        yield {"step": step, "loss": 0.2 if step == 5 else 2.0, "state": step}
+
+
+def test_an_interrupted_trial_goes_on_with_its_best_value(folder: Path) -> None:
+    """At the next rung it is compared by its best value, also of before; it isn't judged twice at one."""
+    rungs = StoredRungs(Store("studies").study("any")._folder, "lowest loss")
+    halving = rule(method="halving", first=3, after=1)
+
+    def call() -> CallTrial:
+        compared = Comparison("trial", "cell", halving, rungs, 27)
+        return CallTrial(seed=0, values={}, metrics={"loss": Metric()}, iterations=27, is_stopped_at=compared)
+
+    first = FunctionTraining(losses, call(), state_every_s=0.0)
+    while (first.advance(for_s=0.0).step or 0) < 7:
+        pass
+    rungs.add(3, "other", "better", 1.0)
+    rungs.add(9, "other", "worse", 0.5)
+    again = FunctionTraining(losses, call(), checkpoint=first.checkpoint())
+    while not again.done:
+        again.advance(for_s=1.0)
+    assert rungs.values(9) == {"cell": {"trial": 0.2}, "other": {"worse": 0.5}}
+    assert again.finish().was_stopped is False
+
+
 def test_workers_see_what_others_had_reached(folder: Path) -> None:
     """And one that trains a trial again replaces its value."""
     place = Store("studies").study("any")._folder
-    first, second = StoredRungs(place), StoredRungs(place)
-    first.add(3, "a", 1.0)
-    second.add(3, "b", 2.0)
-    second.add(9, "b", 1.5)
-    assert first.values(3) == second.values(3) == {"a": 1.0, "b": 2.0}
-    assert first.values(9) == {"b": 1.5}
-    assert StoredRungs(place).values(27) == {}
+    first, second, other = (StoredRungs(place, compared) for compared in ("lowest loss", "lowest loss", "lowest error"))
+    other.add(3, "cell", "c", 4.0)
+    first.add(3, "cell", "a", 1.0)
+    second.add(3, "cell", "b", 2.0)
+    second.add(9, "cell", "b", 1.5)
+    assert first.values(3) == second.values(3) == {"cell": {"a": 1.0, "b": 2.0}}
+    assert first.values(9) == {"cell": {"b": 1.5}}
+    assert StoredRungs(place, "lowest loss").values(27) == {}

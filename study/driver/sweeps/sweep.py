@@ -38,6 +38,7 @@ class Sweep:
         objectives: metrics that it optimises, each with its better direction; a name may be empty.
         sampler: the sampler of a search; empty for a grid.
         trials: the budget of a search.
+        prune: a study file's `prune`; empty to let all trials end by themselves.
         results, metrics: where results are, and their metrics, if finished runs show it.
         include: files that belong to the code.
         example: values of hyperparameters to try a program with; others are the first ones.
@@ -56,6 +57,7 @@ class Sweep:
     objectives: Sequence[tuple[str, str]] = ()
     sampler: str = ""
     trials: int = _TRIALS
+    prune: Mapping[str, Any] = field(default_factory=dict)
     results: Results | None = None
     metrics: Sequence[str] = ()
     include: Sequence[str] = ()
@@ -231,6 +233,7 @@ def study_of_sweep(
         *(_table("ranges", sweep.ranges)),
         *(["points:", *(f"  - {as_inline(point)}" for point in sweep.points)] if sweep.points else []),
         f"seeds: {as_inline(sweep.seeds)}",
+        *([f"prune: {as_inline(sweep.prune)}"] if sweep.prune else []),
     ]
     if is_search:
         sought = list(directions)[: len(sweep.objectives) or 1]

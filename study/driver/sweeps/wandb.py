@@ -13,13 +13,14 @@ from study.errors import InputError, nearest
 
 _COMMAND = ("${env}", "${interpreter}", "${program}", "${args}")
 _METHODS = {"grid": "", "random": "random", "bayes": "TPE"}
-_HAS_PLACE = ("program", "command", "method", "parameters", "metric", "run_cap", "description")
+_HAS_PLACE = ("program", "command", "method", "parameters", "metric", "run_cap", "early_terminate", "description")
 _WITHOUT = {
-    "early_terminate": "every trial runs to its end",
     "name": "the study has its own name",
     "project": "results are in the store",
     "entity": "results are in the store",
 }
+_HYPERBAND_ETA = 3
+"""W&B's default of `eta`, and that of `factor` in `prune`."""
 _KEYS = ("value", "values", "distribution", "min", "max", "q", "mu", "sigma", "probabilities", "parameters")
 _FLAGS = {
     "args": "--{path}={value}",
@@ -58,6 +59,7 @@ def sweep_of_wandb(path: Path) -> Sweep:
     sweep.words = _words(content, names, domains, sweep.notes)
     _take_metric(content.get("metric"), path, sweep)
     _take_cap(content.get("run_cap"), path, sweep)
+    _take_early_stopping(content.get("early_terminate"), path, sweep)
     if method == "bayes":
         sweep.notes.append("method bayes is a search by TPE, and not by a Gaussian process")
     for key, value in content.items():
@@ -234,3 +236,25 @@ def _take_cap(cap: Any, path: Path, sweep: Sweep) -> None:
         return
     sweep.trials = cap
     sweep.notes.append(f"run_cap {cap} is the number of trials, of which each candidate gets several, by seed")
+
+
+def _take_early_stopping(rule: Any, path: Path, sweep: Sweep) -> None:
+    """Translate hyperband into halving: W&B compares at min_iter, min_iter eta, ..., or at max_iter / eta**s, ..."""
+    if rule is None:
+        return
+    if not isinstance(rule, Mapping) or rule.get("type") != "hyperband":
+        raise InputError(f"{path}: early_terminate must be a table with type: hyperband, but is {rule!r}")
+    numbers = {key: rule[key] for key in ("eta", "s", "min_iter", "max_iter") if key in rule}
+    for key, least in [("eta", 2), ("s", 1), ("min_iter", 1), ("max_iter", 1)]:
+        if key in numbers and (type(numbers[key]) is not int or numbers[key] < least):
+            raise InputError(
+                f"{path}: early_terminate.{key} must be a whole number of at least {least}, but is {numbers[key]!r}"
+            )
+    if not {"max_iter", "s"} <= set(numbers) and ("max_iter" in numbers or "min_iter" not in numbers):
+        raise InputError(f"{path}: early_terminate must have min_iter, or max_iter and s, but is {rule!r}")
+    eta = numbers.get("eta", _HYPERBAND_ETA)
+    first = max(1, numbers["max_iter"] // eta ** numbers["s"]) if "max_iter" in numbers else numbers["min_iter"]
+    sweep.prune = {"method": "halving", "first": first} | ({"factor": eta} if eta != _HYPERBAND_ETA else {})
+    sweep.notes.append(
+        f"early_terminate is halving from step {first} on; W&B counts how often metrics are logged, and prune steps"
+    )

@@ -99,7 +99,7 @@ class CallEngine(Engine):
         """Return what the call of a trial is given."""
         is_stopped_at = None
         if self.pruning is not None and self.rungs is not None and self.pruning.applies_to(trial.seed):
-            is_stopped_at = Comparison(trial.id, self.pruning, self.rungs, trial.cell.iterations or None)
+            is_stopped_at = Comparison(trial.id, trial.cell.id, self.pruning, self.rungs, trial.cell.iterations or None)
         return CallTrial(
             seed=trial.seed,
             values=self.values_of(trial.cell),

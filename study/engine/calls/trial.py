@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,6 +135,11 @@ class History:
     def undeclared(self) -> list[str]:
         """The names of the undeclared numbers so far."""
         return list(self._undeclared)
+
+    def metrics_by_step(self) -> Iterator[tuple[int, dict[str, float]]]:
+        """Yield each step with its metrics."""
+        for place, step in enumerate(self.steps):
+            yield step, {name: values[place] for name, values in self._curves.items()}
 
     def add(self, step: Step) -> None:
         """Add a step."""

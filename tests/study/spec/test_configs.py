@@ -21,6 +21,7 @@ CODE = """\
 from dataclasses import dataclass
 from typing import Literal
 import pydantic
+from omegaconf import DictConfig
 from study import seeded
 
 @dataclass(frozen=True)
@@ -54,6 +55,10 @@ def whole(seed, config: Whole):
 @seeded
 def anything(seed, config):
     return seen(config)
+
+@seeded
+def omega(seed, config: DictConfig):
+    return seen(type(config).__name__, config.model.half, config.lr)
 
 @seeded
 def wrong(seed, data: dict):
@@ -130,6 +135,23 @@ def test_a_plain_config_has_what_the_file_gives(folder: Path) -> None:
     spec = parsed(folder, train="lab:anything", fixed={"model": {"width": 8}}, grid={"lr": [0.1, 1]})
     assert hyperparameters(spec) == [{"model.width": 8, "lr": 0.1}, {"model.width": 8, "lr": 1.0}]
     assert seen(folder, spec, hyperparameters(spec)[0]) == "({'model': {'width': 8}, 'lr': 0.1},)"
+
+
+@pytest.mark.parametrize(
+    ("train", "expected"),
+    [
+        ("lab:omega", "('DictConfig', 0.05, 0.1)"),
+        ("lab:anything", "({'model': {'width': 8, 'half': 0.05}, 'lr': 0.1},)"),
+    ],
+    ids=["DictConfig", "dict"],
+)
+def test_interpolations_are_replaced_for_each_trial(folder: Path, train: str, expected: str) -> None:
+    """Whether a function asks for OmegaConf's own object or takes a dict; another cell has its own value there."""
+    (folder / "more.yaml").write_text("lr: 1\nmodel:\n  width: 8\n  half: ${lr}\n")
+    spec = parsed(folder, train=train, config="more.yaml", grid={"lr": [0.05, 0.1]})
+    first, second = hyperparameters(spec)
+    assert first == {"model.width": 8, "model.half": "${lr}", "lr": 0.05}
+    assert seen(folder, spec, second) == expected.replace("0.05", "0.1")
 
 
 def test_nested_tables_are_dotted_names(folder: Path) -> None:

@@ -127,11 +127,30 @@ def test_each_macro_of_the_command_is_filled_in(word, words):
     assert sweep.words == ["python", "train.py", *words]
 
 
+@pytest.mark.parametrize(
+    ("given", "prune"),
+    [
+        ({"min_iter": 3}, {"method": "halving", "first": 3}),
+        ({"min_iter": 4, "eta": 2}, {"method": "halving", "first": 4, "factor": 2}),
+        ({"max_iter": 27, "s": 2}, {"method": "halving", "first": 3}),
+        ({"max_iter": 5, "s": 3, "eta": 2, "min_iter": 9}, {"method": "halving", "first": 1, "factor": 2}),
+    ],
+)
+def test_early_termination_is_halving(given, prune):
+    """Trials are compared first where W&B compares first; the file has what `prune` takes."""
+    write(early_terminate={"type": "hyperband"} | given, metric={"name": "val/loss"})
+    assert invoke("new", "mine", "--from-wandb", "sweep.yaml").exit_code == 0
+    assert read(Path("mine.yaml").read_text()).data["prune"] == prune
+    rule = load_spec("mine.yaml").pruning
+    assert (rule.first, rule.factor) == (prune["first"], prune.get("factor", 3))
+
+
 def test_what_has_no_counterpart_is_named():
     """Each thing that is changed or left out is a comment of the file, and a line on stderr."""
     write(
         method="bayes",
         early_terminate={"type": "hyperband", "min_iter": 3},
+        entity="lab",
         project="mine",
         parameters={
             "lr": {"distribution": "normal", "mu": 0, "sigma": 1},
@@ -142,7 +161,16 @@ def test_what_has_no_counterpart_is_named():
     )
     made = invoke("new", "mine", "--from-wandb", "sweep.yaml")
     comments = [line for line in Path("mine.yaml").read_text().splitlines() if line.startswith("# Check: ")]
-    words = ("early_terminate", "project mine", "normal with mu 0", "bayes", "${envvar:KEY}", "nested", "text None")
+    words = (
+        "early_terminate is halving from step 3",
+        "entity lab",
+        "project mine",
+        "normal with mu 0",
+        "bayes",
+        "${envvar:KEY}",
+        "nested",
+        "text None",
+    )
     for said in words:
         assert any(said in comment for comment in comments), said
         assert said in made.stderr
@@ -163,6 +191,9 @@ def test_what_has_no_counterpart_is_named():
         ({"parameters": {"seed": {"values": [1, "b"]}}}, "seed is the seed, and must be whole numbers from 0"),
         ({"parameters": 3}, "must be a sweep configuration of W&B"),
         ({"metric": "loss"}, "metric must have a name"),
+        ({"early_terminate": {"type": "median"}}, "early_terminate must be a table with type: hyperband"),
+        ({"early_terminate": {"type": "hyperband", "max_iter": 9}}, "must have min_iter, or max_iter and s"),
+        ({"early_terminate": {"type": "hyperband", "min_iter": 0}}, "min_iter must be a whole number of at least 1"),
         ({"run_cap": 0}, "run_cap must be a whole number of at least 1"),
     ],
 )

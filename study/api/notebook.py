@@ -14,7 +14,9 @@ from study.console import Console
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from study.reports import Findings
     from study.reports.text_table import TextTable
+    from study.summaries.parts import Parts
 
 PLAIN_WIDTH = 150
 """The width at which texts are folded where there is none, as in a file or a pipe; tables have all columns there."""
@@ -89,6 +91,28 @@ def _picture(figure: Any) -> bytes:
     content = io.BytesIO()
     figure.savefig(content, format="png", dpi=110)
     return content.getvalue()
+
+
+def html_findings(findings: Findings, title: str, parts: Parts | None = None) -> str:
+    """Write the results, the finding and the sections that matter most as HTML; texts are escaped.
+
+    Args:
+        findings: what to write.
+        title: the title above them.
+        parts: keeps the sections that fail; None to raise.
+    """
+    from study.reports import brief_sections
+    from study.reports.table import summaries_table
+
+    blocks = [f"<p><b>{html.escape(title)}</b></p>", html_table(summaries_table(findings.rows))]
+    blocks.append(f"<p>{html.escape(findings.headline)}</p>")
+    for section in brief_sections(findings, parts):
+        blocks.append(f"<p><b>{html.escape(section.title)}</b></p>")
+        blocks.append("<ul>" + "".join(f"<li>{html.escape(item)}</li>" for item in section.items) + "</ul>")
+        blocks += [html_table(section.table)] if section.table is not None else []
+        blocks += [f"<p>{html.escape(sentence)}</p>" for sentence in section.sentences]
+    blocks.append("<ul>" + "".join(f"<li>{html.escape(note)}</li>" for note in findings.notes) + "</ul>")
+    return "".join(block for block in blocks if block != "<ul></ul>")
 
 
 def html_table(content: TextTable) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from study.api.notebook import Printout, html_table
+from study.api.notebook import Printout, html_findings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,7 +137,4 @@ class OutcomesReport:
         return str(self.table())
 
     def _repr_html_(self) -> str:
-        from study.reports.table import summaries_table
-
-        table, finding = html_table(summaries_table(self.content.rows)), html.escape(self.finding)
-        return f"<p><b>{html.escape(self.content.name)}</b></p>{table}<p>{finding}</p>"
+        return html_findings(self.content, self.content.name)

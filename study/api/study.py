@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from study.api.notebook import Printout, display_figures_as_pictures, html_table, make_console
+from study.api.notebook import Printout, display_figures_as_pictures, html_findings, make_console
 from study.api.where import STORE, Where
 from study.errors import InputError
 
@@ -584,15 +584,11 @@ class Study:
     def _repr_html_(self) -> str:
         from study.errors import StudyError
         from study.reports import failure_lines
-        from study.reports.table import summaries_table
 
         try:
             results = self.results()
         except StudyError:  # nothing is stored yet
             return f"<p>{html.escape(repr(self))}</p>"
-        question, finding = (html.escape(text) for text in (results.plan.spec.question, results.headline))
-        notes = "".join(f"<li>{html.escape(note)}</li>" for note in results.notes)
-        table = html_table(summaries_table(results.rows))
+        shown = html_findings(results.findings, results.plan.spec.question, results.parts)
         failures = html.escape("\n".join(failure_lines(results.failures, results.rows, self.name)))
-        parts = [f"<ul>{notes}</ul>" if notes else "", f"<pre>{failures}</pre>" if failures else ""]
-        return f"<p><b>{question}</b></p>{table}<p>{finding}</p>{''.join(parts)}"
+        return f"{shown}<pre>{failures}</pre>" if failures else shown

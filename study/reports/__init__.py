@@ -1,10 +1,10 @@
 """Reports: the results of trials for a terminal, a paper, a spreadsheet and a browser.
 
-Report                               the content of a report, with DataRows for other programs, and details of trials:
-                                     LearningCurve, Gates, TrialWeights, and PageLinks to their pages
+Findings                             what a report says; `brief_sections` lays out what a terminal shows
+Report                               the same with what its files need: DataRows for other programs, and details of
+                                     trials: LearningCurve, Gates, TrialWeights, and PageLinks to their pages
 cells, groups                        summaries and the keys that tell them apart: `ResultRows`
-summaries_table, comparisons_table   tables in a terminal; show_search prints the table of a search, show_claims claims,
-                                     show_sources the shares of sources of randomness
+summaries_table, print_findings      the table of results and the sections in a terminal
 claims_sentence, claims_rows         the verdicts of claims: in a sentence, and for other programs
 judged_before                        by how many seeds a claim was judged before its file asked for others
 with_published, with_study, with_groups   compare rows with others
@@ -23,23 +23,15 @@ from study.comparisons.contrasts import Contrasts, contrasts
 from study.comparisons.headline import headline, search_headline
 from study.records import Labels
 from study.reports.claims import claims_rows, claims_sentence, judged_before
-from study.reports.content import DataRows, PageLinks, Report
+from study.reports.content import DataRows, Findings, PageLinks, Report
 from study.reports.failures import failure_lines, markdown_failures
 from study.reports.files import cells_rows, groups_rows
 from study.reports.notes import metric_notes, times_notes
 from study.reports.references import reference_notes
+from study.reports.sections import brief_sections
 from study.reports.sources import sources_sentence
 from study.reports.table import check_columns
-from study.reports.terminal import (
-    MOST_ROWS,
-    comparisons_table,
-    print_claims,
-    print_search,
-    print_sources,
-    print_summaries,
-    summaries_table,
-    verdicts_table,
-)
+from study.reports.terminal import MOST_ROWS, print_findings, print_section, print_summaries, summaries_table
 from study.reports.write import FORMATS, USUAL, draws, write_report
 from study.summaries.learning import LearningCurve
 from study.summaries.questions import varying
@@ -56,6 +48,7 @@ __all__ = [
     "Comparisons",
     "Contrasts",
     "DataRows",
+    "Findings",
     "Gates",
     "Labels",
     "LearningCurve",
@@ -63,13 +56,13 @@ __all__ = [
     "Report",
     "ResultRows",
     "TrialWeights",
+    "brief_sections",
     "cell_rows",
     "cells_rows",
     "chart_series",
     "check_columns",
     "claims_rows",
     "claims_sentence",
-    "comparisons_table",
     "contrasts",
     "draws",
     "failure_lines",
@@ -79,9 +72,8 @@ __all__ = [
     "judged_before",
     "markdown_failures",
     "metric_notes",
-    "print_claims",
-    "print_search",
-    "print_sources",
+    "print_findings",
+    "print_section",
     "print_summaries",
     "reference_notes",
     "search_headline",
@@ -89,7 +81,6 @@ __all__ = [
     "summaries_table",
     "times_notes",
     "varying",
-    "verdicts_table",
     "with_groups",
     "with_published",
     "with_study",

@@ -76,8 +76,8 @@ def claims_guarantee(verdicts: Sequence[ClaimVerdict]) -> str:
 
 
 def claims_note(verdicts: Sequence[ClaimVerdict]) -> str:
-    """Say what evidence is, and how often verdicts are wrong."""
-    note = f"{claims_guarantee(verdicts)} "
+    """Say what evidence is."""
+    note = ""
     if any(v.looked_before for v in verdicts):
         note += (
             "Claims were judged before the study's file asked for other seeds, which is part of these percentages: at "

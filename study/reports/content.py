@@ -1,4 +1,4 @@
-"""The content of a report, before it is a page, a table or a figure."""
+"""The content of a report, from which sections, figures and files are made."""
 
 from __future__ import annotations
 
@@ -54,20 +54,16 @@ class PageLinks(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Report:
-    """The content of a report.
+class Findings:
+    """What a report says.
 
     Args:
         name: the name of the study, or of the tabulated files.
         question: the question that it answers.
         rows: the results of the trials, and the keys that tell the rows apart.
-        data: the same results for other programs.
-        command: the command that makes the report again.
-        columns: the statistics of the tables that people publish, LaTeX and Markdown, by their names in cells.csv; none
-            for the usual ones.
         headline: the finding, in a sentence.
         contrasts: trends and tests between rows.
-        overall: methods over all questions; None where no metric allows that, or there is one method.
+        overall: methods over all tasks; None where no metric allows that, or there is one method.
         against: comparisons of the rows with others; None if there are none to compare with.
         verdicts: where seeds were added until there were enough: for each cell, or pair of cells, whether there are.
         claims: the verdicts of the study's claims.
@@ -76,6 +72,34 @@ class Report:
         references: where references say what success is: what they say.
         failures: the reasons for which trials failed, the most frequent first.
         notes: sentences that the reader must know.
+        columns: the statistics of the tables that people publish, LaTeX and Markdown, by their names in cells.csv; none
+            for the usual ones.
+    """
+
+    name: str
+    question: str
+    rows: ResultRows
+    headline: str = ""
+    contrasts: Contrasts = field(default_factory=Contrasts)
+    overall: Overall | None = None
+    against: Comparisons | None = None
+    verdicts: Sequence[Verdict] = ()
+    claims: Sequence[ClaimVerdict] = ()
+    sources: Sequence[SourceShares] = ()
+    search: SearchFindings | None = None
+    references: ReferenceFindings | None = None
+    failures: Sequence[Failure] = ()
+    notes: Sequence[str] = ()
+    columns: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Report(Findings):
+    """The content of a report's files.
+
+    Args:
+        data: the results of the rows for other programs.
+        command: the command that makes the report again.
         protocol: what all trials share, by hyperparameter; empty if it isn't known.
         spec: the study's file; empty if there is none.
         provenance: the provenance of the results: one mapping for each different one.
@@ -89,23 +113,8 @@ class Report:
         weights: the weights of one trial.
     """
 
-    name: str
-    question: str
-    rows: ResultRows
     data: DataRows
     command: str
-    columns: Sequence[str] = ()
-    headline: str = ""
-    contrasts: Contrasts = field(default_factory=Contrasts)
-    overall: Overall | None = None
-    against: Comparisons | None = None
-    verdicts: Sequence[Verdict] = ()
-    claims: Sequence[ClaimVerdict] = ()
-    sources: Sequence[SourceShares] = ()
-    search: SearchFindings | None = None
-    references: ReferenceFindings | None = None
-    failures: Sequence[Failure] = ()
-    notes: Sequence[str] = ()
     protocol: Mapping[str, str] | None = None
     spec: str = ""
     provenance: Sequence[Mapping[str, Any]] = ()

@@ -12,29 +12,19 @@ from study.arrow import column_names, encoded, kinds_of
 from study.comparisons.comparison import Comparison, Comparisons, Reference
 from study.comparisons.contrasts import Contrasts
 from study.records import Cell, Interval, Labels, Outcome, format_range
-from study.reports import column_notes, metric_columns, table
-from study.reports.claims import claims_note, claims_table, verdict_line
+from study.reports import column_notes, metric_columns
 from study.reports.column_notes import ColumnNote
 from study.reports.columns import TESTS
-from study.reports.content import DataRows, Report
+from study.reports.content import DataRows
 from study.reports.csv_text import csv_text
-from study.reports.failures import markdown_failures
-from study.reports.metric_series import series_table, series_with_values
-from study.reports.overall import overall_note, overall_table
-from study.reports.references import bounds_note, bounds_table
-from study.reports.search.names import confirmed, objectives_note
-from study.reports.search.tables import importance_line, progress_note, winners_table
-from study.reports.sources import advice, next_table, sources_note, sources_table
-from study.reports.text_table import TextTable
 from study.summaries import rows as result_rows
 from study.summaries.aggregate import CellSummary, GroupSummary, published_error
 from study.summaries.metrics import metrics_of, single
 from study.summaries.rows import ResultRows
-from study.summaries.search import SearchFindings
 from study.summaries.summary import Summary
 
 if TYPE_CHECKING:
-    from study.reports.figures.style import Drawn
+    pass
 
 
 def statistics_columns(summaries: Sequence[Summary], named_metrics: Collection[str] = ()) -> dict[str, ColumnNote]:
@@ -72,8 +62,6 @@ _TYPES = {
     **dict.fromkeys(("seeds", *Outcome, "pending", "stopped_early", "ended_early"), pa.int64()),
     "complete": pa.bool_(),
 }
-
-_ESCAPED = str.maketrans({character: f"\\{character}" for character in "\\|`*_<>#[]!"})
 
 
 def cells_rows(summaries: Sequence[CellSummary], labels: Labels, named_metrics: Collection[str] = ()) -> DataRows:
@@ -167,52 +155,6 @@ def tests_csv(contrasts: Contrasts) -> str:
     return csv_text(list(TESTS), rows)
 
 
-def markdown(report: Report, figures: Sequence[Drawn]) -> str:
-    """Write the tables as Markdown, with the notes, to paste into an issue or a notebook."""
-    parts = [f"# {_cell(report.name)}", _cell(report.question), _cell(report.headline)]
-    if report.failures:
-        parts += ["## Failed trials", markdown_failures(report.failures, report.rows, report.name), "## Results"]
-    parts += [f"![{_cell(figure.title)}]({figure.name}.png)" for figure in figures[:1]]
-    if report.claims:
-        parts.append("## Claims")
-        parts.append("\n".join(f"{n}. {_cell(verdict_line(v))}" for n, v in enumerate(report.claims, 1)))
-        parts += [_cell(claims_note(report.claims)), _markdown_table(claims_table(report.rows, report.claims))]
-        parts.append("## Results")
-    parts.append(_markdown_table(table.chosen_table(report.rows, report.columns)))
-    for series in series_with_values(report.rows):
-        parts += [f"## {_cell(series.heading)}", _markdown_table(series_table(report.rows, series))]
-    if report.sources:
-        parts += ["## Which randomness matters", _cell(sources_note(report.sources))]
-        parts.append(_markdown_table(sources_table(report.rows, report.sources)))
-        after = next_table(report.rows, report.sources)
-        parts += [] if after is None else [_cell(advice(report.sources)), _markdown_table(after)]
-    if report.search is not None:
-        parts += _search_parts(report.search, report.rows)
-    if report.verdicts:
-        parts += ["## Are the seeds enough?", table.verdicts_note(report.verdicts)]
-        parts.append(_markdown_table(table.verdicts_table(report.rows, report.verdicts)))
-    if report.references is not None:
-        parts += ["## Bounds of references", _cell(bounds_note(report.references))]
-        parts.append(_markdown_table(bounds_table(report.rows, report.references)))
-    if report.overall is not None and report.overall.methods:
-        parts += ["## Over all questions", _cell(overall_note(report.overall))]
-        parts += [_markdown_table(overall_table(report.overall)), *map(_cell, report.overall.notes)]
-    if report.against is not None and report.against.comparisons:
-        parts += [f"## Against {_cell(report.against.source)}"]
-        parts += [_markdown_table(table.comparison_table(report.rows, report.against))]
-        parts += map(_cell, report.against.notes)
-    return "\n\n".join(part for part in [*parts, *map(_cell, report.notes)] if part) + "\n"
-
-
-def _search_parts(search: SearchFindings, rows: ResultRows) -> list[str]:
-    parts = ["## Search", _cell(progress_note(search)), _cell(importance_line(search))]
-    if confirmed(search):
-        parts += [_markdown_table(winners_table(search, rows)), _cell(objectives_note(search, rows.metrics))]
-    if search.file:
-        parts.append("The winner's study file, ready to run: [winner.yaml](winner.yaml)")
-    return parts
-
-
 def _cell_columns(cells: Sequence[Cell], statistics: Collection[str]) -> dict[str, pa.Array]:
     """Return task, model and each hyperparameter as a column; one that is named as a statistic says what it is."""
     kinds = {"task": "text", "model": "text", **kinds_of(cells)}
@@ -300,17 +242,3 @@ def _as_plain(value: Any) -> Any:
 def _ends(prefix: str, interval: Interval | None) -> dict[str, float | None]:
     low, high = interval or (None, None)
     return {f"{prefix}lower": low, f"{prefix}upper": high}
-
-
-def _markdown_table(content: TextTable) -> str:
-    rule = ["---:" if column.is_number else "---" for column in content.columns]
-    body = [
-        [f"**{_cell(text)}**" if is_best else _cell(text) for text, _, _, is_best in row] for row in content.entries
-    ]
-    lines = [[_cell(text) for text in content.header], rule, *body]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def _cell(text: str) -> str:
-    """Escape a text, so that it neither breaks a table nor turns into markup."""
-    return " ".join(text.split()).translate(_ESCAPED)

@@ -1,27 +1,19 @@
-"""The table of results in a terminal."""
+"""Sections of a report in a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from rich.text import Text
 
-from study.comparisons.comparison import Comparisons
-from study.comparisons.sources import SourceShares
 from study.console import Console, ConsoleTable
 from study.reports import table
-from study.reports.claims import claims_guarantee, claims_table, verdict_line
-from study.reports.search import names as search_names
-from study.reports.search import tables as search_tables
-from study.reports.sources import advice, next_table, sources_table
+from study.reports.content import Findings
+from study.reports.section import Section
+from study.reports.sections import brief_sections
 from study.reports.text_table import TextTable
+from study.summaries.parts import Parts
 from study.summaries.rows import ResultRows
-from study.summaries.search import SearchFindings
-
-if TYPE_CHECKING:
-    from study.plan.claims import ClaimVerdict
-    from study.plan.verdict import Verdict  # its imports take long, and tables of files don't need them
 
 MOST_ROWS = 200
 """The most rows that a terminal shows: nobody reads more there, and a thousand take seconds to lay out."""
@@ -38,13 +30,19 @@ _RANKS = {
 What tells rows apart is never left out. Of a study without success rates, the mean of the first metric stays, too.
 """
 
-_RANKS_OF_COMPARISONS = {
-    "difference": 1, "p_adjusted": 2, "success_rate": 3, "other_success_rate": 3, "solved": 5, "other_solved": 5,
-    "trials": 5, "other_trials": 5, "p_value": 6, "log_rank_p": 7, "solved_at_mean": 8, "other_solved_at_mean": 8,
+_RANKS_OF = {
+    "claims": {"estimate": 1, "seeds": 2, "evidence_for": 3, "evidence_against": 3, "p_value": 4},
+    "comparison": {
+        "difference": 1, "p_adjusted": 2, "success_rate": 3, "other_success_rate": 3, "solved": 5, "other_solved": 5,
+        "trials": 5, "other_trials": 5, "p_value": 6, "log_rank_p": 7, "solved_at_mean": 8, "other_solved_at_mean": 8,
+    },
+    "verdicts": {"seeds": 1, "p_value": 2, "half_width": 2},
 }  # fmt: skip
-_RANKS_OF_VERDICTS = {"seeds": 1, "p_value": 2, "half_width": 2}
-_RANKS_OF_CLAIMS = {"estimate": 1, "seeds": 2, "evidence_for": 3, "evidence_against": 3, "p_value": 4}
-_STYLES = {"shown": "green", "refuted": "red", "undecided": "yellow", "open": "yellow"}
+"""The same of other sections' tables."""
+_FILES = {"claims": "claims.csv", "comparison": "comparison.csv", "sources": "sources.csv"}
+"""What has the columns for which a narrow terminal has no room."""
+_STYLES = {"shown": "green", "refuted": "red", "undecided": "yellow", "not": "yellow"}
+"""The styles of claims, by the first word of their verdict."""
 _RANK = 4
 """The rank of other columns of numbers."""
 
@@ -75,42 +73,49 @@ def print_summaries(console: Console, rows: ResultRows, title: str, elsewhere: s
         console.print(f"... and {len(rows.summaries) - MOST_ROWS:,} more rows, in the files")
 
 
-def comparisons_table(rows: ResultRows, against: Comparisons) -> ConsoleTable:
-    """Show one row a comparison; rows that differ are bold."""
-    title = f"Against {'the published numbers' if against.is_published else against.source}"
-    content = table.comparison_table(rows, against)
-    return _rich(content, title, _RANKS_OF_COMPARISONS, "comparison.csv", mark="bold")
+def print_findings(
+    console: Console, findings: Findings, title: str, *, elsewhere: str = "cells.csv", parts: Parts | None = None
+) -> None:
+    """Print the table of results, the finding, and the sections that matter most.
+
+    Args:
+        console: where to.
+        findings: what to print.
+        title: the title of the table.
+        elsewhere: what has the columns that a narrow terminal has no room for.
+        parts: keeps the sections that fail; None to raise.
+    """
+    print_summaries(console, findings.rows, title, elsewhere)
+    console.print(findings.headline)
+    for section in brief_sections(findings, parts):
+        print_section(console, section)
 
 
-def verdicts_table(rows: ResultRows, verdicts: Sequence[Verdict]) -> ConsoleTable:
-    """Show whether the seeds are enough; rows in which they aren't are dimmed."""
-    return _rich(table.verdicts_table(rows, verdicts), "Are the seeds enough?", _RANKS_OF_VERDICTS, "report.html")
+def print_section(console: Console, section: Section) -> None:
+    """Print a section's items, its table and its sentences, and those of its parts that are brief."""
+    for number, item in enumerate(section.items, 1):
+        console.print(Text(f"{number}. {item}", style=_STYLES.get(item.partition(" ")[0].strip(":,"), "")))
+    if section.table is not None:
+        console.print(section_table(section.table, section.title, section.name))
+    for sentence in section.sentences:
+        console.print(sentence, style="yellow" if section.name == "comparison" else "")
+    for part in section.parts:
+        if part.is_brief:
+            print_section(console, part)
 
 
-def print_claims(console: Console, rows: ResultRows, verdicts: Sequence[ClaimVerdict]) -> None:
-    """Print each claim with its verdict, and the evidence of its cells; what isn't shown is dimmed."""
-    for number, verdict in enumerate(verdicts, 1):
-        console.print(Text(f"{number}. {verdict_line(verdict)}", style=_STYLES[verdict.state]))
-    console.print(_rich(claims_table(rows, verdicts), "Evidence", _RANKS_OF_CLAIMS, "claims.csv"))
-    console.print(claims_guarantee(verdicts))
+def section_table(content: TextTable, title: str, name: str) -> ConsoleTable:
+    """Make the table of a section.
 
-
-def print_sources(console: Console, rows: ResultRows, shares: Sequence[SourceShares]) -> None:
-    """Print what each source makes of the variance, and which to vary for the next trials."""
-    console.print(_rich(sources_table(rows, shares), "Which randomness matters", {}, "sources.csv"))
-    after = next_table(rows, shares)
-    if after is not None:
-        console.print(advice(shares))
-        console.print(_rich(after, None, {}, "report.html"))
-
-
-def print_search(console: Console, search: SearchFindings, rows: ResultRows) -> None:
-    """Print the candidates that were confirmed, and which parameters mattered."""
-    if search_names.confirmed(search):
-        console.print(_upright(search_tables.winners_table(search, rows), "Confirmed with fresh seeds"))
-    line = search_tables.importance_line(search)
-    if line:
-        console.print(line)
+    Args:
+        content: the table.
+        title: its title.
+        name: the section's name.
+    """
+    if name == "search":
+        return _upright(content, "Confirmed with fresh seeds")
+    mark = "bold" if name == "comparison" else "dim"
+    return _rich(content, title, _RANKS_OF.get(name, {}), _FILES.get(name, "report.html"), mark)
 
 
 def _upright(content: TextTable, title: str) -> ConsoleTable:

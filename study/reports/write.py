@@ -17,6 +17,7 @@ from study.reports import references as bounds
 from study.reports.claims import claims_csv
 from study.reports.content import Report
 from study.reports.figures.names import KINDS, NAMES
+from study.reports.markdown import markdown
 from study.reports.overall import methods_csv, profiles_csv
 from study.reports.search import tables as search_tables
 from study.reports.sources import sources_csv
@@ -138,7 +139,7 @@ def _with_figures(report: Report, parts: Parts) -> dict[str, Callable[[], bytes 
         f"{figure.name}.{kind}": partial(render, figure, kind) for figure in figures for kind in KINDS
     }
     contents["report.html"] = lambda: page.page(said(), figures, parts)
-    contents["report.md"] = lambda: files.markdown(said(), figures)
+    contents["report.md"] = lambda: markdown(said(), figures, parts)
     return contents
 
 

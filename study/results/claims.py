@@ -11,7 +11,7 @@ from study.console import Console
 from study.errors import InputError
 from study.plan.claims import ClaimVerdict, claim_verdicts
 from study.plan.plan import Plan
-from study.reports import ResultRows, cell_rows, claims_rows, claims_sentence, print_claims
+from study.reports import Findings, ResultRows, brief_sections, cell_rows, claims_rows, claims_sentence, print_section
 from study.results.load import extended_plan, summaries_of
 from study.results.stored_plan import rows_of_plan, with_looks
 from study.store import Store
@@ -54,7 +54,9 @@ class CheckedClaims:
 
     def print(self, console: Console) -> None:
         """Print each claim with its verdict, and the evidence."""
-        print_claims(console, self.rows, self.verdicts)
+        findings = Findings(name=self.study, question="", rows=self.rows, claims=self.verdicts)
+        for section in brief_sections(findings):
+            print_section(console, section)
         console.print(self.sentence)
 
     @property

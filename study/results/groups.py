@@ -27,11 +27,10 @@ from study.reports import (
     USUAL,
     Report,
     check_columns,
-    comparisons_table,
     groups,
     groups_rows,
     metric_notes,
-    print_summaries,
+    print_findings,
     times_notes,
     with_groups,
     write_report,
@@ -260,13 +259,8 @@ def print_group_report(result: GroupReport, console: Console) -> None:
 
 def print_report(report: Report, console: Console) -> None:
     """Print a report's table, its comparison, and what the reader must know."""
-    print_summaries(console, report.rows, report.name)
-    console.print(report.headline)
-    notes = list(report.notes)
-    if report.against is not None:
-        console.print(comparisons_table(report.rows, report.against))
-        notes += report.against.notes
-    for notice in notes:
+    print_findings(console, report, report.name)
+    for notice in report.notes:
         console.print(notice, style="yellow")
 
 

@@ -33,6 +33,7 @@ from study.reports import (
     PUBLISHED,
     Comparisons,
     Contrasts,
+    Findings,
     ResultRows,
     cell_rows,
     claims_sentence,
@@ -112,6 +113,25 @@ class StudyResults:
     def table(self) -> pa.Table:
         """The results of its trials."""
         return self.trials.results
+
+    @cached_property
+    def findings(self) -> Findings:
+        """What its report says, but for methods over all tasks, which take long."""
+        return Findings(
+            name=self.name,
+            question=self.plan.spec.question,
+            rows=self.rows,
+            headline=self.headline,
+            contrasts=self.contrasts,
+            against=self.against,
+            verdicts=self.verdicts,
+            claims=self.claims,
+            sources=self.sources,
+            search=self.search,
+            references=self.references,
+            failures=self.failures,
+            notes=self.notes,
+        )
 
     @property
     def metrics(self) -> Mapping[str, Metric]:

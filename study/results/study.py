@@ -25,15 +25,10 @@ from study.reports import (
     cells_rows,
     check_columns,
     claims_rows,
-    comparisons_table,
     draws,
     failure_lines,
     markdown_failures,
-    print_claims,
-    print_search,
-    print_sources,
-    print_summaries,
-    verdicts_table,
+    print_findings,
     write_report,
 )
 from study.results.adoptions import adoptions_of_study
@@ -59,23 +54,11 @@ def print_results(results: StudyResults, console: Console) -> None:
     A part that fails is named with its reason, and all others are printed.
     """
     require_results(results)
-    attempt = results.parts.attempt
-    elsewhere = f"`study show {results.name} --json`"
-    rows, against = results.rows, results.against
-    attempt("table", lambda: print_summaries(console, rows, results.plan.spec.question, elsewhere), None)
-    console.print(results.headline)
-    if (search := results.search) is not None:
-        attempt("tables of the search", lambda: print_search(console, search, rows), None)
-    if claims := results.claims:
-        attempt("table of claims", lambda: print_claims(console, rows, claims), None)
-    if sources := results.sources:
-        attempt("table of sources", lambda: print_sources(console, rows, sources), None)
-    if verdicts := results.verdicts:
-        attempt("table of verdicts", lambda: console.print(verdicts_table(rows, verdicts)), None)
-    if against.comparisons:
-        attempt("table of the comparison", lambda: console.print(comparisons_table(rows, against)), None)
-    for notice in [*results.notes, *against.notes]:
+    elsewhere, question = f"`study show {results.name} --json`", results.plan.spec.question
+    print_findings(console, results.findings, question, elsewhere=elsewhere, parts=results.parts)
+    for notice in results.notes:
         console.print(notice, style="yellow")
+    attempt = results.parts.attempt
     attempt("reasons of failed trials", lambda: print_failures(results, console), None)
     print_failed_parts(results, console)
 
@@ -264,23 +247,9 @@ def assemble_report(
     protocol: dict[str, str] = attempt("protocol", lambda: _protocol(results.summaries), {})
     parts = attempt("curves, gates and weights of trials", chosen, none) if with_trials else none
     return Report(
-        name=spec.study,
-        question=spec.question,
-        rows=results.rows,
+        **vars(results.findings) | {"columns": columns, "overall": results.overall},
         data=cells_rows(results.summaries, results.plan.labels, results.rows.named_metrics),
         command=shlex.join(["study", "report", spec.study, *versus, *of_trial, *of_tables]),
-        columns=columns,
-        headline=results.headline,
-        contrasts=results.contrasts,
-        overall=results.overall,
-        against=results.against,
-        verdicts=results.verdicts,
-        claims=results.claims,
-        sources=results.sources,
-        search=results.search,
-        references=results.references,
-        failures=results.failures,
-        notes=results.notes,
         protocol=protocol,
         spec=spec.text,
         provenance=attempt("provenance", provenance, []),

@@ -95,7 +95,7 @@ def test_profiles_csv_has_every_step(written):
 def test_the_page_and_markdown_show_the_table_and_say_what_it_is(written):
     """Both have a section with the table and its notes; the page has both figures in it."""
     page, markdown = written["report.html"].read_text(), written["report.md"].read_text()
-    section = re.search(r'<section class="" id="over-all-questions">.*?</section>', page, re.DOTALL)[0]
+    section = re.search(r'<section id="aggregate-over-tasks">.*?</section>', page, re.DOTALL)[0]
     for name in ("profiles", "improvement"):
         assert f'id="figure-{name}"' in section
         assert page.count(f'id="figure-{name}"') == 1

@@ -16,7 +16,9 @@ from study.cli.standings import checks_table
 from study.comparisons.comparison import with_published
 from study.console import Console, ConsoleTable
 from study.doctor.nodes import Check
-from study.reports import cell_rows, comparisons_table, print_search, summaries_table
+from study.reports import Findings, brief_sections, cell_rows, print_section, summaries_table
+from study.reports.table import comparison_table
+from study.reports.terminal import section_table
 from study.results.listing import presets_table
 from tests.study.builders import demo, published_cell, search_of, summaries_of
 
@@ -46,12 +48,14 @@ def results() -> ConsoleTable:
 
 
 def comparison() -> ConsoleTable:
-    summaries = summaries_of((published_cell("NMU"), {"solved": 50, "unsolved": 50}))
-    return comparisons_table(cell_rows(summaries, {}), with_published(summaries))
+    rows = cell_rows(summaries_of((published_cell("NMU"), {"solved": 50, "unsolved": 50})), {})
+    return section_table(comparison_table(rows, with_published(rows.summaries)), "Against others", "comparison")
 
 
 def search(console: Console) -> None:
-    print_search(console, *search_of(["success_rate", "time_to_success"], winners=(11, 6, 4)))
+    found, rows = search_of(["success_rate", "time_to_success"], winners=(11, 6, 4))
+    for section in brief_sections(Findings(name="", question="", rows=rows, search=found)):
+        print_section(console, section)
 
 
 TABLES = {"results": results(), "comparison": comparison(), "presets": presets_table(), "search": search}

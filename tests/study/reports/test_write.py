@@ -20,7 +20,16 @@ from matplotlib.figure import Figure
 from study.arrow import cell_columns
 from study.console import Console
 from study.errors import InputError
-from study.reports import FORMATS, cell_rows, comparisons_table, summaries_table, with_published, write_report
+from study.reports import (
+    FORMATS,
+    Findings,
+    brief_sections,
+    cell_rows,
+    print_section,
+    summaries_table,
+    with_published,
+    write_report,
+)  # fmt: skip
 from study.reports.figures.inline import inline
 from study.reports.figures.style import INK, Drawn, Tips
 from study.reports.files import statistics_columns
@@ -311,7 +320,9 @@ def test_the_terminal_shows_the_comparison():
     """Ours, theirs, p and verdict stand in one row."""
     summaries = summaries_of((published_cell("NMU"), {"solved": 50, "unsolved": 50}))
     console = Console(width=200, record=True, file=io.StringIO())
-    console.print(comparisons_table(cell_rows(summaries, {}), with_published(summaries)))
+    against = with_published(summaries)
+    for section in brief_sections(Findings(name="", question="", rows=cell_rows(summaries, {}), against=against)):
+        print_section(console, section)
     text = console.export_text()
     assert all(word in text for word in ("50/100", "94/100", "< 0.001", "differs"))
 

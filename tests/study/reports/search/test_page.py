@@ -7,12 +7,13 @@ import io
 import re
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 import yaml
 
 from study.console import Console
-from study.reports import FORMATS, page, print_search, write_report
+from study.reports import FORMATS, Findings, brief_sections, page, print_section, write_report
 from study.reports.figures.names import SEARCH
 from study.reports.search import names as search_names
 from study.reports.search import tables as search_tables
@@ -130,10 +131,16 @@ def test_importance_is_a_line():
     assert search_tables.importance_line(search_of(importance={})[0]) == ""
 
 
+def print_search(console: Console, *args: Any, **options: Any) -> None:
+    search, rows = search_of(*args, **options)
+    for section in brief_sections(Findings(name="", question="", rows=rows, search=search)):
+        print_section(console, section)
+
+
 def test_the_terminal_shows_the_winners_and_what_mattered():
     """A column a winner, so that no line breaks."""
     console = Console(width=100, record=True, file=io.StringIO())
-    print_search(console, *search_of(["success_rate", "time_to_success"], winners=(11, 6)))
+    print_search(console, ["success_rate", "time_to_success"], winners=(11, 6))
     lines = console.export_text().splitlines()
     assert next(line.split() for line in lines if line.startswith("candidate")) == ["candidate", "#11", "#6"]
     fresh = next(line for line in lines if line.startswith("by fresh seeds: success rate"))
@@ -144,7 +151,7 @@ def test_the_terminal_shows_the_winners_and_what_mattered():
 def test_of_many_winners_the_terminal_shows_the_first():
     """The others are in the files, and the terminal says so."""
     console = Console(width=200, record=True, file=io.StringIO())
-    print_search(console, *search_of(winners=tuple(range(9))))
+    print_search(console, winners=tuple(range(9)))
     text = console.export_text()
     assert "#5" in text
     assert "#6" not in text
@@ -179,7 +186,7 @@ def test_a_report_of_a_search_has_its_files_and_a_study_takes_them_away(write):
     assert float(table[7]["value_success_rate"]) == 7 / 12
     assert [row["candidate"] for row in table if row["confirmed"] == "true"] == ["11"]
     markdown = files["report.md"].read_text()
-    assert "[winner.yaml](winner.yaml)" in markdown
+    assert files["winner.yaml"].read_text() in markdown
     assert r"| #11 |" in markdown.replace("\\#", "#")
     assert not {"winner.yaml", "candidates.csv", "search-history.png"} & set(write(search=None))
     assert not any(files[name].exists() for name in ("winner.yaml", "candidates.csv", "search-history.png"))

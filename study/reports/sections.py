@@ -1,0 +1,409 @@
+"""The sections of a report, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from study import statistics, words
+from study.comparisons.comparison import Comparison, Comparisons, Reference
+from study.comparisons.finding import LEVEL, Finding
+from study.reports import metric_columns, table
+from study.reports.claims import claims_guarantee, claims_note, claims_table, verdict_line
+from study.reports.content import Findings, Report
+from study.reports.failures import MOST_REASONS, advice, example, more_reasons
+from study.reports.files import statistics_columns
+from study.reports.metric_series import series_table, series_with_values
+from study.reports.overall import overall_note, overall_table
+from study.reports.references import bounds_note, bounds_table
+from study.reports.search.names import confirmed, objectives_note
+from study.reports.search.tables import CAUTION, candidates_table, importance_line, progress_note, winners_table
+from study.reports.section import Section
+from study.reports.sources import advice as sources_advice
+from study.reports.sources import next_table, sources_note, sources_table
+from study.summaries.aggregate import CellSummary
+from study.summaries.parts import Parts
+from study.summaries.rows import ResultRows
+from study.summaries.summary import Summary
+
+MOST_SENTENCES = 12
+"""The most rows that the comparison describes one by one; of more, only those that differ."""
+
+_PUBLISHED_MEANS = (
+    "Published means are shown as printed, except for the table static_seeds, where they are estimated from the "
+    "published seeds as this study's are. As printed, solved-at means are off by 1 to 2%, and most sparsity errors are "
+    "half the true mean."
+)
+
+
+def sections(findings: Findings, parts: Parts | None = None, figures: Sequence[str] = ()) -> list[Section]:
+    """Return the sections that have a content, in order.
+
+    Args:
+        findings: what the report says; of a `Report`, there are also the sections of a page alone.
+        parts: keeps the sections that fail; None to raise.
+        figures: the names of the figures that were drawn.
+    """
+    made = [
+        make(findings) if parts is None else parts.attempt(f"section {name}", partial(make, findings), None)
+        for name, make in _MAKERS.items()
+    ]
+    there = [section for one in made if one is not None and (section := one.with_figures(figures)) is not None]
+    placed = {name for section in there for name in section.every_figure()}
+    free = [name for name in figures if name not in placed]
+    rest = [
+        Section(title="More figures", figures=free[1:], is_of_page=True),
+        Section(title="Notes", details=[*findings.notes, *_stop_note(findings.rows)]),
+        *(_of_page(findings) if isinstance(findings, Report) else []),
+    ]
+    place = sum(section.is_warning for section in there)
+    there.insert(place, Section(title="", figures=free[:1]))
+    return [section for one in (*there, *rest) if (section := one.with_figures(figures)) is not None]
+
+
+def brief_sections(findings: Findings, parts: Parts | None = None) -> list[Section]:
+    """Return the sections that a terminal and a notebook show after the results."""
+    made = [
+        _MAKERS[name](findings) if parts is None else parts.attempt(name, partial(_MAKERS[name], findings), None)
+        for name in _BRIEF
+    ]
+    return [section for one in made if one is not None and (section := one.with_figures([])) is not None]
+
+
+def _missing(findings: Findings) -> Section | None:
+    rows, failures = findings.rows, findings.failures
+    pending, failed = (sum(getattr(s, name) for s in rows.summaries) for name in ("pending", "failed"))
+    failed = sum(one.trials for one in failures) or failed
+    if not pending and not failed:
+        return None
+    items = []
+    if pending:
+        items.append(f"{words.count_of(pending, 'trial')} not yet done. Run the study again to train what is missing.")
+    if failed:
+        items.append(f"{words.count_of(failed, 'trial')} failed and left no result. {advice(failures)}".rstrip())
+    items += [
+        f"{words.count_of(one.trials, 'trial')}: {one.reason}; {example(one, rows)}" for one in failures[:MOST_REASONS]
+    ]
+    items += filter(None, [more_reasons(failures, findings.name)])
+    if incomplete := sum(not s.complete for s in rows.summaries):
+        numbers = "rates" if rows.has_rates else "means"
+        items.append(
+            f"Trials are missing in {words.count_of(incomplete, rows.noun)} of {len(rows.summaries)}: {numbers} there "
+            "are over the trials that finished, marked with done/planned seeds in the table and half-filled markers in "
+            "figures."
+        )
+    return Section(
+        title="What is missing", items=items, code=failures[0].traceback if failures else "", is_warning=True
+    )
+
+
+def _claims(findings: Findings) -> Section | None:
+    if not findings.claims:
+        return None
+    return Section(
+        title="Claims",
+        name="claims",
+        items=[verdict_line(verdict) for verdict in findings.claims],
+        is_numbered=True,
+        details=[claims_note(findings.claims)],
+        table=claims_table(findings.rows, findings.claims),
+        label="evidence for and against claims",
+        sentences=[claims_guarantee(findings.claims)],
+    )
+
+
+def _sources(findings: Findings) -> Section | None:
+    if not findings.sources:
+        return None
+    after = next_table(findings.rows, findings.sources)
+    following = Section(
+        title="The next trials", sentences=[sources_advice(findings.sources)], table=after, is_brief=True, is_open=True
+    )
+    return Section(
+        title="Which randomness matters",
+        name="sources",
+        details=[sources_note(findings.sources)],
+        table=sources_table(findings.rows, findings.sources),
+        figures=["sources"],
+        parts=[] if after is None else [following],
+    )
+
+
+def _results(findings: Findings) -> Section:
+    rows = findings.rows
+    of_solved = ["solved at"] if rows.has_times else []
+    of_solved += _titles_of_solved(rows) if rows.has_rates else []
+    of_all = [words.metric_title(name, rows.metrics[name]) for name in metric_columns.with_values(rows)]
+    of_all = [title for title in of_all if title not in of_solved]
+    solved = f"; {words.join_and(of_solved)} are of the solved trials" if of_solved else ""
+    ended = f"; {words.join_and(of_all)} of all trials that ended with a number" if of_all else ""
+    bold = "Bold is what the corrected tests call better than every other row of its question"
+    return Section(
+        title="Results",
+        name="results",
+        details=[f"Intervals are at 95%{solved}{ended}. {bold}."],
+        table=table.chosen_table(rows, findings.columns),
+        label="results, one row a cell",
+        has_trials=True,
+    )
+
+
+def _overall(findings: Findings) -> Section | None:
+    overall = findings.overall
+    if overall is None or not (overall.methods or overall.notes):
+        return None
+    has_methods = bool(overall.methods)
+    return Section(
+        title="Aggregate over tasks",
+        details=[*([overall_note(overall)] if has_methods else []), *overall.notes],
+        table=overall_table(overall) if has_methods else None,
+        figures=["profiles", "improvement"],
+    )
+
+
+def _series(findings: Findings) -> Section:
+    parts = [
+        Section(
+            title=one.heading,
+            details=[f"Mean {one.heading}, with intervals, at some places; series.csv has all."],
+            table=series_table(findings.rows, one),
+            is_open=True,
+        )
+        for one in series_with_values(findings.rows)
+    ]
+    return Section(title="Along an axis", figures=["series"], parts=parts)
+
+
+def _bounds(findings: Findings) -> Section | None:
+    if findings.references is None:
+        return None
+    return Section(
+        title="Bounds of references",
+        details=[bounds_note(findings.references)],
+        table=bounds_table(findings.rows, findings.references),
+    )
+
+
+def _search(findings: Findings) -> Section | None:
+    search, rows = findings.search, findings.rows
+    if search is None:
+        return None
+    found = bool(confirmed(search))
+    content = candidates_table(search) if search.candidates else None
+    listed, count = 0 if content is None else len(content.rows), len(search.candidates)
+    most = f" {listed} of them, the front among them; candidates.csv has all." if listed < count else ""
+    parts = [
+        Section(title="The winner's study file, ready to run (winner.yaml)", code=search.file or ""),
+        Section(
+            title=f"All candidates ({count:,})",
+            details=[f"Marked: the front, than which none is better in all respects.{most}"],
+            table=content,
+            is_of_page=True,
+        ),
+    ]
+    return Section(
+        title="Search",
+        name="search",
+        details=[progress_note(search), *([f"{CAUTION} {objectives_note(search, rows.metrics)}"] if found else [])],
+        table=winners_table(search, rows) if found else None,
+        label="confirmed candidates",
+        sentences=[line] if (line := importance_line(search)) else [],
+        figures=["search-importance"],
+        parts=[part for part in parts if part.code or part.table],
+    )
+
+
+def _comparison(findings: Findings) -> Section | None:
+    against, rows = findings.against, findings.rows
+    if against is None or not (against.comparisons or against.notes):
+        return None
+    compared = against.comparisons
+    described = [c for c in compared if len(compared) <= MOST_SENTENCES or c.verdict == "differs"]
+    details = [_comparison_note(against, rows)] if compared else []
+    details += [_sentence(c, against, rows) for c in described]
+    details += [_PUBLISHED_MEANS] if compared and against.is_published else []
+    return Section(
+        title=f"Against {'the published numbers' if against.is_published else against.source}",
+        name="comparison",
+        details=details,
+        table=table.comparison_table(rows, against) if compared else None,
+        label="comparison",
+        sentences=against.notes,
+    )
+
+
+def _verdicts(findings: Findings) -> Section | None:
+    if not findings.verdicts:
+        return None
+    return Section(
+        title="Are the seeds enough?",
+        name="verdicts",
+        details=[table.verdicts_note(findings.verdicts)],
+        table=table.verdicts_table(findings.rows, findings.verdicts),
+    )
+
+
+def _tests(findings: Findings) -> Section:
+    contrasts = findings.contrasts
+    layouts = {
+        "Trend of the success rate": (contrasts.trends, table.trends_table, _trends_note),
+        "Logistic regression of success": (contrasts.slopes, table.slopes_table, _slopes_note),
+        "Pairs of methods": (contrasts.pairs, table.pairs_table, _pairs_note),
+        "Times to success": (contrasts.speeds, table.speeds_table, _speeds_note),
+    }
+    parts = [
+        Section(title=title, details=[note(findings)], table=lay_out(contrasts), is_of_page=True)
+        for title, (tests, lay_out, note) in layouts.items()
+        if tests
+    ]
+    corrected = "Holm's correction is over the rows of each table. Regressions take all trials as independent."
+    return Section(title="Trends and tests", details=[*contrasts.notes, *([corrected] if parts else [])], parts=parts)
+
+
+def _of_page(report: Report) -> list[Section]:
+    """Return the sections on how the report came about."""
+    rows = report.rows
+    columns = {name: note.text for name, note in statistics_columns(rows.summaries, rows.named_metrics).items()}
+    file = [Section(title="The study's file", code=report.spec)] if report.spec else []
+    return [
+        Section(title="Protocol", entries=[report.protocol or {}], parts=file, is_of_page=True),
+        Section(
+            title="Columns of cells.csv", parts=[Section(title="After the hyperparameters", entries=[columns])],
+            is_of_page=True,
+        ),
+        Section(title="Provenance", entries=report.provenance, is_of_page=True),
+        Section(title="Remake this report", code=report.command, is_of_page=True),
+    ]  # fmt: skip
+
+
+_MAKERS: Mapping[str, Callable[[Findings], Section | None]] = {
+    "missing": _missing,
+    "claims": _claims,
+    "sources": _sources,
+    "results": _results,
+    "overall": _overall,
+    "series": _series,
+    "bounds": _bounds,
+    "search": _search,
+    "comparison": _comparison,
+    "verdicts": _verdicts,
+    "tests": _tests,
+}
+_BRIEF = ("search", "claims", "sources", "verdicts", "comparison")
+
+
+def _titles_of_solved(rows: ResultRows) -> list[str]:
+    return [words.metric_title(name, metric) for name, metric in rows.single_metrics.items() if metric.of == "solved"]
+
+
+def _stop_note(rows: ResultRows) -> list[str]:
+    early = sum(s.stopped_early for s in rows.summaries)
+    stops = {s.cell.value("stop") for s in rows.summaries if isinstance(s, CellSummary)}
+    if not early and stops <= {"never", None}:
+        return []
+    of_solved = _titles_of_solved(rows)
+    metrics = f", and the {words.join_and(of_solved)} is that of the best step so far" if of_solved else ""
+    return [
+        f"stop: when_decided was on: {words.count_of(early, 'trial')} ended once the outcome could no longer change. "
+        f"Outcomes and solved-at are those of full runs; seconds of training are not{metrics}."
+    ]
+
+
+# --- tests
+
+
+_TESTS = {
+    "McNemar": "seed by seed, by McNemar's exact test, with the interval of the difference that belongs to it",
+    "Fisher": "as independent samples, by Fisher's exact test, with Newcombe's interval of the difference",
+    "McNemar and Fisher": "by one exact test of the seeds that both methods have and of those that only one has",
+    "sign-flip": "seed by seed, by flipping the signs of differences, with the interval that belongs to it",
+    "Welch": "as independent samples, by Welch's test, with his interval of the difference of means",
+    "paired and Welch": "by one t test of the seeds that both methods have and of those that only one has",
+    "sign-flip of ranks": "by ranks, in which trials that diverged or failed are worse than all others, seed by seed",
+    "permutation of ranks": "by ranks, in which trials that diverged or failed are worse than all others",
+    "sign-flip and permutation of ranks": "by ranks, in which trials that diverged or failed are worse than all others",
+    "t over crossed seeds": "by a t test whose error allows for the seeds that trials of combined seeds share",
+    "tuned sign-flip": "seed by seed, each method at values that other seeds choose, by flipping signs",
+    "tuned sign-flip of ranks": "the same by ranks, in which trials that diverged or failed are worse than all others",
+    "sign test at any time": "seed by seed, by a sign test that is valid however often one looks",
+}
+
+
+def _test_names(findings: Sequence[Finding]) -> str:
+    """Describe the tests of some findings."""
+    used = dict.fromkeys(finding.test for finding in findings if finding.test)
+    return "; ".join(dict.fromkeys(_TESTS.get(name, name) for name in used))
+
+
+def _pairs_note(findings: Findings) -> str:
+    """Name the tests of pairs, and the seeds that a verdict takes."""
+    pairs = findings.contrasts.pairs
+    enough = ""
+    if any(not finding.has_enough_seeds for finding in pairs):
+        least = statistics.seeds_needed(LEVEL / max(1, *(finding.family for finding in pairs)))
+        enough = f" With {words.count_of(len(pairs), 'test')}, methods must differ at {least} seeds for any verdict."
+    return f"Methods two by two: {_test_names(pairs)}.{enough}"
+
+
+def _trends_note(findings: Findings) -> str:
+    paired, independent = "slopes of the seeds' outcomes, by flipping signs", "Cochran-Armitage"
+    how = _either({trend.seeds is not None for trend in findings.contrasts.trends}, paired, independent)
+    return f"Does the success rate grow or fall with what is swept? Test: {how}, by rank of the values."
+
+
+def _slopes_note(findings: Findings) -> str:
+    del findings
+    return "Several hyperparameters at once, with profile-likelihood intervals."
+
+
+def _speeds_note(findings: Findings) -> str:
+    paired, independent = "log-rank scores compared seed by seed", "log-rank test of independent samples"
+    how = _either({speed.seeds is not None for speed in findings.contrasts.speeds}, paired, independent)
+    return f"Do methods take equally long to succeed, unsolved trials counted? Test: {how}."
+
+
+def _either(kinds: set[bool], paired: str, independent: str) -> str:
+    return paired if kinds == {True} else independent if kinds == {False} else f"{paired}, or {independent}"
+
+
+# --- comparisons with other studies
+
+
+def _comparison_note(against: Comparisons, rows: ResultRows) -> str:
+    count = len(against.comparisons)
+    repeats = f"{'repeats' if count == 1 else 'repeat'} the protocol of"
+    differing = sum(c.verdict == "differs" for c in against.comparisons)
+    what = "Success rates differ"
+    if against.metric is not None:
+        what = f"Means of {words.metric_title(against.metric, rows.metrics[against.metric])} differ"
+    test = _test_names([c.finding for c in against.comparisons]) or "not tested"
+    return (
+        f"{words.count_of(count, rows.noun)} {repeats if against.is_published else 'set beside'} {against.source}. "
+        f"{what} in {words.count_of(differing, rows.noun) if differing else 'none'} "
+        f"({test}, two-sided, at {LEVEL:g} with Holm's correction). To agree means that no difference "
+        "was detected with these seeds."
+    )
+
+
+def _sentence(c: Comparison, against: Comparisons, rows: ResultRows) -> str:
+    verb = {"differs": "differs from", "agrees": "agrees with"}.get(c.verdict, "can't be tested against")
+    others = "the published" if against.is_published else f"{against.source}'s"
+    source = f"; {c.beside.source}" if against.is_published else ""
+    lacking = "" if c.summary.complete and c.beside.complete else f", over an incomplete {rows.noun}"
+    here, there = (_compared(of, against.metric) for of in (c.summary, c.beside))
+    test = f"p {_equals(c.finding.p_value)}, after Holm {_equals(c.finding.p_adjusted)}"
+    return f"{rows.name(c.row)}: {here} {verb} {others} {there} ({test}{source}{lacking})."
+
+
+def _compared(of: Summary | Reference, metric: str | None) -> str:
+    if metric is None:
+        return f"{of.solved}/{of.judged}"
+    mean = of.metrics[metric]
+    return f"{words.measure(mean.mean)} ({words.count_of(mean.count, 'trial')})"
+
+
+def _equals(p: float | None) -> str:
+    if p is None:
+        return words.NONE
+    text = words.p_value(p)
+    return text if text.startswith("<") else f"= {text}"

@@ -34,17 +34,18 @@ _FACTOR = 10.0
 
 @dataclass(frozen=True, kw_only=True)
 class TrendTest:
-    """How the success rate of one method changes with an ordered key.
+    """How the success rate of one method, or its metric, changes with an ordered key.
 
     Args:
         name: the name of the rows: what they have in common; empty if these are all rows.
         key: the key that is swept.
-        low: its least value, and the rate there.
-        high: its greatest value, and the rate there.
-        z: of the test, seed by seed or Cochran and Armitage's; positive where the rate grows with the key.
+        low: its least value, and the rate or mean there.
+        high: its greatest value, and the rate or mean there.
+        z: of the test, seed by seed or Cochran and Armitage's; positive where the rate or metric grows with the key.
         p_value: two-sided.
         p_adjusted: after Holm's correction over all trends.
         seeds: the seeds that were compared; None if trials weren't compared seed by seed.
+        metric: the metric; None for the success rate.
     """
 
     name: str
@@ -55,6 +56,7 @@ class TrendTest:
     p_value: float
     p_adjusted: float
     seeds: int | None = None
+    metric: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +111,7 @@ class Contrasts:
     Args:
         plan: what is compared with what; None where nothing is.
         findings: the findings of each question of the plan, in its order.
-        trends: trends of success rates over ordered keys.
+        trends: trends of success rates, or of the metric, over ordered keys.
         slopes: logistic regressions on several keys.
         speeds: tests of times to success at each question.
         notes: what was left out, and why.
@@ -186,8 +188,9 @@ def contrasts(
         return replace(_others(rows, trials, sizes), plan=plan, metric=metric, notes=(note,))
     findings = _findings(plan, rows, trials, metric, sizes)
     more = partial(_more_findings, plan, rows, trials, sizes)
-    others = _others(rows, trials, sizes) if rows.has_rates else Contrasts(more_findings=more)
-    return replace(others, plan=plan, findings=findings, metric=metric)
+    others = _others(rows, trials, sizes)
+    more_findings = others.more_findings if metric is None else more
+    return replace(others, plan=plan, findings=findings, metric=metric, more_findings=more_findings)
 
 
 def _findings(
@@ -244,6 +247,8 @@ def _others(rows: ResultRows, trials: TrialTable, sizes: Sizes) -> Contrasts:
         return Contrasts(notes=(_NOT_FIXED,))
     if (trials.seeds < 0).any():
         return Contrasts(notes=(_DEPENDENT,))
+    if not rows.has_rates:
+        return Contrasts(trends=_trends(rows, trials))
     if any(trials.group(summary.key).repeat_seeds for summary in rows.summaries):
         return Contrasts(trends=_trends(rows, trials), notes=(_REPEATED,))
     times, notes = _speeds(rows, trials)
@@ -326,17 +331,25 @@ def _trends_over(rows: ResultRows, key: str, trials: TrialTable) -> list[TrendTe
     """Test each method's trend; the p-values are not adjusted yet."""
     rest = [other for other in rows.varying() if other != key]
     tests = []
-    for members in rows.alike(rest, rows.judged()).values():
+    metric = None if rows.has_rates else rows.main_metric
+    for members in rows.alike(rest, rows.judged() if metric is None else rows.ended()).values():
         members.sort(key=lambda row: rows.value(row, key))
         summaries = [rows.summaries[row] for row in members]
         if len(members) < 3:  # for two values, the test of the pair says more
             continue
-        trend, seeds = _trend(summaries, trials)
-        if trend is not None:
-            low, high = ((float(rows.value(row, key)), _rate(rows.summaries[row])) for row in (members[0], members[-1]))
+        trend, seeds = _trend(summaries, trials) if metric is None else _metric_trend(summaries, trials, metric)
+        ends = [
+            (float(rows.value(row, key)), average)
+            for row in (members[0], members[-1])
+            if (average := _average(rows.summaries[row], metric)) is not None
+        ]
+        if trend is not None and len(ends) == 2:
             name, p = rows.name(members[0], rest), trend.p_value
-            ends = {"low": low, "high": high}
-            tests.append(TrendTest(name=name, key=key, **ends, z=trend.z, p_value=p, p_adjusted=p, seeds=seeds))
+            test = TrendTest(
+                name=name, key=key, low=ends[0], high=ends[1], z=trend.z, p_value=p, p_adjusted=p, seeds=seeds,
+                metric=metric,
+            )  # fmt: skip
+            tests.append(test)
     return tests
 
 
@@ -359,8 +372,28 @@ def _trend(summaries: Sequence[Summary], trials: TrialTable) -> tuple[statistics
     return statistics.paired_trend(np.column_stack([sample.is_solved for sample in judged])), judged[0].rows.size
 
 
-def _rate(summary: Summary) -> float:
-    return summary.solved / summary.judged
+def _metric_trend(
+    summaries: Sequence[Summary], trials: TrialTable, metric: str
+) -> tuple[statistics.Trend | None, int | None]:
+    """Test the trend of a metric over rows in order by ranks within each seed; trials without a number are worst.
+
+    The statistic is Page's (JASA 58, 1963, 216-230). Only seeds that all rows have are compared.
+    """
+    samples = _samples(trials, summaries)
+    common = _common([sample.seeds for sample in samples])
+    if common is None or any(sample.repeat_seeds for sample in samples):
+        return None, None
+    losses = np.column_stack([sample.of_seeds(common).losses(metric) for sample in samples])
+    losses = losses[~np.isnan(losses).any(axis=1)]
+    if not losses.size:
+        return None, None
+    above, equal = (holds(losses[:, :, None], losses[:, None, :]).sum(axis=2) for holds in (np.greater, np.equal))
+    sign = -1.0 if trials.metrics[metric].higher_is_better else 1.0
+    return statistics.paired_trend(sign * (above + equal / 2)), len(losses)
+
+
+def _average(summary: Summary, metric: str | None) -> float | None:
+    return summary.solved / summary.judged if metric is None else summary.metrics[metric].mean
 
 
 def _slopes(rows: ResultRows) -> tuple[Slope, ...]:

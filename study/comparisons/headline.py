@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from study import words
-from study.comparisons.contrasts import Contrasts, TrendTest, best
+from study.comparisons.contrasts import Contrasts, best
 from study.comparisons.finding import LEVEL, Finding, Verdict
 from study.comparisons.methods import Method
 from study.comparisons.plan import Question
@@ -209,19 +209,12 @@ def _won(
     lacking = _lacking(mine)
     if any(finding.is_probability for finding in mine):
         return f"{_best(rows, winner)}{over}: {_better_than(rows, winner, mine)} ({p}{lacking})"
-    listed = [f"{other.method.label} {other.text}" for other in others[:2]]
+    following = f"{'then ' if len(others) > 1 else ''}{others[0].method.label} {others[0].text}"
     if rows.has_rates:
-        counts = [rows.summaries[row] for row in winner.rows]
-        rate = f"{sum(s.solved for s in counts):,} of {sum(s.judged for s in counts):,} trials ({own.text})"
-        listed += [f"{words.count_of(len(others) - 2, 'other')} less"] if len(others) > 2 else []
-        return f"{winner.label} succeeds most often{over}, in {rate}, {words.join_and(listed)} ({p}{lacking})"
-    is_higher = rows.metrics[rows.main_metric or ""].higher_is_better
-    superlative, comparative = ("highest", "lower") if is_higher else ("lowest", "higher")
-    listed += [f"{words.count_of(len(others) - 2, 'other')} {comparative}"] if len(others) > 2 else []
-    return (
-        f"{winner.label} has the {superlative} {_title(rows)}{over}, {own.text} on average, "
-        f"{words.join_and(listed)} ({p}{lacking})"
-    )
+        trials = words.count_of(sum(rows.summaries[row].judged for row in winner.rows), "trial")
+        return f"{winner.label} succeeds most often{over}: {own.text} of {trials}, {following} ({p}{lacking})"
+    superlative = "highest" if rows.metrics[rows.main_metric or ""].higher_is_better else "lowest"
+    return f"{winner.label} has the {superlative} {_title(rows)}{over}: {own.text}, {following} ({p}{lacking})"
 
 
 def _undecided(
@@ -337,33 +330,69 @@ def _by_factor(rows: ResultRows, questions: Sequence[Question], contrasts: Contr
 
 
 def _in_full(rows: ResultRows, question: Question, x: str, contrasts: Contrasts) -> list[str]:
-    parts = [_sentence(rows, question, contrasts)]
-    if question.tuned:
-        return parts
     methods = question.methods
-    if not rows.has_rates:
-        is_swept = len(methods) == 1 and len(methods[0].rows) > 1 and rows.main_metric is not None
-        return [*parts, _swept_means(rows, methods[0].rows, x)] if is_swept else parts
+    if len(methods) == 1 and len(methods[0].rows) > 1 and not question.tuned:
+        members = methods[0].rows
+        return [_best_value(rows, members, x), _trend(rows, methods[0], x, contrasts), _time(rows, members, x)]
+    parts = [_sentence(rows, question, contrasts)]
     winner = methods[0] if len(methods) == 1 else best(question, contrasts.findings.get(question, ()))
-    if winner is None:
+    if question.tuned or winner is None:
         return parts
     if len(winner.rows) == 1:
-        return [*parts, _solved_at(rows.summaries[winner.rows[0]])]
-    trend = next((t for t in contrasts.trends if t.key == x and t.name == winner.name), None)
-    return [*parts, _changes(rows, winner.rows, x, trend), _time(rows, winner.rows, x)]
+        return [*parts, _solved_at(rows.summaries[winner.rows[0]]) if rows.has_rates else ""]
+    return [*parts, _trend(rows, winner, x, contrasts), _time(rows, winner.rows, x)]
 
 
-def _swept_means(rows: ResultRows, members: Sequence[int], x: str) -> str:
-    """Say what a method's mean is at both ends of what is swept; empty with fewer than two rows that have one."""
-    metric = rows.main_metric or ""
-    there = [(row, of) for row in members if (of := rows.summaries[row].metrics[metric]).mean is not None]
-    if len(there) < 2:
+def _best_value(rows: ResultRows, members: Sequence[int], x: str) -> str:
+    """Say at which value of what is swept a method is best."""
+    numbers = {row: number for row in members if (number := _number(rows, row)) is not None}
+    if not numbers:
+        return f"no trial has a finite {_title(rows)}"
+    is_higher = rows.has_rates or rows.metrics[rows.main_metric or ""].higher_is_better
+    top = (max if is_higher else min)(numbers.values())
+    at = [words.format_value(x, rows.value(row, x)) for row, number in numbers.items() if number == top]
+    what = "success rate" if rows.has_rates else _title(rows)
+    text = _text(rows, next(row for row, number in numbers.items() if number == top))
+    if len(at) == len(numbers):
+        return f"the {what} is {text} at each of {words.count_of(len(at), 'value')} of {words.title(x)}"
+    at = [*at[:_MOST_NAMED], f"{len(at) - _MOST_NAMED} more"] if len(at) > _MOST_NAMED + 1 else at
+    superlative = "highest" if is_higher else "lowest"
+    return f"the {what} is {superlative} at {words.title(x)} {words.join_and(at)}: {text}"
+
+
+def _number(rows: ResultRows, row: int) -> float | None:
+    summary = rows.summaries[row]
+    if rows.has_rates:
+        return summary.solved / summary.judged if summary.judged else None
+    return summary.metrics[rows.main_metric or ""].mean
+
+
+def _text(rows: ResultRows, row: int) -> str:
+    summary = rows.summaries[row]
+    if rows.has_rates:
+        return f"{words.percent(summary.solved / summary.judged)} ({summary.solved:,} of {summary.judged:,})"
+    of = summary.metrics[rows.main_metric or ""]
+    return words.measure(of.mean, of.mean_interval)
+
+
+def _trend(rows: ResultRows, method: Method, x: str, contrasts: Contrasts) -> str:
+    """Say how a method changes with what is swept: its trend with the p-value if that is tested, else both ends."""
+    known = [(rows.value(row, x), number) for row in method.rows if (number := _number(rows, row)) is not None]
+    if len(known) < 2:
         return ""
-    ends = [
-        f"{words.measure(of.mean, of.mean_interval)} at {words.title(x)} {words.format_value(x, rows.value(row, x))}"
-        for row, of in (there[0], there[-1])
-    ]
-    return f"on average it is {ends[0]} and {ends[1]}"
+    (first, here), (last, there) = known[0], known[-1]
+    numbers = [words.percent(n) if rows.has_rates else words.measure(n) for n in (here, there)]
+    ends = f"{numbers[0]} at {words.format_value(x, first)}, {numbers[1]} at {words.format_value(x, last)}"
+    trend = next((t for t in contrasts.trends if t.key == x and t.name == method.name), None)
+    if trend is None:
+        return ends
+    test = f"{ends}; trend p {_compared_with(trend.p_adjusted)}"
+    if trend.p_adjusted >= LEVEL:
+        return f"no trend with {words.title(x)} was detected ({test})"
+    what, direction = "rate" if rows.has_rates else "mean", "grow" if trend.z > 0 else "fall"
+    if (trend.z > 0) == (there > here):
+        return f"the {what} {direction}s with {words.title(x)} ({test})"
+    return f"the {what} tends to {direction} with {words.title(x)}, though not from end to end ({test})"
 
 
 def _title(rows: ResultRows) -> str:
@@ -376,28 +405,16 @@ def _compared_with(p: float) -> str:
     return text if text.startswith("<") else f"= {text}"
 
 
-def _changes(rows: ResultRows, members: Sequence[int], x: str, trend: TrendTest | None) -> str:
-    first, last = (rows.summaries[row] for row in (members[0], members[-1]))
-    here, there = (words.percent(s.solved / s.judged) for s in (first, last))
-    at_first, at_last = (words.format_value(x, rows.value(row, x)) for row in (members[0], members[-1]))
-    name = words.title(x)
-    if trend is None:
-        return f"its success rate is {here} at {name} {at_first} and {there} at {at_last}"
-    test = f"trend p {_compared_with(trend.p_adjusted)} after Holm"
-    if trend.p_adjusted >= LEVEL:
-        return f"no trend with {name} was detected ({here} at {at_first}, {there} at {at_last}; {test})"
-    verb = "grows" if trend.z > 0 else "falls"
-    return f"its success rate {verb} with {name}, from {here} at {at_first} to {there} at {at_last} ({test})"
-
-
 def _time(rows: ResultRows, members: Sequence[int], x: str) -> str:
+    if not rows.has_rates:
+        return ""
     there = [row for row in members if rows.summaries[row].solved_at_mean is not None]
     if len(there) < 2:
         return ""
     first, last = there[0], there[-1]
     at = [words.format_value(x, rows.value(row, x)) for row in (first, last)]
     means = [words.iterations(rows.summaries[row].solved_at_mean) for row in (first, last)]
-    return f"solved trials take {means[0]} iterations on average at {at[0]} and {means[1]} at {at[1]}"
+    return f"solved trials take {means[0]} iterations on average at {at[0]}, {means[1]} at {at[1]}"
 
 
 def _solved_at(summary: Summary) -> str:

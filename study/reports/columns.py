@@ -92,7 +92,7 @@ TESTS = {
         values=f"paired trend, Cochran-Armitage, logistic regression, {TEST_NAMES}, paired log-rank, log-rank",
         empty="where nothing can be tested",
     ),
-    "metric": ColumnNote("the metric whose means are compared", empty="where success is"),
+    "metric": ColumnNote("the metric that is compared", empty="where success is"),
     "rows": ColumnNote("the rows that the test is of", empty="of pairs, and if the test is of all rows"),
     "at": ColumnNote("the question: what all rows of the test have in common", empty="if there is one question"),
     "key": ColumnNote("the hyperparameter, or log10 and it", empty=_NOT_OF_TEST),

@@ -125,7 +125,8 @@ def tests_csv(contrasts: Contrasts) -> str:
     Where means are compared, those of every metric are there.
     """
     rows: list[dict[str, Any]] = [
-        {"test": "Cochran-Armitage" if t.seeds is None else "paired trend", "rows": t.name, "key": t.key}
+        {"test": "Cochran-Armitage" if t.seeds is None else "paired trend", "metric": t.metric}
+        | {"rows": t.name, "key": t.key}
         | {"statistic": t.z, "p_value": t.p_value, "p_adjusted": t.p_adjusted, "seeds": t.seeds}
         for t in contrasts.trends
     ]

@@ -246,7 +246,7 @@ def _verdicts(findings: Findings) -> Section | None:
 def _tests(findings: Findings) -> Section:
     contrasts = findings.contrasts
     layouts = {
-        "Trend of the success rate": (contrasts.trends, table.trends_table, _trends_note),
+        "Trends": (contrasts.trends, table.trends_table, _trends_note),
         "Logistic regression of success": (contrasts.slopes, table.slopes_table, _slopes_note),
         "Pairs of methods": (contrasts.pairs, table.pairs_table, _pairs_note),
         "Times to success": (contrasts.speeds, table.speeds_table, _speeds_note),
@@ -346,8 +346,14 @@ def _pairs_note(findings: Findings) -> str:
 
 
 def _trends_note(findings: Findings) -> str:
+    contrasts = findings.contrasts
+    if contrasts.metric is not None:
+        return (
+            "Does the metric grow or fall with what is swept? Test: slopes of ranks within each seed, by flipping "
+            "signs, by rank of the values; trials without a number are worst."
+        )
     paired, independent = "slopes of the seeds' outcomes, by flipping signs", "Cochran-Armitage"
-    how = _either({trend.seeds is not None for trend in findings.contrasts.trends}, paired, independent)
+    how = _either({trend.seeds is not None for trend in contrasts.trends}, paired, independent)
     return f"Does the success rate grow or fall with what is swept? Test: {how}, by rank of the values."
 
 

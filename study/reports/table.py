@@ -190,14 +190,19 @@ def _measured(
 
 
 def trends_table(contrasts: Contrasts) -> TextTable:
-    """Lay out one row for each trend of the success rate."""
+    """Lay out one row for each trend of the success rate, or of the metric."""
     some = contrasts.trends
+
+    def end(of: tuple[float, float]) -> tuple[str, float]:
+        at, number = of
+        return f"{words.rate(number) if contrasts.metric is None else words.measure(number)} at {at:g}", number
+
     return TextTable(
         (
             *_named("rows", [t.name for t in some]),
             text_column("over", [(words.title(t.key), t.key) for t in some], is_number=False),
-            text_column("from", [_end(t.low) for t in some]),
-            text_column("to", [_end(t.high) for t in some]),
+            text_column("from", [end(t.low) for t in some]),
+            text_column("to", [end(t.high) for t in some]),
             text_column("z", [(f"{t.z:+.2f}", t.z) for t in some]),
             text_column("p", [_p(t.p_value) for t in some]),
             text_column("p, Holm", [_p(t.p_adjusted) for t in some]),
@@ -395,11 +400,6 @@ def _named(title: str, names: Sequence[str]) -> list[Column]:
 
 def _p(value: float | None) -> tuple[str, float | None]:
     return (words.NONE if value is None else words.p_value(value)), value
-
-
-def _end(end: tuple[float, float]) -> tuple[str, float]:
-    at, rate = end
-    return f"{words.rate(rate)} at {at:g}", rate
 
 
 def _rate(s: Any) -> tuple[str, float | None]:

@@ -29,12 +29,12 @@ def test_the_best_mean_is_named_with_its_interval():
     """The best by the metric's direction, with the others behind it."""
     means = {("A",): 0.94, ("B",): 0.91, ("C",): 0.8, ("D",): 0.7}
     text = headline_of(means)
-    assert text.startswith("A has the highest test accuracy, 0.940 [0.93")
-    assert "on average, B 0.91" in text
-    assert "and 1 other lower (p < 0.001)." in text
+    assert text.startswith("A has the highest test accuracy: 0.940 [0.93")
+    assert "then B 0.91" in text
+    assert text.endswith("(p < 0.001).")
     lower = headline_of(means, Metric(title="waiting time", unit="s"))
-    assert lower.startswith("D has the lowest waiting time (s), 0.700 [")
-    assert "and 1 other higher (p < 0.001)." in lower
+    assert lower.startswith("D has the lowest waiting time (s): 0.700 [")
+    assert "then C 0.8" in lower
 
 
 @pytest.mark.parametrize(("second", "is_named"), [(0.939, False), (0.90, True)])
@@ -56,7 +56,7 @@ def test_methods_are_compared_where_all_were_tried():
     """A method that was also tried where it is easy has no advantage from that."""
     means = {("A", 2): 0.6, ("A", 4): 0.9, ("B", 2): 0.7}
     text = headline_of(means, by=("model", "hidden_size"))
-    assert text.startswith("B has the highest test accuracy, 0.700 [")
+    assert text.startswith("B has the highest test accuracy: 0.700 [")
     assert "A 0.6" in text
 
 
@@ -64,16 +64,18 @@ def test_a_mean_over_several_rows_counts_each_as_much():
     """The mean of a method over what is swept is that of its rows' means."""
     means = {("A", 2): 0.6, ("A", 4): 0.8, ("B", 2): 0.5, ("B", 4): 0.6}
     assert headline_of(means, by=("model", "hidden_size")).startswith(
-        "A has the highest test accuracy over hidden units, 0.7 on average, B 0.55"
+        "A has the highest test accuracy over hidden units: 0.7, B 0.55"
     )
 
 
-def test_one_method_is_described_at_both_ends():
-    """Alone, its mean is given at the first and the last value of what is swept."""
+def test_one_method_is_described_by_its_best_value():
+    """And at both ends of what is swept."""
     text = headline_of({(2,): 0.6, (4,): 0.7, (8,): 0.9}, by=("hidden_size",))
-    assert text.startswith("The test accuracy is 0.733 on average")
-    assert "on average it is 0.600 [" in text
-    assert "at hidden units 2 and 0.900 [" in text
+    assert text.startswith("The test accuracy is highest at hidden units 8: 0.900 [")
+    assert text.endswith("; 0.6 at 2, 0.9 at 8.")
+    equal = headline_of({(2,): 0.6, (4,): 0.6}, by=("hidden_size",))
+    assert equal.startswith("The test accuracy is 0.600 [")
+    assert "at each of 2 values of hidden units" in equal
 
 
 def test_questions_are_answered_one_by_one():

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from scipy.stats import rankdata
 
 from study import statistics
 from study.comparisons.plan import MOST_PAIRS
-from study.reports import cell_rows
-from tests.study.builders import contrasts_of, published_cell, summaries_of
+from study.interface.declarations import Metric
+from study.reports import cell_rows, contrasts, groups
+from study.summaries.aggregate import aggregate_by
+from study.trials.table import TrialTable
+from tests.study.builders import contrasts_of, outcomes_table, published_cell, summaries_of
 
 SIZES = (2, 3, 4, 10)
 
@@ -32,6 +38,24 @@ def test_each_method_has_its_trend_over_hidden_units():
     assert (trends[0].z, trends[0].p_value) == (expected.z, expected.p_value)
     assert (trends[0].low, trends[0].high) == ((2.0, 1.0), (10.0, 0.25))
     assert [t.p_adjusted for t in trends] == statistics.holm([t.p_value for t in trends])
+
+
+def test_a_metric_has_its_trend_seed_by_seed():
+    """By ranks within each seed, a trial that diverged being the worst, and by flipping the signs of their slopes."""
+    values = np.random.default_rng(0).normal([0.0, 0.3, 0.6, 0.9], size=(12, 4))
+    table = outcomes_table(
+        outcome=["finished"] * 47 + ["diverged"],
+        width=np.tile([1, 2, 4, 8], 12),
+        seed=np.repeat(range(12), 4),
+        loss=pa.array([*values.ravel()[:47], None]),
+    )
+    trials = TrialTable(table, {"loss": Metric()}, ("width",))
+    (trend,) = contrasts(groups(aggregate_by(trials), ["width"]), trials).trends
+    values[-1, -1] = np.inf
+    expected = statistics.paired_trend(rankdata(values, axis=1))
+    assert (trend.metric, trend.key, trend.seeds) == ("loss", "width", 12)
+    assert (trend.z, trend.p_value) == pytest.approx((expected.z, expected.p_value))
+    assert trend.z > 0
 
 
 def test_what_cannot_have_a_trend_has_none():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from study import words
@@ -333,7 +333,8 @@ def _in_full(rows: ResultRows, question: Question, x: str, contrasts: Contrasts)
     methods = question.methods
     if len(methods) == 1 and len(methods[0].rows) > 1 and not question.tuned:
         members = methods[0].rows
-        return [_best_value(rows, members, x), _trend(rows, methods[0], x, contrasts), _time(rows, members, x)]
+        trend = _trend(rows, methods[0], x, contrasts, has_best=True)
+        return [_best_value(rows, members, x), trend, _time(rows, members, x)]
     parts = [_sentence(rows, question, contrasts)]
     winner = methods[0] if len(methods) == 1 else best(question, contrasts.findings.get(question, ()))
     if question.tuned or winner is None:
@@ -348,16 +349,20 @@ def _best_value(rows: ResultRows, members: Sequence[int], x: str) -> str:
     numbers = {row: number for row in members if (number := _number(rows, row)) is not None}
     if not numbers:
         return f"no trial has a finite {_title(rows)}"
-    is_higher = rows.has_rates or rows.metrics[rows.main_metric or ""].higher_is_better
-    top = (max if is_higher else min)(numbers.values())
+    top = _top(rows, numbers.values())
     at = [words.format_value(x, rows.value(row, x)) for row, number in numbers.items() if number == top]
     what = "success rate" if rows.has_rates else _title(rows)
     text = _text(rows, next(row for row, number in numbers.items() if number == top))
     if len(at) == len(numbers):
         return f"the {what} is {text} at each of {words.count_of(len(at), 'value')} of {words.title(x)}"
     at = [*at[:_MOST_NAMED], f"{len(at) - _MOST_NAMED} more"] if len(at) > _MOST_NAMED + 1 else at
-    superlative = "highest" if is_higher else "lowest"
+    superlative = "highest" if top == max(numbers.values()) else "lowest"
     return f"the {what} is {superlative} at {words.title(x)} {words.join_and(at)}: {text}"
+
+
+def _top(rows: ResultRows, numbers: Collection[float]) -> float:
+    is_higher = rows.has_rates or rows.metrics[rows.main_metric or ""].higher_is_better
+    return max(numbers) if is_higher else min(numbers)
 
 
 def _number(rows: ResultRows, row: int) -> float | None:
@@ -375,15 +380,30 @@ def _text(rows: ResultRows, row: int) -> str:
     return words.measure(of.mean, of.mean_interval)
 
 
-def _trend(rows: ResultRows, method: Method, x: str, contrasts: Contrasts) -> str:
-    """Say how a method changes with what is swept: its trend with the p-value if that is tested, else both ends."""
-    known = [(rows.value(row, x), number) for row in method.rows if (number := _number(rows, row)) is not None]
+def _trend(rows: ResultRows, method: Method, x: str, contrasts: Contrasts, *, has_best: bool = False) -> str:
+    """Say how a method changes with what is swept: its trend with the p-value if that is tested, else both ends.
+
+    Args:
+        rows: the rows.
+        method: the method, with at least two rows.
+        x: what is swept.
+        contrasts: the tests.
+        has_best: whether the best value is known to the reader, so that it needn't be among the ends.
+    """
+    known = [(row, number) for row in method.rows if (number := _number(rows, row)) is not None]
     if len(known) < 2:
         return ""
-    (first, here), (last, there) = known[0], known[-1]
-    numbers = [words.percent(n) if rows.has_rates else words.measure(n) for n in (here, there)]
-    ends = f"{numbers[0]} at {words.format_value(x, first)}, {numbers[1]} at {words.format_value(x, last)}"
     trend = next((t for t in contrasts.trends if t.key == x and t.name == method.name), None)
+    here, there = known[0][1], known[-1][1]
+    shown = [known[0], known[-1]]
+    if trend is None and has_best:
+        top = _top(rows, [number for _, number in known])
+        shown = [end for end in shown if end[1] != top]
+    ends = ", ".join(
+        f"{words.percent(number) if rows.has_rates else words.measure(number)} at "
+        f"{words.format_value(x, rows.value(row, x))}"
+        for row, number in shown
+    )
     if trend is None:
         return ends
     test = f"{ends}; trend p {_compared_with(trend.p_adjusted)}"

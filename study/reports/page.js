@@ -65,31 +65,31 @@
     table.closest(".scroll").before(make("p", { class: "filter screen" }, input, " ", count));
   };
 
-  // The columns that tell rows apart stay at the left, as many as leave room for others; an edge says where more is.
-  const MOST_OF_BOX = 0.6;
+  // The columns that tell rows apart stay at the left. Where they need most of the width, one column has their texts.
+  const MOST_OF_BOX = 0.45;
   const scrollable = (box) => {
     const table = box.querySelector("table");
-    const head = [...table.tHead.rows[0].cells];
-    const rest = head.findIndex((cell) => !cell.matches(".o, .key"));
-    const leading = head.slice(0, rest < 0 ? head.length : rest);
+    const leading = [...table.tHead.rows[0].cells].filter((cell) => cell.matches(".o, .key"));
+    const hasNames = table.querySelector("thead .name") !== null;
     const look = () => {
       box.classList.toggle("scrolled", box.scrollLeft > 0);
       box.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 1);
     };
     const lay = () => {
+      table.classList.remove("compact");
       let left = 0;
       let key = 0;
-      table.dataset.edge = "";
       for (const cell of leading) {
-        const fits = left + cell.offsetWidth <= MOST_OF_BOX * box.clientWidth;
         if (cell.matches(".key")) {
-          table.style.setProperty(`--place-${key}`, fits ? "sticky" : "static");
+          table.style.setProperty(`--place-${key}`, "sticky");
           table.style.setProperty(`--left-${key}`, `${left}px`);
-          if (fits) table.dataset.edge = key;
+          table.dataset.edge = key;
           key += 1;
         }
         left += cell.offsetWidth;
       }
+      const isTooWide = box.scrollWidth > box.clientWidth + 1 && left > MOST_OF_BOX * box.clientWidth;
+      table.classList.toggle("compact", hasNames && isTooWide);
       look();
     };
     box.addEventListener("scroll", look, { passive: true });
@@ -155,51 +155,50 @@
 
   // The point nearest to the pointer tells its value: points lie close, and a finger is wide.
   const REACH_PX = 16;
+  const MARK_PX = 10;
   const tips = () => {
     const tip = make("div", { class: "tip", role: "tooltip" });
     document.body.append(tip);
     const hide = () => tip.classList.remove("on");
-    const tell = (mark, text) => {
-      const box = mark.getBoundingClientRect();
+    const tell = (place, text) => {
       tip.textContent = text;
       tip.classList.add("on");
-      const left = box.left + box.width / 2 - tip.offsetWidth / 2;
+      const left = place.x - tip.offsetWidth / 2;
       const most = document.documentElement.clientWidth - tip.offsetWidth - 4;
       tip.style.left = `${Math.max(4, Math.min(left, most)) + window.scrollX}px`;
-      const above = box.top - tip.offsetHeight - 4;
-      tip.style.top = `${(above > 0 ? above : box.bottom + 4) + window.scrollY}px`;
+      const above = place.y - tip.offsetHeight - MARK_PX;
+      tip.style.top = `${(above > 0 ? above : place.y + MARK_PX) + window.scrollY}px`;
     };
-    for (const svg of document.querySelectorAll("figure svg")) {
-      const marks = [...svg.querySelectorAll(".tips > *")].map((mark) => {
+    // Places of marks are in points of the drawing, which a stack shows in parts.
+    const placeOf = (mark) => {
+      const [x, y, width, height] = ["x", "y", "width", "height"].map((name) => Number(mark.getAttribute(name)));
+      return mark.tagName === "circle" ? [mark.cx.baseVal.value, mark.cy.baseVal.value] : [x + width / 2, y + height / 2];
+    };
+    for (const figure of document.querySelectorAll("figure")) {
+      const marks = [...figure.querySelectorAll(".tips > *")].map((mark) => {
         const title = mark.querySelector("title");
         const text = title ? title.textContent : "";
         if (title) title.remove(); // else the browser shows it, too
-        return [mark, text];
+        return [...placeOf(mark), text];
       });
       if (!marks.length) continue;
-      let centres = [];
-      const measure = () => {
-        const { left, top } = svg.getBoundingClientRect();
-        centres = marks.map(([mark]) => {
-          const box = mark.getBoundingClientRect();
-          return [box.left + box.width / 2 - left, box.top + box.height / 2 - top];
-        });
-      };
-      const look = (event) => {
-        const { left, top } = svg.getBoundingClientRect();
-        let nearest = -1;
-        let least = REACH_PX;
-        centres.forEach(([x, y], i) => {
-          const away = Math.hypot(event.clientX - left - x, event.clientY - top - y);
-          if (away < least) [nearest, least] = [i, away];
-        });
-        if (nearest < 0) hide();
-        else tell(...marks[nearest]);
-      };
-      svg.addEventListener("pointerenter", measure);
-      svg.addEventListener("pointermove", look);
-      svg.addEventListener("pointerdown", (event) => (measure(), look(event)));
-      svg.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && hide());
+      for (const svg of figure.querySelectorAll("svg")) {
+        const look = (event) => {
+          const onScreen = svg.getScreenCTM();
+          const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(onScreen.inverse());
+          let nearest = null;
+          let least = REACH_PX / onScreen.a;
+          for (const mark of marks) {
+            const away = Math.hypot(at.x - mark[0], at.y - mark[1]);
+            if (away < least) [nearest, least] = [mark, away];
+          }
+          if (nearest === null) hide();
+          else tell(new DOMPoint(nearest[0], nearest[1]).matrixTransform(onScreen), nearest[2]);
+        };
+        svg.addEventListener("pointermove", look);
+        svg.addEventListener("pointerdown", look);
+        svg.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && hide());
+      }
     }
     document.addEventListener("pointerdown", (event) => event.target.closest?.("figure svg") || hide());
     document.addEventListener("keydown", (event) => event.key === "Escape" && hide());

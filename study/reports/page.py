@@ -18,11 +18,13 @@ from study import words
 from study.records import sources_of
 from study.reports import sections
 from study.reports.content import Report
-from study.reports.figures.inline import inline
+from study.reports.figures.inline import inline, panels
 from study.reports.figures.style import Drawn
 from study.reports.templates import asset, template
 from study.summaries.parts import Parts
 
+_MOST_NUMBERS = 200
+"""The most points of a figure that are listed below it."""
 _PLACE = "0000TRIAL0000"
 """A placeholder for a trial's id in the address that the page's script completes."""
 _CODES = {"solved": "s", "unsolved": "u", "finished": "e", "stopped": "p", "diverged": "d", "failed": "f"}
@@ -55,7 +57,13 @@ def page(report: Report, figures: Sequence[Drawn], parts: Parts | None = None) -
 
 @cache
 def _template() -> Template:
-    return template("page.html.j2", style=asset("page.css"), script=asset("page.js"), filters={"inline": inline})
+    return template(
+        "page.html.j2",
+        style=asset("page.css"),
+        script=asset("page.js"),
+        filters={"inline": inline, "panels": panels},
+        most_numbers=_MOST_NUMBERS,
+    )
 
 
 def _trials(trials: pa.Table, report: Report) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 from study.errors import InputError, nearest
-from study.words import Notation
+from study.words import NONE, Notation
 
 
 class Named(Protocol):
@@ -75,6 +75,17 @@ class TextTable:
     def header(self) -> tuple[str, ...]:
         """The columns' titles."""
         return tuple(column.title for column in self.columns)
+
+    @property
+    def names(self) -> list[str]:
+        """What tells each row apart, in one text; empty if one column does."""
+        if self.keys < 2:
+            return []
+        keys = [
+            [text if text == NONE or not column.is_number else f"{column.title} {text}" for text in column.texts]
+            for column in self.columns[: self.keys]
+        ]
+        return [" · ".join(text for text in texts if text != NONE) or NONE for texts in zip(*keys, strict=True)]
 
     @property
     def rows(self) -> list[tuple[str, ...]]:

@@ -320,12 +320,15 @@ def _by_factor(rows: ResultRows, questions: Sequence[Question], contrasts: Contr
         for winner in winners:
             if winner is not None:
                 counts[winner.label] = counts.get(winner.label, 0) + 1
-        title = " and ".join(words.title(key) for key in factor)
-        settings = words.count_of(len(own), "setting") + " of all else"
-        won = [f"{name} is best at {count:,}" for name, count in sorted(counts.items(), key=lambda item: -item[1])]
-        undecided = winners.count(None)
-        won += [f"none is distinguished from all others at {undecided:,}"] if undecided else []
-        parts.append(f"{title}, over {settings}: {words.join_and(won[:_MOST_QUESTIONS])}")
+        settings = f"{words.count_of(len(own), 'setting')} of all else"
+        if not counts:
+            title = words.join_and([words.title(key) for key in factor])
+            parts.append(f"no value of {title} is better than all others at any of {settings}")
+            continue
+        names = sorted(counts, key=lambda name: -counts[name])
+        won = [f"{name} {'' if place else 'is best '}at {counts[name]:,}" for place, name in enumerate(names)]
+        undecided = f", none at {count:,}" if (count := winners.count(None)) else ""
+        parts.append(f"{words.join_and(won[:_MOST_NAMED])} of {settings}{undecided}")
     return parts
 
 

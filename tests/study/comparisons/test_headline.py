@@ -136,4 +136,4 @@ def test_what_nothing_declares_to_be_a_method_is_varied_one_factor_at_a_time(tmp
         lines += [f"{schedule},{h},{seed},{'solved' if schedule else 'unsolved'}" for h in (2, 4) for seed in range(9)]
     (tmp_path / "some.csv").write_text("\n".join(lines))
     text = headline_of_outcomes(gather([read_source(tmp_path / "some.csv")], ["schedule", "hidden"]))
-    assert "schedule, over 2 settings of all else: schedule late is best at 2" in text.lower()
+    assert "schedule late is best at 2 of 2 settings of all else; no value of hidden is better" in text.lower()

@@ -312,7 +312,7 @@ def _lacking(findings: Sequence[Finding]) -> str:
 
 def _by_factor(rows: ResultRows, questions: Sequence[Question], contrasts: Contrasts) -> list[str]:
     """Say for each factor which of its values is better than all others, and at how many values of all else."""
-    parts = []
+    parts, without = [], []
     for factor in dict.fromkeys(question.factor for question in questions):
         own = [question for question in questions if question.factor == factor]
         winners = [best(question, contrasts.findings.get(question, ())) for question in own]
@@ -320,15 +320,17 @@ def _by_factor(rows: ResultRows, questions: Sequence[Question], contrasts: Contr
         for winner in winners:
             if winner is not None:
                 counts[winner.label] = counts.get(winner.label, 0) + 1
-        settings = f"{words.count_of(len(own), 'setting')} of all else"
         if not counts:
-            title = words.join_and([words.title(key) for key in factor])
-            parts.append(f"no value of {title} is better than all others at any of {settings}")
+            without.append(" and ".join(words.title(key) for key in factor))
             continue
+        settings = f"{words.count_of(len(own), 'setting')} of all else"
         names = sorted(counts, key=lambda name: -counts[name])
         won = [f"{name} {'' if place else 'is best '}at {counts[name]:,}" for place, name in enumerate(names)]
         undecided = f", none at {count:,}" if (count := winners.count(None)) else ""
         parts.append(f"{words.join_and(won[:_MOST_NAMED])} of {settings}{undecided}")
+    if without:
+        none = " or ".join([", ".join(without[:-1]), without[-1]] if len(without) > 1 else without)
+        parts.append(f"no value of {none} is better than all others at any setting of all else")
     return parts
 
 

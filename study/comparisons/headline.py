@@ -43,6 +43,8 @@ def headline(rows: ResultRows, contrasts: Contrasts) -> str:
     questions = () if plan is None else plan.by_method
     if len(questions) == 1 and plan is not None:
         parts = _in_full(rows, questions[0], plan.x, contrasts)
+    elif any(question.settings for question in questions):
+        parts = _on_average(rows, questions, contrasts)
     elif any(question.factor for question in questions):
         parts = _by_factor(rows, questions, contrasts)
     else:
@@ -51,6 +53,8 @@ def headline(rows: ResultRows, contrasts: Contrasts) -> str:
         ]
         more = len(questions) - _MOST_QUESTIONS
         parts += [f"and {more} questions more"] if more > 0 else []
+    if not parts:
+        parts = ["no two values of a hyperparameter have all of their trials at the same settings of all else"]
     labels = [method.label for question in questions[:1] for method in question.methods if method.label]
     if len(questions) > 1 or not parts[0].startswith(tuple(labels)):  # names keep their letters
         parts[0] = parts[0][0].upper() + parts[0][1:]
@@ -310,6 +314,31 @@ def _lacking(findings: Sequence[Finding]) -> str:
     return "".join(f"; {name}: {lacking.phrase}" for name, lacking in of_method.items() if lacking.phrase)
 
 
+def _on_average(rows: ResultRows, questions: Sequence[Question], contrasts: Contrasts) -> list[str]:
+    """Say of each factor which of its values is best on average over all else."""
+    parts, without = [], []
+    for question in questions:
+        findings = contrasts.findings.get(question, ())
+        winner = best(question, findings)
+        if winner is None:
+            without.append(" and ".join(words.title(key) for key in question.factor))
+            continue
+        standings = _standings(rows, question)
+        others = [standing for standing in standings if standing.method is not winner]
+        own = next(standing for standing in standings if standing.method is winner)
+        mine = [finding for finding in findings if winner.name in (finding.first, finding.second)]
+        then = f"{'then ' if len(others) > 1 else ''}{others[0].method.label} {others[0].text}"
+        parts.append(f"{winner.label} {own.text}, {then} ({_largest_p(mine)})")
+    if without:
+        parts.append(f"no value of {_any_of(without)} is distinguished from all others")
+    what = "success rate" if rows.has_rates else _title(rows)
+    return [f"{what} on average over all else: {parts[0]}", *parts[1:]] if parts else []
+
+
+def _any_of(names: Sequence[str]) -> str:
+    return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
 def _by_factor(rows: ResultRows, questions: Sequence[Question], contrasts: Contrasts) -> list[str]:
     """Say for each factor which of its values is better than all others, and at how many values of all else."""
     parts, without = [], []
@@ -329,8 +358,7 @@ def _by_factor(rows: ResultRows, questions: Sequence[Question], contrasts: Contr
         undecided = f", none at {count:,}" if (count := winners.count(None)) else ""
         parts.append(f"{words.join_and(won[:_MOST_NAMED])} of {settings}{undecided}")
     if without:
-        none = " or ".join([", ".join(without[:-1]), without[-1]] if len(without) > 1 else without)
-        parts.append(f"no value of {none} is better than all others at any setting of all else")
+        parts.append(f"no value of {_any_of(without)} is better than all others at any setting of all else")
     return parts
 
 

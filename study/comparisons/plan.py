@@ -2,9 +2,10 @@
 
 Where hyperparameters are declared to be methods, such as the model, methods that differ in any of these are compared at
 each value of all else; and where a hyperparameter is swept, also on average over its values that all methods have.
-Where nothing is declared, one factor is varied at a time: its values are compared at each value of all other
-hyperparameters, and nothing is averaged over them. A hyperparameter that some models don't have is one factor with the
-model.
+Where nothing is declared, one factor is varied at a time. With up to three factors, its values are compared at each
+value of all other hyperparameters, and nothing is averaged over them. With more, these would be hundreds of tests, and
+its values are compared once, on average over the settings of all else that all of them have. A hyperparameter that some
+models don't have is one factor with the model.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from study import words
 from study.comparisons.methods import Method, methods_of
 from study.summaries import series
 from study.summaries.rows import ResultRows
@@ -32,6 +34,8 @@ class Statement:
     tune: tuple[str, ...] = ()
 
 
+MOST_FACTORS = 3
+"""The most factors whose values are compared at each setting of all else."""
 MOST_PAIRS = 2000
 """The most pairs of methods that are tested: nobody reads more, and a correction over them would leave nothing."""
 
@@ -45,6 +49,7 @@ class Question:
         methods: at least one; without a second one there is nothing to compare.
         swept: the hyperparameter that is averaged over; empty if none is.
         factor: the keys that the methods differ in, where factors are varied one at a time; empty elsewhere.
+        settings: the number of settings of all else that are averaged over; 0 if none are.
         tuned: the hyperparameters of which each method takes its own best values; empty if there are none.
     """
 
@@ -53,6 +58,7 @@ class Question:
     swept: str = ""
     factor: tuple[str, ...] = ()
     tuned: tuple[str, ...] = ()
+    settings: int = 0
 
 
 @dataclass(frozen=True)
@@ -95,7 +101,10 @@ def comparison_plan(rows: ResultRows, statements: Sequence[Statement] = ()) -> C
     if statements:
         stated = [question for statement in statements for question in _stated(rows, among, statement)]
         return ComparisonPlan(tuple(q for q in stated if not q.tuned), tuple(stated), "model")
-    if not rows.is_declared and len(factors := _factors(rows)) > 1:
+    if not rows.is_declared and len(factors := _factors(rows)) > MOST_FACTORS:
+        averaged = tuple(question for factor in factors for question in _averaged(rows, among, factor))
+        return ComparisonPlan((), averaged, "model")
+    if not rows.is_declared and len(factors) > 1:
         questions = tuple(question for factor in factors for question in _questions(rows, among, factor, factor))
         return ComparisonPlan(questions, questions, "model")
     by_row = _questions(rows, among, rows.method_keys)
@@ -141,6 +150,21 @@ def _questions(
         for members in rows.alike(rest, among).values()
         if len(members) > 1
     )
+
+
+def _averaged(rows: ResultRows, among: Sequence[int], factor: tuple[str, ...]) -> list[Question]:
+    """Compare a factor's values on average over the settings of all else at which none of them lacks a trial."""
+    rest = [key for key in rows.varying() if key not in factor]
+    levels = rows.alike(factor, among)
+    settings = [
+        members
+        for members in rows.alike(rest, among).values()
+        if len(members) == len(levels) and all(rows.summaries[row].complete for row in members)
+    ]
+    kept = {row for members in settings for row in members}
+    methods = [Method(rows.name(of[0], factor), tuple(row for row in of if row in kept)) for of in levels.values()]
+    name = f"the average over {words.count_of(len(settings), 'setting')} of all else"
+    return [Question(name, tuple(methods), factor=factor, settings=len(settings))] if settings else []
 
 
 def _swept(rows: ResultRows, among: Sequence[int]) -> str:

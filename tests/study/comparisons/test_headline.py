@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -137,3 +138,17 @@ def test_what_nothing_declares_to_be_a_method_is_varied_one_factor_at_a_time(tmp
     (tmp_path / "some.csv").write_text("\n".join(lines))
     text = headline_of_outcomes(gather([read_source(tmp_path / "some.csv")], ["schedule", "hidden"]))
     assert "schedule late is best at 2 of 2 settings of all else; no value of hidden is better" in text.lower()
+
+
+def test_of_many_factors_each_is_compared_on_average_over_all_else(tmp_path):
+    """Settings at which a trial is missing are left out, so that no value has easier ones than the others."""
+    lines = ["a,b,c,d,seed,outcome"]
+    for a, b, c, d in product("xy", (1, 2), (3, 4), (5, 6)):
+        outcomes = ["solved" if a == "x" and (seed > 1 or b == 2) else "unsolved" for seed in range(9)]
+        if (a, b, c, d) == ("y", 1, 3, 5):
+            outcomes[0] = "failed"
+        lines += [f"{a},{b},{c},{d},{seed},{outcome}" for seed, outcome in enumerate(outcomes)]
+    (tmp_path / "some.csv").write_text("\n".join(lines))
+    text = headline_of_outcomes(gather([read_source(tmp_path / "some.csv")], list("abcd")))
+    assert text.startswith("Success rate on average over all else: a x 90%, a y 0% (p = 0.")
+    assert "no value of b, c or d is distinguished from all others; incomplete: 1 of 16" in text

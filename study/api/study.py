@@ -452,6 +452,29 @@ class Study:
             folder.write_spec(again.text)
         return entry
 
+    def tags(self) -> tuple[str, ...]:
+        """Return its tags in the store: those of its file and those that `tag` added."""
+        return self.tag()
+
+    def tag(self, *add: str, remove: Collection[str] = ()) -> tuple[str, ...]:
+        """Add tags to the stored study, and remove some; no trial, result or study file changes.
+
+        Args:
+            add: tags to add.
+            remove: tags to remove, also those of its file.
+
+        Returns:
+            Its tags.
+
+        Raises:
+            UnknownStudyError: if the store has no such study.
+            InputError: if one can't be a tag, or isn't there to be removed.
+        """
+        from study.results.tags import change_tags
+        from study.store import Store
+
+        return change_tags(Store(self.where.store).open(self.name), add, remove)
+
     # --- what people look at ------------------------------------------------------------------------------
 
     def table(self, results: StudyResults | None = None) -> Printout:

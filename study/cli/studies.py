@@ -1,4 +1,4 @@
-"""Commands that write, plan and run a study: new, plan, run, repeat, verify, adopt, search, schema."""
+"""Commands that write, plan, run and tag a study: new, plan, run, repeat, verify, adopt, tag, search, schema."""
 
 from __future__ import annotations
 
@@ -291,6 +291,39 @@ def adopt(name: str, store: str, undo: bool) -> None:
     click.echo(f"revoked: {entry.sentence}" if undo else entry.sentence)
 
 
+class _TagCommand(click.Command):
+    """A command whose option `--remove` takes all words up to the next option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        words, removes = list[str](), False
+        for word in args:
+            if word.startswith("-"):
+                removes = word == "--remove"
+                words += [] if removes else [word]
+            else:
+                words += ["--remove", word] if removes else [word]
+        return super().parse_args(ctx, words)
+
+
+@click.command(cls=_TagCommand)
+@click.argument("name")
+@click.argument("tags", nargs=-1, metavar="[TAG]...")
+@click.option("--remove", multiple=True, metavar="TAG...", help="Tags to remove, also those of the study's file.")
+@STORE
+@JSON
+def tag(name: str, tags: tuple[str, ...], remove: tuple[str, ...], store: str, as_json: bool) -> None:
+    """Add tags to study NAME, or remove some, and print its tags; the index filters studies by them.
+
+    No trial, result or study file changes, and the study may be running.
+    """
+    leave_out_pandas()
+    has = Study(name, Where(store)).tag(*tags, remove=remove)
+    if as_json:
+        echo_json({"study": name, "tags": has})
+    else:
+        click.echo(f"{name}: {', '.join(has) or 'no tags'}")
+
+
 @click.command()
 def schema() -> None:
     """Print the JSON schema of a study file, for editors."""
@@ -299,4 +332,4 @@ def schema() -> None:
     click.echo(json.dumps(spec_schema(), indent=2, ensure_ascii=False))
 
 
-COMMANDS = (new, plan, run, repeat, verify, adopt, search, schema)
+COMMANDS = (new, plan, run, repeat, verify, adopt, tag, search, schema)

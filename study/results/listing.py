@@ -14,6 +14,7 @@ from study.plan.plan import make_plan
 from study.plugins.presets import preset_names, preset_text
 from study.records import Trial
 from study.results.stored_plan import rows_of_plan, stored_plan
+from study.results.tags import study_tags
 from study.spec import load_spec
 from study.spec.document import read
 from study.store import Store, StudyStore
@@ -35,6 +36,7 @@ class StudyRow:
         trials: how many it asks for.
         cells: how many cells these have.
         failed: how many trials have failed, and have no result.
+        tags: its tags, sorted.
         error: why it can't be read; empty if it can.
     """
 
@@ -44,6 +46,7 @@ class StudyRow:
     trials: int = 0
     cells: int = 0
     failed: int = 0
+    tags: tuple[str, ...] = ()
     error: str = ""
 
 
@@ -89,16 +92,26 @@ def studies_table(root: str | Path) -> ConsoleTable:
     """Return `studies` as a table."""
     rows = studies(root)
     table = ConsoleTable(title=f"Studies in {Store(root, read_only=True).where}", elsewhere="`study list --json`")
-    for column, rank in {"study": 0, "done": 1, "failed": 1, "trials": 1, "cells": 3, "question": 2}.items():
-        is_number = column not in ("study", "question")
+    has_tags = any(row.tags for row in rows)
+    ranks = {
+        "study": 0,
+        "done": 1,
+        "failed": 1,
+        "trials": 1,
+        "cells": 3,
+        **({"tags": 4} if has_tags else {}),
+        "question": 2,
+    }
+    for column, rank in ranks.items():
+        is_number = column not in ("study", "tags", "question")
         table.add_column(column, justify="right" if is_number else "left", rank=rank)
     for row in rows:
+        tags = [", ".join(row.tags)] if has_tags else []
         if row.error:
-            table.add_row(row.study, "?", "?", "?", "?", f"can't be read: {row.error}", style="yellow")
+            table.add_row(row.study, "?", "?", "?", "?", *tags, f"can't be read: {row.error}", style="yellow")
         else:
-            table.add_row(
-                row.study, f"{row.done:,}", f"{row.failed:,}", f"{row.trials:,}", f"{row.cells:,}", row.question
-            )
+            counts = (f"{count:,}" for count in (row.done, row.failed, row.trials, row.cells))
+            table.add_row(row.study, *counts, *tags, row.question)
     return table
 
 
@@ -166,4 +179,5 @@ def _study_row(folder: StudyStore) -> StudyRow:
         plan = extended_plan(plan, folder, folder.read_results())
     done = len(rows_of_plan(folder.done_rows(), plan))
     failed = len(rows_of_plan(folder.failed_rows(), plan))
-    return StudyRow(folder.name, plan.spec.question, done, plan.trials_count, len(plan.cells), failed=failed)
+    cells, tags = len(plan.cells), study_tags(folder)
+    return StudyRow(folder.name, plan.spec.question, done, plan.trials_count, cells, failed, tags)

@@ -39,6 +39,7 @@ from study.spec.claim_table import ClaimTable
 from study.spec.compare_table import CompareTable, as_list
 from study.spec.seeds import SeedsTable, Until, seeds_table
 from study.spec.table import Table, as_text, drop_default, optional, table_field, table_of, values
+from study.spec.tags import Tags
 from study.trials.seed_design import SeedDesign
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$"
@@ -228,6 +229,7 @@ class Spec(SettingsTable):
 
     study: _StudyName
     question: Annotated[str, BeforeValidator(as_text)] = ""
+    tags: Tags = Field(default=(), json_schema_extra=drop_default)
     seeds: SeedsTable
     claims: Annotated[tuple[ClaimTable, ...], Field(min_length=1)] = Field(default=(), json_schema_extra=drop_default)
     compare: Annotated[tuple[CompareTable, ...], BeforeValidator(as_list)] = Field(

@@ -31,13 +31,13 @@ from study.store.trial_files import FILES, is_file_name
 from study.store.validated import kind_of
 
 FORMAT = 2
-"""The newest format of ``export.json`` and of what it lists: 2 has files of trials, 1 has none."""
+"""The newest format of ``export.json`` and of what it lists: 2 has files of trials or tags, 1 has neither."""
 
 _LIST = "export.json"
-_SPEC = "spec.yaml"
+_SPEC, _TAGS = "spec.yaml", "tags.json"
 _SINGLE = (
     *(_SPEC, "declared.json", "layouts.json", "search.json", "claim_looks.json"),
-    *("verified.json", "order.json", "report.json"),
+    *(_TAGS, "verified.json", "order.json", "report.json"),
 )
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 _KEY = re.compile(
@@ -104,7 +104,7 @@ def _written(archive: zipfile.ZipFile, study: StudyStore, file: Path) -> Export:
         archive.writestr(_member(f"{study.name}/{key}"), data)
         listed[key] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     about = {
-        "format": FORMAT if any(map(_is_of_trial, listed)) else 1,
+        "format": FORMAT if _TAGS in listed or any(map(_is_of_trial, listed)) else 1,
         "study": study.name,
         "trials": len(trials),
         "schema_version": SCHEMA_VERSION,

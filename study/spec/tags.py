@@ -1,0 +1,71 @@
+"""Tags of a study: words by which the studies of a store are found; they change no trial and no result."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, WithJsonSchema
+
+from study.errors import InputError
+from study.interface.values import quoted
+from study.spec.document import read
+
+_TAG = r"^[^\s,\-][^\s,]{0,39}$"
+_MUST = "1 to 40 characters, without spaces and commas, the first not a hyphen"
+
+
+def is_tag(value: object) -> bool:
+    """Return whether a value can be a tag.
+
+    Example:
+        >>> [is_tag(value) for value in ("paper-2", "größe", "a b", "-x", "", "a" * 41, 1)]
+        [True, True, False, False, False, False, False]
+    """
+    return isinstance(value, str) and re.match(_TAG, value) is not None and value.isprintable()
+
+
+def check_tags(tags: Iterable[str]) -> None:
+    """Check tags of a command.
+
+    Raises:
+        InputError: if one of them can't be a tag.
+    """
+    for tag in tags:
+        if not is_tag(tag):
+            raise InputError(f"a tag must have {_MUST}, but got {tag!r}")
+
+
+def _tags(value: object) -> tuple[str, ...]:
+    """Return a tag or a list of tags as a tuple; a number is what it looks like."""
+    listed = value if isinstance(value, list | tuple) else [value]
+    tags = [str(tag) if type(tag) in (int, float) else tag for tag in listed]
+    for tag in tags:
+        if not is_tag(tag):
+            raise ValueError(f"must be a tag or a list of tags, each of {_MUST}, but got {quoted(tag)}")
+    return tuple(dict.fromkeys(map(str, tags)))
+
+
+_ONE = {"anyOf": [{"type": "string", "pattern": _TAG}, {"type": "number"}]}
+
+Tags = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_tags),
+    WithJsonSchema({"anyOf": [*_ONE["anyOf"], {"type": "array", "items": _ONE}]}),
+]
+"""The type of the key ``tags`` of a study file."""
+
+
+def tags_in(text: str) -> tuple[str, ...]:
+    """Return the tags that a study file names, whatever else is wrong with it.
+
+    Example:
+        >>> tags_in("{study: a, tags: [smoke, 2026], models: wrong}"), tags_in("{study: a, tags: [a b]}"), tags_in("[")
+        (('smoke', '2026'), (), ())
+    """
+    data: Any = read(text).data
+    try:
+        return _tags(data["tags"])
+    except (KeyError, TypeError, ValueError):
+        return ()

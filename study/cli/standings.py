@@ -13,8 +13,7 @@ from rich.text import Text
 
 from study.addresses import without_secret
 from study.console import Console, ConsoleTable
-from study.driver.heartbeat import progress_words
-from study.driver.progress import value_texts
+from study.summaries.heartbeat import progress_words, value_texts
 from study.words import count_of, duration
 
 if TYPE_CHECKING:

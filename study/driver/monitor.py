@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from study.arrow import table_results
 from study.console import Console
 from study.driver.early_stop import EarlyStop
-from study.driver.heartbeat import beating, in_job
+from study.driver.heartbeat import beating, in_job, stored_heartbeat
 from study.driver.progress import Board, ClockJumps, live_board, preparation_text
 from study.driver.repository import repository_of
 from study.environment import provenance
@@ -113,7 +113,14 @@ class Monitor:
         """Show progress; at the end, wait until the store has taken what it couldn't take before."""
         study = self._folder.name
         show = beating(self.board, study, self._console) if in_job() else live_board(self.board, self._console)
-        with show as self._show:
+        with stored_heartbeat(self.board, self._folder) as keep, show as print_board:
+
+            def show_and_keep() -> None:
+                print_board()
+                if not self._later.waiting:  # the store may be away
+                    keep()
+
+            self._show = show_and_keep
             self._show()
             yield
             self.wait()

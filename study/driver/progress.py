@@ -6,10 +6,9 @@ import math
 import socket
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,31 +18,15 @@ from rich.text import Text
 from study.console import Console
 from study.records import Outcome, Pack, Preparing, Progress, Result
 from study.summaries.failures import Failure, FailureTally
+from study.summaries.heartbeat import MOST_VALUES, CellTraining, CellValue, value_texts
 from study.visible import visible
-from study.words import count_of, duration, measure
+from study.words import count_of, duration
 
 _RATE_WINDOW_S = 30.0
-_MOST_CELLS = 8
 _PLAIN_EVERY_S = 4.0
 _NOTEBOOK_EVERY_S = 0.5
 # Smaller corrections of a clock are common.
 _JUMP_S = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class CellValue:
-    """Running value of a cell that trains.
-
-    Args:
-        cell: its short name.
-        mean: the mean of the first metric over its trials of this run: of one that trains the latest value, of one
-            that has ended the result.
-        trials: the number of these trials.
-    """
-
-    cell: str
-    mean: float
-    trials: int
 
 
 class Board:
@@ -62,6 +45,7 @@ class Board:
         self._preparing: dict[str, Preparing] = {}
         self._preparing_since = self._began
         self._work: dict[str, int] = {}
+        self._packs: dict[str, Pack] = {}
         self._left = 0
         self._totals: deque[tuple[float, int]] = deque([(self._began, 0)])
         self._made = 0
@@ -98,6 +82,7 @@ class Board:
         self._running.clear()
         self._preparing.clear()
         self._work = {pack.id: _trial_iterations(pack) for pack in packs}
+        self._packs = {pack.id: pack for pack in packs}
         self._left = sum(self._work.values())
 
     @property
@@ -177,6 +162,7 @@ class Board:
         self._left += last.iteration * last.trials if last else 0
         del self._work[pack_id]
         self._work |= {part.id: _trial_iterations(part) for part in parts}
+        self._packs |= {part.id: part for part in parts}
 
     def failed(self, pack_id: str, results: Sequence[Result]) -> None:
         """Record that a pack crashed for good, with the failed results of its trials."""
@@ -186,18 +172,42 @@ class Board:
         self._add(results)
 
     @property
+    def training(self) -> Sequence[CellTraining]:
+        """The cells that train now, in the order of the study."""
+        trials, done = Counter[str](), defaultdict[str, float](float)
+        for pack_id, progress in self._running.items():
+            pack = self._packs[pack_id]
+            in_pack = Counter(trial.cell.id for trial in pack.trials)
+            trials += in_pack
+            # Without a declared number of iterations, nobody knows how far a trial is.
+            is_known = progress.iterations and pack.trials[0].cell.iterations
+            share = min(progress.iteration / progress.iterations, 1.0) if is_known else math.nan
+            for cell, count in in_pack.items():
+                done[cell] += share * count
+        means = {cell: done[cell] / count for cell, count in trials.items()}
+        return [
+            CellTraining(name, trials[cell], None if math.isnan(means[cell]) else round(means[cell], 4))
+            for cell, name in self._in_order(trials)
+        ]
+
+    def _in_order(self, cells: Collection[str]) -> list[tuple[str, str]]:
+        """Return the ids and short names of cells in the order of the study, without those that have no name."""
+        if cells and self._named is None:
+            self._named = {cell: (place, name) for place, (cell, name) in enumerate(self._names().items())}
+        named = self._named or {}
+        return [(cell, named[cell][1]) for cell in sorted((c for c in cells if c in named), key=lambda c: named[c])]
+
+    @property
     def values(self) -> Sequence[CellValue]:
         """The running value of each cell that trains now, in the order of the study; at most eight."""
         running: dict[str, tuple[float, int]] = {}
         for progress in self._running.values():
             for cell, value in progress.latest.items():
                 running[cell] = _together(running.get(cell), value)
-        if running and self._named is None:
-            self._named = {cell: (place, name) for place, (cell, name) in enumerate(self._names().items())}
-        named = self._named or {}
-        cells = sorted((cell for cell in running if cell in named), key=lambda cell: named[cell])[:_MOST_CELLS]
-        means = [_together(self._ended_values.get(cell), running[cell]) for cell in cells]
-        return [CellValue(named[cell][1], *mean) for cell, mean in zip(cells, means, strict=True)]
+        return [
+            CellValue(name, *_together(self._ended_values.get(cell), running[cell]))
+            for cell, name in self._in_order(running)[:MOST_VALUES]
+        ]
 
     def text(self) -> str:
         """Format the line, and below it the running value of each cell that trains."""
@@ -239,17 +249,6 @@ class Board:
     def _rate(self) -> float:
         (first, made_first), (last, made_last) = self._totals[0], self._totals[-1]
         return (made_last - made_first) / (last - first) if last > first else 0.0
-
-
-def value_texts(title: str, values: Sequence[CellValue]) -> list[str]:
-    """Return sentences on running values.
-
-    Example:
-        >>> value_texts("val acc", [CellValue("lr 0.1", 0.8125, 12)])
-        ['lr 0.1: val acc 0.812 on average of 12 trials so far']
-    """
-    number = [f"{title} {measure(one.mean)} on average of {count_of(one.trials, 'trial')} so far" for one in values]
-    return [f"{one.cell}: {text}" if one.cell else text for one, text in zip(values, number, strict=True)]
 
 
 def _together(one: tuple[float, int] | None, other: tuple[float, int]) -> tuple[float, int]:

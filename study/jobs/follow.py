@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from study.addresses import without_secret
-from study.driver.heartbeat import Heartbeat, is_heartbeat, read, readable
 from study.errors import ClusterError, InputError
 from study.jobs.client import Client
 from study.jobs.rows import Job
 from study.jobs.shares import Share, shares
 from study.jobs.submit import STOP_WAIT_S, check_known, of_study
+from study.summaries.heartbeat import Heartbeat, is_heartbeat, read, readable
 from study.visible import uncoloured
 
 STATES = ("waiting", "running", "finished", "stopped", "failed")

@@ -31,7 +31,8 @@ from study.store.trial_files import FILES, TrialFiles, is_file_name
 from study.store.validated import ValidatedFiles, key_of, pack_of
 
 _SPEC, _REPORT, _PAGE, _LOCK = "spec.yaml", "report", "report/report.html", "lock"
-_NOT_CONTENT = (_LOCK, "attempt")  # they change while a study runs, and say nothing about its results
+_HEARTBEAT = "heartbeat"
+_NOT_CONTENT = (_LOCK, "attempt", _HEARTBEAT)  # they change while a study runs, and say nothing about its results
 # A weight seldom equals another, and resembles it in its first byte only. The 12.1 KB of a trained NALU (100 inputs, 10
 # hidden units) take 18.0 KB by default, 11.3 without a dictionary, 10.5 with the bytes of each position side by side.
 _WEIGHTS_ENCODING = {"use_dictionary": False, "use_byte_stream_split": ["value.list.element"]}
@@ -201,6 +202,19 @@ class StudyStore:
         """
         files = {name: time for name, time in self._folder.times().items() if name not in _NOT_CONTENT}
         return files | {f"results/{name}": time for name, time in self._folder.times("results").items()}
+
+    def write_heartbeat(self, text: str) -> None:
+        """Write how far the study is, for onlookers; `remove_heartbeat` removes it when the study no longer runs."""
+        self.write_file(_HEARTBEAT, text.encode())
+
+    def read_heartbeat(self) -> str:
+        """Return what `write_heartbeat` wrote last; empty if the study doesn't run, or isn't that far."""
+        return (self._folder.read(_HEARTBEAT) or b"").decode(errors="replace")
+
+    def remove_heartbeat(self) -> None:
+        """Remove the heartbeat, if there is one and it is this attempt's."""
+        self.check()
+        self._folder.remove(_HEARTBEAT)
 
     def holder(self) -> str | None:
         """Describe the process that runs the study; None if none does.
@@ -547,6 +561,7 @@ class StudyStore:
         """
         attempt = uuid.uuid4().hex
         self._folder.write("attempt", attempt.encode())
+        self._folder.remove(_HEARTBEAT)  # of a process that was killed
         self._folder.clean()  # only now: a worker whose temporary file is gone must find the new attempt
         return attempt
 

@@ -10,9 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from study.console import Console
-from study.driver.heartbeat import FailureNews, Heartbeat, beating, is_heartbeat, line, read, readable
-from study.driver.progress import Board, CellValue
+from study.driver.heartbeat import beating, stored_heartbeat
+from study.driver.progress import Board
 from study.records import Progress
+from study.store import Store
+from study.summaries.heartbeat import (
+    CellTraining,
+    CellValue,
+    FailureNews,
+    Heartbeat,
+    is_heartbeat,
+    line,
+    read,
+    readable,
+)
 from tests.study.builders import small_pack
 
 COUNT = st.integers(0, 10**7)
@@ -26,6 +37,11 @@ BEATS = st.builds(
     at=st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1)).map(lambda at: at.replace(microsecond=0, tzinfo=UTC)),
     failures=st.lists(
         st.builds(FailureNews, COUNT, st.text("abc (1.py:2)", max_size=20), st.booleans()), max_size=3
+    ).map(tuple),
+    cells=COUNT,
+    training=st.lists(
+        st.builds(CellTraining, st.text("lr 0.1", max_size=9), st.integers(1, 99), st.none() | st.floats(0, 1)),
+        max_size=20,
     ).map(tuple),
 )
 JSON = st.recursive(
@@ -93,6 +109,45 @@ def test_running_values_are_told():
     )
     for wrong in ('"mean":NaN', '"mean":"1"', '"mean":true', '"average":1'):
         assert read(line(found).replace('"mean":0.8125', wrong)) is None
+
+
+def test_cells_in_training_are_told():
+    """They come back as they were written, and what can't be such cells is no heartbeat."""
+    at = datetime(2026, 5, 1, 12, tzinfo=UTC)
+    cells = (CellTraining("lr 0.1", 4, 0.25), CellTraining("", 1, None))
+    found = Heartbeat("a", *[0] * 6, left_s=None, workers=2, at=at, cells=30, training=cells)
+    assert read(line(found)) == found
+    for wrong in ('"share":1.5', '"share":NaN', '"share":true', '"part":1'):
+        assert read(line(found).replace('"share":0.25', wrong)) is None
+
+
+def test_the_store_has_a_heartbeat_while_a_study_runs(tmp_path, monkeypatch):
+    """It names the cells in training; it changes no time of a file by which the index reads results again."""
+    for name in ("_EVERY_S", "_AFTER_FAILURE_S"):  # each write is due
+        monkeypatch.setattr(f"study.driver.heartbeat.{name}", 0.0)
+    folder = Store(tmp_path).study("little")
+    folder = folder.of_attempt(folder.begin_attempt())
+    first, second = small_pack(0, 1), small_pack(0, 1, iterations=0)
+    board = Board()
+    board.begin([first, second], {})
+    board.name(lambda: {second.trials[0].cell.id: "wide", first.trials[0].cell.id: "narrow"}, "loss", "loss")
+    times = folder.times()
+    with stored_heartbeat(board, folder) as keep:
+        keep()
+        assert read(folder.read_heartbeat()).training == ()
+        board.progress(Progress(first.id, 10, 100, trials=2, solved=0, diverged=0))
+        board.progress(Progress(second.id, 0, 1, trials=2, solved=0, diverged=0))
+        keep()
+        found = read(folder.read_heartbeat())
+        assert (found.study, found.cells, found.workers) == ("little", 2, 2)
+        assert found.training == (CellTraining("wide", 2, None), CellTraining("narrow", 2, 0.1))
+        assert folder.times() == times
+        later = folder.begin_attempt()  # another driver has taken the study over
+        folder.of_attempt(later).write_heartbeat("theirs")
+        keep()  # fails, and ends nothing
+    assert folder.read_heartbeat() == "theirs"
+    folder.begin_attempt()  # after the death of a driver
+    assert folder.read_heartbeat() == ""
 
 
 def test_a_driver_beats_and_no_other_process(monkeypatch):

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from study.driver.heartbeat import read
 from study.driver.supervise import keep
 from study.store import Store
+from study.summaries.heartbeat import read
 from tests.commands import CHECKPOINT, DEADLINE_S, Start, blow, starting
 from tests.ray_clusters import SPEC, bits, undisturbed
 

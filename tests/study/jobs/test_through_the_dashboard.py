@@ -20,10 +20,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from study.cli import main
-from study.driver.heartbeat import FailureNews, Heartbeat, line
 from study.errors import ClusterError
 from study.jobs import Client, Order, client, parse_address, usage
 from study.settings import user_file
+from study.summaries.heartbeat import FailureNews, Heartbeat, line
 
 TOKEN = "0123456789abcdef"
 NODES = [

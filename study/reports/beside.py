@@ -1,4 +1,4 @@
-"""What the index needs of each study to set two of them side by side: texts only, nothing is computed there."""
+"""What the index needs of each study to set several side by side: texts only, nothing is computed there."""
 
 from __future__ import annotations
 

@@ -1,33 +1,35 @@
 "use strict";
-// Two studies side by side, ages, a filter, and a page that follows a running study. Without it the page reads the same.
+// Filters, order, studies side by side, ages, and a page that updates itself while it is served. Without it the page
+// reads the same.
 (() => {
-  const FILTER_FROM = 8;
-  const data = JSON.parse(document.getElementById("beside").textContent);
+  const FILTER_FROM = 2;
+  const SEARCHED = ".asks, .tags, .finding, .unreadable, .failures code";
+  const find = (id) => document.getElementById(id);
   const make = (tag, attributes = {}, ...children) => {
     const element = document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
     element.append(...children);
     return element;
   };
-  const ticks = [...document.querySelectorAll(".tick input")];
-  const filter = document.getElementById("filter");
+  const list = document.querySelector(".studies");
+  const itemsOf = (root) => [...root.querySelectorAll("li[data-study]")];
+  const nameOf = (item) => item.dataset.study;
+  const tickOf = (item) => item.querySelector(".tick input");
 
-  // --- what a reader has set, over a reload
+  // --- what a reader has set, over updates and a reload
   const KEY = `studies:${location.pathname}`;
-  const remember = () => {
-    const state = { ticked: ticks.filter((tick) => tick.checked).map((tick) => tick.value), words: filter.value };
-    state.focus = document.activeElement?.id ?? "";
-    state.study = document.activeElement?.closest("li[data-study]")?.dataset.study ?? "";
-    try {
-      sessionStorage.setItem(KEY, JSON.stringify(state));
-    } catch {} // a browser that keeps nothing for files
-  };
   const remembered = () => {
     try {
       return JSON.parse(sessionStorage.getItem(KEY)) ?? {};
     } catch {
       return {};
     }
+  };
+  const state = { ticked: [], tags: [], opened: {}, words: "", state: "", sort: "", reversed: false, ...remembered() };
+  const remember = () => {
+    try {
+      sessionStorage.setItem(KEY, JSON.stringify(state));
+    } catch {} // a browser that keeps nothing for files
   };
 
   // --- ages
@@ -36,72 +38,106 @@
     const unit = UNITS.find(([, length]) => seconds >= length);
     return unit ? `${Math.floor(seconds / unit[1])} ${unit[0]} ago` : "just now";
   };
-  const times = [...document.querySelectorAll("time")].map((time) => {
-    time.title = time.textContent;
-    return time;
-  });
   const showAges = () => {
-    for (const time of times) time.textContent = ago((Date.now() - Date.parse(time.dateTime)) / 1000);
+    for (const time of document.querySelectorAll("time")) {
+      time.title ||= time.textContent;
+      time.textContent = ago((Date.now() - Date.parse(time.dateTime)) / 1000);
+    }
   };
 
-  // --- a filter
-  const studies = [...document.querySelectorAll("li[data-study]")];
-  const texts = studies.map((study) => study.textContent.toLowerCase());
-  const showFiltered = () => {
-    const wanted = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-    studies.forEach((study, i) => (study.hidden = !wanted.every((word) => texts[i].includes(word))));
-    const shown = studies.filter((study) => !study.hidden).length;
-    filter.nextElementSibling.textContent = wanted.length ? `${shown} of ${studies.length}` : "";
+  // --- filters and order
+  let served = itemsOf(list).map(nameOf); // the order of the page as it was written
+  const ORDERS = {
+    "": (one, other) => served.indexOf(nameOf(one)) - served.indexOf(nameOf(other)),
+    name: (one, other) => nameOf(one).localeCompare(nameOf(other), undefined, { numeric: true }),
+  };
+  for (const key of ["newest", "trials", "done", "failed"])
+    ORDERS[key] = (one, other) => other.dataset[key] - one.dataset[key] || ORDERS[""](one, other);
+  const tagsOf = (item) => item.dataset.tags.split(" ").filter(Boolean);
+
+  const showTags = (items) => {
+    const counts = new Map(state.tags.map((tag) => [tag, 0])); // one that no study has any more can still be released
+    for (const tag of items.flatMap(tagsOf)) counts.set(tag, (counts.get(tag) ?? 0) + 1);
+    const names = [...counts.keys()].sort();
+    find("tags").replaceChildren(
+      ...names.map((tag) => make("button", { type: "button", class: "tag", "data-tag": tag }, `${tag} `, make("span", { class: "small" }, `${counts.get(tag)}`))),
+    );
+    for (const button of document.querySelectorAll("button.tag")) button.ariaPressed = state.tags.includes(button.dataset.tag);
   };
 
-  // --- two studies side by side
+  const arrange = () => {
+    const items = itemsOf(list);
+    const wanted = state.words.toLowerCase().split(/\s+/).filter(Boolean);
+    for (const item of items) {
+      const parts = [...item.querySelectorAll(SEARCHED)].map((part) => part.textContent);
+      const text = [nameOf(item), ...parts].join("\n").toLowerCase();
+      const is = item.dataset.states.split(" ");
+      item.hidden = !(
+        wanted.every((word) => text.includes(word)) &&
+        (!state.state || is.includes(state.state)) &&
+        state.tags.every((tag) => tagsOf(item).includes(tag))
+      );
+    }
+    const sorted = [...items].sort(ORDERS[state.sort] ?? ORDERS[""]);
+    if (state.reversed) sorted.reverse();
+    if (sorted.some((item, i) => item !== items[i])) keepingFocus(() => list.append(...sorted));
+    const shown = items.filter((item) => !item.hidden).length;
+    find("shown").textContent = shown < items.length ? `${shown} of ${items.length}` : "";
+    keepingFocus(() => showTags(items));
+    find("controls").hidden = items.length < FILTER_FROM && shown === items.length;
+  };
+
+  // --- studies side by side
+  let data = JSON.parse(find("beside").textContent);
   const quoted = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`);
+  const joinAnd = (words) => (words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`);
   const valueOf = (study, row, key) => {
     const place = study.keys.indexOf(key);
     return place < 0 ? study.same[key] ?? "–" : row[2][place];
   };
-  // As `study report --compare` matches cells: those that are the same, else by what either study sweeps.
-  const matched = (one, other) => {
-    const ids = new Set(one.rows.map(([id]) => id));
-    const isShared = other.rows.some(([id]) => ids.has(id));
-    const keys = [...new Set(["model", ...one.keys, ...other.keys])];
-    const keyOf = (study) => (row) => (isShared ? row[0] : JSON.stringify(keys.map((key) => valueOf(study, row, key))));
-    const there = new Map(other.rows.map((row) => [keyOf(other)(row), row]));
-    const both = [];
-    const alone = [];
-    for (const row of one.rows) {
-      const key = keyOf(one)(row);
-      if (there.has(key)) both.push([row, there.get(key)]);
-      else alone.push(row);
-      there.delete(key);
-    }
-    const differing = Object.keys(one.same).filter((key) => {
-      const [here, beside] = [one.same[key], other.same[key]];
-      return !isShared && !keys.includes(key) && beside !== undefined && here !== beside;
+  // As `study report --compare` matches cells: those that are the same, else those that agree in all that any of the
+  // studies sweeps. Returns lines, each with a row or nothing for each study.
+  const matched = (studies) => {
+    const keys = [...new Set(["model", ...studies.flatMap((study) => study.keys)])];
+    const lines = [];
+    const [byId, byKey] = [new Map(), new Map()];
+    studies.forEach((study, i) => {
+      for (const row of study.rows) {
+        const key = JSON.stringify(keys.map((name) => valueOf(study, row, name)));
+        const alike = (byKey.get(key) ?? []).find((line) => !line[i]);
+        const line = byId.get(row[0]) ?? alike ?? lines[lines.push(studies.map(() => undefined)) - 1];
+        line[i] = row;
+        byId.set(row[0], line);
+        if (!byKey.get(key)?.includes(line)) byKey.set(key, [...(byKey.get(key) ?? []), line]);
+      }
     });
-    return { both, alone: [alone, [...there.values()]], differing };
+    const differing = [...new Set(studies.flatMap((study) => Object.keys(study.same)))].filter((key) => {
+      const values = studies.map((study) => study.same[key]).filter((value) => value !== undefined);
+      return !keys.includes(key) && new Set(values).size > 1;
+    });
+    return { lines, differing };
   };
-  // A name says what varies in its own study: of two names of one cell, the longer says more.
-  const nameOf = (row, beside) => (beside && beside[1].length > row[1].length ? beside[1] : row[1]);
+  // A name says what varies in its own study: of the names of one cell, the longest says most.
+  const cellNameOf = (line) => line.map((row) => row?.[1] ?? "").reduce((one, other) => (other.length > one.length ? other : one));
 
-  const tableOf = (names, pair, { both, alone }) => {
-    const cells = (study, row) =>
-      study.columns.map((_, i) => make("td", { class: i ? "n" : "n from" }, row ? row[3][i] : ""));
-    const line = (rows, attributes = {}) => {
-      const name = rows[0] && rows[1] ? nameOf(...rows) : (rows[0] ?? rows[1])[1];
-      return make("tr", attributes, make("td", { class: "t" }, name), ...cells(pair[0], rows[0]), ...cells(pair[1], rows[1]));
-    };
+  const tableOf = (names, studies, lines) => {
+    const cells = (tag, study, i, texts) =>
+      study.columns.map((_, c) => make(tag, { class: c ? "n" : "n from", ...(tag === "th" ? { scope: "col" } : {}) }, texts?.[c] ?? ""));
+    const rowOf = (line, attributes = {}) =>
+      make("tr", attributes, make("td", { class: "t" }, cellNameOf(line)), ...studies.flatMap((study, i) => cells("td", study, i, line[i]?.[3])));
     const head = [make("th", { class: "t", scope: "col", rowspan: 2 }, "cell")];
-    pair.forEach((study, i) => head.push(make("th", { class: "from", colspan: study.columns.length, scope: "colgroup" }, names[i])));
-    const titles = pair.flatMap((study) => study.columns.map((title, i) => make("th", { class: i ? "n" : "n from", scope: "col" }, title)));
-    const body = make("tbody", {}, ...both.map((rows) => line(rows)));
-    alone.forEach((rows, i) => {
-      const width = 1 + pair[0].columns.length + pair[1].columns.length;
-      if (rows.length) body.append(make("tr", {}, make("th", { class: "t", colspan: width, scope: "colgroup" }, `only in ${names[i]}`)));
-      for (const row of rows) body.append(line(i ? [undefined, row] : [row, undefined], { class: "only" }));
+    studies.forEach((study, i) => head.push(make("th", { class: "from", colspan: study.columns.length, scope: "colgroup" }, names[i])));
+    const titles = studies.flatMap((study, i) => cells("th", study, i, study.columns));
+    const isIn = (line) => line.filter(Boolean).length;
+    const body = make("tbody", {}, ...lines.filter((line) => isIn(line) > 1).map((line) => rowOf(line)));
+    studies.forEach((_, i) => {
+      const only = lines.filter((line) => isIn(line) === 1 && line[i]);
+      const width = 1 + studies.reduce((sum, study) => sum + study.columns.length, 0);
+      if (only.length) body.append(make("tr", {}, make("th", { class: "t", colspan: width, scope: "colgroup" }, make("span", {}, `only in ${names[i]}`))));
+      body.append(...only.map((line) => rowOf(line, { class: "only" })));
     });
     const table = make("table", {}, make("thead", {}, make("tr", {}, ...head), make("tr", {}, ...titles)), body);
-    return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "two studies side by side" }, table);
+    return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "studies side by side" }, table);
   };
 
   const commandOf = (names) => {
@@ -119,57 +155,165 @@
     return make("div", { class: "command" }, make("pre", {}, code), button);
   };
 
-  const section = document.getElementById("comparison");
-  const status = document.getElementById("ticked");
+  const section = find("comparison");
+  const status = find("ticked");
+  const showTicks = () => {
+    for (const item of itemsOf(list).filter(tickOf)) {
+      tickOf(item).checked = state.ticked.includes(nameOf(item));
+      item.classList.toggle("ticked", tickOf(item).checked);
+    }
+  };
   const compare = () => {
-    const names = ticks.filter((tick) => tick.checked).map((tick) => tick.value);
-    for (const tick of ticks) tick.closest("li").classList.toggle("ticked", tick.checked);
-    section.hidden = names.length !== 2;
+    showTicks();
+    const names = state.ticked.filter((name) => data.studies[name]); // in the order in which they were ticked
+    section.hidden = names.length < 2;
     status.hidden = names.length === 0;
-    if (names.length === 1) status.textContent = `${names[0]} is ticked: tick the study to compare it with.`;
-    if (names.length > 2) status.textContent = `${names.length} studies are ticked, but two are compared: untick ${names.length - 2}.`;
-    if (names.length !== 2) return section.replaceChildren();
-    status.replaceChildren(make("a", { href: "#comparison" }, `Compared: ${names[0]} and ${names[1]}`));
-    const pair = names.map((name) => data.studies[name]);
-    const joined = matched(...pair);
-    const title = (key) => data.titles[key] ?? key;
-    const differing = joined.differing.map((key) => `${title(key)} ${pair[0].same[key]} in ${names[0]}, ${pair[1].same[key]} in ${names[1]}`);
-    const none = "No cell of either has a counterpart in the other.";
+    const clear = make("button", { type: "button" }, "Untick all");
+    clear.addEventListener("click", () => ((state.ticked = []), compare(), remember()));
+    const place = section.querySelector(".scroll")?.scrollLeft ?? 0;
+    if (names.length === 1) status.replaceChildren(`${names[0]} is ticked: tick studies to compare it with. `, clear);
+    if (names.length < 2) return section.replaceChildren();
+    status.replaceChildren(make("a", { href: "#comparison" }, `Compared: ${joinAnd(names)}`), " ", clear);
+    const studies = names.map((name) => data.studies[name]);
+    const { lines, differing } = matched(studies);
+    const different = differing.map((key) => {
+      const values = new Set(studies.map((study) => study.same[key]).filter((value) => value !== undefined));
+      const where = [...values].map((value) => `${value} in ${joinAnd(names.filter((_, i) => studies[i].same[key] === value))}`);
+      return `${data.titles[key] ?? key} ${where.join(", ")}`;
+    });
+    const hasBoth = lines.some((line) => line.filter(Boolean).length > 1);
+    const two = names.length === 2 && hasBoth;
+    const how = two ? "Whether the studies differ is for a test to say:" : "Whether two of them differ is for a test to say: tick these alone.";
     section.replaceChildren(
-      make("h2", {}, `${names[0]} and ${names[1]}`),
-      ...(joined.both.length ? [] : [make("p", {}, none)]),
-      ...(differing.length ? [make("p", { class: "small" }, `What else differs: ${differing.join("; ")}.`)] : []),
-      tableOf(names, pair, joined),
-      ...(joined.both.length ? [make("p", { class: "small" }, "Intervals are at 95%. Whether the studies differ is for a test to say:"), commandOf(names)] : []),
+      make("h2", {}, joinAnd(names)),
+      ...(hasBoth ? [] : [make("p", {}, "No cell of any has a counterpart in another.")]),
+      ...(different.length ? [make("p", { class: "small" }, `What else differs: ${different.join("; ")}.`)] : []),
+      tableOf(names, studies, lines),
+      ...(hasBoth ? [make("p", { class: "small" }, `Intervals are at 95%. ${how}`)] : []),
+      ...(two ? [commandOf(names)] : []),
     );
+    section.querySelector(".scroll").scrollLeft = place;
   };
 
-  // --- following a running study, but not under a reader's hand
-  const isRead = () => document.visibilityState !== "visible" || !getSelection().isCollapsed;
-  const reload = () => {
-    remember();
-    location.reload();
+  // --- focus and open details, when elements are replaced
+  const FOCUSABLE = "a, input, button, summary, [tabindex]";
+  const markOf = (element) => {
+    const { localName, className } = element.parentElement;
+    return [localName, className, element.localName, element.getAttribute("href") ?? element.dataset.tag].join(" ");
   };
-  const { live, running, refreshS } = document.body.dataset;
-  if (live === "yes") {
-    if (Number(running)) setInterval(() => isRead() || reload(), Number(refreshS) * 1000);
-    document.addEventListener("visibilitychange", () => isRead() || reload());
-  }
+  const keepingFocus = (change) => {
+    const before = document.activeElement;
+    const holder = before?.closest("li[data-study], #tags, #ticked, #comparison");
+    const mark = holder && markOf(before);
+    change();
+    if (!holder || document.activeElement === before) return;
+    const now = holder.id ? find(holder.id) : itemsOf(list).find((item) => nameOf(item) === nameOf(holder));
+    const again = [...(now?.querySelectorAll(FOCUSABLE) ?? [])].find((element) => markOf(element) === mark);
+    again?.focus({ preventScroll: true });
+  };
+  const openDetails = (item) => {
+    for (const details of item.querySelectorAll("details")) {
+      details.open = state.opened[`${nameOf(item)} ${details.className}`] ?? details.open;
+    }
+  };
+
+  // --- updates from the page as it is served now
+  const sources = new Map(itemsOf(list).map((item) => [nameOf(item), item.outerHTML]));
+  const scriptOf = (page) => page.querySelector("body > script").textContent;
+  const update = (page) => {
+    if (scriptOf(page) !== scriptOf(document)) return location.reload(); // of another version
+    const fresh = itemsOf(page);
+    const header = document.querySelector("header");
+    const was = header.cloneNode(true);
+    for (const time of was.querySelectorAll("time")) time.textContent = time.title;
+    const headerNow = page.querySelector("header");
+    if (was.textContent !== headerNow.textContent) header.replaceWith(document.importNode(headerNow, true));
+    document.querySelector(".empty").hidden = fresh.length > 0;
+    served = fresh.map(nameOf);
+    const there = new Map(itemsOf(list).map((item) => [nameOf(item), item]));
+    for (const [name, item] of there) if (!served.includes(name)) (item.remove(), sources.delete(name));
+    for (const item of fresh) {
+      const name = nameOf(item);
+      const source = item.outerHTML;
+      if (sources.get(name) === source) continue;
+      sources.set(name, source);
+      const next = document.importNode(item, true);
+      openDetails(next);
+      const old = there.get(name);
+      keepingFocus(() => (old ? old.replaceWith(next) : list.append(next)));
+    }
+    const beside = page.getElementById("beside").textContent;
+    const isSame = find("beside").textContent === beside;
+    if (!isSame) {
+      find("beside").textContent = beside;
+      data = JSON.parse(beside);
+    }
+    arrange();
+    showAges();
+    showTicks();
+    if (!isSame) keepingFocus(compare);
+  };
+
+  const isServed = location.protocol.startsWith("http") && document.body.dataset.live === "yes";
+  let version = null;
+  const isRead = () => document.visibilityState !== "visible" || !getSelection().isCollapsed;
+  const follow = async () => {
+    if (isRead()) return; // not under a reader's hand
+    try {
+      const answer = await fetch(location.pathname, { cache: "no-cache" });
+      if (!answer.ok) throw new Error(answer.statusText);
+      const text = await answer.text();
+      if (answer.headers.get("ETag") !== version && !isRead()) {
+        update(new DOMParser().parseFromString(text, "text/html"));
+        version = answer.headers.get("ETag");
+      }
+      find("connection").hidden = true;
+    } catch {
+      if (find("connection").hidden) find("connection").textContent = `No answer from study ui since ${new Date().toLocaleTimeString()}. The page goes on when it is back.`;
+      find("connection").hidden = false;
+    }
+  };
+  const followOn = async () => {
+    await follow();
+    setTimeout(followOn, Number(document.body.dataset.refreshS) * 1000);
+  };
 
   document.documentElement.classList.add("js");
-  const state = remembered();
-  for (const tick of ticks) {
-    tick.checked = (state.ticked ?? []).includes(tick.value);
-    tick.addEventListener("change", () => (compare(), remember()));
+  for (const [id, key, property, event] of [
+    ["filter", "words", "value", "input"],
+    ["state", "state", "value", "change"],
+    ["sort", "sort", "value", "change"],
+    ["reversed", "reversed", "checked", "change"],
+  ]) {
+    find(id)[property] = state[key];
+    find(id).addEventListener(event, () => ((state[key] = find(id)[property]), arrange(), remember()));
   }
-  filter.value = state.words ?? "";
-  filter.parentElement.hidden = studies.length < FILTER_FROM && !filter.value;
-  filter.addEventListener("input", () => (showFiltered(), remember()));
-  showFiltered();
+  find("controls").addEventListener("submit", (event) => event.preventDefault());
+  document.addEventListener("click", (event) => {
+    const tag = event.target.closest?.("button.tag")?.dataset.tag;
+    if (tag === undefined) return;
+    state.tags = state.tags.includes(tag) ? state.tags.filter((one) => one !== tag) : [...state.tags, tag];
+    arrange();
+    remember();
+  });
+  list.addEventListener("change", (event) => {
+    const name = event.target.value;
+    state.ticked = [...state.ticked.filter((one) => one !== name), ...(event.target.checked ? [name] : [])];
+    compare();
+    remember();
+  });
+  list.addEventListener("toggle", (event) => {
+    const item = event.target.closest("li[data-study]");
+    if (item) state.opened[`${nameOf(item)} ${event.target.className}`] = event.target.open;
+    remember();
+  }, true);
+  itemsOf(list).forEach(openDetails);
+  arrange();
   showAges();
   setInterval(showAges, 15000);
   compare();
-  const holder = studies.find((study) => study.dataset.study === state.study);
-  const focused = holder ? holder.querySelector("input") : document.getElementById(state.focus);
-  if (state.focus) focused?.focus({ preventScroll: true });
+  if (isServed) {
+    document.addEventListener("visibilitychange", follow);
+    followOn();
+  }
 })();

@@ -1,4 +1,4 @@
-"""The index of a store as one HTML page: its studies with what each has come to, two of them side by side.
+"""The index of a store as one HTML page: its studies with what each has come to, any of them side by side.
 
 This file says what the page shows; index.html.j2, index.css and index.js beside it say how.
 """
@@ -14,15 +14,32 @@ from typing import Any
 
 from jinja2 import Template
 
+from study import words
 from study.errors import InputError
 from study.reports.beside import titles
 from study.reports.strip import HEIGHT, WIDTH, Strip
 from study.reports.templates import asset, template
 from study.reports.write import write_page
+from study.summaries.heartbeat import Heartbeat
 
 _OURS = '<meta name="generator" content="study index">'
 _HEAD_BYTES = 2000
 _REFRESH_S = 5.0
+
+
+@dataclass(frozen=True)
+class FailureEntry:
+    """A reason for which trials of a study failed.
+
+    Args:
+        trials: their number.
+        reason: the error of one of them.
+        log: the path of that trial's log in the study's folder; empty if there is none.
+    """
+
+    trials: int
+    reason: str
+    log: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,14 +53,17 @@ class IndexEntry:
         trials: how many trials it asks for.
         done: how many have ended or failed.
         failed: how many have failed.
+        failures: the most frequent reasons for which they failed.
+        more_failures: how many other reasons there are.
         cells: how many rows its report has.
+        tags: its tags, sorted.
         strip: its rows at a glance.
         beside: what `study.reports.beside` wrote of it.
         written_at: when its newest result was written; None if it has none.
         error: why it can't be read; empty if it can.
         holder: the process that runs it; empty if none does.
+        heartbeat: how far that process is; None if it isn't known.
         report: the address of its report, relative to the page; empty if there is none.
-        failed_log: the path of a failed trial's log in the study's folder; empty if there is none.
         dashboard: the address of its runs in MLflow; empty if there are none.
     """
 
@@ -53,23 +73,53 @@ class IndexEntry:
     trials: int = 0
     done: int = 0
     failed: int = 0
+    failures: Sequence[FailureEntry] = ()
+    more_failures: int = 0
     cells: int = 0
+    tags: tuple[str, ...] = ()
     strip: Strip | None = None
     beside: dict[str, Any] | None = None
     written_at: datetime | None = None
     error: str = ""
     holder: str = ""
+    heartbeat: Heartbeat | None = None
     report: str = ""
-    failed_log: str = ""
     dashboard: str = ""
 
-    @property
-    def failed_log_address(self) -> str:
-        """The address of a failed trial's log, relative to the page; empty if there is none, or no report."""
-        if not self.report or not self.failed_log:
+    def log_address(self, failure: FailureEntry) -> str:
+        """Return the address of a failed trial's log, relative to the page; empty if there is none, or no report."""
+        if not self.report or not failure.log:
             return ""
         above = self.report.rpartition("/")[0].rpartition("/")[0]  # the report has a folder of its own
-        return f"{above}/{self.failed_log}".removeprefix("/")
+        return f"{above}/{failure.log}".removeprefix("/")
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How many trials are done, and how many there are; of a running study by its heartbeat, if it has one."""
+        beat = self.heartbeat
+        return (beat.done, beat.trials) if beat is not None and beat.trials else (self.done, self.trials)
+
+    @property
+    def states(self) -> str:
+        """The words by which the page filters studies, separated by spaces."""
+        done, trials = self.progress
+        is_done = "unreadable" if self.error else "finished" if trials and done >= trials else "unfinished"
+        return " ".join([is_done, *(["running"] if self.holder else []), *(["failures"] if self.failed else [])])
+
+    @property
+    def training(self) -> Sequence[str]:
+        """What is known of each cell that trains now."""
+        beat = self.heartbeat
+        if beat is None:
+            return []
+        means = {one.cell: f"{beat.metric} {words.measure(one.mean)} so far" for one in beat.values}
+        lines = []
+        for one in beat.training:
+            share = [] if one.share is None else [f"{one.share:.0%} of the iterations"]
+            parts = [words.count_of(one.trials, "trial"), *share, *([means[one.cell]] if one.cell in means else [])]
+            lines.append(": ".join([*([one.cell] if one.cell else []), ", ".join(parts)]))
+        more = beat.cells - len(beat.training)
+        return [*lines, f"and {words.count_of(more, 'more cell')}"] if more > 0 else lines
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +147,7 @@ def index_page(index: StoreIndex, at: datetime, *, refresh_s: float = _REFRESH_S
     Args:
         index: its content.
         at: when that was read from the store.
-        refresh_s: after how long a page that shows a running study loads itself again.
+        refresh_s: after how long a page that is served asks for what has changed.
     """
     compared = {entry.name: entry.beside for entry in index.entries if entry.beside is not None}
     running = [entry for entry in index.entries if entry.holder]
@@ -133,7 +183,7 @@ def _template() -> Template:
         "index.html.j2",
         style=asset("page.css") + asset("index.css"),
         script=asset("index.js"),
-        filters={"utc": lambda at: f"{at:%Y-%m-%d %H:%M} UTC"},
+        filters={"utc": lambda at: f"{at:%Y-%m-%d %H:%M} UTC", "duration": words.duration},
         generator=_OURS,
         strip_width=WIDTH,
         strip_height=HEIGHT,

@@ -43,7 +43,8 @@ class Strip:
     """The marks of all rows.
 
     Args:
-        caption: what is drawn, and from where to where.
+        caption: what is drawn, with its unit.
+        limits: the lower and the upper end of the axis.
         description: the same for who can't see it.
         width: from the first row to the last.
         mark_width: of each mark.
@@ -51,6 +52,7 @@ class Strip:
     """
 
     caption: str
+    limits: tuple[str, str]
     description: str
     width: float
     mark_width: float
@@ -70,7 +72,7 @@ def strip(rows: ResultRows) -> Strip | None:
     """
     if rows.has_rates:
         rates = [(s.success_rate if s.judged else None, s.success_rate_interval) for s in rows.summaries]
-        return _drawn(rows, "success rate", rates, words.rate, (0.0, 1.0))
+        return _drawn(rows, "success rate (share of trials)", rates, words.rate, (0.0, 1.0))
     name = rows.main_metric
     if name is None:
         return None
@@ -109,7 +111,8 @@ def _drawn(
         marks.append(Mark(round(_EDGE + (row + 0.5) * step, 2), height(value), ends, text))
     lowest, highest = (choose(present, key=present.__getitem__) for choose in (min, max))
     return Strip(
-        caption=f"{title}, {write(low)} to {write(high)}",
+        caption=title,
+        limits=(write(low), write(high)),
         description=f"{title} of {words.count_of(len(values), rows.noun)} with 95% intervals, in the report's order: "
         + _range(rows, present, lowest, highest, write),
         width=round(2 * _EDGE + step * len(values), 2),

@@ -7,7 +7,7 @@ import shlex
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -17,13 +17,16 @@ from study import tracking
 from study.errors import StudyError, reason_of
 from study.reports import FORMATS
 from study.reports.beside import beside
-from study.reports.index_page import IndexEntry, StoreIndex, write_index
+from study.reports.failures import MOST_REASONS
+from study.reports.index_page import FailureEntry, IndexEntry, StoreIndex, write_index
 from study.reports.strip import strip
 from study.results.load import load_results
 from study.results.serve import ServedFile
 from study.results.study import own_folder
+from study.results.tags import study_tags
 from study.store import Store, StudyStore
 from study.store.trial_files import ERROR, FILES, LOG, is_file_name
+from study.summaries import heartbeat
 from study.summaries.failures import Failure
 
 EVERY_S = 3.0
@@ -80,7 +83,7 @@ class Index:
         """Write the page, unless it is as it was written last.
 
         Args:
-            is_live: whether `follow` writes it again; the page says so, and loads itself again.
+            is_live: whether `follow` writes it again; the page says so, and if it is served it updates itself.
 
         Returns:
             Whether it was written.
@@ -185,7 +188,10 @@ class Index:
                 reading = self._readings[name] = _StudyReading(
                     times, entry, time.monotonic() + max(EVERY_S, _REST * used_s)
                 )
-            return replace(reading.entry, holder=folder.holder() or "", report=_page_address(folder, self.path.parent))
+            holder = folder.holder() or ""
+            beat = heartbeat.read(folder.read_heartbeat()) if holder else None
+            page = _page_address(folder, self.path.parent)
+            return replace(reading.entry, holder=holder, heartbeat=beat, report=page)
         except StudyError as error:
             return IndexEntry(name=name, error=str(error))
 
@@ -194,10 +200,12 @@ def _read(name: str, store: Store, times: dict[str, float]) -> IndexEntry:
     """Read a study's results."""
     written = [at for key, at in times.items() if key.startswith("results/")]
     written_at = datetime.fromtimestamp(max(written), UTC) if written else None
+    folder, tags = store.study(name), tuple[str, ...]()
     try:
+        tags = study_tags(folder)
         results = load_results(name, store.address)
     except Exception as error:  # whatever is wrong with one study, the others are shown
-        return IndexEntry(name=name, written_at=written_at, error=reason_of(error))
+        return IndexEntry(name=name, tags=tags, written_at=written_at, error=reason_of(error))
     counts, has_any = results.counts, bool(results.counts["done"])
     return IndexEntry(
         name=name,
@@ -206,20 +214,21 @@ def _read(name: str, store: Store, times: dict[str, float]) -> IndexEntry:
         trials=counts["trials"],
         done=counts["done"],
         failed=counts["failed"],
+        failures=[_failure(folder, failure) for failure in results.failures[:MOST_REASONS]],
+        more_failures=max(0, len(results.failures) - MOST_REASONS),
+        tags=tags,
         cells=len(results.summaries),
         strip=strip(results.rows) if has_any else None,
         beside=beside(results.rows, results.summaries) if has_any else None,
         written_at=written_at,
-        failed_log=_failed_log(store.study(name), results.failures),
     )
 
 
-def _failed_log(folder: StudyStore, failures: Sequence[Failure]) -> str:
-    """Return the path of the log of a trial that failed for the most frequent reason; empty without one."""
-    for failure in failures[:1]:
-        files = folder.file_sizes(failure.trial_id)
-        return next((folder.trial_file(failure.trial_id, name) for name in (LOG, ERROR) if name in files), "")
-    return ""
+def _failure(folder: StudyStore, failure: Failure) -> FailureEntry:
+    """Return a reason for which trials failed, with the log of one of them."""
+    files = folder.file_sizes(failure.trial_id)
+    log = next((folder.trial_file(failure.trial_id, name) for name in (LOG, ERROR) if name in files), "")
+    return FailureEntry(failure.trials, failure.reason, log)
 
 
 def _is_inside(folder: Path, root: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import hashlib
 import os
 import signal
 import socket
@@ -123,8 +124,15 @@ class _Pages(BaseHTTPRequestHandler):
             self.send_error(HTTPStatus.NOT_FOUND if name in _NAMES else HTTPStatus.FORBIDDEN)
             return
         kind, data, is_ours = content
+        version = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
+        if self.headers.get("If-None-Match") == version:
+            self.send_response(HTTPStatus.NOT_MODIFIED)
+            self.send_header("ETag", version)
+            self.end_headers()
+            return
         self.send_response(HTTPStatus.OK)
         headers = {"Content-Type": kind, "Content-Length": str(len(data)), "Cache-Control": "no-cache"}
+        headers |= {"ETag": version}
         headers |= {} if is_ours else {"Content-Security-Policy": "sandbox"}
         for header, value in (headers | {"X-Content-Type-Options": "nosniff"}).items():
             self.send_header(header, value)

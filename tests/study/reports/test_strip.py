@@ -23,7 +23,7 @@ def test_rates_are_drawn_from_0_to_1(demo) -> None:
     assert rates == sorted(rates)
     assert all(0 < m.ends[1] <= m.y <= m.ends[0] < HEIGHT for m in drawn.marks)
     assert all(0 < m.x < drawn.width <= WIDTH for m in drawn.marks)
-    assert drawn.caption == "success rate, 0.00 to 1.00"
+    assert (drawn.caption, drawn.limits) == ("success rate (share of trials)", ("0.00", "1.00"))
     assert f"of {len(summaries)} cells" in drawn.description
 
 
@@ -39,7 +39,7 @@ def test_rows_without_a_number_leave_a_gap() -> None:
 
 def test_means_are_drawn_between_their_limits() -> None:
     """Where there are no rates, the main metric's means are, from the lowest end of an interval to the highest."""
-    metric = Metric(title="accuracy", higher_is_better=True)
+    metric = Metric(title="accuracy", unit="%", higher_is_better=True)
     summaries = [
         replace(s, is_judged=False, metrics={"a": MetricSummary(metric=metric, count=3, mean=mean, mean_interval=ends)})
         for s, mean, ends in zip(
@@ -50,6 +50,6 @@ def test_means_are_drawn_between_their_limits() -> None:
         )
     ]
     drawn = strip(cell_rows(summaries, {}))
-    assert drawn.caption == "accuracy, 0.4 to 0.8"
+    assert (drawn.caption, drawn.limits) == ("accuracy (%)", ("0.4", "0.8"))
     assert len(drawn.marks) == 2
     assert drawn.marks[0].ends[0] > drawn.marks[0].y > drawn.marks[1].y > drawn.marks[1].ends[1]

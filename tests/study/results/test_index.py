@@ -16,6 +16,7 @@ from study.errors import InputError
 from study.results.index import Index
 from study.results.load import load_results
 from study.store import Store
+from study.summaries.heartbeat import Heartbeat, line
 from tests.commands import invoke
 from tests.processes import wait_for
 from tests.study.builders import exact_result
@@ -67,6 +68,48 @@ def test_the_log_of_a_failed_trial_is_linked(tmp_path: Path, monkeypatch: pytest
     served = index.file_of(address)
     assert served is not None
     assert served.path.read_text() == "no luck\n"
+
+
+def test_tags_and_reasons_of_failures_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry has the tags of file and command, and each reason with its number of trials; a new tag is read."""
+    monkeypatch.chdir(tmp_path)
+    Path("fails.sh").write_text("test $1 = 0 && exit 3; exit 0\n")
+    text = "{study: fails, command: 'sh fails.sh {seed}', results: a.json, metrics: {loss: lower}, seeds: 3, tags: [a]}"
+    Path("fails.yaml").write_text(text)
+    assert invoke("run", "fails.yaml", "--local", "--tracking-uri", "off").exit_code == 1
+    index = Index("studies")
+    index.write()
+    entry = index._page.entries[0] if index._page else None
+    assert entry is not None
+    assert (entry.tags, entry.failed, entry.states) == (("a",), 3, "finished failures")
+    assert sorted((one.trials, "code 3" in one.reason, one.log.startswith("files/")) for one in entry.failures) == [
+        (1, True, True), (2, False, True),
+    ]  # fmt: skip
+    invoke("tag", "fails", "b")
+    index.write()
+    assert index._page is not None
+    assert index._page.entries[0].tags == ("a", "b")
+
+
+def test_a_running_study_says_what_trains(store: Path) -> None:
+    """The heartbeat is shown as long as a process holds the study; of one that was killed it isn't."""
+    folder, index = Store(store).study("little"), Index(store)
+    beat = Heartbeat("little", 5, 90, 5, 0, 0, 0, left_s=9.0, workers=1, at=datetime(2026, 5, 1, tzinfo=UTC))
+    with folder.lock():
+        folder.write_heartbeat(line(beat))
+        index.write()
+        assert index._page is not None
+        entry = index._page.entries[0]
+        assert (entry.heartbeat, entry.progress, entry.states) == (beat, (5, 90), "unfinished running")
+        assert not index.write()
+        folder.write_heartbeat(line(replace(beat, done=6)))
+        assert index.write()
+        folder.write_heartbeat("half a li")
+        assert index.write()
+        assert index._page.entries[0].progress == (12, 12)
+        folder.write_heartbeat(line(beat))
+    assert index.write()
+    assert (index._page.entries[0].heartbeat, index._page.entries[0].states) == (None, "finished")
 
 
 def test_one_bad_study_does_not_keep_the_others_from_being_shown(tmp_path: Path) -> None:

@@ -59,6 +59,19 @@ def test_the_index_and_its_reports_are_served(store: Path, port: int) -> None:
     assert get(port, "/little/report/report.html", "HEAD") == (200, b"")
 
 
+def test_a_page_that_is_unchanged_is_not_sent_again(store: Path, port: int) -> None:
+    """A browser that names the version that it has gets nothing, until there is another."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request("GET", "/")
+    answer = connection.getresponse()
+    answer.read()
+    version = answer.headers["ETag"]
+    connection.close()
+    assert get(port, "/", **{"If-None-Match": version}) == (304, b"")
+    (store / "index.html").write_bytes(b"another")
+    assert get(port, "/", **{"If-None-Match": version}) == (200, b"another")
+
+
 @pytest.mark.parametrize("path", [
     "/little", "/little/", "/little/report", "/little/report/", "/little/report/.report.json", "/little/spec.yaml",
     "/mlflow.db", "/little/report/../spec.yaml", "/little/report/%2e%2e/spec.yaml", "/little/report/..%2fspec.yaml",

@@ -63,6 +63,7 @@ class IndexEntry:
         error: why it can't be read; empty if it can.
         holder: the process that runs it; empty if none does.
         heartbeat: how far that process is; None if it isn't known.
+        folder: the address of its folder, relative to the page; empty if it isn't on this machine.
         report: the address of its report, relative to the page; empty if there is none.
         dashboard: the address of its runs in MLflow; empty if there are none.
     """
@@ -83,15 +84,13 @@ class IndexEntry:
     error: str = ""
     holder: str = ""
     heartbeat: Heartbeat | None = None
+    folder: str = ""
     report: str = ""
     dashboard: str = ""
 
     def log_address(self, failure: FailureEntry) -> str:
-        """Return the address of a failed trial's log, relative to the page; empty if there is none, or no report."""
-        if not self.report or not failure.log:
-            return ""
-        above = self.report.rpartition("/")[0].rpartition("/")[0]  # the report has a folder of its own
-        return f"{above}/{failure.log}".removeprefix("/")
+        """Return the address of a failed trial's log, relative to the page; empty if there is none on this machine."""
+        return f"{self.folder}/{failure.log}" if self.folder and failure.log else ""
 
     @property
     def progress(self) -> tuple[int, int]:

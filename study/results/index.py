@@ -146,17 +146,16 @@ class Index:
         if address in ("", self.path.name):
             return ServedFile(self.path)
         folder, _, name = address.rpartition("/")
+        root = self._store.path or Path()
         for entry in self._page.entries if self._page is not None else ():
-            above = PurePosixPath(unquote(entry.report)).parent.parts
-            # A browser ignores what leads above the root.
-            report = "/".join(part for part in above if part != "..")
-            place, root = own_folder(self._store.study(entry.name)), self._store.path or Path()
-            if entry.report and folder == report and name in _REPORT_FILES:
+            study = self._store.study(entry.name)
+            if entry.report and folder == _as_asked(entry.report).rpartition("/")[0] and name in _REPORT_FILES:
+                place = own_folder(study)
                 return ServedFile(place / name) if _is_inside(place, root) else None
-            files = f"{report.rpartition('/')[0]}/{FILES}/".removeprefix("/")
+            files = f"{_as_asked(entry.folder)}/{FILES}/"
             is_of_trial = address.startswith(files) and is_file_name(address.removeprefix(files))
-            if entry.report and is_of_trial and self._store.path is not None:
-                file = place.parent / FILES / address.removeprefix(files)
+            if entry.folder and is_of_trial and study.path is not None:
+                file = study.path / FILES / address.removeprefix(files)
                 return ServedFile(file, is_ours=False) if _is_inside(file.parent, root) else None
         return None
 
@@ -190,8 +189,10 @@ class Index:
                 )
             holder = folder.holder() or ""
             beat = heartbeat.read(folder.read_heartbeat()) if holder else None
-            page = _page_address(folder, self.path.parent)
-            return replace(reading.entry, holder=holder, heartbeat=beat, report=page)
+            base = self.path.parent
+            own = "" if folder.path is None else quote(os.path.relpath(folder.path, base))
+            page = _page_address(folder, base)
+            return replace(reading.entry, holder=holder, heartbeat=beat, folder=own, report=page)
         except StudyError as error:
             return IndexEntry(name=name, error=str(error))
 
@@ -229,6 +230,11 @@ def _failure(folder: StudyStore, failure: Failure) -> FailureEntry:
     files = folder.file_sizes(failure.trial_id)
     log = next((folder.trial_file(failure.trial_id, name) for name in (LOG, ERROR) if name in files), "")
     return FailureEntry(failure.trials, failure.reason, log)
+
+
+def _as_asked(address: str) -> str:
+    """Return how a browser asks for an address: it ignores what leads above the root."""
+    return "/".join(part for part in PurePosixPath(unquote(address)).parts if part != "..")
 
 
 def _is_inside(folder: Path, root: Path) -> bool:

@@ -42,6 +42,7 @@ def entry_of(name, summaries, labels, **changes):
         "strip": strip(rows),
         "beside": beside(rows, summaries),
         "written_at": datetime.now(UTC) - timedelta(hours=2),
+        "folder": name,
         "report": f"{name}/report/report.html",
         "dashboard": "http://127.0.0.1:5000/#/experiments/1/runs",
     }

@@ -68,6 +68,10 @@ def test_the_log_of_a_failed_trial_is_linked(tmp_path: Path, monkeypatch: pytest
     served = index.file_of(address)
     assert served is not None
     assert served.path.read_text() == "no luck\n"
+    shutil.rmtree("studies/fails/report")  # before the run has ended there is none
+    index.write()
+    assert f'href="{address}"' in Path("studies/index.html").read_text()
+    assert index.file_of(address) == served
 
 
 def test_tags_and_reasons_of_failures_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

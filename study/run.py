@@ -177,6 +177,7 @@ class Run:
         with folder.lock(self._notify) as self._lock:
             self._attempt = folder.begin_attempt()
             self.folder = folder.of_attempt(self._attempt)
+            self.folder.remove_heartbeat()  # of a process that was killed
             self._warn_of_changed_code()
             self.plan = with_looks(self.plan, self.folder)
             keep_looks(self.plan, self.folder)

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from study.console import Console
 from study.driver.progress import Board
 from study.errors import StudyError
-from study.store import StudyStore
 from study.summaries.heartbeat import (
     COUNTS,
     MOST_CELLS,
@@ -28,7 +27,8 @@ from study.summaries.heartbeat import (
     line,
 )
 
-if TYPE_CHECKING:  # it imports pyarrow
+if TYPE_CHECKING:  # they import pyarrow
+    from study.store import StudyStore
     from study.summaries.failures import Failure
 
 IN_JOB = "STUDY_JOB"
@@ -84,9 +84,9 @@ def _heartbeat(
     values: Sequence[CellValue],
     **more: Any,
 ) -> Heartbeat:
+    more |= {name: counts.get(name, 0) for name in COUNTS}
     return Heartbeat(
         study,
-        **{name: counts.get(name, 0) for name in COUNTS},
         left_s=None if left_s is None else round(left_s, 1),
         at=datetime.now(UTC),
         failures=tuple(FailureNews(one.trials, one.reason, one.is_repeated) for one in failures[:MOST_REASONS]),

@@ -561,7 +561,6 @@ class StudyStore:
         """
         attempt = uuid.uuid4().hex
         self._folder.write("attempt", attempt.encode())
-        self._folder.remove(_HEARTBEAT)  # of a process that was killed
         self._folder.clean()  # only now: a worker whose temporary file is gone must find the new attempt
         return attempt
 

@@ -107,7 +107,8 @@ def test_lists_are_of_studies_or_presets(place: tuple[str, str]) -> None:
     _, store = place
     (row,) = said("list", "--store", store)["studies"]
     assert row == {
-        "study": "little", "question": "Does it learn?", "done": 4, "failed": 0, "trials": 4, "cells": 2, "error": ""
+        "study": "little", "question": "Does it learn?", "done": 4, "failed": 0, "trials": 4, "cells": 2, "tags": [],
+        "error": "",
     }  # fmt: skip
     demo = next(row for row in said("list", "--presets")["presets"] if row["preset"] == "demo")
     assert (demo["trials"], demo["iterations"]) == (400, [100_000, 100_000])

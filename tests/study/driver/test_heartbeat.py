@@ -146,7 +146,7 @@ def test_the_store_has_a_heartbeat_while_a_study_runs(tmp_path, monkeypatch):
         folder.of_attempt(later).write_heartbeat("theirs")
         keep()  # fails, and ends nothing
     assert folder.read_heartbeat() == "theirs"
-    folder.begin_attempt()  # after the death of a driver
+    folder.of_attempt(later).remove_heartbeat()
     assert folder.read_heartbeat() == ""
 
 

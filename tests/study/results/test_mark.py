@@ -62,6 +62,13 @@ def test_nothing_is_made_again_for_nothing(here):
     assert (written(here), asked(here, metrics)) == before
 
 
+def test_the_heartbeat_of_a_killed_run_goes_with_the_next_run(here):
+    """Also if that has nothing to train: the index shows nothing that a dead driver said."""
+    (here / "studies" / "little" / "heartbeat").write_text("of a killed run")
+    run(here)
+    assert not (here / "studies" / "little" / "heartbeat").exists()
+
+
 @pytest.mark.parametrize("name", ["report/cells.csv", "report/report.html", report_mark.NAME])
 @pytest.mark.parametrize("content", [None, b"", b"mine", b"{}"])
 def test_a_report_that_is_not_as_written_is_not_believed(here, name, content):

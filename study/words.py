@@ -144,14 +144,14 @@ def seconds(number: float | None, interval: Interval | None = None) -> str:
     return format_numbers(numbers, max(-3, last_place(largest_size(numbers), 3)) if place is None else place)
 
 
-def percent(number: float) -> str:
-    """Write a rate as per cent, with the digits of `rate`.
+def percent(number: float, interval: Interval | None = None) -> str:
+    """Write a rate as per cent without its interval, with the digits of `rate`.
 
     Example:
-        >>> percent(0.825), percent(1.0), percent(2999 / 3000), percent(1 / 3000)
-        ('82%', '100%', '99.97%', '0.03%')
+        >>> percent(0.825), percent(1.0), percent(2999 / 3000), percent(1 / 3000), percent(0.942, (0.9352, 0.9481))
+        ('82%', '100%', '99.97%', '0.03%', '94.2%')
     """
-    return f"{Decimal(rate(number)).scaleb(2):f}%"
+    return f"{Decimal(without_interval(rate(number, interval))).scaleb(2):f}%"
 
 
 def rate(number: float | None, interval: Interval | None = None) -> str:
@@ -275,6 +275,11 @@ def _any(
     )
 
 
+def metric_notation(metric: Metric) -> Notation:
+    """Return the notation of a metric's numbers: to two digits where this field publishes it so, else to three."""
+    return error if metric.interval == "beta" else measure
+
+
 def metric_title(name: str, metric: Metric) -> str:
     """Return a metric's name for readers, with its unit.
 
@@ -305,6 +310,16 @@ def join_and(names: Sequence[str]) -> str:
         ('a, b and c', 'a')
     """
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def estimate_alone(write: Notation, number: float | None, interval: Interval | None) -> str:
+    """Write an estimate without its interval, but rounded as beside it.
+
+    Example:
+        >>> iterations(69210), estimate_alone(iterations, 69210, (48000, 105000))
+        ('69.2k', '69k')
+    """
+    return without_interval(write(number, interval))
 
 
 def without_interval(text: str) -> str:

@@ -42,6 +42,7 @@ class Reference:
         success_rate: solved / judged.
         success_rate_interval: Wilson, 95%.
         solved_at_median: iterations; of the solved trials, as are the next two.
+        solved_at_median_interval: at least 95%.
         solved_at_mean: iterations.
         solved_at_interval: of the mean, 95%.
         metrics: those that are averaged, by name.
@@ -56,6 +57,7 @@ class Reference:
     success_rate: float | None = None
     success_rate_interval: Interval | None = None
     solved_at_median: float | None = None
+    solved_at_median_interval: Interval | None = None
     solved_at_mean: float | None = None
     solved_at_interval: Interval | None = None
     metrics: Mapping[str, MetricSummary] = field(default_factory=dict)
@@ -327,6 +329,7 @@ def _success(of: Summary | PublishedCell, judged: int) -> dict[str, Any]:
         "success_rate": of.solved / judged,
         "success_rate_interval": statistics.wilson(of.solved, judged),
         "solved_at_median": of.solved_at_median,
+        "solved_at_median_interval": of.solved_at_median_interval if isinstance(of, Summary) else None,
         "solved_at_mean": of.solved_at_mean,
         "solved_at_interval": of.solved_at_interval,
     }

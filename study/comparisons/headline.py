@@ -120,7 +120,8 @@ def _of_best(search: SearchFindings, best: Summary) -> str:
         if summary is not None and value is not None:
             interval = getattr(summary, f"{objective.statistic}_interval")
             title = words.metric_title(objective.name, summary.metric)
-            return f"has a {objective.statistic} {title} of {words.measure(value, interval)}"
+            text = words.metric_notation(summary.metric)(value, interval)
+            return f"has a {objective.statistic} {title} of {text}"
     return ""
 
 
@@ -160,14 +161,15 @@ def _standing(rows: ResultRows, method: Method) -> _Standing:
     summaries = [rows.summaries[row] for row in method.rows]
     if rows.has_rates:
         rate = sum(s.solved for s in summaries) / sum(s.judged for s in summaries)
-        return _Standing(method, rate, words.percent(rate))
+        interval = summaries[0].success_rate_interval if len(summaries) == 1 else None
+        return _Standing(method, rate, words.percent(rate, interval))
     metric = rows.main_metric or ""
     means = [of.mean for s in summaries if (of := s.metrics[metric]).mean is not None]
     if len(means) < len(summaries):
         return _Standing(method, None, words.NONE)
     mean = sum(means) / len(means)
     interval = summaries[0].metrics[metric].mean_interval if len(summaries) == 1 else None
-    return _Standing(method, mean, words.measure(mean, interval))
+    return _Standing(method, mean, words.metric_notation(rows.metrics[metric])(mean, interval))
 
 
 def _sentence(rows: ResultRows, question: Question, contrasts: Contrasts) -> str:
@@ -406,11 +408,20 @@ def _number(rows: ResultRows, row: int) -> float | None:
 
 
 def _text(rows: ResultRows, row: int) -> str:
+    """Write a row's rate with its counts, or its mean with its interval."""
     summary = rows.summaries[row]
     if rows.has_rates:
-        return f"{words.percent(summary.solved / summary.judged)} ({summary.solved:,} of {summary.judged:,})"
+        return f"{_estimate(rows, row)} ({summary.solved:,} of {summary.judged:,})"
     of = summary.metrics[rows.main_metric or ""]
-    return words.measure(of.mean, of.mean_interval)
+    return words.metric_notation(of.metric)(of.mean, of.mean_interval)
+
+
+def _estimate(rows: ResultRows, row: int) -> str:
+    summary = rows.summaries[row]
+    if rows.has_rates:
+        return words.percent(summary.solved / summary.judged, summary.success_rate_interval)
+    of = summary.metrics[rows.main_metric or ""]
+    return words.estimate_alone(words.metric_notation(of.metric), of.mean, of.mean_interval)
 
 
 def _trend(rows: ResultRows, method: Method, x: str, contrasts: Contrasts, *, has_best: bool = False) -> str:
@@ -432,11 +443,7 @@ def _trend(rows: ResultRows, method: Method, x: str, contrasts: Contrasts, *, ha
     if trend is None and has_best:
         top = _top(rows, [number for _, number in known])
         shown = [end for end in shown if end[1] != top]
-    ends = ", ".join(
-        f"{words.percent(number) if rows.has_rates else words.measure(number)} at "
-        f"{words.format_value(x, rows.value(row, x))}"
-        for row, number in shown
-    )
+    ends = ", ".join(f"{_estimate(rows, row)} at {words.format_value(x, rows.value(row, x))}" for row, _ in shown)
     if trend is None:
         return ends
     test = f"{ends}; trend p {_compared_with(trend.p_adjusted)}"
@@ -466,11 +473,15 @@ def _time(rows: ResultRows, members: Sequence[int], x: str) -> str:
         return ""
     first, last = there[0], there[-1]
     at = [words.format_value(x, rows.value(row, x)) for row in (first, last)]
-    means = [words.iterations(rows.summaries[row].solved_at_mean) for row in (first, last)]
+    means = [_mean_solved_at(rows.summaries[row]) for row in (first, last)]
     return f"solved trials take {means[0]} iterations on average at {at[0]}, {means[1]} at {at[1]}"
+
+
+def _mean_solved_at(summary: Summary) -> str:
+    return words.estimate_alone(words.iterations, summary.solved_at_mean, summary.solved_at_interval)
 
 
 def _solved_at(summary: Summary) -> str:
     if summary.solved_at_mean is None:
         return ""
-    return f"solved trials take {words.iterations(summary.solved_at_mean)} iterations on average"
+    return f"solved trials take {_mean_solved_at(summary)} iterations on average"

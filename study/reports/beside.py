@@ -60,5 +60,5 @@ def _columns(rows: ResultRows) -> list[Column]:
     elif name is not None:
         columns += metric_columns.columns(rows, name, is_narrow=True)
     if rows.has_times:
-        columns.append(estimates_column(some, "solved at, median", "solved_at_median", words.iterations))
+        columns.append(table.solved_at_median_column(some))
     return columns

@@ -1,21 +1,22 @@
-r"""The table of results in LaTeX, in the layout of the published ones; it needs the package booktabs.
+"""The table of results in LaTeX, in the layout of the published ones.
 
-The columns are those of the rows' keys, success rate ± interval, solved at (median, mean ± interval), and metrics ±
-interval, as far as there are any, or those that are asked for; the best value of each question is bold.
+The columns are those of the rows' keys, and of success rate ± interval, solved at (median, mean ± interval) and means
+of metrics ± interval as many as fit a paper's column, or those that are asked for. The best values are bold.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import Any
 
 from study import words
 from study.plugins.vocabulary import vocabulary
 from study.reports import metric_columns, table
+from study.reports.latex_table import LatexColumn, fitting, tabular
 from study.reports.text_table import Column, select
 from study.summaries.rows import ResultRows
 from study.summaries.summary import Summary
@@ -28,7 +29,7 @@ _SPECIAL = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
+    '"': r"\symbol{34}",
     "–": "--",
     "•": r"$\bullet$",
     "σ": r"$\sigma$",
@@ -41,7 +42,8 @@ _ESCAPED = str.maketrans(_SPECIAL)
 _DAGGER = r"{}^{\dagger}"
 _NUMBER = re.compile(r"([+−]?(?:\d+(?:,\d{3})*(?:\.\d+)?|∞))(k|M|e-?\d+|)")
 """A number as `study.words` writes it, and its unit."""
-_POWERS = {"k": "3", "M": "6"}
+_POWERS = {"k": 3, "M": 6}
+_PUBLISHED = "as published"
 _COUNTS = ("seeds", "solved", "finished", "stopped", "diverged", "failed")
 
 
@@ -51,35 +53,25 @@ def latex(rows: ResultRows, *, command: str, names: Sequence[str] = ()) -> str:
     Args:
         rows: the summaries, in order. Neighbouring rows with equal first values are grouped under one rule.
         command: the command that makes the file again.
-        names: the statistics to write, as in cells.csv, in this order; none for the usual ones.
+        names: the statistics to write, as in cells.csv, in this order; none for those of the usual ones that fit a
+            column of a two-column paper, or for all usual ones beside published numbers.
 
     Raises:
         InputError: if there is no such statistic.
     """
     written = {column.name: column for column in table.summaries_table(rows, is_full=True).columns[len(rows.keys) :]}
-    usual = _usual(rows, written)
-    columns = select([*usual, *_others(written, {column.name for column in usual})], names) if names else usual
-    statistics = [column.texts for column in columns]
-    keys = rows.keys
-    head, below, rules = _header(rows, columns)
-    body = _body(rows, statistics)
-    shape = "".join("r" if number else "l" for number in rows.is_number) + "r" * len(statistics)
-    lines = [
-        f"% {_comment(command)}",
-        f"% Needs \\usepackage{{booktabs}}. {_intervals(rows)}",
-        f"\\begin{{tabular}}{{{shape}}}",
-        "\\toprule",
-        head,
-        *([rules, below] if rules else []),
-        "\\midrule",
-        *body,
-        "\\bottomrule",
-    ]
-    if not all(s.complete for s in rows.summaries):
-        width = len(keys) + len(statistics)
-        note = f"${_DAGGER}$ seeds that have a result, of all that are planned"
-        lines.append(f"\\multicolumn{{{width}}}{{l}}{{\\footnotesize {note}}} \\\\")
-    return "\n".join([*lines, "\\end{tabular}"]) + "\n"
+    usual, keys = _usual(rows, written), key_columns(rows, range(len(rows.values)))
+    columns, left_out = usual, ""
+    if names:
+        columns = select([*usual, *_others(rows, written, {column.name for column in usual})], names)
+    elif rows.as_published is None:
+        columns = fitting(keys, usual, _by_importance(usual))
+        left_out = ", ".join(column.name for column in usual if column not in columns)
+    comments = [command, _intervals(rows)]
+    comments += [f"Left out, since it would be too wide: {left_out}. --columns chooses others."] if left_out else []
+    is_complete = all(s.complete for s in rows.summaries)
+    note = "" if is_complete else f"${_DAGGER}$ seeds that have a result, of all that are planned"
+    return tabular([*keys, *columns], _body(rows, [*keys, *columns]), comments=comments, note=note)
 
 
 def escape(text: str) -> str:
@@ -92,19 +84,23 @@ def escape(text: str) -> str:
     return " ".join(text.split()).translate(_ESCAPED)
 
 
-def latex_value(key: str, value: Any) -> str:
+def latex_value(key: str, value: Any, text: str | None = None) -> str:
     r"""Write a value of a hyperparameter or a column.
+
+    Args:
+        key: the hyperparameter or column.
+        value: its value.
+        text: the text of the value in other tables; None for the usual one.
 
     Example:
         >>> print(latex_value("model", "NAC-mul"), latex_value("operation", "mul"), latex_value("schedule", "50%"))
         $\mathrm{NAC}_{\bullet}$ $\times$ 50\%
     """
-    if value is not None and key == "model":
-        name = words.model_name(str(value))
-        return vocabulary().latex_symbols.get("model", {}).get(name) or escape(words.symbol(name))
-    if isinstance(value, str) and value in vocabulary().latex_symbols.get(key, {}):
-        return vocabulary().latex_symbols[key][value]
-    text = words.format_value(key, value)
+    symbols = vocabulary().latex_symbols.get(key, {})
+    name = words.model_name(value) if key == "model" and isinstance(value, str) else value
+    if isinstance(name, str) and name in symbols:
+        return symbols[name]
+    text = words.format_value(key, name) if text is None else text
     if key.endswith("_range") and re.fullmatch(r"[-\d.,e+\[\]|]+", text):
         return "$" + text.replace("|", r" \cup ") + "$"
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -112,24 +108,62 @@ def latex_value(key: str, value: Any) -> str:
     return escape(text)
 
 
-@dataclass(frozen=True)
-class _Statistic:
-    """A column of statistics; neighbours of one title stand under it together.
+def key_columns(rows: ResultRows, some: Iterable[int]) -> list[LatexColumn]:
+    """Typeset the keys of some rows, each as often as it is named."""
+    chosen = list(some)
+    return [
+        LatexColumn(
+            vocabulary().latex_titles.get(key) or heading(words.title(key)),
+            tuple(latex_value(key, rows.value(row, key), rows.text(row, key)) for row in chosen),
+            is_number=rows.is_number[place],
+        )
+        for place, key in enumerate(rows.keys)
+    ]
+
+
+def number_column(
+    column: Column, title: str, below: str = "", *, unit: str = "", is_rate: bool = False, is_scaled: bool = True
+) -> LatexColumn:
+    """Typeset a column of another table: means with their limits, if those differ; counts as they are.
 
     Args:
-        name: its name in cells.csv.
-        title: the title.
-        below: its own title below that; empty for none.
-        texts: one a row.
+        column: the column.
+        title: the title, for people.
+        below: its own title below that, for people.
+        unit: the unit, for people.
+        is_rate: whether to write per cent.
+        is_scaled: whether a power of ten that all numbers have is a part of the unit.
     """
+    power = None if column.name in _COUNTS or not is_scaled else _shared_power(column.texts)
+    parts = (text.partition(" up to ") for text in column.texts)
+    texts = tuple(
+        (f"${number}$" if column.name in _COUNTS else estimate(number, row in column.best, is_rate, power))
+        + up_to
+        + limit
+        for row, (number, up_to, limit) in enumerate(parts)
+    )
+    units = [f"$10^{{{power}}}$" if power else "", r"\%" if is_rate else escape(unit).replace(" ", "~")]
+    return LatexColumn(heading(title), texts, heading(below), "~".join(filter(None, units)), name=column.name)
 
-    name: str
-    title: str
-    below: str
-    texts: tuple[str, ...]
+
+def heading(text: str) -> str:
+    """Typeset a title, which begins with a capital."""
+    return escape(text[:1].upper() + text[1:]).replace("−", "$-$")
 
 
-def _usual(rows: ResultRows, written: Mapping[str, Column]) -> list[_Statistic]:
+def _shared_power(texts: Iterable[str]) -> int | None:
+    """Return the power of ten that all numbers of a column have; thousands count for smaller numbers, too."""
+    powers = {_power(text) for text in texts if text != words.NONE and "∞" not in text.partition(" ")[0]}
+    return max(powers) if len(powers) == 1 or powers == {0, 3} else None
+
+
+def _power(text: str) -> int:
+    """Return the power of ten that an estimate is written with."""
+    (_, unit), *_ = _NUMBER.findall(text)
+    return _POWERS.get(unit) or int(unit.removeprefix("e") or 0)
+
+
+def _usual(rows: ResultRows, written: Mapping[str, Column]) -> list[LatexColumn]:
     """Typeset the columns of statistics that published tables have.
 
     Args:
@@ -138,46 +172,45 @@ def _usual(rows: ResultRows, written: Mapping[str, Column]) -> list[_Statistic]:
     """
     columns = []
     if rows.has_rates:
-        texts = zip(_texts(written["success_rate"], is_rate=True), rows.summaries, strict=True)
-        columns.append(_Statistic("success_rate", "Success rate", "", tuple(text + _of(s) for text, s in texts)))
-    places = []
-    if rows.has_times:
-        places += [
-            ("Solved at iteration", "Median", "solved_at_median"),
-            ("Solved at iteration", "Mean", "solved_at_mean"),
-        ]
-        places.append(("Solved at iteration", "As published", "as_published_solved_at_mean"))
-    for name in metric_columns.names_to_show(rows):
-        title = escape(_capital(words.metric_title(name, rows.metrics[name])))
-        places += [(title, _capital(below), f"{name}_{field}") for below, field, _ in metric_columns.STATISTICS]
-        places.append((title, "As published", f"as_published_{name}_mean"))
-    columns += [
-        _Statistic(name, title, below, _texts(written[name])) for title, below, name in places if name in written
-    ]
+        rates = number_column(written["success_rate"], "success rate", is_rate=True)
+        texts = zip(rates.texts, rows.summaries, strict=True)
+        columns.append(replace(rates, texts=tuple(text + _of(s) for text, s in texts)))
+    times = ("median", "solved_at_median"), ("mean", "solved_at_mean"), (_PUBLISHED, "as_published_solved_at_mean")
+    for below, name in times if rows.has_times else ():
+        columns += [number_column(written[name], "solved at iteration", below)] if name in written else []
+    for metric in metric_columns.names_to_show(rows):
+        means = ("mean", f"{metric}_mean"), (_PUBLISHED, f"as_published_{metric}_mean")
+        columns += [_of_metric(rows, metric, below, written[name]) for below, name in means if name in written]
     return columns
 
 
-def _others(written: Mapping[str, Column], usual: Collection[str]) -> list[_Statistic]:
-    """Typeset the columns that published tables don't have: counts, times to success, seconds."""
+def _of_metric(rows: ResultRows, name: str, below: str, column: Column) -> LatexColumn:
+    metric = rows.metrics[name]
+    return number_column(column, words.metric_title(name, replace(metric, unit="")), below, unit=metric.unit)
+
+
+def _by_importance(usual: Sequence[LatexColumn]) -> list[list[LatexColumn]]:
+    """Order the usual columns: medians and means of solved-at together, else the medians before other columns."""
+    times = [column for column in usual if column.name in ("solved_at_median", "solved_at_mean")]
+    rates = [[column] for column in usual if column.name == "success_rate"]
+    return [*rates, times, *([column] for column in (*times, *usual))]
+
+
+def _others(rows: ResultRows, written: Mapping[str, Column], usual: Collection[str]) -> list[LatexColumn]:
+    """Typeset the columns that the usual tables don't have: counts, times to success, seconds."""
+    of_metrics = {
+        f"{name}_{field}": (name, below)
+        for name in metric_columns.names_to_show(rows)
+        for below, field, _ in metric_columns.STATISTICS
+    }
     return [
-        _Statistic(name, escape(_capital(column.title)), "", _texts(column))
+        _of_metric(rows, *of_metrics[name], column) if name in of_metrics else number_column(column, column.title)
         for name, column in written.items()
         if name not in usual
     ]
 
 
-def _texts(column: Column, *, is_rate: bool = False) -> tuple[str, ...]:
-    """Typeset a column of another table: means with their limits, if those differ; counts as they are."""
-    if column.name in _COUNTS:
-        return tuple(f"${text}$" for text in column.texts)
-    texts = (text.partition(" up to ") for text in column.texts)
-    return tuple(
-        estimate(number, is_best=row in column.best, is_rate=is_rate) + up_to + limit
-        for row, (number, up_to, limit) in enumerate(texts)
-    )
-
-
-def estimate(text: str, *, is_best: bool = False, is_rate: bool = False) -> str:
+def estimate(text: str, is_best: bool = False, is_rate: bool = False, power: int | None = None) -> str:
     r"""Typeset an estimate that `study.words` wrote, with the reach of its printed interval below and above.
 
     An interval that doesn't hold the estimate, or has an infinite end, is typeset by its ends.
@@ -185,32 +218,34 @@ def estimate(text: str, *, is_best: bool = False, is_rate: bool = False) -> str:
     Args:
         text: the estimate, and its interval in brackets if it has one.
         is_best: whether it is bold.
-        is_rate: whether to write per cent.
+        is_rate: whether to write per cent, without the sign.
+        power: the power of ten that the column's unit has; None to write the estimate's own.
 
     Example:
         >>> print(estimate("0.90 [0.83, 0.94]", is_rate=True), estimate("4.2e-7 [3.9e-7, 4.5e-7]"))
-        $90\%\;{}^{+4\%}_{-7\%}$ $(4.2\;\pm 0.3) \cdot 10^{-7}$
+        $90\;{}^{+4}_{-7}$ $(4.2 \pm 0.3) \cdot 10^{-7}$
         >>> print(estimate("1.42M", is_best=True), estimate("1.5 [1.2, ∞]"), estimate("−1,234"), estimate("–"))
         $\mathbf{1.42 \cdot 10^{6}}$ $1.5\;[1.2, \infty]$ $-1{,}234$ --
+        >>> print(estimate("14.0k [12.1k, 16.3k]", power=3), estimate("850", power=3))
+        $14.0\;{}^{+2.3}_{-1.9}$ $0.850$
     """
     if text == words.NONE:
         return _NONE
-    found = _NUMBER.findall(text)
-    unit = r"\%" if is_rate else ""
-    value, *ends = (_decimal(digits).scaleb(2 if is_rate else 0) for digits, _ in found)
-    power = _POWERS.get(found[0][1]) or found[0][1].removeprefix("e")
-    factor = f" \\cdot 10^{{{power}}}" if power else ""
-    printed = f"{_digits(value)}{unit}{'' if ends else factor}"
+    own = _power(text)
+    scale = (2 if is_rate else 0) + (0 if power is None else own - power)
+    value, *ends = (_decimal(digits).scaleb(scale) for digits, _ in _NUMBER.findall(text))
+    factor = f" \\cdot 10^{{{own}}}" if own and power is None else ""
+    printed = f"{_digits(value)}{'' if ends else factor}"
     shown = f"\\mathbf{{{printed}}}" if is_best else printed
     if not ends:
         return f"${shown}$"
     low, high = ends
     if low <= value <= high and low.is_finite() and high.is_finite():
-        below, above = (f"{_digits(reach)}{unit}" for reach in (value - low, high - value))
-        reach = f"\\pm {above}" if below == above else f"{{}}^{{+{above}}}_{{-{below}}}"
+        below, above = (_digits(reach) for reach in (value - low, high - value))
+        reach = f" \\pm {above}" if below == above else f"\\;{{}}^{{+{above}}}_{{-{below}}}"
     else:
-        reach = f"[{_digits(low)}{unit}, {_digits(high)}{unit}]"
-    return f"$({shown}\\;{reach}){factor}$" if power else f"${shown}\\;{reach}$"
+        reach = f"\\;[{_digits(low)}, {_digits(high)}]"
+    return f"$({shown}{reach}){factor}$" if factor else f"${shown}{reach}$"
 
 
 def _decimal(digits: str) -> Decimal:
@@ -225,21 +260,6 @@ def _of(s: Summary) -> str:
     return "" if s.complete else f" (${s.ended}/{s.seeds}{_DAGGER}$)"
 
 
-def _header(rows: ResultRows, columns: Sequence[_Statistic]) -> tuple[str, str, str]:
-    """Write the two lines of the header, and the rules between them."""
-    titles = [vocabulary().latex_titles.get(key) or escape(_capital(words.title(key))) for key in rows.keys]
-    head, below, rules = list(titles), [""] * len(titles), ""
-    for title, group in groupby(columns, lambda column: column.title):
-        own = [column.below for column in group]
-        if any(own):
-            head.append(f"\\multicolumn{{{len(own)}}}{{c}}{{{title}}}")
-            rules += f"\\cmidrule(lr){{{len(below) + 1}-{len(below) + len(own)}}}"
-        else:
-            head.append(title)
-        below += own
-    return " & ".join(head) + " \\\\", " & ".join(below).strip() + " \\\\", rules
-
-
 def _intervals(rows: ResultRows) -> str:
     of_solved = ["solved at"] if rows.has_times else []
     of_solved += [
@@ -249,19 +269,15 @@ def _intervals(rows: ResultRows) -> str:
     return "Intervals are at 95%" + (f"; {words.join_and(of_solved)} {verb} of the solved seeds." if of_solved else ".")
 
 
-def _body(rows: ResultRows, statistics: Sequence[Sequence[str]]) -> list[str]:
+def _body(rows: ResultRows, columns: Sequence[LatexColumn]) -> list[str]:
     """Write the rows; where there are several keys, a value of the first is written once, below a rule."""
     lines: list[str] = []
-    last: Any = None
-    is_grouped = len(rows.keys) > 1 and _are_neighbours([row[0] for row in rows.values])
-    for i, values in enumerate(rows.values):
-        texts = [latex_value(key, value) for key, value in zip(rows.keys, values, strict=True)]
-        if is_grouped and i and values[0] == last:
-            texts[0] = ""
-        elif is_grouped and i:
-            lines.append("\\midrule")
-        last = values[0] if values else None
-        lines.append(" & ".join([*texts, *(column[i] for column in statistics)]) + " \\\\")
+    firsts = [values[0] if values else None for values in rows.values]
+    is_grouped = len(rows.keys) > 1 and _are_neighbours(firsts)
+    for i, texts in enumerate(zip(*(column.texts for column in columns), strict=True)):
+        is_repeated = is_grouped and i > 0 and firsts[i] == firsts[i - 1]
+        lines += ["\\midrule"] if is_grouped and i and not is_repeated else []
+        lines.append(" & ".join(["" if is_repeated else texts[0], *texts[1:]]) + " \\\\")
     return lines
 
 
@@ -269,11 +285,3 @@ def _are_neighbours(values: Sequence[Any]) -> bool:
     """Return whether all equal values are neighbours, and some values are equal."""
     changes = 1 + sum(1 for a, b in pairwise(values) if a != b)
     return changes == len(set(values)) < len(values)
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _comment(text: str) -> str:
-    return " ".join(text.split())

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from study import words
-from study.interface.declarations import Metric
 from study.reports.text_table import Column, estimates_column
 from study.summaries.metrics import MetricSummary
 from study.summaries.rows import ResultRows
-from study.words import Notation
 
 _MOST_NARROW = 3
 """The most metrics of all trials in a terminal."""
+
+metric_notation = words.metric_notation
 
 STATISTICS = (
     ("mean", "mean", "mean_interval"),
@@ -21,11 +21,6 @@ STATISTICS = (
     ("interquartile mean", "interquartile_mean", "interquartile_mean_interval"),
 )
 """The titles of a metric's statistics, and the fields of `MetricSummary` that hold them and their intervals."""
-
-
-def metric_notation(metric: Metric) -> Notation:
-    """Return the notation of a metric's numbers: to two digits where this field publishes it so, else to three."""
-    return words.error if metric.interval == "beta" else words.measure
 
 
 def names_to_show(rows: ResultRows, *, is_narrow: bool = False) -> list[str]:
@@ -59,15 +54,15 @@ def columns(rows: ResultRows, name: str, most: int | None = None, *, is_narrow: 
     """
     metric = rows.metrics[name]
     of_rows = [s.metrics.get(name, MetricSummary(metric=metric)) for s in rows.summaries]
-    title, write = words.metric_title(name, metric), metric_notation(metric)
+    title, write = words.metric_title(name, metric), words.metric_notation(metric)
 
-    def column(heading: str, field: str, interval: str | None) -> Column:
+    def column(heading: str, field: str, interval: str, *, is_alone: bool = False) -> Column:
         is_compared = not rows.has_rates and name == rows.main_metric and field == "mean"
-        laid_out = estimates_column(of_rows[:most], heading, field, write, interval)
+        laid_out = estimates_column(of_rows[:most], heading, field, write, interval, is_alone=is_alone)
         return replace(laid_out, best=rows.winners if is_compared else frozenset(), name=f"{name}_{field}")
 
     if metric.interval == "beta":
-        return [column(title, "mean", None if is_narrow else "mean_interval")]
+        return [column(title, "mean", "mean_interval", is_alone=is_narrow)]
     if is_narrow:
         return [column(title, "mean", "mean_interval")]
     return [column(f"{title}, {what}", field, interval) for what, field, interval in STATISTICS]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from study import words
@@ -9,9 +10,10 @@ from study.records import format_range
 from study.reports import latex
 from study.reports.columns import SERIES
 from study.reports.csv_text import csv_text
+from study.reports.latex_table import COLUMN_IN, tabular, width_in
 from study.reports.metric_columns import STATISTICS, metric_notation
 from study.reports.table import key_columns
-from study.reports.text_table import TextTable, estimates_column, places
+from study.reports.text_table import Column, TextTable, estimates_column, places
 from study.summaries.aggregate import CellSummary
 from study.summaries.learning import spread
 from study.summaries.metrics import MetricSeries, MetricSummary, series_of
@@ -30,10 +32,10 @@ def _of(rows: ResultRows, name: str) -> list[MetricSummary]:
     return [s.metrics.get(name, MetricSummary(metric=rows.metrics[name])) for s in rows.summaries]
 
 
-def places_to_show(series: MetricSeries) -> dict[str, float]:
-    """Choose at most six places of a series at equal steps, the first and the last among them, by metric."""
+def places_to_show(series: MetricSeries, most: int = _MOST_PLACES) -> dict[str, float]:
+    """Choose at most so many places of a series at equal steps, the first and the last among them, by metric."""
     at = dict(zip(series.metrics, series.places, strict=True))
-    return {name: at[name] for place in spread(len(at), _MOST_PLACES) for name in [list(at)[place]]}
+    return {name: at[name] for place in spread(len(at), most) for name in [list(at)[place]]}
 
 
 def place_title(series: MetricSeries, at: float) -> str:
@@ -54,11 +56,18 @@ def number(at: float) -> str:
 
 def series_table(rows: ResultRows, series: MetricSeries) -> TextTable:
     """Lay out means at some places, a row a summary."""
-    columns, write = key_columns(rows, range(len(rows.summaries))), metric_notation(series.metric)
-    for name, at in places_to_show(series).items():
-        of_rows = _of(rows, name)
-        columns.append(estimates_column(of_rows, place_title(series, at), "mean", write, "mean_interval"))
-    return TextTable(tuple(columns), places(not s.complete for s in rows.summaries), len(rows.keys))
+    keys = key_columns(rows, range(len(rows.summaries)))
+    means = [replace(column, title=f"{series.along} {at}") for at, column in _means(rows, series)]
+    return TextTable((*keys, *means), places(not s.complete for s in rows.summaries), len(rows.keys))
+
+
+def _means(rows: ResultRows, series: MetricSeries, most: int = _MOST_PLACES) -> list[tuple[str, Column]]:
+    """Lay out means at some places, each with the place as a text."""
+    write = metric_notation(series.metric)
+    return [
+        (number(at), estimates_column(_of(rows, name), "", "mean", write, "mean_interval"))
+        for name, at in places_to_show(series, most).items()
+    ]
 
 
 def series_csv(rows: ResultRows) -> str:
@@ -88,21 +97,17 @@ def _plain(value: Any) -> Any:
 
 
 def series_latex(rows: ResultRows, *, command: str) -> str:
-    """Write a tabular for each series, to be put into table environments as they are."""
-    parts = [f"% {' '.join(command.split())}", "% Needs \\usepackage{booktabs}. Means; intervals are at 95%."]
+    """Write a tabular for each series, with as many places as fit a paper's column."""
+    keys, parts = latex.key_columns(rows, range(len(rows.summaries))), []
     for series in series_with_values(rows):
-        content = series_table(rows, series)
-        shape = "".join("r" if is_number else "l" for is_number in rows.is_number) + "r" * (
-            len(content.columns) - len(rows.keys)
-        )
-        parts += [f"% {' '.join(series.heading.split())}", f"\\begin{{tabular}}{{{shape}}}", "\\toprule"]
-        titles = [latex.escape(title[:1].upper() + title[1:]).replace("−", "$-$") for title in content.header]
-        parts += [" & ".join(titles) + " \\\\"]
-        parts += ["\\midrule"]
-        for row in range(len(rows.summaries)):
-            texts = [latex.latex_value(key, rows.value(row, key)) for key in rows.keys]
-            means = content.columns[len(rows.keys) :]
-            texts += [latex.estimate(column.texts[row], is_best=row in column.best) for column in means]
-            parts.append(" & ".join(texts) + " \\\\")
-        parts += ["\\bottomrule", "\\end{tabular}"]
-    return "\n".join(parts) + "\n"
+        for most in range(_MOST_PLACES, 0, -1):
+            means = [
+                latex.number_column(column, series.along, place, is_scaled=False)
+                for place, column in _means(rows, series, most)
+            ]
+            if width_in([*keys, *means]) <= COLUMN_IN:
+                break
+        columns = [*keys, *means]
+        body = [f"{' & '.join(texts)} \\\\" for texts in zip(*(column.texts for column in columns), strict=True)]
+        parts.append(tabular(columns, body, comments=[command, f"{series.heading}: means; intervals are at 95%."]))
+    return "\n".join(parts)

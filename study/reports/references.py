@@ -12,6 +12,7 @@ from study.interface.references import FEWEST, KINDS, Kind, References
 from study.outcomes.text_cells import as_text
 from study.reports import latex
 from study.reports.columns import OWN_OF_BOUNDS
+from study.reports.latex_table import LatexColumn, fitting, tabular
 from study.reports.table import key_columns
 from study.reports.text_table import TextTable, text_column
 from study.summaries.references import BoundRate, ReferenceFindings
@@ -21,7 +22,6 @@ from study.visible import visible
 _MOST_QUESTIONS = 8
 _MOST_METRICS = 3
 _TITLES: dict[Kind, str] = {"mean": "bound of the mean", "prediction": "prediction bound"}
-_NONE = "--"
 _CSV = tuple(OWN_OF_BOUNDS)
 
 
@@ -146,28 +146,21 @@ def bounds_csv(rows: ResultRows, findings: ReferenceFindings) -> str:
 
 
 def bounds_latex(rows: ResultRows, findings: ReferenceFindings, *, command: str) -> str:
-    """Write the table as a tabular, to be put into a table environment as it is."""
-    titles = [words.title(key) for key in rows.keys] + ["metric"]
-    head = [latex.escape(title[:1].upper() + title[1:]) for title in titles]
-    head += [text for kind in KINDS for text in (latex.escape(_TITLES[kind].capitalize()), "Rate within")]
-    shape = "".join("r" if number else "l" for number in rows.is_number) + "l" + "rr" * len(KINDS)
-    body = []
-    for row, of_metric in _lines(rows, findings):
-        texts = [latex.latex_value(key, rows.value(row, key)) for key in rows.keys]
-        texts.append(latex.escape(_title(rows, of_metric[0].metric)))
-        for one in of_metric:
-            rate = words.rate(one.rate, one.interval)
-            texts += [latex.estimate(words.measure(one.bound)), latex.estimate(rate, is_rate=True)]
-        body.append(" & ".join(texts) + " \\\\")
-    lines = [
-        f"% {' '.join(command.split())}",
-        "% Needs \\usepackage{booktabs}. Rates of trials within each bound of references; intervals are at 95%.",
-        f"\\begin{{tabular}}{{{shape}}}",
-        "\\toprule",
-        " & ".join(head) + " \\\\",
-        "\\midrule",
-        *body,
-        "\\bottomrule",
-        "\\end{tabular}",
+    """Write the table as a tabular; with the bounds that judge alone, if both don't fit a paper's column."""
+    content, key_count = bounds_table(rows, findings), len(rows.keys)
+    metrics = LatexColumn("Metric", tuple(map(latex.escape, content.columns[key_count].texts)), is_number=False)
+    keys = [*latex.key_columns(rows, [row for row, _ in _lines(rows, findings)]), metrics]
+    pairs = [
+        [
+            latex.number_column(content.columns[place], _TITLES[kind], "bound"),
+            latex.number_column(content.columns[place + 1], _TITLES[kind], "within", is_rate=True),
+        ]
+        for kind, place in zip(KINDS, range(key_count + 2, len(content.columns), 2), strict=True)
     ]
-    return "\n".join(lines) + "\n"
+    judging = pairs[KINDS.index(findings.criterion.kind)]
+    chosen = fitting(keys, [column for pair in pairs for column in pair], [judging, *pairs])
+    columns = [*keys, *chosen]
+    body = [f"{' & '.join(texts)} \\\\" for texts in zip(*(column.texts for column in columns), strict=True)]
+    comments = [command, "Rates of trials within bounds of references; intervals are at 95%."]
+    comments += ["The other bound would be too wide; bounds.csv has it."] if len(chosen) < len(KINDS) * 2 else []
+    return tabular(columns, body, comments=comments)

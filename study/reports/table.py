@@ -42,14 +42,14 @@ def summaries_table(
     published = [] if rows.as_published is None else rows.as_published[:most]
     error = published_error(rows.metrics)
 
-    def estimates(title: str, name: str, write: Notation, interval: str | None = None) -> Column:
-        column = estimates_column(some, title, name, write, interval)
+    def estimates(title: str, name: str, write: Notation, interval: str, *, is_alone: bool = False) -> Column:
+        column = estimates_column(some, title, name, write, interval, is_alone=is_alone)
         return replace(column, best=rows.winners) if name == "success_rate" else column
 
-    def as_published(name: str, write: Notation, interval: str | None) -> list[Column]:
+    def as_published(name: str, write: Notation, interval: str, *, is_alone: bool = False) -> list[Column]:
         if not published:
             return []
-        column = estimates_column(published, "as published", name, write, interval)
+        column = estimates_column(published, "as published", name, write, interval, is_alone=is_alone)
         return [replace(column, name=f"as_published_{name.replace('error', error or name)}")]
 
     columns = [*key_columns(rows, range(len(some))), seeds_column("seeds", some)]
@@ -57,23 +57,25 @@ def summaries_table(
         columns.append(text_column("solved", [(str(s.solved), s.solved) for s in some], name="solved"))
         columns.append(estimates("success rate", "success_rate", words.rate, "success_rate_interval"))
     if rows.has_times:
-        columns.append(estimates("solved at, median", "solved_at_median", words.iterations))
-        columns.append(estimates("solved at, mean", "solved_at_mean", words.iterations, "solved_at_interval"))
+        columns.append(solved_at_median_column(some))
+        columns.append(estimates("solved at iteration, mean", "solved_at_mean", words.iterations, "solved_at_interval"))
         columns += as_published("solved_at_mean", words.iterations, "solved_at_interval")
     if not is_narrow and (is_full or any(s.solved < s.judged for s in some)):
         columns += _times_to_success(some)
     for name in metric_columns.names_to_show(rows, is_narrow=is_narrow):
         columns += metric_columns.columns(rows, name, most, is_narrow=is_narrow)
         if published and name == error:
-            columns += as_published("error_mean", words.error, None if is_narrow else "error_interval")
+            columns += as_published("error_mean", words.error, "error_interval", is_alone=is_narrow)
     for name in (*(["finished"] if rows.has_rates else []), "stopped", "diverged", "failed"):
         counts = [getattr(s, name) for s in some]
         columns += (
             [text_column(name, [(str(count), count) for count in counts], name=name)] if is_full or any(counts) else []
         )
-    for title, name in (("s/trial", "training_s_mean"), ("s to success", "solved_at_s_mean")):
-        if any(getattr(s, name) is not None for s in some) and not (is_narrow and name == "solved_at_s_mean"):
-            columns.append(estimates(title, name, words.seconds))
+    if any(s.training_s_mean is not None for s in some):
+        columns.append(estimates_column(some, "seconds a trial", "training_s_mean", words.seconds))
+    if any(s.solved_at_s_mean is not None for s in some) and not is_narrow:
+        title, name = "seconds to success, mean", "solved_at_s_mean"
+        columns.append(estimates(title, name, words.seconds, "solved_at_s_interval", is_alone=True))
     return TextTable(tuple(columns), places(not s.complete for s in some), len(rows.keys))
 
 
@@ -130,7 +132,7 @@ def _times_to_success(some: Sequence[Summary]) -> list[Column]:
     if not distinct:
         return []
     up_to = f" up to {words.iterations(max(distinct))}" if len(distinct) == 1 else ""
-    title, mean = f"time to success, mean{up_to}", "time_to_success_mean"
+    title, mean = f"iterations to success, mean{up_to}", "time_to_success_mean"
     column = estimates_column(some, title, mean, words.iterations, "time_to_success_interval")
     if up_to:
         return [column]
@@ -160,7 +162,8 @@ def comparison_table(rows: ResultRows, against: Comparisons) -> TextTable:
             ("here", "solved_at_mean", [c.summary for c in compared]),
             (there, "other_solved_at_mean", [c.beside for c in compared]),
         ):
-            columns.append(text_column(f"solved at {where}: median, mean", [_both(of) for of in some], name=name))
+            title = f"solved at iteration {where}: median, mean"
+            columns.append(text_column(title, [_both(of) for of in some], name=name))
     if any(c.log_rank_p is not None for c in compared):
         columns.append(text_column("p, log-rank, Holm", [_p(c.log_rank_p) for c in compared], name="log_rank_p"))
     return TextTable(tuple(columns), places(c.verdict == "differs" for c in compared), len(keys))
@@ -321,7 +324,7 @@ def _precision_columns(rows: ResultRows, verdicts: Sequence[Verdict]) -> list[Co
 
     def width(v: Verdict) -> tuple[str, float | None]:
         half = None if v.interval is None else (v.interval[1] - v.interval[0]) / 2
-        return ("" if half is None else (words.measure(half) if v.metric else f"{half:.3f}"), half)
+        return ("" if half is None else words.measure(half), half)
 
     widths = text_column("half-width", [width(v) for v in verdicts], name="half_width")
     name = next((v.metric for v in verdicts if v.metric), "")
@@ -329,7 +332,9 @@ def _precision_columns(rows: ResultRows, verdicts: Sequence[Verdict]) -> list[Co
         return [widths]
     title = words.metric_title(name, rows.metrics.get(name, Metric()))
     means = [
-        (f"none: {v.without:,} without a number", None) if v.without else (words.measure(v.mean), v.mean)
+        (f"none: {v.without:,} without a number", None)
+        if v.without
+        else (words.estimate_alone(words.measure, v.mean, v.interval), v.mean)
         for v in verdicts
     ]
     return [text_column(f"{title}, mean", means), widths]
@@ -387,6 +392,12 @@ def speeds_table(contrasts: Contrasts) -> TextTable:
     )
 
 
+def solved_at_median_column(summaries: Sequence[Summary]) -> Column:
+    """Lay out the median iterations of solved trials, without intervals."""
+    title, name = "solved at iteration, median", "solved_at_median"
+    return estimates_column(summaries, title, name, words.iterations, f"{name}_interval", is_alone=True)
+
+
 def seeds_column(title: str, summaries: Sequence[Summary]) -> Column:
     """Make a column of the numbers of trials that ended; with the numbers planned where some are missing."""
     texts = (str(s.ended) if s.complete else f"{s.ended}/{s.seeds}" for s in summaries)
@@ -423,4 +434,5 @@ def _both(s: Any) -> tuple[str, float | None]:
     median, mean = s.solved_at_median, s.solved_at_mean
     if median is None and mean is None:
         return words.NONE, None
-    return f"{words.iterations(median)}, {words.iterations(mean)}", mean
+    pairs = ((median, s.solved_at_median_interval), (mean, s.solved_at_interval))
+    return ", ".join(words.estimate_alone(words.iterations, *pair) for pair in pairs), mean

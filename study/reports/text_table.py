@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from study.errors import InputError, nearest
-from study.words import NONE, Notation
+from study.words import NONE, Notation, estimate_alone
 
 
 class Named(Protocol):
@@ -145,18 +146,21 @@ def _hidden_number(value: Any, text: str) -> str:
 
 
 def estimates_column(
-    some: Sequence[Any], title: str, name: str, write: Notation, interval: str | None = None
+    some: Sequence[Any], title: str, name: str, write: Notation, interval: str | None = None, *, is_alone: bool = False
 ) -> Column:
     """Make a column of estimates, which are fields of rows.
+
+    The interval decides how an estimate is rounded even if it isn't written, so that all tables have the same digits.
 
     Args:
         some: the rows.
         title: its title.
         name: the field of the estimates.
         write: writes an estimate with its interval.
-        interval: the field of their intervals; None to write none.
+        interval: the field of their intervals; None if there are none.
+        is_alone: whether to leave the intervals out.
     """
     values = tuple(getattr(s, name) for s in some)
     intervals = [getattr(s, interval) if interval else None for s in some]
-    texts = tuple(map(write, values, intervals))
+    texts = tuple(map(partial(estimate_alone, write) if is_alone else write, values, intervals))
     return Column(title, texts, values, name=name)

@@ -10,6 +10,7 @@ from study import words
 from study.interface.declarations import Metric
 from study.plugins.vocabulary import vocabulary
 from study.records import Interval
+from study.reports.metric_columns import metric_notation
 from study.summaries.search import Candidate, Objective, SearchFindings
 from study.summaries.summary import Summary
 from study.words import Notation
@@ -46,16 +47,20 @@ class Measured:
         return getattr(metric, self.statistic), getattr(metric, f"{self.statistic}_interval")
 
     def text(self, summary: Summary) -> str:
-        """Format the estimate with its interval."""
-        return self.write(*self.of(summary))
+        """Format the estimate with its interval, as the table of results does."""
+        metric = summary.metrics.get(self.estimate)
+        write = self.write if metric is None else metric_notation(metric.metric)
+        return write(*self.of(summary))
 
 
 SUCCESS_RATE = Measured("success rate", words.rate, "success_rate", "success_rate_interval")
 _MEASURED: Mapping[str, Measured] = {
     "success_rate": SUCCESS_RATE,
-    "solved_at": Measured("solved at, median", words.iterations, "solved_at_median", "solved_at_median_interval"),
+    "solved_at": Measured(
+        "solved at iteration, median", words.iterations, "solved_at_median", "solved_at_median_interval"
+    ),
     "time_to_success": Measured(
-        "time to success, mean", words.iterations, "time_to_success_mean", "time_to_success_interval"
+        "iterations to success, mean", words.iterations, "time_to_success_mean", "time_to_success_interval"
     ),
 }
 

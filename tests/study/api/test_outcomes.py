@@ -56,7 +56,7 @@ def test_its_data_and_columns_are_those_of_the_command(tmp_path: Path) -> None:
     assert [(row["optimiser"], row["solved"]) for row in data["cells"]] == [("Adam", 4), ("SGD", 1)]
     assert data["finding"] == found.finding
     found.write(tmp_path / "report", ["latex"], columns=["success_rate"])
-    assert "\\begin{tabular}{lr}" in (tmp_path / "report" / "cells.tex").read_text()
+    assert "\\begin{tabular}{@{}lr@{}}" in (tmp_path / "report" / "cells.tex").read_text()
     with pytest.raises(InputError, match="did you mean 'success_rate'"):
         found.write(tmp_path / "other", ["latex"], columns=["sucess_rate"])
     assert not (tmp_path / "other").exists()

@@ -56,7 +56,7 @@ def test_what_stands_beside_another_study_has_a_limit() -> None:
     assert content is not None
     assert content["keys"] == ["hidden_size"]
     assert content["same"]["model"] == "NMU"
-    assert content["columns"] == ["seeds", "success rate", "solved at, median"]
+    assert content["columns"] == ["seeds", "success rate", "solved at iteration, median"]
     assert content["rows"][0] == [
         of_sizes[0].cell_id, "hidden units 2", ["2"], ["4", "0.75 [0.30, 0.95]", "11.0k"]
     ]  # fmt: skip

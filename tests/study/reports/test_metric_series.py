@@ -99,7 +99,7 @@ def test_csv_has_every_place(tmp_path: Path) -> None:
         assert line["metric"].endswith(f"_at_{line['at']}")
     assert "test_mse" not in files["cells.csv"]
     assert files["series.tex"].count("\\begin{tabular}") == 2
-    assert "Model & Size & Size $-$1 & Size 0" in files["series.tex"]
+    assert "Model & Size & $-$1 & 0 " in files["series.tex"]
     assert "| model | size | length 1 |" in files["report.md"]
 
 

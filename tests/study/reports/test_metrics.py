@@ -137,7 +137,7 @@ def test_a_success_rate_stands_beside_means():
     rows, data, _ = rows_of("unsolved")
     assert {"success rate", "test accuracy, mean"} <= set(summaries_table(rows).header)
     assert {"success_rate", "test_accuracy_mean"} <= set(data.schema.names)
-    assert "solved at, mean" not in summaries_table(rows).header  # no time is known
+    assert "solved at iteration, mean" not in summaries_table(rows).header  # no time is known
     assert [axes.get_ylabel() for axes in panels.plot(rows).figure.axes] == [
         "success rate", "test accuracy", "test loss",
     ]  # fmt: skip

@@ -55,12 +55,12 @@ def test_means_say_what_they_are_restricted_to():
 
     def column(rows):
         table = summaries_table(rows)
-        [place] = [i for i, title in enumerate(table.header) if title.startswith("time to success")]
+        [place] = [i for i, title in enumerate(table.header) if title.startswith("iterations to success")]
         return table.header[place], [row[place] for row in table.rows]
 
     title, texts = column(rows_of({"A": [5000.0], "B": [5000.0]}))
-    assert title == "time to success, mean up to 5.00k"
+    assert title == "iterations to success, mean up to 5.00k"
     assert not any("up to" in text for text in texts)
     title, texts = column(rows_of({"A": [5000.0, 70_000.0]}, task=["x", "y"]))
-    assert title == "time to success, mean"
+    assert title == "iterations to success, mean"
     assert [text.split(" up to ")[1] for text in texts] == ["5.00k", "70.0k"]

@@ -100,7 +100,7 @@ def test_rows_stay_what_they_are_at_80_columns() -> None:
     assert re.search(r"^NMU +late mild +10 .* 0\.\d\d \[0\.\d\d, 0\.\d\d\]", text, re.MULTILINE)
     line = LEFT_OUT.search(" ".join(text.split()))
     assert line is not None
-    assert {"s/trial", "solved at, mean"} <= set(line[1].split("; "))
+    assert {"seconds a trial", "solved at iteration, mean"} <= set(line[1].split("; "))
 
 
 def test_without_room_for_a_table_rows_are_blocks() -> None:
@@ -119,7 +119,7 @@ def test_a_pipe_gets_the_whole_table() -> None:
     assert numbers(text) == numbers(printed(table, 400))
     assert max(map(cell_len, text.splitlines())) > 100
     assert LEFT_OUT.search(text) is None
-    assert "solved at, median" in text
+    assert "solved at iteration, median" in text
     presets = printed(presets_table(), 150, has_own_width=False)
     assert max(map(cell_len, presets.splitlines())) == 150
     assert numbers(presets) == numbers(printed(presets_table(), 400))

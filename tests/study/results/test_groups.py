@@ -226,4 +226,4 @@ def test_one_short_trial_among_forty_rows_is_named_and_nothing_else(here):
         assert told in shown
         assert "NAU, hidden units 7 (1 of 3)" in shown
     assert told not in whole.output
-    assert "time to success, mean up to 200k" in text
+    assert "iterations to success, mean up to 200k" in text

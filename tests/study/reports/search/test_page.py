@@ -67,7 +67,7 @@ def test_fresh_rates_are_told_whatever_was_sought():
     search, rows = search_of(["time_to_success"])
     table = columns(search_tables.winners_table(search, rows))
     assert table["by fresh seeds: success rate"] == ["0.90 [0.83, 0.94]"]
-    (text,) = table["by fresh seeds: time to success, mean"]
+    (text,) = table["by fresh seeds: iterations to success, mean"]
     assert re.fullmatch(r"[\d.]+k \[[\d.]+k, [\d.]+k\]", text)
 
 

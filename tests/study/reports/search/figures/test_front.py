@@ -45,7 +45,9 @@ def test_confirmed_candidates_have_both_intervals():
     assert across.get_segments()[0][:, 0] == pytest.approx(summary.success_rate_interval)
     ends = [end / 1000 for end in summary.time_to_success_interval]
     assert up.get_segments()[0][:, 1] == pytest.approx(ends)
-    assert drawn.tips.texts[0].startswith("#11, fresh seeds: success rate 0.90 [0.83, 0.94], time to success, mean ")
+    assert drawn.tips.texts[0].startswith(
+        "#11, fresh seeds: success rate 0.90 [0.83, 0.94], iterations to success, mean "
+    )
 
 
 def test_a_third_objective_is_told_and_nothing_is_joined():

@@ -29,7 +29,10 @@ def test_several_objectives_stand_beside_each_other():
     assert [label.get_text() for label in axes.get_yticklabels()] == ["λ end", "learning rate", "model"]
     assert len({bar.get_facecolor() for bar in axes.patches}) == 2
     assert [bar.get_width() for bar in axes.patches] == pytest.approx([0, 0.9, 0.1, 1.0, 0, 0])
-    assert [t.get_text() for t in drawn.figure.legends[0].get_texts()] == ["success rate", "time to success, mean"]
+    assert [t.get_text() for t in drawn.figure.legends[0].get_texts()] == [
+        "success rate",
+        "iterations to success, mean",
+    ]
     assert "Only what all candidates have is compared." in drawn.caption
 
 

@@ -1,0 +1,183 @@
+r"""Tabulars in LaTeX that fit a column of a two-column paper; they need the package booktabs.
+
+A tabular sets \footnotesize, \tabcolsep and \arraystretch itself, so that its width doesn't depend on where it is put.
+The width is estimated from the letters of Computer Modern.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+COLUMN_IN = 3.15
+"""The most inches of a table that fits a column of two: LaTeX's own article has 3.18, conferences up to 3.5."""
+
+_PT_AN_INCH = 72.27
+_GAP_PT = 8.0  # twice \tabcolsep
+_SCRIPT = 0.87  # of scripts, by the size of the text
+_BOLD = 1.16
+_DIGIT_PT = 4.26
+_WIDTHS_PT = {
+    **dict.fromkeys("fijlt.,:;!|'~ ", 2.9),
+    **dict.fromkeys("rsI()[]/-", 3.4),
+    **dict.fromkeys("bdhknpqu", 4.8),
+    **dict.fromkeys("mwMWABCDEFGHKLNOPQRSTUVXYZ%&+=<>@", 6.6),
+    **{r"\;": 2.4, r"\pm": 10.4, r"\cdot": 6.2, r"\%": 7.1, r"\&": 6.6, r"\infty": 8.5, r"\mathrm": 0.0, r"\hat": 0.0},
+}
+"""The widths of letters and symbols in \\footnotesize; of others the width of a digit counts."""
+_BOLDED = re.compile(r"\\mathbf\{((?:[^{}]|\{[^{}]*\})*)\}")
+_SCRIPTS = re.compile(r"\^\{([^{}]*)\}_\{([^{}]*)\}")
+_TOKENS = re.compile(r"[\^_]\{((?:[^{}]|\{[^{}]*\})*)\}|(\\[A-Za-z]+|\\.|[^\\${}])")
+
+
+@dataclass(frozen=True)
+class LatexColumn:
+    """A column of a tabular, in LaTeX.
+
+    Args:
+        title: the title; neighbours of one title that have titles below it stand under it together.
+        texts: one a row.
+        below: its own title below that; empty for none.
+        unit: the unit of its numbers; empty for none.
+        is_number: whether it is aligned to the right.
+        name: the statistic's name in cells.csv.
+    """
+
+    title: str
+    texts: tuple[str, ...]
+    below: str = ""
+    unit: str = ""
+    is_number: bool = True
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class _Heading:
+    """The lines above one column, or above neighbours under one title.
+
+    Args:
+        lines: those of the title.
+        below: the columns' own titles; empty for none.
+        count: the number of columns.
+        width_pt: of title and columns.
+    """
+
+    lines: tuple[str, ...]
+    below: tuple[str, ...]
+    count: int
+    width_pt: float
+
+
+def width_in(columns: Sequence[LatexColumn]) -> float:
+    """Estimate the width of a tabular, in inches."""
+    headings = _headings(columns)
+    return (sum(heading.width_pt for heading in headings) + _GAP_PT * (len(headings) - 1)) / _PT_AN_INCH
+
+
+def fitting(
+    keys: Sequence[LatexColumn], columns: Sequence[LatexColumn], parts: Iterable[Sequence[LatexColumn]]
+) -> list[LatexColumn]:
+    """Choose columns that fit a paper's column beside the keys.
+
+    Args:
+        keys: the columns that always stay.
+        columns: all others, in order.
+        parts: those that are only taken together, the most important first. The first is taken in any case.
+    """
+    chosen: list[LatexColumn] = []
+    for part in parts:
+        more = [column for column in columns if column in chosen or column in part]
+        if not chosen or width_in([*keys, *more]) <= COLUMN_IN:
+            chosen = more
+    return chosen
+
+
+def tabular(columns: Sequence[LatexColumn], body: Sequence[str], *, comments: Sequence[str], note: str = "") -> str:
+    """Write a tabular, to be put into a table environment as it is.
+
+    Args:
+        columns: all columns, from left to right.
+        body: the lines between the header and the last rule.
+        comments: what to say above it, beside its width.
+        note: what to say below it, in LaTeX.
+    """
+    width = width_in(columns)
+    size = f"About {width:.1f} in wide" + (": wider than a column of a two-column paper." if width > COLUMN_IN else ".")
+    lines = [
+        *(f"% {' '.join(comment.split())}" for comment in comments),
+        f"% Needs \\usepackage{{booktabs}}. {size}",
+        "{\\footnotesize\\setlength{\\tabcolsep}{4pt}\\renewcommand{\\arraystretch}{1.25}%",
+        f"\\begin{{tabular}}{{@{{}}{''.join('r' if column.is_number else 'l' for column in columns)}@{{}}}}",
+        "\\toprule",
+        *_header(columns),
+        "\\midrule",
+        *body,
+        "\\bottomrule",
+        *([f"\\multicolumn{{{len(columns)}}}{{@{{}}l@{{}}}}{{{note}}} \\\\"] if note else []),
+        "\\end{tabular}}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _headings(columns: Sequence[LatexColumn]) -> list[_Heading]:
+    headings = []
+    for _, members in groupby(enumerate(columns), lambda of: of[1].title if of[1].below else of[0]):
+        group = [column for _, column in members]
+        units = {column.unit for column in group}
+        title = group[0].title + (_in_brackets(group[0].unit) if len(units) == 1 else "")
+        below = tuple(column.below + (_in_brackets(column.unit) if len(units) > 1 else "") for column in group)
+        widths = [max(map(_width_pt, (text, *column.texts))) for text, column in zip(below, group, strict=True)]
+        span = sum(widths) + _GAP_PT * (len(group) - 1)
+        lines = _folded(title, span)
+        width = max(span, *map(_width_pt, lines))
+        headings.append(_Heading(lines, below if any(below) else (), len(group), width))
+    return headings
+
+
+def _folded(title: str, column_pt: float) -> tuple[str, ...]:
+    """Break a title into two lines if it is wider than the column below it."""
+    parts = title.split(" ")
+    lines = [(" ".join(parts[:i]), " ".join(parts[i:])) for i in range(1, len(parts))]
+    return min(lines, key=lambda of: max(map(_width_pt, of))) if lines and _width_pt(title) > column_pt else (title,)
+
+
+def _in_brackets(unit: str) -> str:
+    return f" ({unit})" if unit else ""
+
+
+def _header(columns: Sequence[LatexColumn]) -> list[str]:
+    """Write the lines of the header, with rules between titles and those below them."""
+    headings = _headings(columns)
+    height = max(len(heading.lines) + bool(heading.below) for heading in headings)
+    lines = []
+    for row in range(height):
+        cells, rules, place = [], "", 1
+        for heading in headings:
+            line = row - (height - len(heading.lines) - bool(heading.below))
+            if line < 0:
+                cells += [""] * heading.count
+            elif line == len(heading.lines):
+                cells += heading.below
+            elif heading.count == 1:
+                cells.append(heading.lines[line])
+            else:
+                cells.append(f"\\multicolumn{{{heading.count}}}{{c}}{{{heading.lines[line]}}}")
+                if line == len(heading.lines) - 1:
+                    rules += f"\\cmidrule(lr){{{place}-{place + heading.count - 1}}}"
+            place += heading.count
+        lines += [" & ".join(cells).strip() + " \\\\", *([rules] if rules else [])]
+    return lines
+
+
+def _width_pt(text: str) -> float:
+    r"""Estimate the width of a text in LaTeX, in \footnotesize."""
+    bold = "".join(_BOLDED.findall(text))
+    of_bold = (_BOLD - 1) * _width_pt(bold) if bold else 0.0
+    plain = _BOLDED.sub(r"\1", text).replace("{,}", ",")
+    plain = _SCRIPTS.sub(lambda pair: f"^{{{max(pair.groups(), key=_width_pt)}}}", plain)
+    return of_bold + sum(
+        _SCRIPT * _width_pt(script) if script else _WIDTHS_PT.get(token, _DIGIT_PT)
+        for script, token in _TOKENS.findall(plain)
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from study.records import Curve
 from study.reports import (
     FORMATS,
     Report,
+    ResultRows,
     contrasts,
     groups,
     groups_rows,
@@ -25,6 +27,7 @@ from study.reports import (
     with_groups,
     write_report,
 )
+from study.reports.content import DataRows
 from study.reports.figures import all as all_figures
 from study.reports.figures import learning_curves, panels
 from study.reports.figures.dots import ITERATIONS, lines
@@ -46,7 +49,9 @@ METRICS = {
 OF_SUCCESS = re.compile(r"success|solved", re.IGNORECASE)
 
 
-def rows_of(outcome="finished", *, shift=0.0, metrics=METRICS, diverged=0):
+def rows_of(
+    outcome: str = "finished", *, shift: float = 0.0, metrics: Mapping[str, Metric] = METRICS, diverged: int = 0
+) -> tuple[ResultRows, DataRows, TrialTable]:
     """Make rows of two models at three widths, of eight trials each, some of which diverged."""
     keys = [(model, width) for model in ("A", "B") for width in (2, 4, 8) for _ in range(8)]
     steps = np.tile(np.linspace(-0.02, 0.02, 8), 6)

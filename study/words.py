@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from study.plugins.vocabulary import vocabulary
@@ -43,9 +44,18 @@ def model_name(model: str) -> str:
     return str(vocabulary().model_names.get(model, model))
 
 
-def title(key: str) -> str:
-    """Return a readable name of a hyperparameter or of an axis of the grid."""
-    return str(vocabulary().titles.get(key, key.replace("_", " ")))
+def title(key: str, declared: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return a readable name of a hyperparameter or of an axis of the grid.
+
+    Args:
+        key: its name in study files.
+        declared: the titles that the study's own code declares, by name; they precede those of the vocabulary.
+
+    Example:
+        >>> title("batch_size"), title("batch_size", {"batch_size": "rows"}), title("my_width")
+        ('batch', 'rows', 'my width')
+    """
+    return str(declared.get(key) or vocabulary().titles.get(key, key.replace("_", " ")))
 
 
 def format_cell_value(cell: Cell, key: str, labels: Labels) -> str:

@@ -162,6 +162,7 @@ def with_study(
     name: str,
     trials: BothTrials,
     sizes: Sizes = "fixed",
+    titles: Mapping[str, str] | None = None,
 ) -> Comparisons:
     """Compare each cell with the cell of another study that has equal values in all that either study sweeps.
 
@@ -171,6 +172,7 @@ def with_study(
         name: of the other study.
         trials: those of both.
         sizes: how the numbers of seeds came about.
+        titles: declared titles of hyperparameters, by name.
 
     Raises:
         InputError: if no cell of the other study has a counterpart here, or one has several, or there is nothing that
@@ -181,18 +183,20 @@ def with_study(
     same = {cell.id for cell in cells} & {cell.id for cell in their_cells}
     keys = names_of([*cells, *their_cells]) if same else list(dict.fromkeys(["model", *swept]))
     here, there = (_by(group, keys) for group in (summaries, others))
-    notes = [] if same else _differences(cells, their_cells, keys, name)
+    notes = [] if same else _differences(cells, their_cells, keys, name, titles or {})
     return _with_rows(here, there, name, notes, trials, sizes)
 
 
-def _differences(cells: Sequence[Cell], their_cells: Sequence[Cell], keys: Sequence[str], name: str) -> list[str]:
+def _differences(
+    cells: Sequence[Cell], their_cells: Sequence[Cell], keys: Sequence[str], name: str, titles: Mapping[str, str]
+) -> list[str]:
     """Describe the values of each hyperparameter that isn't matched, and in which the studies differ."""
     notes = []
     for key in names_of([*cells, *their_cells]):
         here, there = (dict.fromkeys(cell.value(key) for cell in some) for some in (cells, their_cells))
         if key not in keys and set(here) != set(there):
             values = [", ".join(words.format_value(key, value) for value in some) for some in (here, there)]
-            notes.append(f"{words.title(key)}: {values[0]} here, {values[1]} in {name}")
+            notes.append(f"{words.title(key, titles)}: {values[0]} here, {values[1]} in {name}")
     return notes
 
 

@@ -39,6 +39,7 @@ class TrendTest:
     Args:
         name: the name of the rows: what they have in common; empty if these are all rows.
         key: the key that is swept.
+        title: its name for readers.
         low: its least value, and the rate or mean there.
         high: its greatest value, and the rate or mean there.
         z: of the test, seed by seed or Cochran and Armitage's; positive where the rate or metric grows with the key.
@@ -50,6 +51,7 @@ class TrendTest:
 
     name: str
     key: str
+    title: str
     low: tuple[float, float]
     high: tuple[float, float]
     z: float
@@ -66,6 +68,7 @@ class Slope:
     Args:
         name: the name of the rows: what they have in common; empty if these are all rows.
         key: the hyperparameter.
+        title: its name for readers.
         is_log: whether the regressor is its logarithm to base 10.
         odds_ratio: of success, for a unit of the key (of its logarithm: a factor of 10); None where successes and
             failures are separated.
@@ -75,10 +78,11 @@ class Slope:
 
     name: str
     key: str
+    title: str
     is_log: bool
-    odds_ratio: float | None
-    interval: Interval | None
-    p_value: float | None
+    odds_ratio: float | None = None
+    interval: Interval | None = None
+    p_value: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -346,8 +350,8 @@ def _trends_over(rows: ResultRows, key: str, trials: TrialTable) -> list[TrendTe
         if trend is not None and len(ends) == 2:
             name, p = rows.name(members[0], rest), trend.p_value
             test = TrendTest(
-                name=name, key=key, low=ends[0], high=ends[1], z=trend.z, p_value=p, p_adjusted=p, seeds=seeds,
-                metric=metric,
+                name=name, key=key, title=rows.title(key), low=ends[0], high=ends[1], z=trend.z, p_value=p, p_adjusted=p,
+                seeds=seeds, metric=metric,
             )  # fmt: skip
             tests.append(test)
     return tests
@@ -424,22 +428,15 @@ def _slopes(rows: ResultRows) -> tuple[Slope, ...]:
         name = rows.name(members[0], rest)
         slopes: Sequence[statistics.Coefficient | None] = fit.slopes or [None] * len(keys)
         for key, log, slope in zip(keys, is_log, slopes, strict=True):
-            regressions.append(_slope(name, key, log, slope))
+            regressions.append(_slope(Slope(name=name, key=key, title=rows.title(key), is_log=log), slope))
     return tuple(regressions)
 
 
-def _slope(name: str, key: str, is_log: bool, slope: statistics.Coefficient | None) -> Slope:
+def _slope(unknown: Slope, slope: statistics.Coefficient | None) -> Slope:
     if slope is None:
-        return Slope(name=name, key=key, is_log=is_log, odds_ratio=None, interval=None, p_value=None)
-    low, high = slope.profile_interval
-    return Slope(
-        name=name,
-        key=key,
-        is_log=is_log,
-        odds_ratio=_exp(slope.estimate),
-        interval=(_exp(low), _exp(high)),
-        p_value=slope.p_value,
-    )
+        return unknown
+    low, high = map(_exp, slope.profile_interval)
+    return replace(unknown, odds_ratio=_exp(slope.estimate), interval=(low, high), p_value=slope.p_value)
 
 
 def _exp(value: float) -> float:

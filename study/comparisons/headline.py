@@ -129,7 +129,7 @@ def _at(rows: ResultRows, question: Question) -> str:
     """Say which question it is; of one whose keys have no value there, that it is without them."""
     if question.name:
         return f"at {question.name}"
-    return f"without {words.join_and([words.title(key) for key in rows.question_keys])}"
+    return f"without {words.join_and([rows.title(key) for key in rows.question_keys])}"
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ def _won(
     others = [standing for standing in standings if standing is not own]
     mine = [finding for finding in findings if winner.name in (finding.first, finding.second)]
     p = _largest_p(mine)
-    over = f" over {words.title(question.swept)}" if question.swept else ""
+    over = f" over {rows.title(question.swept)}" if question.swept else ""
     lacking = _lacking(mine)
     if any(finding.is_probability for finding in mine):
         return f"{_best(rows, winner)}{over}: {_better_than(rows, winner, mine)} ({p}{lacking})"
@@ -227,7 +227,7 @@ def _undecided(
     rows: ResultRows, question: Question, standings: Sequence[_Standing], findings: Sequence[Finding]
 ) -> str:
     """Give the numbers of methods of which none is known to be better than all others, and say why."""
-    over = f" over {words.title(question.swept)}" if question.swept else ""
+    over = f" over {rows.title(question.swept)}" if question.swept else ""
     first, second = standings[:2]
     equal = [standing for standing in standings if standing.value is not None and standing.value == first.value]
     if rows.has_rates and len(equal) > 1 and first.value:
@@ -246,7 +246,7 @@ def _undecided(
 
 def _tuned(rows: ResultRows, question: Question, findings: Sequence[Finding]) -> str:
     """Compare methods that each take their own best values of what is tuned."""
-    tuned = words.join_and([words.title(key) for key in question.tuned])
+    tuned = words.join_and([rows.title(key) for key in question.tuned])
     at_best = f"each method at its own best {tuned}"
     winner = best(question, findings)
     if winner is None:
@@ -323,7 +323,7 @@ def _on_average(rows: ResultRows, questions: Sequence[Question], contrasts: Cont
         findings = contrasts.findings.get(question, ())
         winner = best(question, findings)
         if winner is None:
-            without.append(" and ".join(words.title(key) for key in question.factor))
+            without.append(" and ".join(rows.title(key) for key in question.factor))
             continue
         standings = _standings(rows, question)
         others = [standing for standing in standings if standing.method is not winner]
@@ -352,7 +352,7 @@ def _by_factor(rows: ResultRows, questions: Sequence[Question], contrasts: Contr
             if winner is not None:
                 counts[winner.label] = counts.get(winner.label, 0) + 1
         if not counts:
-            without.append(" and ".join(words.title(key) for key in factor))
+            without.append(" and ".join(rows.title(key) for key in factor))
             continue
         settings = f"{words.count_of(len(own), 'setting')} of all else"
         names = sorted(counts, key=lambda name: -counts[name])
@@ -389,10 +389,10 @@ def _best_value(rows: ResultRows, members: Sequence[int], x: str) -> str:
     what = "success rate" if rows.has_rates else _title(rows)
     text = _text(rows, next(row for row, number in numbers.items() if number == top))
     if len(at) == len(numbers):
-        return f"the {what} is {text} at each of {words.count_of(len(at), 'value')} of {words.title(x)}"
+        return f"the {what} is {text} at each of {words.count_of(len(at), 'value')} of {rows.title(x)}"
     at = [*at[:_MOST_NAMED], f"{len(at) - _MOST_NAMED} more"] if len(at) > _MOST_NAMED + 1 else at
     superlative = "highest" if top == max(numbers.values()) else "lowest"
-    return f"the {what} is {superlative} at {words.title(x)} {words.join_and(at)}: {text}"
+    return f"the {what} is {superlative} at {rows.title(x)} {words.join_and(at)}: {text}"
 
 
 def _top(rows: ResultRows, numbers: Collection[float]) -> float:
@@ -448,11 +448,11 @@ def _trend(rows: ResultRows, method: Method, x: str, contrasts: Contrasts, *, ha
         return ends
     test = f"{ends}; trend p {_compared_with(trend.p_adjusted)}"
     if trend.p_adjusted >= LEVEL:
-        return f"no trend with {words.title(x)} was detected ({test})"
+        return f"no trend with {rows.title(x)} was detected ({test})"
     what, direction = "rate" if rows.has_rates else "mean", "grow" if trend.z > 0 else "fall"
     if (trend.z > 0) == (there > here):
-        return f"the {what} {direction}s with {words.title(x)} ({test})"
-    return f"the {what} tends to {direction} with {words.title(x)}, though not from end to end ({test})"
+        return f"the {what} {direction}s with {rows.title(x)} ({test})"
+    return f"the {what} tends to {direction} with {rows.title(x)}, though not from end to end ({test})"
 
 
 def _title(rows: ResultRows) -> str:

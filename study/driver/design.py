@@ -53,7 +53,7 @@ def design_note(plan: Plan, root: str | Path, wanted: float | None) -> DesignNot
         return None
     table = TrialTable(results_anywhere(plan, root), plan.metrics)
     summaries = aggregate(table, planned=dict.fromkeys(plan.cells, 0))[: len(plan.cells)]
-    rows = cell_rows(summaries, plan.labels, spec.named_metrics, spec.family.question_fields)
+    rows = cell_rows(summaries, plan.labels, spec.named_metrics, spec.family.question_fields, spec.family.titles)
     seeds = len(spec.first_seeds)
     computed = design(rows, table, seeds, most_pairs=_MOST_PAIRS, wanted=wanted)
     return None if computed is None else DesignNote(computed)

@@ -213,7 +213,7 @@ def _left(pending: Sequence[Trial], family: Family) -> ConsoleTable:
     table = ConsoleTable(title=title, title_justify="left")
     for name in (*names, "cells", "trials"):
         is_number, rank = name in ("iterations", "cells", "trials"), {"iterations": 1, "cells": 2}.get(name, 0)
-        table.add_column(words.title(name), justify="right" if is_number else "left", rank=rank)
+        table.add_column(words.title(name, family.titles), justify="right" if is_number else "left", rank=rank)
     kinds: dict[tuple[object, ...], list[int]] = {}
     for cell, count in Counter(trial.cell for trial in pending).items():
         kinds.setdefault(tuple(cell.value(name) for name in names), []).append(count)
@@ -243,7 +243,7 @@ def _until_sure(plan: Plan, root: str | Path) -> tuple[Plan, ConsoleTable]:
     trials = TrialTable(results_anywhere(plan, root), plan.metrics)
     counts = until.expected(plan, trials)
     summaries = aggregate(trials, planned=dict.fromkeys(plan.cells, 0))
-    rows = cell_rows(summaries[: len(plan.cells)], plan.labels)
+    rows = cell_rows(summaries[: len(plan.cells)], plan.labels, titles=plan.spec.family.titles)
     table = ConsoleTable(title="Seeds that each cell can be expected to need", title_justify="left")
     metric = plan.spec.seed_design.metric
     known = "solved" if metric is None else f"{words.metric_title(metric, plan.metrics[metric])}, mean"

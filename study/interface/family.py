@@ -98,6 +98,11 @@ class Family(ABC):
         return self.metrics
 
     @property
+    def titles(self) -> Mapping[str, str]:
+        """The declared titles of hyperparameters, by name, without those that have none."""
+        return {name: declared.title for name, declared in self.hyperparameters.items() if declared.title}
+
+    @property
     def own_code(self) -> str | None:
         """The identity of a study's own code in the ids of trials; None for a family that a package offers."""
         return None

@@ -24,9 +24,9 @@ def beside(rows: ResultRows, summaries: Sequence[CellSummary]) -> dict[str, Any]
         summaries: the same, with their cells.
 
     Returns:
-        ``same``, the hyperparameters that all cells have in common; ``keys``, the others; ``columns``, the titles of
-        the results; ``rows``, for each cell its id, its name, the values of `keys` and the texts of `columns`. None if
-        these are too many.
+        ``same``, the hyperparameters that all cells have in common; ``keys``, the others; ``titles`` of both;
+        ``columns``, the titles of the results; ``rows``, for each cell its id, its name, the values of `keys` and the
+        texts of `columns`. None if these are too many.
     """
     if len(summaries) > MOST_ROWS:
         return None
@@ -37,6 +37,7 @@ def beside(rows: ResultRows, summaries: Sequence[CellSummary]) -> dict[str, Any]
     return {
         "same": {name: values[0] for name, values in texts.items() if name not in keys},
         "keys": keys,
+        "titles": {name: rows.title(name) for name in texts},
         "columns": [column.title for column in columns],
         "rows": [
             [cell.id, rows.name(row), [texts[key][row] for key in keys], [column.texts[row] for column in columns]]
@@ -47,8 +48,8 @@ def beside(rows: ResultRows, summaries: Sequence[CellSummary]) -> dict[str, Any]
 
 def titles(studies: Sequence[dict[str, Any]]) -> dict[str, str]:
     """Return the readable names of all hyperparameters that `beside` wrote for some studies."""
-    names = {name for one in studies for name in (*one["same"], *one["keys"])}
-    return {name: words.title(name) for name in sorted(names)}
+    merged = {name: title for one in studies for name, title in one["titles"].items()}
+    return dict(sorted(merged.items()))
 
 
 def _columns(rows: ResultRows) -> list[Column]:

@@ -113,7 +113,7 @@ def key_columns(rows: ResultRows, some: Iterable[int]) -> list[LatexColumn]:
     chosen = list(some)
     return [
         LatexColumn(
-            vocabulary().latex_titles.get(key) or heading(words.title(key)),
+            vocabulary().latex_titles.get(key) or heading(rows.title(key)),
             tuple(latex_value(key, rows.value(row, key), rows.text(row, key)) for row in chosen),
             is_number=rows.is_number[place],
         )

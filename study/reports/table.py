@@ -115,7 +115,7 @@ def key_columns(rows: ResultRows, some: Iterable[int], keys: Sequence[str] | Non
     chosen = list(some)
     return [
         Column(
-            words.title(key),
+            rows.title(key),
             tuple(rows.text(row, key) for row in chosen),
             tuple(rows.value(row, key) for row in chosen),
             rows.is_number[rows.keys.index(key)],
@@ -203,7 +203,7 @@ def trends_table(contrasts: Contrasts) -> TextTable:
     return TextTable(
         (
             *_named("rows", [t.name for t in some]),
-            text_column("over", [(words.title(t.key), t.key) for t in some], is_number=False),
+            text_column("over", [(t.title, t.key) for t in some], is_number=False),
             text_column("from", [end(t.low) for t in some]),
             text_column("to", [end(t.high) for t in some]),
             text_column("z", [(f"{t.z:+.2f}", t.z) for t in some]),
@@ -223,7 +223,7 @@ def slopes_table(contrasts: Contrasts) -> TextTable:
     return TextTable(
         (
             *_named("rows", [s.name for s in some]),
-            text_column("hyperparameter", [(words.title(s.key), s.key) for s in some], is_number=False),
+            text_column("hyperparameter", [(s.title, s.key) for s in some], is_number=False),
             text_column("unit", [("a factor of 10" if s.is_log else "1", s.is_log) for s in some], is_number=False),
             text_column("odds of success change by", odds),
             text_column("p", [_p(s.p_value) for s in some]),

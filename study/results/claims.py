@@ -85,5 +85,6 @@ def check_claims(plan: Plan, root: str | Path) -> CheckedClaims:
     stored = folder.read_results()
     extended = extended_plan(with_looks(plan, folder), folder, stored)
     table = TrialTable(rows_of_plan(stored, extended), extended.metrics)
-    rows = cell_rows(summaries_of(extended, table), extended.labels, plan.spec.named_metrics)
+    titles = plan.spec.family.titles
+    rows = cell_rows(summaries_of(extended, table), extended.labels, plan.spec.named_metrics, titles=titles)
     return CheckedClaims(plan.spec.study, rows, claim_verdicts(extended, table))

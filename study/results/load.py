@@ -141,7 +141,9 @@ class StudyResults:
     @cached_property
     def _plain_rows(self) -> ResultRows:
         spec = self.plan.spec
-        return cell_rows(self.summaries, self.plan.labels, spec.named_metrics, spec.family.question_fields)
+        return cell_rows(
+            self.summaries, self.plan.labels, spec.named_metrics, spec.family.question_fields, spec.family.titles
+        )
 
     @cached_property
     def rows(self) -> ResultRows:
@@ -348,7 +350,8 @@ def _results_of(
         raise InputError(f"--compare {compare}: that study has no results yet; `study run` makes them")
     others = TrialTable(other_table, other_plan.metrics)
     sizes = sizes_of_all(study_plan.spec.seed_design.sizes for study_plan in (plan, other_plan))
-    against = with_study(summaries, summaries_of(other_plan, others), compare, (trials, others), sizes)
+    titles = plan.spec.family.titles
+    against = with_study(summaries, summaries_of(other_plan, others), compare, (trials, others), sizes, titles)
     shared = int(pc.sum(pc.is_in(table["trial_id"], value_set=other_table["trial_id"])).as_py() or 0)
     if shared:
         note = f"{shared:,} trials are in both studies, so that nothing differs in them"

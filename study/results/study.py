@@ -22,6 +22,7 @@ from study.reports import (
     USUAL,
     PageLinks,
     Report,
+    ResultRows,
     cells_rows,
     check_columns,
     claims_rows,
@@ -244,7 +245,7 @@ def assemble_report(
         adopted = [entry.provenance() for entry in adoptions_of_study(results.folder, spec)]
         return [*_merge(results.folder.provenances()), *adopted]
 
-    protocol: dict[str, str] = attempt("protocol", lambda: _protocol(results.summaries), {})
+    protocol: dict[str, str] = attempt("protocol", lambda: _protocol(results.rows, results.summaries), {})
     parts = attempt("curves, gates and weights of trials", chosen, none) if with_trials else none
     return Report(
         **vars(results.findings) | {"columns": columns, "overall": results.overall},
@@ -263,13 +264,13 @@ def assemble_report(
     )
 
 
-def _protocol(summaries: Sequence[CellSummary]) -> dict[str, str]:
+def _protocol(rows: ResultRows, summaries: Sequence[CellSummary]) -> dict[str, str]:
     """Return each hyperparameter that applies, with the values that it has."""
     protocol: dict[str, str] = {}
     for key in names_of(s.cell for s in summaries):
         values = dict.fromkeys(s.cell.value(key) for s in summaries)
         if set(values) != {None}:
-            protocol[words.title(key)] = ", ".join(words.format_value(key, value) for value in values)
+            protocol[rows.title(key)] = ", ".join(words.format_value(key, value) for value in values)
     return protocol
 
 

@@ -20,6 +20,7 @@ class ClaimNames:
         cells: the study's cells.
         labels: their labels, by id and axis.
         fields_of: returns the hyperparameters that an axis of the zips sets.
+        titles: declared titles of hyperparameters, by name.
 
     Example:
         >>> cells = [Cell("simple", m, {"optimizer": o}) for m in ("NMU", "NAC-mul") for o in ("adam", "sgd")]
@@ -35,14 +36,15 @@ class ClaimNames:
         cells: Sequence[Cell],
         labels: Mapping[str, Mapping[str, str]],
         fields_of: Callable[[str], Collection[str]],
+        titles: Mapping[str, str] | None = None,
     ) -> None:
-        self._cells, self._labels, self._fields_of = cells, labels, fields_of
+        self._cells, self._labels, self._fields_of, self._titles = cells, labels, fields_of, titles or {}
         self._swept = [name for name in swept(cells) if name not in ("task", "model")]
 
     @cached_property
     def fields(self) -> dict[str, str]:
         """The names of hyperparameters by the titles that reports have for them."""
-        return {words.title(name): name for cell in self._cells for name in cell.names}
+        return {words.title(name, self._titles): name for cell in self._cells for name in cell.names}
 
     @cached_property
     def ambiguous(self) -> dict[str, set[str]]:
@@ -94,7 +96,7 @@ class ClaimNames:
                 parts.setdefault(text, frozenset({name}))
         for name in self._swept:
             for text in _texts(name, cell.value(name)):
-                for title in (name, words.title(name)):
+                for title in (name, words.title(name), words.title(name, self._titles)):
                     parts.setdefault(f"{title} {text}", frozenset({name}))
         return parts
 

@@ -195,7 +195,7 @@ class _Cells:
 
     @cached_property
     def _names(self) -> ClaimNames:
-        return ClaimNames(self.cells, self.labels, self._fields)
+        return ClaimNames(self.cells, self.labels, self._fields, self.spec.family.titles)
 
     def _named(self, name: str, key: str) -> tuple[tuple[Cell, ...], frozenset[str]]:
         """Return the cells that a name means, and the fields whose values it says."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -33,6 +33,7 @@ class ResultRows:
         is_plain: whether the keys are columns of a file, whose texts mean little without the column's name.
         named_metrics: the metrics that are shown one by one even if they belong to a series.
         winners: the rows that are better than every other one of their question, as tests say.
+        titles: the declared titles of keys; `title` names the others.
     """
 
     keys: tuple[str, ...]
@@ -45,6 +46,7 @@ class ResultRows:
     is_plain: bool = False
     named_metrics: Collection[str] = ()
     winners: frozenset[int] = frozenset()
+    titles: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def noun(self) -> str:
@@ -60,6 +62,10 @@ class ResultRows:
             summaries=[self.summaries[row] for row in some],
             as_published=None if published is None else [published[row] for row in some],
         )
+
+    def title(self, key: str) -> str:
+        """Return a key's name for readers: everything that names keys of rows takes it from here."""
+        return words.title(key, self.titles)
 
     def texts(self) -> list[tuple[str, ...]]:
         """Return the values of all rows as texts."""
@@ -152,7 +158,7 @@ class ResultRows:
         if text == words.NONE:
             return ""
         is_named = key in vocabulary().self_explanatory or (isinstance(cell_value, str) and not self.is_plain)
-        return text if is_named else f"{words.title(key)} {text}"
+        return text if is_named else f"{self.title(key)} {text}"
 
     def questions(self) -> list[tuple[Any, ...]]:
         """Return the question that each row answers: rows of one question are compared with each other."""
@@ -164,6 +170,7 @@ def cell_rows(
     labels: Labels,
     named_metrics: Collection[str] = (),
     question_fields: Collection[str] = (),
+    titles: Mapping[str, str] | None = None,
 ) -> ResultRows:
     """Make rows of cells; the keys are the fewest hyperparameters that tell the cells apart, and always the model.
 
@@ -172,6 +179,7 @@ def cell_rows(
         labels: the names of points on axes of the grid.
         named_metrics: as for `ResultRows`.
         question_fields: hyperparameters that are declared to belong to the question.
+        titles: declared titles of hyperparameters, by name.
     """
     all_cells = [summary.cell for summary in summaries]
     keys = questions.keys(all_cells, labels)
@@ -185,6 +193,7 @@ def cell_rows(
         methods=questions.cell_methods(all_cells, keys, labels, question_fields),
         is_declared=questions.are_declared(all_cells),
         named_metrics=named_metrics,
+        titles=titles or {},
     )
 
 

@@ -43,7 +43,11 @@ class SolvedTimes:
             family: what declares its hyperparameters.
         """
         sizes = ((name, self.cell.value(name)) for name in family.sizes)
-        texts = [f"{words.title(name)} {words.format_value(name, value)}" for name, value in sizes if value is not None]
+        texts = [
+            f"{words.title(name, family.titles)} {words.format_value(name, value)}"
+            for name, value in sizes
+            if value is not None
+        ]
         where = f"In {self.source}{f' ({words.join_and(texts)})' if texts else ''}"
         trials = words.count_of(self.solved, "solved trial")
         if self.first is None:

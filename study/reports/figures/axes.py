@@ -52,12 +52,14 @@ class Across:
 
     Args:
         key: the key that the rows are drawn against.
+        title: its name for readers.
         positions: one a row; NaN where the axis has no place for it.
         ticks: texts by position.
         is_numeric: whether points may be joined by lines.
     """
 
     key: str
+    title: str
     positions: tuple[float, ...]
     ticks: Mapping[float, str]
     is_numeric: bool
@@ -68,7 +70,7 @@ class Across:
         spare = 0.5 * min((b - a for a, b in pairwise(at)), default=1.0)
         axes.set_xlim(at[0] - spare, at[-1] + spare)
         if self.key != "model":
-            axes.set_xlabel(texts.fit(words.title(self.key), width_in))
+            axes.set_xlabel(texts.fit(self.title, width_in))
         return texts.x_ticks(axes, self.ticks, width_in, is_numeric=self.is_numeric)
 
     def dodge(self, slots: int) -> float:
@@ -86,7 +88,9 @@ def across(rows: ResultRows) -> Across:
     places = levels if is_numeric else levels[:_MOST_NAMES]
     at = {level: float(level) if to_scale else float(rank) for rank, level in enumerate(places)}
     positions = tuple(at.get(rows.value(row, x), math.nan) for row in range(len(rows.summaries)))
-    return Across(x, positions, {at[level]: words.format_value(x, level) for level in places}, is_numeric)
+    return Across(
+        x, rows.title(x), positions, {at[level]: words.format_value(x, level) for level in places}, is_numeric
+    )
 
 
 def curve_style(slot: int, *, is_line: bool) -> dict[str, Any]:

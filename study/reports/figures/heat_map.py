@@ -138,7 +138,7 @@ def plot(rows: ResultRows) -> Drawn | None:
     text_width_in = max(len(quantity.text(summary)) for summary in summaries) * _LETTER_IN
     tips = Tips()
     with mpl.rc_context(STYLE):
-        figure, panels, field_in = _begin(list(first), plane, quantity, text_width_in)
+        figure, panels, field_in = _begin(rows, list(first), plane, quantity, text_width_in)
         is_written = field_in >= text_width_in
         for axes, members in zip(panels, first.values(), strict=True):
             _fill(axes, rows, members, plane, quantity, is_written=is_written)
@@ -147,7 +147,7 @@ def plot(rows: ResultRows) -> Drawn | None:
                 tips.add_field(axes, x - 0.5, y - 0.5, x + 0.5, y + 0.5, _tip(rows, row, quantity))
     return Drawn(
         "heat-map",
-        f"{quantity.title[:1].upper()}{quantity.title[1:]} over {words.title(plane.x)} and {words.title(plane.y)}",
+        f"{quantity.title[:1].upper()}{quantity.title[1:]} over {rows.title(plane.x)} and {rows.title(plane.y)}",
         _caption(summaries, quantity, is_written=is_written, is_full=len(summaries) == places)
         + left_out(len(first), len(combinations)),
         figure,
@@ -170,7 +170,7 @@ def _is_number(level: Any) -> bool:
 
 
 def _begin(
-    titles: Sequence[str], plane: _Plane, quantity: _Quantity, text_width_in: float
+    rows: ResultRows, titles: Sequence[str], plane: _Plane, quantity: _Quantity, text_width_in: float
 ) -> tuple[Figure, list[Axes], float]:
     """Make the panels, the names of their axes and the scale; also return about the width of a field in inches."""
     names = plane.names()
@@ -178,7 +178,7 @@ def _begin(
     needed_in = max(text_width_in, 0.06 + max(map(texts.width_of, names[0])))
     across, field = _columns(len(titles), len(plane.across), needed_in, room)
     width, height = field * len(plane.across), min(_HIGHEST_IN * len(plane.up), _TALLEST_IN)
-    figure, panels = grid([""] * len(titles), height, across=across, x=words.title(plane.x), y=words.title(plane.y))
+    figure, panels = grid([""] * len(titles), height, across=across, x=rows.title(plane.x), y=rows.title(plane.y))
     down = -(-len(titles) // across)
     above = max(heading(axes, title, width) for axes, title in zip(panels, titles, strict=True))
     figure.set_figheight(figure.get_figheight() + down * above)

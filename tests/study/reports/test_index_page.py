@@ -20,7 +20,7 @@ EVIL = '<script>alert("x")</script>&\x1b[2J'
 def test_whatever_comes_from_outside_is_escaped() -> None:
     """Names, questions, findings, errors and addresses are text on the page, and so are values beside each other."""
     texts = dict.fromkeys(("name", "question", "finding", "error", "holder"), EVIL)
-    content = {"same": {EVIL: EVIL}, "keys": [], "columns": [], "rows": []}
+    content = {"same": {EVIL: EVIL}, "keys": [], "titles": {EVIL: EVIL}, "columns": [], "rows": []}
     entry = IndexEntry(**texts, report='r"><script>', beside=content)
     page = index_page(StoreIndex(where=EVIL, entries=[entry], option=EVIL, dashboard='d"><script>'), AT)
     plain = index_page(StoreIndex(where="", entries=[], dashboard=""), AT)

@@ -1,4 +1,4 @@
-"""Methods over all questions: interquartile means, performance profiles, and which one is better how often."""
+"""Methods aggregated over tasks: interquartile means, performance profiles, and which one is better how often."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from study.summaries.rows import ResultRows
 from study.trials.table import ENDED, Floats, Ints, Trials, TrialTable
 
 MOST_METHODS = 24
-"""The most methods that are compared over all questions."""
+"""The most methods that are aggregated over tasks."""
 
 _MOST_TRIALS = 250_000
 _MOST_NAMES = 8
@@ -52,7 +52,7 @@ class OverallMethod:
 
 @dataclass(frozen=True, kw_only=True)
 class Overall:
-    """Methods over all questions.
+    """Methods aggregated over tasks, which are the questions of a report.
 
     Args:
         name: the metric's name.
@@ -82,30 +82,30 @@ class Overall:
 
 
 def overall(rows: ResultRows, table: TrialTable) -> Overall | None:
-    """Compare the methods of a report by its main metric over all questions.
+    """Aggregate the methods of a report over its questions by its main metric.
 
     Args:
         rows: the rows of the report.
         table: their trials.
 
     Returns:
-        None where no metric is of all trials that ended, or there is one method only.
+        None where no metric is of all trials that ended, there is one method only, or fewer than two questions are
+        answered by all methods.
     """
     name = rows.main_metric
     of_method = rows.alike([key for key in rows.keys if key in rows.methods], rows.ended())
     if name is None or len(of_method) < 2:
         return None
-    head: dict[str, Any] = {"name": name, "metric": rows.metrics[name]}
-    empty = Overall(**head, questions=(), methods=(), notes=())
-    count = table.results.num_rows
-    if len(of_method) > MOST_METHODS or count > _MOST_TRIALS:
-        what = f"{len(of_method)} methods" if len(of_method) > MOST_METHODS else words.count_of(count, "trial")
-        return _refused(empty, f"{what} are too many to be compared over all questions.")
     questions = rows.questions()
     answered = Counter(question for members in of_method.values() for question in {questions[row] for row in members})
     common = [question for question in dict.fromkeys(questions) if answered[question] == len(of_method)]
-    if not common:
-        return _refused(empty, "No question is answered by all methods, so nothing can be said of them over all.")
+    if len(common) < 2:
+        return None
+    head: dict[str, Any] = {"name": name, "metric": rows.metrics[name]}
+    count = table.results.num_rows
+    if len(of_method) > MOST_METHODS or count > _MOST_TRIALS:
+        what = f"{len(of_method)} methods" if len(of_method) > MOST_METHODS else words.count_of(count, "trial")
+        return Overall(**head, questions=(), methods=(), notes=(f"{what} are too many to be aggregated over tasks.",))
     in_order = [[next(row for row in some if questions[row] == one) for one in common] for some in of_method.values()]
     methods = [_Method([table.group(rows.summaries[row].key) for row in some], name) for some in in_order]
     names = [rows.name(some[0], rows.method_keys) for some in in_order]
@@ -115,10 +115,6 @@ def overall(rows: ResultRows, table: TrialTable) -> Overall | None:
         methods=tuple(one.summarised(own, methods) for one, own in zip(methods, names, strict=True)),
         notes=tuple(_notes(words.metric_title(name, rows.metrics[name]), names, methods, len(common), len(answered))),
     )
-
-
-def _refused(empty: Overall, note: str) -> Overall:
-    return Overall(**vars(empty) | {"notes": (note,)})
 
 
 class _Method:
@@ -173,14 +169,12 @@ def _by_seed(seeds: Ints, values: Floats) -> Sample:
 
 
 def _notes(title: str, names: Sequence[str], methods: Sequence[_Method], common: int, every: int) -> list[str]:
-    notes = []
-    if common > 1:
-        notes.append(
-            f"Each question counts alike. So {title} must be on one scale in all of them for the interquartile mean "
-            "and the profile; if it isn't, read the probabilities, which compare trials of the same question only."
-        )
+    notes = [
+        f"Each task counts alike. So {title} must be on one scale in all of them for the interquartile mean and the "
+        "profile; if it isn't, read the probabilities, which compare trials of the same task only."
+    ]
     if every > common:
-        notes.append(f"{words.count_of(every - common, 'question')} left out, which not all methods answer.")
+        notes.append(f"{words.count_of(every - common, 'task')} left out, on which not all methods were trained.")
     lacking = [
         f"{name} ({one.without_number:,} of {one.trials:,})"
         for name, one in zip(names, methods, strict=True)

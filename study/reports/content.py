@@ -63,7 +63,7 @@ class Findings:
         rows: the results of the trials, and the keys that tell the rows apart.
         headline: the finding, in a sentence.
         contrasts: trends and tests between rows.
-        overall: methods over all tasks; None where no metric allows that, or there is one method.
+        overall: methods aggregated over tasks; None where no metric allows that, or there is one method or one task.
         against: comparisons of the rows with others; None if there are none to compare with.
         verdicts: where seeds were added until there were enough: for each cell, or pair of cells, whether there are.
         claims: the verdicts of the study's claims.

@@ -1,4 +1,4 @@
-"""Methods over all questions: a table, and their numbers and profiles as CSV."""
+"""Methods aggregated over tasks: a table, and their numbers and profiles as CSV."""
 
 from __future__ import annotations
 
@@ -46,12 +46,10 @@ def _column(title: str, some: list[MeanOverCells | None], write: Notation) -> Co
 
 def overall_note(overall: Overall) -> str:
     """Say what the table's numbers are."""
-    means = "Interquartile means"
-    if len(overall.questions) > 1:
-        means = f"Interquartile means, averaged over the {len(overall.questions)} questions that all methods answer"
     return (
-        f"{means}, and probabilities that a trial is better than one of another method with another seed, ties counted "
-        "half. Intervals are at 95%, each by itself; shared seeds are allowed for."
+        f"Interquartile means, averaged over the {len(overall.questions)} tasks that all methods have, and "
+        "probabilities that a trial is better than one of another method with another seed, ties counted half. "
+        "Intervals are at 95%, each by itself; shared seeds are allowed for."
     )
 
 

@@ -205,10 +205,10 @@ class StudyResults:
 
     @cached_property
     def overall(self) -> Overall | None:
-        """The methods over all questions; None for a search, and where trials aren't independent."""
+        """The methods aggregated over tasks; None for a search, and where trials aren't independent."""
         if self.search is not None or self._all_have_stopped or not self.plan.spec.seed_design.is_plain:
             return None
-        return self.parts.attempt("comparison over all questions", lambda: overall(self.compared, self.trials), None)
+        return self.parts.attempt("aggregate over tasks", lambda: overall(self.compared, self.trials), None)
 
     @cached_property
     def verdicts(self) -> Sequence[Verdict]:

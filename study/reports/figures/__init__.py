@@ -3,9 +3,9 @@
 names             what figures there are, and their formats
 all               every figure that a report has something for
 panels            success rates, times to success and metrics against what is swept
-profiles          how often methods are better than a threshold, over all questions
+profiles          how often methods are better than a threshold, over tasks
 sources           which randomness matters: shares of the variance, and what more trials would bring
-improvement       how likely one method is better than another, over all questions
+improvement       how likely one method is better than another, over tasks
 survival          time to success
 heat_map          success rate over two numbers
 learning_curves   errors over the iterations

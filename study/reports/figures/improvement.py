@@ -1,4 +1,4 @@
-"""How likely a trial of one method is better than one of another, over all questions: dots with intervals."""
+"""How likely a trial of one method is better than one of another, over tasks: dots with intervals."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ def plot(overall: Overall | None) -> Drawn | None:
         axes.set_ylim(len(known) - 0.4, -0.6)
         axes.set_xlim(-0.02, 1.02)
         axes.set_xticks([0, 0.25, 0.5, 0.75, 1])
-    over = f"; the mean over {len(overall.questions)} questions" if len(overall.questions) > 1 else ""
     against = "" if are_all else " Each method beside the one with the best interquartile mean."
     caption = (
         f"Probability that a trial of the first method has a better {overall.title} than a trial of the second with "
-        f"another seed, ties counted half{over}, with 95% intervals that allow for shared seeds.{against}"
+        f"another seed, ties counted half; the mean over {len(overall.questions)} tasks, with 95% intervals that allow "
+        f"for shared seeds.{against}"
     )
-    return Drawn("improvement", "Which method is better how often", caption, figure, tips)
+    return Drawn("improvement", "Aggregate over tasks: probability of improvement", caption, figure, tips)

@@ -6,7 +6,7 @@ SEARCH = ("search-history", "search-front", "search-importance", "search-slices"
 """Names of the figures that only a search has."""
 
 OVERALL = ("profiles", "improvement")
-"""Names of the figures of methods over all questions."""
+"""Names of the figures of methods aggregated over tasks."""
 
 NAMES = (
     *SEARCH, "figure", "training-time", "sources", *OVERALL, "series", "survival", "heat-map", "learning-curves",

@@ -1,4 +1,4 @@
-"""Performance profiles of methods: how often their trials are better than a threshold, over all questions."""
+"""Performance profiles of methods: how often their trials are better than a threshold, over tasks."""
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ def plot(overall: Overall | None) -> Drawn | None:
             _plot_profile(axes, method.profile, look, low, high)
             for x, y, text in _marks(method, write, MOST_TIPS // len(in_panels)):
                 tips.add(axes, x, y, text)
-    return Drawn("profiles", "Performance profiles", _caption(overall, len(in_panels)), figure, tips)
+    return Drawn(
+        "profiles", "Aggregate over tasks: performance profiles", _caption(overall, len(in_panels)), figure, tips
+    )
 
 
 def _limits(overall: Overall) -> tuple[bool, float, float]:
@@ -114,12 +116,11 @@ def _marks(method: OverallMethod, write: Notation, most: int) -> Iterator[tuple[
 
 def _caption(overall: Overall, in_panels: int) -> str:
     better = "higher" if overall.metric.higher_is_better else "lower"
-    over = f", the mean over {len(overall.questions)} questions" if len(overall.questions) > 1 else ""
     lacking = any(method.without_number for method in overall.methods)
     without = " A trial without a number is never better." if lacking else ""
     grey = " Grey: the other methods." if len(overall.methods) > _FEW_CURVES else ""
     return (
-        f"Share of trials whose {overall.title} is {better} than the threshold{over}. A band holds the true profile at "
-        f"all thresholds at once with 95%; seeds are the sample.{without}{grey}"
-        f"{left_out(in_panels, len(overall.methods), 'methods')}"
+        f"Share of trials whose {overall.title} is {better} than the threshold, the mean over {len(overall.questions)} "
+        "tasks. A band holds the true profile at all thresholds at once with 95%; seeds are the sample."
+        f"{without}{grey}{left_out(in_panels, len(overall.methods), 'methods')}"
     )

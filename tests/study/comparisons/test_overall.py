@@ -1,4 +1,4 @@
-"""Methods over all questions: which trials enter, and what is said of them."""
+"""Methods aggregated over tasks: which trials enter, and what is said of them."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from study.summaries.aggregate import aggregate
 from study.trials.table import TrialTable
 from tests.study.builders import outcomes_table, summarised, summarised_by
 
+BY = ("task", "model")
 METRICS = {"accuracy": Metric(higher_is_better=True)}
 
 
@@ -65,40 +66,41 @@ def test_methods_are_compared_over_the_questions_that_all_answer():
             assert improvement == expected
         assert (method.trials, method.seeds, method.without_number) == (16, (8, 8), 0)
     assert overall.methods[overall.best].name == "cnn"
-    assert any("1 question left out" in note for note in overall.notes)
+    assert any("1 task left out" in note for note in overall.notes)
     assert any("must be on one scale" in note for note in overall.notes)
 
 
 def test_a_trial_without_a_number_is_worse_than_any():
     """It isn't in the interquartile mean, is never better than a threshold, and loses; failed trials aren't there."""
-    values = some_values(("mlp", "rnn"), (1,), 6)
+    values = some_values(("mlp", "rnn"), seeds=6)
     values["mlp", 1] |= {0: math.nan, 1: math.nan}
-    diverged = {("mlp", 1, 0): Outcome.DIVERGED, ("rnn", 1, 5): Outcome.FAILED}
+    values |= {("mlp", 2): values["mlp", 1], ("rnn", 2): values["rnn", 1]}
+    diverged = {("mlp", t, 0): Outcome.DIVERGED for t in (1, 2)} | {("rnn", t, 5): Outcome.FAILED for t in (1, 2)}
     overall = overall_of(*results(values, diverged))
     mlp, rnn = overall.methods
-    assert (mlp.trials, mlp.without_number, rnn.trials) == (6, 2, 5)
+    assert (mlp.trials, mlp.without_number, rnn.trials) == (12, 4, 10)
     numbers = [value for value in values["mlp", 1].values() if not math.isnan(value)]
     assert mlp.interquartile_mean.value == pytest.approx(statistics.interquartile_means(numbers)[0])
     assert mlp.profile.at([-1e300])[0] == pytest.approx(4 / 6)
     kept = {seed: value for seed, value in values["rnn", 1].items() if seed != 5}
     lost = {seed: -math.inf if math.isnan(value) else value for seed, value in values["mlp", 1].items()}
     assert mlp.improvements[1] == statistics.probability_of_improvement(
-        of=SeedValues({0: lost}), over=SeedValues({0: kept}), higher_is_better=True
+        of=SeedValues({0: lost, 1: lost}), over=SeedValues({0: kept, 1: kept}), higher_is_better=True
     )
-    assert [note for note in overall.notes if "mlp (2 of 6)" in note]
-    assert not any("one scale" in note for note in overall.notes)
+    assert [note for note in overall.notes if "mlp (4 of 12)" in note]
 
 
 def test_lower_is_better_where_the_metric_says_so():
     """A trial without a number then is above all numbers."""
     table = outcomes_table(
-        model=["A"] * 5 + ["B"] * 5,
-        seed=[*range(5), *range(5)],
-        outcome=["finished"] * 9 + ["diverged"],
-        loss=[1.0, 2, 3, 4, 5, 2.5, 3.5, 4.5, 5.5, np.nan],
+        task=["x"] * 10 + ["y"] * 10,
+        model=(["A"] * 5 + ["B"] * 5) * 2,
+        seed=[*range(5)] * 4,
+        outcome=(["finished"] * 9 + ["diverged"]) * 2,
+        loss=[1.0, 2, 3, 4, 5, 2.5, 3.5, 4.5, 5.5, np.nan] * 2,
     )
-    rows = groups(summarised_by(table, ["model"], {"loss": Metric()}), ["model"])
-    first, second = overall_of(rows, TrialTable(table, {"loss": Metric()}, ("model",))).methods
+    rows = groups(summarised_by(table, BY, {"loss": Metric()}), BY)
+    first, second = overall_of(rows, TrialTable(table, {"loss": Metric()}, BY)).methods
     assert first.improvements[1].value > 0.5 > second.improvements[0].value
     assert second.profile.at([1e300])[0] == pytest.approx(0.8)
 
@@ -106,38 +108,39 @@ def test_lower_is_better_where_the_metric_says_so():
 def test_rows_of_one_seed_are_averaged_and_it_is_said():
     """Folds that are pooled in a group are parts of a trial, and not seeds."""
     table = outcomes_table(
-        model=["A"] * 6 + ["B"] * 3,
-        fold=[0, 1] * 3 + [0] * 3,
-        seed=[0, 0, 1, 1, 2, 2, 0, 1, 2],
-        outcome=["finished"] * 9,
-        loss=[1.0, 3.0, 2.0, 4.0, 5.0, 7.0, 1.0, 2.0, 3.0],
+        task=["x"] * 9 + ["y"] * 9,
+        model=(["A"] * 6 + ["B"] * 3) * 2,
+        fold=([0, 1] * 3 + [0] * 3) * 2,
+        seed=[0, 0, 1, 1, 2, 2, 0, 1, 2] * 2,
+        outcome=["finished"] * 18,
+        loss=[1.0, 3.0, 2.0, 4.0, 5.0, 7.0, 1.0, 2.0, 3.0] * 2,
     )
-    rows = groups(summarised_by(table, ["model"], {"loss": Metric()}), ["model"])
-    overall = overall_of(rows, TrialTable(table, {"loss": Metric()}, ("model",)))
+    rows = groups(summarised_by(table, BY, {"loss": Metric()}), BY)
+    overall = overall_of(rows, TrialTable(table, {"loss": Metric()}, BY))
     first, second = overall.methods
-    assert (first.trials, first.seeds) == (6, (3, 3))
+    assert (first.trials, first.seeds) == (12, (3, 3))
     assert first.improvements[1] == statistics.probability_of_improvement(
-        of=SeedValues({0: {0: 2.0, 1: 3.0, 2: 6.0}}),
-        over=SeedValues({0: {0: 1.0, 1: 2.0, 2: 3.0}}),
+        of=SeedValues({key: {0: 2.0, 1: 3.0, 2: 6.0} for key in (0, 1)}),
+        over=SeedValues({key: {0: 1.0, 1: 2.0, 2: 3.0} for key in (0, 1)}),
         higher_is_better=False,
     )
     assert any("their mean is the seed's value" in note for note in overall.notes)
     assert second.improvements[0].value == pytest.approx(1 - first.improvements[1].value)
 
 
-def test_there_is_nothing_without_a_metric_or_a_second_method(monkeypatch):
-    """One method, metrics of solved trials alone, too many methods, no question in common: none, or a note why."""
+def test_there_is_nothing_without_a_metric_a_second_method_or_a_second_task(monkeypatch):
+    """One method, metrics of solved trials alone, one task or none in common: nothing. Too many methods: a note."""
     assert overall_of(*results(some_values(("mlp",), (1,)))) is None
     _, table = results(some_values())
     of_solved = TrialTable(table.results, {"accuracy": Metric(of="solved")})
     assert overall_of(cell_rows(aggregate(of_solved), {}, question_fields=["turns"]), of_solved) is None
     apart = results({(model, turns): {0: 1.0} for model, turns in (("mlp", 1), ("rnn", 2), ("cnn", 1), ("cnn", 2))})
-    overall = overall_of(*apart)
-    assert (overall.methods, len(overall.notes)) == ((), 1)
-    assert "No question is answered by all methods" in overall.notes[0]
+    assert overall_of(*apart) is None
+    assert overall_of(*results(some_values(questions=(1,)))) is None
+    assert overall_of(*results(some_values(questions=(1,)) | {("mlp", 2): {0: 1.0}})) is None
     monkeypatch.setattr(of_all, "MOST_METHODS", 2)
     overall = overall_of(*results(some_values()))
-    assert (overall.methods, overall.notes) == ((), ("3 methods are too many to be compared over all questions.",))
+    assert (overall.methods, overall.notes) == ((), ("3 methods are too many to be aggregated over tasks.",))
 
 
 def test_one_seed_a_question_says_nothing_of_a_pair():

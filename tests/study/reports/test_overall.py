@@ -1,4 +1,4 @@
-"""What a report shows of methods over all questions: a table, two figures, and all numbers as CSV."""
+"""What a report shows of methods aggregated over tasks: a table, two figures, and all numbers as CSV."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from study.reports import groups, groups_rows, write_report
 from study.reports.content import Report
 from study.reports.figures import improvement, profiles
 from study.reports.figures.style import render
-from study.reports.overall import overall_note, overall_table
+from study.reports.overall import overall_table
 from study.trials.table import TrialTable
 from tests.study.builders import outcomes_table, summarised_by
 
@@ -100,7 +100,7 @@ def test_the_page_and_markdown_show_the_table_and_say_what_it_is(written):
         assert f'id="figure-{name}"' in section
         assert page.count(f'id="figure-{name}"') == 1
     for text in (section, markdown):
-        assert "averaged over the 2 questions" in text
+        assert "averaged over the 2 tasks" in text
         assert "better than model 1" in text
         assert "model 2 (1 of 20)" in text
 
@@ -112,9 +112,8 @@ def test_no_method_is_better_than_itself_and_none_is_bold_by_its_mean_alone():
     assert table.header[:3] == ("method", "seeds", "without a number")
     assert [sorted(column.best) for column in table.columns] == [[]] * 7
     assert [column.texts[place] for place, column in enumerate(table.columns[4:])] == ["–"] * 3
-    many = report_of(7, 1, diverged=0).overall
+    many = report_of(7, diverged=0).overall
     assert overall_table(many).header == ("method", "seeds", "score, interquartile mean", "better than model 6")
-    assert "averaged" not in overall_note(many)
 
 
 def test_the_profile_figure_has_a_line_and_a_band_for_each_method():
@@ -124,7 +123,7 @@ def test_the_profile_figure_has_a_line_and_a_band_for_each_method():
     assert len(axes.collections) == 3
     assert [text.get_text() for text in few.figure.legends[0].get_texts()] == ["model 0", "model 1", "model 2"]
     assert "A trial without a number is never better" in few.caption
-    many = profiles.plot(report_of(7, 1).overall)
+    many = profiles.plot(report_of(7).overall)
     assert [axes.get_title(loc="left") for axes in many.figure.axes] == [f"model {n}" for n in range(7)]
     assert all(len(axes.collections) == 1 for axes in many.figure.axes)
     assert b"better than" in render(few, "svg")
@@ -147,7 +146,7 @@ def test_the_improvement_figure_has_a_dot_for_each_pair():
     dots = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o"]
     assert all(0.5 <= dot <= 1 for dot in dots)
     assert len(dots) == 3
-    many = improvement.plot(report_of(7, 1, diverged=0).overall)
+    many = improvement.plot(report_of(7, diverged=0).overall)
     assert len(many.figure.axes[0].get_yticklabels()) == 6
     assert "beside the one with the best interquartile mean" in many.caption
 
@@ -155,15 +154,22 @@ def test_the_improvement_figure_has_a_dot_for_each_pair():
 def test_there_are_no_figures_without_methods():
     """Where nothing is compared, nothing is drawn or written."""
     assert report_of(1).overall is None
+    assert report_of(3, 1).overall is None
     assert profiles.plot(None) is None
     assert improvement.plot(None) is None
 
 
 def test_values_that_are_all_equal_can_be_drawn():
     """One threshold, all ties: the probability is a half, and the axis has a width."""
-    table = outcomes_table(model=["A"] * 3 + ["B"] * 3, seed=[0, 1, 2] * 2, outcome=["finished"] * 6, score=[1.0] * 6)
-    rows = groups(summarised_by(table, ["model"], {"score": Metric()}), ["model"])
-    overall = overall_of(rows, TrialTable(table, {"score": Metric()}, ("model",)))
+    table = outcomes_table(
+        task=["x", "y"] * 6,
+        model=["A"] * 6 + ["B"] * 6,
+        seed=[0, 0, 1, 1, 2, 2] * 2,
+        outcome=["finished"] * 12,
+        score=[1.0] * 12,
+    )
+    rows = groups(summarised_by(table, BY, {"score": Metric()}), BY)
+    overall = overall_of(rows, TrialTable(table, {"score": Metric()}, tuple(BY)))
     assert overall.methods[0].improvements[1].value == 0.5
     assert render(profiles.plot(overall), "png")
     assert render(improvement.plot(overall), "svg")

@@ -17,7 +17,7 @@ from study.reports.figures import (
     survival,
     weights,
 )
-from study.reports.figures.dots import SECONDS
+from study.reports.figures.dots import SECONDS, paces_differ
 from study.reports.figures.style import Drawn
 from study.reports.search.figures import contour, front, history, importance, slices
 from study.summaries.parts import Parts
@@ -41,10 +41,9 @@ def plot_all(report: Report, parts: Parts | None = None) -> list[Drawn]:
         ("contours of the search", lambda: contour.plot(search)),
     ]
     if search is None or search.is_over:
-        has_seconds = rows.has_times and any(s.solved_at_s_mean is not None for s in rows.summaries)
         drawings += [
             ("results", lambda: panels.plot(rows, report.against)),
-            ("seconds", lambda: panels.plot(rows, report.against, SECONDS) if has_seconds else None),
+            ("seconds", lambda: panels.plot(rows, report.against, SECONDS) if paces_differ(rows) else None),
             ("sources of randomness", lambda: sources.plot(rows, report.sources)),
             ("profiles", lambda: profiles.plot(report.overall)),
             ("probability of improvement", lambda: improvement.plot(report.overall)),

@@ -12,7 +12,6 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator, NullLocator
 
@@ -20,8 +19,8 @@ from study import words
 from study.interface.declarations import Metric
 from study.interface.references import KINDS
 from study.reports.figures import axes as axes_of
-from study.reports.figures.axes import Point
 from study.reports.figures.multiples import MOST_CURVES, MOST_TIPS, columns, grid, left_out
+from study.reports.figures.scales import Point, Scale, clipped_note, mark_handles
 from study.reports.figures.style import INK, STYLE, Drawn, Tips
 from study.reports.metric_columns import metric_notation
 from study.reports.metric_series import number, place_title, places_to_show, series_with_values
@@ -67,18 +66,11 @@ class _SeriesPanel:
         """Whether there are so few places that each has a marker."""
         return len(self.series.places) <= _MOST_MARKED
 
-    @property
-    def is_log(self) -> bool:
-        """Whether the y axis is logarithmic."""
-        values = [value for points in self.points for value, _ in points if value is not None]
-        return self.metric is not None and axes_of.spans_decades(self.metric, values)
-
     @cached_property
-    def largest(self) -> float:
-        """The largest value that the panel shows on its axis."""
-        return (
-            axes_of.largest_on_axis([point for of_row in self.points for point in of_row]) if self.is_log else math.inf
-        )
+    def scale(self) -> Scale:
+        """The y axis."""
+        points = [point for of_row in self.points for point in of_row]
+        return Scale("rate", points) if self.metric is None else Scale.of_metric(self.metric, points)
 
 
 def plot(rows: ResultRows, references: ReferenceFindings | None = None) -> Drawn | None:
@@ -109,7 +101,7 @@ def plot(rows: ResultRows, references: ReferenceFindings | None = None) -> Drawn
         for place, axes in enumerate(every):
             panel = panels[place % len(panels)]
             here = [curve for curve in drawn if curve.facet == facets[place // len(panels)]]
-            _limit(axes, panel, [row for curve in drawn for row in curve.rows])
+            _limit(axes, panel)
             for curve in here:
                 style = axes_of.curve_style(names.index(curve.name), is_line=True)
                 _plot_line(axes, panel, panel.points[curve.rows[0]], style)
@@ -140,9 +132,9 @@ def _of_rates(rows: ResultRows, references: ReferenceFindings) -> list[_SeriesPa
     return panels
 
 
-def _limit(axes: Axes, panel: _SeriesPanel, some: Sequence[int]) -> None:
+def _limit(axes: Axes, panel: _SeriesPanel) -> None:
     """Set both axes: the same for all facets."""
-    at, points = panel.series.places, [point for row in some for point in panel.points[row]]
+    at = panel.series.places
     if panel.series.trained is not None:
         axes.axvspan(*panel.series.trained, zorder=0, **_TRAINED)
     if at[0] > 0 and at[-1] >= _DECADES * at[0]:
@@ -157,24 +149,17 @@ def _limit(axes: Axes, panel: _SeriesPanel, some: Sequence[int]) -> None:
         axes.set_xticks(at, map(number, at))
     axes.set_xlabel(panel.series.along)
     axes.set_ylabel(panel.title)
-    if panel.metric is None:
-        axes.set_ylim(-0.04, 1.04)
-    elif panel.is_log:
-        axes_of.limit_logarithmic([axes], points, panel.largest)
-    else:
-        axes_of.limit_linear([axes], points)
+    panel.scale.limit([axes])
 
 
 def _plot_line(axes: Axes, panel: _SeriesPanel, points: Sequence[Point], style: Mapping[str, Any]) -> None:
-    at, is_log = panel.series.places, panel.is_log
-    # NaN where there is no value, so that the line is broken there.
-    y = np.array([math.nan if value is None or (is_log and value == 0) else value for value, _ in points])
-    ends = np.array([(math.nan, math.nan) if ends is None else ends for _, ends in points]).T
-    if is_log:
-        axes_of.mark_zeros(axes, [x for x, (value, _) in zip(at, points, strict=True) if value == 0], style)
-        beyond = [x for x, (value, _) in zip(at, points, strict=True) if (value or 0.0) > panel.largest]
-        axes_of.mark_beyond(axes, beyond, style)
-        ends = np.where(y > panel.largest, math.nan, np.maximum(ends, axes.get_ylim()[0] / 10))  # the line goes on
+    at, scale, none = panel.series.places, panel.scale, math.nan
+    # NaN where there is no value, so that the line is broken there; beyond the axis the line goes on.
+    y = np.array([none if value is None or (scale.is_log and value == 0) else value for value, _ in points])
+    ends = np.array([ends if ends and scale.has(value) else (none, none) for value, ends in points]).T
+    scale.mark(axes, [(x, value) for x, (value, _) in zip(at, points, strict=True)], style)
+    if scale.is_log:
+        ends = np.maximum(ends, axes.get_ylim()[0] / 10)
     line = {name: style[name] for name in ("color", "linestyle", "linewidth", "zorder")}
     axes.plot(at, y, **line | ({name: style[name] for name in _MARK} if panel.is_marked else {}))
     axes.fill_between(at, ends[0], ends[1], color=style["color"], alpha=_BAND, linewidth=0)
@@ -185,7 +170,7 @@ def _add_tips(axes: Axes, panel: _SeriesPanel, rows: ResultRows, some: Sequence[
     marks = [(row, x, point) for row in some for x, point in zip(panel.series.places, panel.points[row], strict=True)]
     for row, x, (value, interval) in marks[:most]:
         if value is not None:
-            y = axes_of.on_logarithmic(axes, value) if panel.is_log else value
+            y = panel.scale.place(axes, value)
             tips.add(
                 axes,
                 x,
@@ -200,11 +185,7 @@ def _handles(panels: Sequence[_SeriesPanel], names: Sequence[str]) -> list[Artis
     handles: list[Artist] = [axes_of.handle(name, style) for name, style in zip(names, styles, strict=True) if name]
     if any(panel.series.trained is not None for panel in panels):
         handles.append(Patch(label="trained", **_TRAINED))
-    if any(panel.is_log and value == 0 for panel in panels for points in panel.points for value, _ in points):
-        handles.append(Line2D([], [], label="exactly 0", color=INK, **axes_of.ZERO))
-    if any((value or 0.0) > panel.largest for panel in panels for points in panel.points for value, _ in points):
-        handles.append(Line2D([], [], label="beyond the axis", color=INK, **axes_of.BEYOND))
-    return handles
+    return [*handles, *mark_handles({panel.title: panel.scale for panel in panels})]
 
 
 def _caption(panels: Sequence[_SeriesPanel], references: ReferenceFindings | None) -> str:
@@ -216,4 +197,4 @@ def _caption(panels: Sequence[_SeriesPanel], references: ReferenceFindings | Non
             "Shares of the trials that pass the bound that references set at each place, at a level of "
             f"{100 * references.criterion.level:g}%, with Wilson's intervals."
         )
-    return " ".join(sentences)
+    return " ".join(sentences) + clipped_note(sum(panel.scale.clipped for panel in panels))

@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+import numpy as np
+
 from study import words
 from study.comparisons.comparison import Comparisons, Reference
 from study.interface.declarations import Metric
 from study.reports.figures import axes as axes_of
-from study.reports.figures.axes import Across, Point, Units
+from study.reports.figures.axes import Across, Units
 from study.reports.figures.multiples import MOST_CURVES
+from study.reports.figures.scales import Point, Scale
 from study.reports.figures.style import PAPER
 from study.reports.metric_columns import metric_notation, names_to_show
 from study.summaries import series
@@ -35,6 +38,8 @@ Points = tuple[Point, ...]
 """A row's value and interval in each panel."""
 
 _MOST_PANELS = 3
+_DIFFERENT_PACE, _EXPLAINED = 1.1, 0.25
+"""The factor between rows' seconds an iteration, and the share of their variance, from which they need a figure."""
 
 
 @dataclass(frozen=True)
@@ -66,12 +71,6 @@ def panels_of(rows: ResultRows) -> tuple[Panel, ...]:
     metrics = [(name, rows.metrics[name]) for name in names_to_show(rows)]
     panels += [Panel("metric", words.metric_title(name, metric), name, metric) for name, metric in metrics]
     return tuple(panels)
-
-
-def is_logarithmic(panel: Panel, values: Sequence[float]) -> bool:
-    """Return whether a panel's axis is logarithmic."""
-    metric = panel.metric
-    return metric is not None and (metric.interval == "beta" or axes_of.spans_decades(metric, values))
 
 
 @dataclass(frozen=True)
@@ -114,10 +113,40 @@ SECONDS = Clock(
 )
 
 
+def paces_differ(rows: ResultRows) -> bool:
+    """Return whether rows differ in their seconds an iteration; else seconds say the same as iterations.
+
+    They do if Kruskal and Wallis's test of the solved trials says so at 1%, the rows explain a quarter of the variance
+    of the ranks, and their medians differ by 10%.
+    """
+    from scipy.stats import kruskal  # imported late: it takes long, and most of a report does without it
+
+    paces = []
+    for times in (summary.times for summary in rows.summaries if summary.times):
+        is_known = times.solved & np.isfinite(times.seconds) & (times.iterations > 0)
+        paces.append(times.seconds[is_known] / times.iterations[is_known])
+    paces = [pace for pace in paces if pace.size]
+    medians = [float(np.median(pace)) for pace in paces]
+    if len(paces) < 2 or max(medians) < _DIFFERENT_PACE * min(medians):
+        return False
+    test, count = kruskal(*paces), sum(pace.size for pace in paces)
+    explained = (test.statistic - len(paces) + 1) / max(1, count - len(paces))
+    return bool(test.pvalue < 0.01 and explained > _EXPLAINED)
+
+
 @dataclass(frozen=True)
 class Dot:
-    """A row in the panels, or the reference that it is compared with."""
+    """A row in the panels, or the reference that it is compared with.
 
+    Args:
+        level: the place of its value on the x axis.
+        x: where it is drawn, beside other rows at that place.
+        name: its name.
+        of: its results.
+        points: its value and interval in each panel.
+    """
+
+    level: float
     x: float
     name: str
     of: Summary | Reference
@@ -126,9 +155,10 @@ class Dot:
 
 @dataclass(frozen=True)
 class Line:
-    """The dots of a curve, or of the references that it is compared with."""
+    """The dots of a curve, or of the references that it is compared with; these have no name."""
 
     facet: str
+    name: str
     style: Mapping[str, Any]
     dots: tuple[Dot, ...]
 
@@ -161,24 +191,15 @@ class Lines:
         """Iterate over all dots."""
         return (dot for line in self.lines for dot in line.dots)
 
-    def values(self, panel: int) -> list[Point]:
-        """Return the values and intervals of all dots in a panel."""
-        return [dot.points[panel] for dot in self.dots()]
-
     @cached_property
-    def logarithmic(self) -> tuple[bool, ...]:
-        """Whether the axis of each panel is logarithmic."""
+    def scales(self) -> tuple[Scale, ...]:
+        """The y axis of each panel."""
+        points = [[dot.points[place] for dot in self.dots()] for place in range(len(self.panels))]
         return tuple(
-            is_logarithmic(panel, [value for value, _ in self.values(place) if value is not None])
-            for place, panel in enumerate(self.panels)
-        )
-
-    @cached_property
-    def largest(self) -> tuple[float, ...]:
-        """The largest value that each panel shows on its axis."""
-        return tuple(
-            axes_of.largest_on_axis(self.values(place)) if is_log else math.inf
-            for place, is_log in enumerate(self.logarithmic)
+            Scale("rate" if panel.kind == "rate" else "time", of)
+            if panel.metric is None
+            else Scale.of_metric(panel.metric, of)
+            for panel, of in zip(self.panels, points, strict=True)
         )
 
 
@@ -204,15 +225,24 @@ def lines(rows: ResultRows, against: Comparisons | None, clock: Clock) -> Lines:
         style = axes_of.curve_style(slot, is_line=x.is_numeric)
         shift = (slot - (len(names) - 1) / 2) * step * each
         at = [(x.positions[row] + shift, row) for row in curve.rows if math.isfinite(x.positions[row])]
-        here = [Dot(to, rows.name(row), s := rows.summaries[row], _points(s, panels, clock, unit[0])) for to, row in at]
+        here = [
+            Dot(to - shift, to, rows.name(row), s := rows.summaries[row], _points(s, panels, clock, unit[0]))
+            for to, row in at
+        ]
         there = [
-            Dot(to + step, f"{source}: {rows.name(row)}", o := beside[row], _points(o, panels, clock, unit[0]))
+            Dot(
+                to - shift,
+                to + step,
+                f"{source}: {rows.name(row)}",
+                o := beside[row],
+                _points(o, panels, clock, unit[0]),
+            )
             for to, row in at
             if row in beside
         ]
-        result.append(Line(curve.facet, style, tuple(here)))
+        result.append(Line(curve.facet, curve.name, style, tuple(here)))
         if there:
-            result.append(Line(curve.facet, style | beside_style(x), tuple(there)))
+            result.append(Line(curve.facet, "", style | beside_style(x), tuple(there)))
     count = sum(isinstance(dot.of, Summary) for line in result for dot in line.dots)
     return Lines(tuple(panels), x, unit, source, names, facets, tuple(result), count)
 

@@ -28,6 +28,7 @@ from study.reports.figures.multiples import (
     left_out,
     write_label,
 )
+from study.reports.figures.scales import fences
 from study.reports.figures.style import INK, PAPER, STYLE, WIDTH_IN, Drawn, Tips, plain, text_on
 from study.reports.metric_columns import metric_notation
 from study.summaries import series
@@ -79,7 +80,7 @@ class _Quantity:
     def share(self, of: Summary) -> float:
         """Return how far between the ends a row's value is, in [0, 1]; NaN without one."""
         value, (low, high) = self.value(of), self.ends
-        return np.nan if value is None else (value - low) / (high - low)
+        return np.nan if value is None else float(np.clip((value - low) / (high - low), 0, 1))
 
 
 def _quantity_of(rows: ResultRows) -> _Quantity | None:
@@ -90,9 +91,10 @@ def _quantity_of(rows: ResultRows) -> _Quantity | None:
     means = [] if name is None else [m for s in rows.summaries if (m := s.metrics[name].mean) is not None]
     if name is None or not means:
         return None
-    low, high = min(means), max(means)
-    ends = (low, high) if high > low else (low, low + (abs(low) or 1.0))
     metric = rows.metrics[name]
+    least, most = fences(means, metric, is_log=False)
+    low, high = (pick(mean for mean in means if least <= mean <= most) for pick in (min, max))
+    ends = (low, high) if high > low else (low, low + (abs(low) or 1.0))
     return _Quantity(words.metric_title(name, metric), name, ends, metric_notation(metric))
 
 
@@ -237,4 +239,8 @@ def _caption(summaries: Sequence[Summary], quantity: _Quantity, *, is_written: b
     text += "." if is_written else " (the numbers are in the table)."
     if any(not s.complete for s in summaries):
         text += f" {_LACKING} trials are missing."
+    low, high = quantity.ends
+    beyond = sum(not low <= value <= high for s in summaries if (value := quantity.value(s)) is not None)
+    if beyond:
+        text += f" {words.count_of(beyond, 'value')} far beyond the others: the colour is that of the scale's end."
     return text if is_full else f"{text} A place without a field was no part of the study."

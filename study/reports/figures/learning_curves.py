@@ -18,6 +18,7 @@ from matplotlib.patches import Patch
 from study import words
 from study.interface.declarations import Metric
 from study.reports.figures import axes as axes_of
+from study.reports.figures import scales
 from study.reports.figures.multiples import MOST_PANELS, MOST_TIPS, grid, part_of, sampled
 from study.reports.figures.style import INK, PALETTE, STYLE, Drawn, Tips
 from study.summaries.learning import QUANTILES, LearningCurve
@@ -64,6 +65,18 @@ class _Content:
         common = [words_of[0] for words_of in takewhile(_are_equal, zip(*map(reversed, titles), strict=False))]
         return " ".join(reversed(common)) or ", ".join(map(self.title, self.names))
 
+    @property
+    def scale(self) -> scales.Scale:
+        """The y axis, which marks values beyond it at its edge."""
+        return scales.Scale("log" if self.is_log else "linear", (), (0.0 if self.is_log else self.low, self.high))
+
+    def gone(self, curve: LearningCurve) -> int | None:
+        """Return the first evaluation at which the median is finite and beyond the axis; None if it never is."""
+        median = curve.quantiles[self.names[0]][_MEDIAN]
+        low, high = self.scale.ends
+        beyond = np.flatnonzero(np.isfinite(median) & ((median < low) | (median > high)))
+        return int(beyond[0]) if beyond.size else None
+
     def clipped(self, values: Floats) -> Floats:
         """Keep values within reach of the axis, beyond its ends: a band goes on to there."""
         room = self.high - self.low
@@ -105,7 +118,7 @@ def plot(rows: ResultRows, learning: Sequence[LearningCurve], metrics: Mapping[s
             _plot_curve(axes, curve, unit, content)
         panels[0].set_xlim(0, 1.04 * longest / unit)
         if content.is_log:
-            axes_of.logarithmic(panels[0], content.low, content.high)
+            scales.logarithmic(panels[0], content.low, content.high)
         else:
             panels[0].set_ylim(content.low, content.high)
         for axes, curve in zip(panels, curves, strict=True):
@@ -123,17 +136,18 @@ def _choose(curves: Sequence[LearningCurve], metrics: Mapping[str, Metric]) -> _
     first = there[names[0]]
     values = np.concatenate([curve.quantiles[name].ravel() for curve in curves for name in names])
     is_error = first.low == 0 and first.high is None
-    is_log = is_error or axes_of.spans_decades(first, values.tolist())
-    low, high = _limits(curves, names) if is_log else _linear_limits(curves, names, first)
+    is_log = is_error or scales.spans_decades(first, values.tolist())
+    low, high = _limits(curves, names, first) if is_log else _linear_limits(curves, names, first)
     ordered = {name: there[name] for name in (*names, *there)}
     return _Content(names, ordered, is_log, low, high)
 
 
 def _linear_limits(curves: Sequence[LearningCurve], names: Sequence[str], metric: Metric) -> tuple[float, float]:
-    """Choose the y axis: all finite values fit, and no more than a metric's limits is content."""
+    """Choose the y axis: finite values that didn't explode fit, and no more than a metric's limits is content."""
     thresholds = [np.array([np.nan if curve.threshold is None else curve.threshold for curve in curves])]
     values = np.concatenate([*(curve.quantiles[name].ravel() for curve in curves for name in names), *thresholds])
-    finite = values[np.isfinite(values)]
+    ends = scales.fences(values.tolist(), metric, is_log=False)
+    finite = values[np.isfinite(values) & (values >= ends[0]) & (values <= ends[1])]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
     room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
     least, greatest = (-np.inf if metric.low is None else metric.low), (np.inf if metric.high is None else metric.high)
@@ -143,13 +157,14 @@ def _linear_limits(curves: Sequence[LearningCurve], names: Sequence[str], metric
     )
 
 
-def _limits(curves: Sequence[LearningCurve], names: Sequence[str]) -> tuple[float, float]:
+def _limits(curves: Sequence[LearningCurve], names: Sequence[str], metric: Metric) -> tuple[float, float]:
     """Choose a logarithmic y axis: all small errors fit; of large ones the medians, and those at the start."""
     both = [curve.quantiles[name] for curve in curves for name in names]
     every = [part.ravel() for part in both] + [np.array([curve.threshold or np.nan for curve in curves])]
-    large = [part[:, 0] for part in both] + [part[_MEDIAN] for part in both]
+    large = _present([part[:, 0] for part in both] + [part[_MEDIAN] for part in both])
     least = _present(every).min(initial=1.0)
-    top = np.log10(_present(large).max(initial=least))
+    highest = scales.fences(large.tolist(), metric, is_log=True)[1]
+    top = np.log10(large[large <= highest].max(initial=least))
     bottom = max(np.log10(least), top - _MOST_DECADES)
     room = max(0.05 * (top - bottom), 0.15)
     return float(10 ** (bottom - room)), float(10 ** (top + room))
@@ -169,6 +184,8 @@ def _plot_curve(axes: Axes, curve: LearningCurve, unit: float, content: _Content
     for name in others:
         axes.plot(x, content.line(curve.quantiles[name][_MEDIAN]), color=_OTHER, linewidth=0.7, zorder=2.5)
     axes.plot(x, content.line(main[_MEDIAN]), color=_MAIN, linewidth=1.2, zorder=3)
+    if (gone := content.gone(curve)) is not None:
+        content.scale.mark(axes, [(float(x[gone]), float(main[_MEDIAN, gone]))], {"color": _MAIN, "zorder": 3})
     if not np.isfinite(main[_MEDIAN, -1]):
         who = "all have" if not np.isfinite(main[:, -1]).any() else "half or more have"
         axes.text(0.98, 0.94, f"{who} diverged", transform=axes.transAxes, ha="right", va="top", fontsize=7)
@@ -220,4 +237,5 @@ def _caption(curves: Sequence[LearningCurve], content: _Content) -> str:
         sentences.append("Where trials have diverged a band leaves the panel, and a line ends.")
     if content.is_log and (values == 0).any():
         sentences.append(f"Where {title} is exactly 0, it is at the foot.")
-    return " ".join(sentences) + sampled((curve.trials, curve.of) for curve in curves)
+    gone = sum(content.gone(curve) is not None for curve in curves)
+    return " ".join(sentences) + scales.clipped_note(gone) + sampled((curve.trials, curve.of) for curve in curves)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -17,10 +18,21 @@ from study.interface.declarations import Metric
 from study.records import Interval
 from study.reports.figures import axes as axes_of
 from study.reports.figures import texts
-from study.reports.figures.axes import Point
-from study.reports.figures.dots import ITERATIONS, MOST_FACETS, SECONDS, Clock, Line, Lines, Panel, beside_style, lines
-from study.reports.figures.multiples import MOST_TIPS, grid, left_out, panel_in
-from study.reports.figures.style import INK, STYLE, Drawn, Tips
+from study.reports.figures.dots import (
+    ITERATIONS,
+    MOST_FACETS,
+    SECONDS,
+    Clock,
+    Dot,
+    Line,
+    Lines,
+    Panel,
+    beside_style,
+    lines,
+)
+from study.reports.figures.multiples import FIELD_PT, MOST_TIPS, grid, left_out, panel_in
+from study.reports.figures.scales import clipped_note, mark_handles
+from study.reports.figures.style import STYLE, Drawn, Tips, plain
 from study.summaries.dependence import DEPENDENCE_ADJUSTED
 from study.summaries.rows import ResultRows
 from study.summaries.summary import Summary
@@ -29,6 +41,8 @@ _HEIGHTS_IN = ((2, 2.0), (4, 1.6), (MOST_FACETS, 1.3))
 """The largest number of facets, and the height of each."""
 _PANEL_IN = 1.85
 """About the width of a panel of three."""
+_COINCIDE, _MOSTLY = 0.01, 0.75
+"""How far apart points may be that lie on one another, as a share of the axis; the share of points that must do so."""
 
 
 def plot(rows: ResultRows, against: Comparisons | None = None, clock: Clock = ITERATIONS) -> Drawn | None:
@@ -57,7 +71,11 @@ def plot(rows: ResultRows, against: Comparisons | None = None, clock: Clock = IT
         names = [_axis_name(panel, curves, each) for panel in curves.panels]
         for axes, name in zip(every, names * len(facets), strict=True):
             axes.set_ylabel(name)
-        is_cut = _limit(list(facets.values()), curves)
+        by_panel = [[of_facet[place] for of_facet in facets.values()] for place in range(across)]
+        is_cut = bool(sum(scale.limit(some) for scale, some in zip(curves.scales, by_panel, strict=True)))
+        for facet, some in facets.items():
+            for place, axes in enumerate(some):
+                _label_coinciding(axes, [line for line in curves.lines if line.facet == facet], place, curves)
         _add_tips(facets, curves, clock, tips)
         width_in = _PANEL_IN if across == 3 else panel_in(across)
         upright_in = max(curves.x.label(axes, width_in) for axes in every[-across:])
@@ -107,7 +125,7 @@ def _caption(curves: Lines, clock: Clock, *, is_cut: bool) -> str:
         )
     if curves.source:
         sentences.append(f"Hollow: {curves.source}.")
-    return " ".join(sentences)
+    return " ".join(sentences) + clipped_note(sum(scale.clipped for scale in curves.scales))
 
 
 def _of(metric: Metric) -> str:
@@ -115,16 +133,11 @@ def _of(metric: Metric) -> str:
 
 
 def _plot_line(panels: Sequence[Axes], line: Line, curves: Lines) -> None:
-    for panel, (axes, is_log, most) in enumerate(zip(panels, curves.logarithmic, curves.largest, strict=True)):
-        if is_log:
-            axes_of.mark_zeros(axes, [dot.x for dot in line.dots if dot.points[panel][0] == 0], line.style)
-            beyond = [dot.x for dot in line.dots if (dot.points[panel][0] or 0.0) > most]
-            axes_of.mark_beyond(axes, beyond, line.style)
+    for panel, (axes, scale) in enumerate(zip(panels, curves.scales, strict=True)):
+        scale.mark(axes, [(dot.x, dot.points[panel][0]) for dot in line.dots], line.style)
         # NaN where there is no value, so that the line is broken there.
         points = [
-            (dot.x, math.nan, (math.nan, math.nan))
-            if y is None or y > most or (is_log and y == 0)
-            else (dot.x, y, ends or (y, y))
+            (dot.x, y, ends or (y, y)) if y is not None and scale.has(y) else (dot.x, math.nan, (math.nan, math.nan))
             for dot in line.dots
             for y, ends in [dot.points[panel]]
         ]
@@ -137,32 +150,39 @@ def _plot_line(panels: Sequence[Axes], line: Line, curves: Lines) -> None:
             axes.plot(*zip(*lacking, strict=True), **axes_of.half_filled(line.style))
 
 
-def _limit(facets: Sequence[Sequence[Axes]], curves: Lines) -> bool:
-    """Set the same y axes for all facets, so that all values fit and no wide interval flattens the rest.
-
-    Returns:
-        Whether an interval is cut.
-    """
-    is_cut = False
-    for place, (panel, is_log) in enumerate(zip(curves.panels, curves.logarithmic, strict=True)):
-        points, some = curves.values(place), [facet[place] for facet in facets]
-        if panel.kind == "rate":
-            for axes in some:
-                axes.set_ylim(-0.04, 1.04)
-                axes.set_yticks([0, 0.25, 0.5, 0.75, 1])
-        elif is_log:
-            axes_of.limit_logarithmic(some, points, curves.largest[place])
+def _label_coinciding(axes: Axes, lines: Sequence[Line], place: int, curves: Lines) -> None:
+    """Write which curves lie on one another at three quarters of their points, or more."""
+    seen: dict[str, dict[float, tuple[float, Dot]]] = {}
+    for line in lines:
+        for dot in line.dots if line.name else ():
+            value = dot.points[place][0]
+            if value is not None and curves.scales[place].has(value):
+                height = axes.transLimits.transform(axes.transScale.transform((dot.x, value)))[1]
+                seen.setdefault(line.name, {})[dot.level] = float(height), dot
+    groups: list[list[str]] = []
+    for name, at in seen.items():
+        group = next((group for group in groups if _coincide(seen[group[0]], at)), None)
+        if group is None:
+            groups.append([name])
         else:
-            is_cut |= _limit_times(some, points) if panel.kind == "time" else axes_of.limit_linear(some, points)
-    return is_cut
+            group.append(name)
+    low, high = axes.get_ylim()
+    for group in groups:
+        if len(group) > 1:
+            height, dot = list(seen[group[-1]].values())[-1]
+            below, above = dot.points[place][1] or (dot.points[place][0] or 0.0,) * 2
+            end, sign, side = (max(below, low), -1, "top") if height > 0.5 else (min(above, high), 1, "bottom")
+            text = f"{len(group)} rows: {', '.join(group)}"
+            room = _PANEL_IN * float(axes.transLimits.transform((dot.x, 0.0))[0])
+            text = plain(text) if texts.width_of(text) < room else f"{len(group)} rows coincide"
+            style: Any = {"ha": "right", "va": side, "fontsize": FIELD_PT, "zorder": 5, "in_layout": False}
+            axes.annotate(text, (dot.x, end), (4, 2 * sign), textcoords="offset points", **style)
 
 
-def _limit_times(some: Sequence[Axes], times: Sequence[Point]) -> bool:
-    longest = max((y for y, _ in times if y is not None), default=1.0) or 1.0
-    highest = max([longest, *(interval[1] for _, interval in times if interval is not None)])
-    for axes in some:
-        axes.set_ylim(0, 1.05 * min(highest, 1.6 * longest))
-    return highest > 1.05 * 1.6 * longest
+def _coincide(first: Mapping[float, tuple[float, Dot]], second: Mapping[float, tuple[float, Dot]]) -> bool:
+    shared = first.keys() & second.keys()
+    close = [abs(first[level][0] - second[level][0]) < _COINCIDE for level in shared]
+    return bool(close) and sum(close) >= _MOSTLY * len(close)
 
 
 def _add_tips(facets: Mapping[str, Sequence[Axes]], curves: Lines, clock: Clock, tips: Tips) -> None:
@@ -177,7 +197,7 @@ def _add_tips(facets: Mapping[str, Sequence[Axes]], curves: Lines, clock: Clock,
     for panel, line, dot in marks[:MOST_TIPS]:
         axes = facets[line.facet][panel]
         value, interval = dot.points[panel]
-        y = axes_of.on_logarithmic(axes, value or 0.0) if curves.logarithmic[panel] else value or 0.0
+        y = curves.scales[panel].place(axes, value or 0.0)
         text = f"{dot.name}: {_value(curves.panels[panel], value or 0.0, interval, clock, curves.unit[0])}"
         tips.add(axes, dot.x, y, f"{text}, {axes_of.count(dot.of)}")
 
@@ -201,18 +221,5 @@ def _handles(curves: Lines) -> list[Artist]:
         handles.append(axes_of.handle(curves.source, axes_of.neutral() | beside_style(curves.x)))
     if not all(dot.of.complete for dot in curves.dots()):
         handles.append(Line2D([], [], label="lacks trials", **axes_of.half_filled(axes_of.neutral())))
-    zeros = [
-        panel.title
-        for place, (panel, is_log) in enumerate(zip(curves.panels, curves.logarithmic, strict=True))
-        if is_log and any(value == 0 for value, _ in curves.values(place))
-    ]
-    if zeros:
-        handles.append(Line2D([], [], label=f"{words.join_and(zeros)} exactly 0", color=INK, **axes_of.ZERO))
-    beyond = [
-        panel.title
-        for place, (panel, most) in enumerate(zip(curves.panels, curves.largest, strict=True))
-        if any((value or 0.0) > most for value, _ in curves.values(place))
-    ]
-    if beyond:
-        handles.append(Line2D([], [], label=f"{words.join_and(beyond)} beyond the axis", color=INK, **axes_of.BEYOND))
-    return handles
+    titles = [panel.title for panel in curves.panels]
+    return [*handles, *mark_handles(dict(zip(titles, curves.scales, strict=True)))]

@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from study import words
 from study.comparisons.overall import Overall, OverallMethod
 from study.reports.figures import axes as axes_of
+from study.reports.figures import scales
 from study.reports.figures.multiples import MOST_PANELS, MOST_TIPS, grid, left_out
 from study.reports.figures.style import RULE, STYLE, Drawn, Tips
 from study.reports.metric_columns import metric_notation
@@ -53,7 +54,7 @@ def plot(overall: Overall | None) -> Drawn | None:
         is_log, low, high = _limits(overall)
         for axes in panels:
             if is_log:
-                axes_of.logarithmic(axes, low, high, "x")
+                scales.logarithmic(axes, low, high, "x")
             else:
                 axes.set_xlim(low, high)
             axes.set_ylim(-0.03, 1.03)
@@ -75,13 +76,13 @@ def plot(overall: Overall | None) -> Drawn | None:
 
 def _limits(overall: Overall) -> tuple[bool, float, float]:
     """Choose the x axis: whether it is logarithmic, and its ends."""
-    values = np.concatenate([method.profile.thresholds for method in overall.methods])
-    if axes_of.spans_decades(overall.metric, values.tolist()):
-        positive = values[values > 0]
-        most = min(float(positive.max()), axes_of.largest_on_axis([(float(v), None) for v in positive]))
-        least = float(positive.min())
-        return True, least / 1.5, max(most, 2 * least) * 1.5
+    every = np.concatenate([method.profile.thresholds for method in overall.methods])
+    is_log = scales.spans_decades(overall.metric, every.tolist())
+    least, most = scales.fences(every.tolist(), overall.metric, is_log=is_log)
+    values = every[(every >= least) & (every <= most) & ((every > 0) | (not is_log))]
     low, high = float(values.min()), float(values.max())
+    if is_log:
+        return True, low / 1.5, max(high, 2 * low) * 1.5
     margin = _MARGIN * (high - low) or 0.05 * abs(high) or 1.0
     return False, low - margin, high + margin
 

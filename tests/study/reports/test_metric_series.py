@@ -14,7 +14,7 @@ from study.interface.references import ReferenceCriterion
 from study.records import Cell, Outcome, Result, Trial
 from study.reports import Report, ResultRows, cell_rows, cells_rows, metric_notes, write_report
 from study.reports.figures import along_axis
-from study.reports.figures.axes import ARROW
+from study.reports.figures.scales import ARROW
 from study.reports.metric_series import series_table, series_with_values
 from study.reports.table import summaries_table
 from study.summaries.references import reference_findings
@@ -144,7 +144,7 @@ def test_errors_that_explode_leave_the_others_readable() -> None:
     assert mse.get_ylim()[1] < 1e10
     assert [list(line.get_xdata()) for line in mse.lines if line.get_marker() == ARROW] == [[50, 100]] * 2
     assert max(line.get_ydata()[-1] for line in mse.lines if len(line.get_xdata()) == len(LENGTHS)) == 1e28
-    assert "beyond the axis" in [text.get_text() for legend in drawn.figure.legends for text in legend.get_texts()]
+    assert "MSE beyond the axis" in [text.get_text() for legend in drawn.figure.legends for text in legend.get_texts()]
 
 
 def test_rates_by_place_are_drawn_where_references_say_what_success_is(tmp_path: Path) -> None:

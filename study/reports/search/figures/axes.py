@@ -15,6 +15,7 @@ from matplotlib.ticker import MaxNLocator
 from study.records import Interval
 from study.reports.figures import axes as axes_of
 from study.reports.figures import texts
+from study.reports.figures.scales import power_of_ten
 from study.reports.figures.style import PALETTE, PAPER, plain
 from study.reports.search import names as search_names
 from study.summaries.rows import ResultRows
@@ -156,7 +157,7 @@ def _powers(low: float, high: float) -> dict[float, str]:
 
 
 def _power(power: int) -> str:
-    return f"{10.0**power:g}" if abs(power) <= 3 else axes_of.power_of_ten(power)
+    return f"{10.0**power:g}" if abs(power) <= 3 else power_of_ten(power)
 
 
 def _short(number: float) -> str:

@@ -9,12 +9,15 @@ import numpy as np
 import pytest
 from matplotlib.collections import LineCollection
 
+from study.interface.declarations import Metric
 from study.reports import cell_rows, groups, with_published
 from study.reports.figures import panels
-from study.reports.figures.axes import ARROW
-from study.reports.figures.dots import SECONDS
+from study.reports.figures.dots import SECONDS, paces_differ
+from study.reports.figures.scales import ARROW, BELOW
 from study.reports.figures.style import render
 from study.summaries.aggregate import GroupSummary
+from study.summaries.metrics import MetricSummary
+from study.summaries.summary import Times
 from tasks.arithmetic import MODELS
 from tests.study.builders import error_of, published_cell, summaries_of
 
@@ -156,6 +159,52 @@ def test_errors_that_explode_leave_the_others_readable():
     assert "sparsity error beyond the axis" in labels_of(drawing.figure)
     ((_, _, (_, y, _, _)),) = [mark for mark in drawing.tips.marks if "1e28" in mark[0]]
     assert 1e-1 < y < axes.get_ylim()[1]
+
+
+@pytest.mark.parametrize(("exploded", "marker"), [(-1e30, BELOW["marker"]), (1e30, ARROW)])
+def test_a_value_that_explodes_leaves_a_linear_axis(exploded, marker):
+    """Of a metric that can be negative, what is far beyond the others is an arrow at that edge, and it is counted."""
+    means = {2: 5.0, 3: 4.5, 4: exploded}
+    metric = Metric(higher_is_better=True)
+    summaries = [
+        GroupSummary(values=(h,), seeds=4, is_judged=False, metrics={"reward": mean})
+        for h, mean in ((h, MetricSummary(metric=metric, mean=m, count=4)) for h, m in means.items())
+    ]
+    drawing = panels.plot(groups(summaries, ["width"]))
+    [axes] = drawing.figure.axes
+    low, high = axes.get_ylim()
+    assert 0 < low < 4.5 < 5 < high < 10
+    assert [list(line.get_xdata()) for line in axes.lines if line.get_marker() == marker] == [[2.0]]
+    assert "1 value" in drawing.caption
+    assert "reward beyond the axis" in labels_of(drawing.figure)
+    ((_, _, (_, y, _, _)),) = [mark for mark in drawing.tips.marks if "e30" in mark[0]]
+    assert low < y < high
+
+
+def test_curves_on_one_another_are_named():
+    """Three of four models have the same rates at all sizes: a text in the panel says how many and which they are."""
+    counts = {"NMU": 3, "NAU": 3, "NALU": 3, "linear": 1}
+    made = [
+        (published_cell(model, hidden_size=h), {"solved": n, "unsolved": 4 - n})
+        for model, n in counts.items()
+        for h in (2, 3, 4)
+    ]
+    axes = panels.plot(cell_rows(summaries_of(*made), {})).figure.axes[0]
+    assert [text.get_text() for text in axes.texts] == ["3 rows: NMU, NAU, NALU"]
+    apart = [(cell, {"solved": i % 4, "unsolved": 4 - i % 4}) for i, (cell, _) in enumerate(made[:6])]
+    assert not panels.plot(cell_rows(summaries_of(*apart), {})).figure.axes[0].texts
+
+
+@pytest.mark.parametrize(("seconds", "differ"), [((1e-3, 1e-3), False), ((1e-3, 1.05e-3), False), ((1e-3, 2e-3), True)])
+def test_seconds_need_a_figure_only_where_rows_differ_in_pace(seconds, differ):
+    """Rows whose iterations take equally long, or nearly so, have the same curves in seconds as in iterations."""
+    rng = np.random.default_rng(0)
+    summaries = []
+    for row, pace in enumerate(seconds):
+        at = rng.uniform(100, 900, 20)
+        times = Times(iterations=at, seconds=at * pace * rng.uniform(0.95, 1.05, 20), solved=np.full(20, True))
+        summaries.append(GroupSummary(values=(row,), seeds=20, solved=20, success_rate=1.0, times=times))
+    assert paces_differ(groups(summaries, ["width"])) is differ
 
 
 @pytest.mark.parametrize("errors", [(0.1, 0.1), (0.01, math.nextafter(0.01, 1))])

@@ -37,8 +37,8 @@ NAMES = ("$x^2$", "_hidden", "<b>&", "a" * 300, "ünï 统", "bell\x07", "one, t
 
 def row(name, size):
     """Make a row of four trials, half of which were solved."""
-    until = np.array([5e3, 7e3, 9e3, 9e3])
-    times = Times(iterations=until, seconds=until / 1e3, solved=np.array([True, True, False, False]))
+    until = np.repeat([5e3, 7e3, 9e3, 9e3], 3)
+    times = Times(iterations=until, seconds=until * size / 1e3, solved=np.repeat([True, True, False, False], 3))
     solved_at = {"solved_at_mean": 6e3, "solved_at_s_mean": 6.0, "metrics": error_of(1e-5)}
     counts = {"seeds": 4, "solved": 2, "unsolved": 2, "success_rate": 0.5}
     return GroupSummary(values=(name, size), times=times, **counts, **solved_at)

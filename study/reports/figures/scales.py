@@ -1,0 +1,231 @@
+"""Scales of values: which values an axis shows, and how those that it has no place for are marked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import NullLocator
+
+from study import words
+from study.interface.declarations import Metric
+from study.records import Interval
+from study.reports.figures.style import INK
+
+Point = tuple[float | None, Interval | None]
+"""A value with its interval; None where there is none."""
+
+_DECADES = 100.0
+"""The factor between values of a metric from which an axis is logarithmic."""
+_REACH, _LOG_REACH, _LOG_SPREADS = 100.0, 4.0, 3.0
+"""How far a value may be from the typical one: in typical sizes or spreads; on a logarithmic axis in decades."""
+_EDGE = 0.02
+"""Where values are marked that an axis has no place for, as a share of it."""
+_MARK: dict[str, Any] = {"markersize": 6, "markeredgewidth": 0.7, "linestyle": "none"}
+ZERO: dict[str, Any] = _MARK | {"marker": "v", "markersize": 4}
+"""How zero is marked on a logarithmic axis."""
+ARROW = ((0.0, 1.0), (-0.7, 0.1), (-0.2, 0.1), (-0.2, -1.0), (0.2, -1.0), (0.2, 0.1), (0.7, 0.1), (0.0, 1.0))
+BEYOND: dict[str, Any] = _MARK | {"marker": ARROW}
+"""How a value beyond the upper end of an axis is marked."""
+BELOW: dict[str, Any] = _MARK | {"marker": tuple((x, -y) for x, y in ARROW)}
+"""How a value beyond the lower end of an axis is marked."""
+
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def spans_decades(metric: Metric, values: Iterable[float]) -> bool:
+    """Return whether values of a metric that isn't negative, and has no greatest value, differ by a great factor."""
+    finite = [value for value in values if math.isfinite(value)]
+    positive = [value for value in finite if value > 0]
+    can_be_negative = metric.low != 0 and any(value <= 0 for value in finite)
+    if can_be_negative or metric.high is not None or metric.higher_is_better or not positive:
+        return False
+    return max(positive) >= _DECADES * min(positive)
+
+
+def fences(values: Iterable[float], metric: Metric, *, is_log: bool) -> Interval:
+    """Return the values beyond which others have exploded, so that they would flatten the rest.
+
+    A value has exploded if it is 100 times as far from the typical value as others are, and as that is large. On a
+    logarithmic axis, it is four decades above the median, and three times as many as others are from it. A metric
+    has no fence where all values keep its limit.
+
+    Example:
+        >>> fences([5.0, 4.5, 6.0, -1e30], Metric(), is_log=False), fences([0.01, 0.1, 1e28], Metric(), is_log=True)
+        ((-495.0, 505.0), (0.0, 1000.0))
+    """
+    finite = [value for value in values if math.isfinite(value) and (value > 0 or not is_log)]
+    of = [math.log10(value) for value in finite] if is_log else finite
+    if not of:
+        return -math.inf, math.inf
+    has_high = metric.high is not None and max(finite) <= metric.high
+    has_low = metric.low is not None and min(finite) >= metric.low
+    middle = (len(of) - 1) // 2
+    centre = sorted(of)[len(of) // 2] if is_log else sorted(of, key=abs)[middle]
+    spread = sorted(abs(value - centre) for value in of)[middle]
+    if is_log:
+        reach = centre + max(_LOG_REACH, _LOG_SPREADS * spread)
+        return 0.0, math.inf if has_high or reach > 300 else 10.0**reach
+    reach = _REACH * max(spread, abs(centre)) or math.inf
+    return -math.inf if has_low else centre - reach, math.inf if has_high else centre + reach
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A y axis, which several panels may have in common.
+
+    Args:
+        kind: whether it is of rates, of times from 0 on, or linear or logarithmic for a metric.
+        points: all that is drawn on it.
+        ends: the values beyond which others are marked at the edge.
+    """
+
+    kind: Literal["rate", "time", "linear", "log"]
+    points: Sequence[Point]
+    ends: Interval = (-math.inf, math.inf)
+
+    @classmethod
+    def of_metric(cls, metric: Metric, points: Sequence[Point]) -> Scale:
+        """Choose the axis of a metric."""
+        values = [value for value, _ in points if value is not None]
+        is_log = metric.interval == "beta" or spans_decades(metric, values)
+        return cls("log" if is_log else "linear", points, fences(values, metric, is_log=is_log))
+
+    @property
+    def is_log(self) -> bool:
+        """Whether it is logarithmic."""
+        return self.kind == "log"
+
+    def has(self, value: float | None) -> bool:
+        """Return whether the axis has a place for a value."""
+        return value is not None and self.ends[0] <= value <= self.ends[1] and not (self.is_log and value == 0)
+
+    @cached_property
+    def clipped(self) -> int:
+        """The number of values beyond its ends."""
+        return sum(y is not None and not self.ends[0] <= y <= self.ends[1] for y, _ in self.points)
+
+    @property
+    def has_zeros(self) -> bool:
+        """Whether values are exactly zero, for which a logarithmic axis has no place."""
+        return self.is_log and any(y == 0 for y, _ in self.points)
+
+    def limit(self, some: Sequence[Axes]) -> bool:
+        """Set the axis of some panels, so that all values fit, and no wide interval flattens the rest.
+
+        Returns:
+            Whether an interval is cut.
+        """
+        shown = [(y, interval) for y, interval in self.points if y is not None and self.has(y)]
+        if self.kind == "rate":
+            low, high, needed = -0.04, 1.04, (0.0, 1.0)
+        elif self.is_log:
+            low, high = _log_ends([y for point in shown for y in (point[0], *(point[1] or ())) if y <= self.ends[1]])
+            needed = (low, high)
+        else:
+            low, high, needed = (_time_ends if self.kind == "time" else _linear_ends)(shown)
+        for axes in some:
+            if self.is_log:
+                logarithmic(axes, low, high)
+            else:
+                axes.set_ylim(low, high)
+            if self.kind == "rate":
+                axes.set_yticks([0, 0.25, 0.5, 0.75, 1])
+        return needed[0] < low or needed[1] > high
+
+    def place(self, axes: Axes, value: float) -> float:
+        """Return where a value is drawn, or marked at the edge, on an axis with limits."""
+        if self.has(value):
+            return value
+        low, high = axes.get_ylim()
+        share = 1 - _EDGE if value > self.ends[1] else _EDGE
+        return float(low * (high / low) ** share) if self.is_log else low + share * (high - low)
+
+    def mark(self, axes: Axes, values: Sequence[tuple[float, float | None]], style: Mapping[str, Any]) -> None:
+        """Mark at the edge the values, each with its x, that the axis has no place for."""
+        look = {name: style[name] for name in ("color", "zorder", "markerfacecolor", "alpha") if name in style}
+        lost = [(x, value) for x, value in values if value is not None and not self.has(value)]
+        for mark, y, xs in (
+            (BEYOND, 1 - _EDGE, [x for x, value in lost if value > self.ends[1]]),
+            (BELOW, _EDGE, [x for x, value in lost if value < self.ends[0]]),
+            (ZERO, _EDGE, [x for x, value in lost if self.ends[0] <= value <= self.ends[1]]),
+        ):
+            if xs:
+                axes.plot(xs, [y] * len(xs), transform=axes.get_xaxis_transform(), clip_on=False, **look, **mark)
+
+
+def _log_ends(values: Sequence[float]) -> Interval:
+    positive = [value for value in values if value > 0]
+    lowest = math.floor(math.log10(min(positive, default=1e-3)) + 0.05)
+    top = 10 ** (math.log10(max(positive)) + 0.3) if positive else 1.0
+    return 10.0 ** (lowest - 0.3), max(top, 10.0 ** (lowest + 1))
+
+
+def _linear_ends(points: Sequence[tuple[float, Interval | None]]) -> tuple[float, float, Interval]:
+    """Choose the ends: all means fit, and intervals as far as the means are apart, or the narrowest is wide."""
+    means, ends = [y for y, _ in points], [interval for _, interval in points if interval is not None]
+    low, high = min(means, default=0.0), max(means, default=1.0)
+    room = max(high - low, min((above - below for below, above in ends), default=0.0)) or 0.05 * abs(high) or 1.0
+    needed = min([low, *(below for below, _ in ends)]), max([high, *(above for _, above in ends)])
+    lowest, highest = max(needed[0], low - room), min(needed[1], high + room)
+    margin = 0.06 * (highest - lowest) or 0.5 * room
+    return lowest - margin, highest + margin, needed
+
+
+def _time_ends(points: Sequence[tuple[float, Interval | None]]) -> tuple[float, float, Interval]:
+    longest = max((y for y, _ in points), default=1.0) or 1.0
+    highest = max([longest, *(interval[1] for _, interval in points if interval is not None)])
+    return 0.0, 1.05 * min(highest, 1.6 * longest), (0.0, highest)
+
+
+def mark_handles(scales: Mapping[str, Scale]) -> list[Line2D]:
+    """Make the legend's entries of marks at the edges, given the scales by what they show."""
+    texts = [
+        (ZERO, "exactly 0", [title for title, scale in scales.items() if scale.has_zeros]),
+        (BEYOND, "beyond the axis", [title for title, scale in scales.items() if scale.clipped]),
+    ]
+    return [
+        Line2D([], [], label=f"{words.join_and(titles)} {text}", color=INK, **mark)
+        for mark, text, titles in texts
+        if titles
+    ]
+
+
+def clipped_note(count: int) -> str:
+    """Return a caption's sentence on values beyond an axis; empty if there are none.
+
+    Example:
+        >>> clipped_note(1), clipped_note(3), clipped_note(0)
+        (' An arrow marks 1 value far beyond the axis.', ' Arrows mark 3 values far beyond the axis.', '')
+    """
+    verb = "An arrow marks" if count == 1 else "Arrows mark"
+    return f" {verb} {words.count_of(count, 'value')} far beyond the axis." if count else ""
+
+
+def logarithmic(axes: Axes, low: float, high: float, which: Literal["x", "y"] = "y") -> None:
+    """Make an axis from low > 0 to high > low logarithmic, with a few powers of ten on it."""
+    # The labels are plain letters: mathematics takes longer to set than all the rest of a figure.
+    first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
+    step = max(1, -(-(last - first) // 5))
+    powers = [power for power in range(first, last + 1) if power % step == 0] or [first]
+    ends = {f"{which}lim": (low, high)}
+    axes.set(**ends)  # first, or the scale would choose its own limits, and warn if all values are equal
+    axes.set(**{f"{which}scale": "log"})
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_ticks([10.0**power for power in powers], [power_of_ten(power) for power in powers])
+    axis.set_minor_locator(NullLocator())
+
+
+def power_of_ten(power: int) -> str:
+    """Write a power of ten without mathematics.
+
+    Example:
+        >>> power_of_ten(-12)
+        '10⁻¹²'
+    """
+    return "10" + str(power).translate(_SUPERSCRIPT)

@@ -13,6 +13,7 @@ from study.reports.figures import (
     learning_curves,
     panels,
     profiles,
+    ranking,
     sources,
     survival,
     weights,
@@ -22,9 +23,12 @@ from study.reports.figures.style import Drawn
 from study.reports.search.figures import contour, front, history, importance, slices
 from study.summaries.parts import Parts
 
+Drawing = tuple[str, Callable[[], Drawn | None]]
+"""The name of a figure for messages, and what draws it."""
+
 
 def plot_all(report: Report, parts: Parts | None = None) -> list[Drawn]:
-    """Draw the figures, in the order of `names.NAMES`; those without content are left out.
+    """Draw the figures, in the order of the page; those without content are left out.
 
     While a search goes on, only its own figures are drawn: its rows are candidates, most bad and none confirmed.
 
@@ -33,7 +37,8 @@ def plot_all(report: Report, parts: Parts | None = None) -> list[Drawn]:
         parts: keeps the figures that fail; None to raise.
     """
     rows, search = report.rows, report.search
-    drawings: list[tuple[str, Callable[[], Drawn | None]]] = [
+    compared: Drawing = ("ranking of methods", lambda: ranking.plot(rows, report.contrasts))
+    drawings: list[Drawing] = [
         ("search history", lambda: history.plot(search, rows)),
         ("Pareto front", lambda: front.plot(search, rows)),
         ("importance of parameters", lambda: importance.plot(search)),
@@ -42,7 +47,9 @@ def plot_all(report: Report, parts: Parts | None = None) -> list[Drawn]:
     ]
     if search is None or search.is_over:
         drawings += [
+            *([compared] if ranking.leads(report.contrasts) else []),
             ("results", lambda: panels.plot(rows, report.against)),
+            *([] if ranking.leads(report.contrasts) else [compared]),
             ("seconds", lambda: panels.plot(rows, report.against, SECONDS) if paces_differ(rows) else None),
             ("sources of randomness", lambda: sources.plot(rows, report.sources)),
             ("profiles", lambda: profiles.plot(report.overall)),

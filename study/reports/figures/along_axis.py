@@ -70,7 +70,7 @@ class _SeriesPanel:
     def scale(self) -> Scale:
         """The y axis."""
         points = [point for of_row in self.points for point in of_row]
-        return Scale("rate", points) if self.metric is None else Scale.of_metric(self.metric, points)
+        return Scale.of_metric(self.metric, points)
 
 
 def plot(rows: ResultRows, references: ReferenceFindings | None = None) -> Drawn | None:

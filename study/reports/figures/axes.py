@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -15,7 +15,8 @@ from study import words
 from study.comparisons.comparison import Reference
 from study.plugins.vocabulary import vocabulary
 from study.reports.figures import texts
-from study.reports.figures.style import INK, MARKERS, PALETTE, PAPER
+from study.reports.figures.scales import Point
+from study.reports.figures.style import INK, MARKERS, PALETTE, PAPER, Tips
 from study.summaries import series
 from study.summaries.rows import ResultRows
 from study.summaries.summary import Summary
@@ -24,6 +25,8 @@ Units = tuple[tuple[float, str], ...]
 """From large to small: the number of iterations or seconds in a unit, and the unit's name."""
 ITERATIONS: Units = ((1e6, "10⁶ iterations"), (1e3, "10³ iterations"), (1.0, "iterations"))
 
+NULL: dict[str, Any] = {"color": INK, "linewidth": 0.6, "linestyle": (0, (4, 3)), "zorder": 1}
+"""The line where two methods are equal."""
 _MOST_NAMES = 20
 """The most names on the x axis of a panel."""
 
@@ -121,3 +124,16 @@ def count(of: Summary | Reference) -> str:
     if of.complete:
         return text
     return f"{text} so far; {of.seeds} planned" if isinstance(of, Summary) else f"{text} so far"
+
+
+def forest(axes: Axes, names: Sequence[str], points: Sequence[Point], tips: Sequence[str], into: Tips) -> None:
+    """Draw a dot with its interval for each name, from the top, with the texts that a pointer reads."""
+    style = neutral() | {"linewidth": 0}
+    for place, ((value, interval), tip) in enumerate(zip(points, tips, strict=True)):
+        if value is not None:
+            axes.plot(interval or (), [place] * len(interval or ()), color=INK, linewidth=0.8, solid_capstyle="butt")
+            axes.plot([value], [place], zorder=3, **style)
+            into.add(axes, value, place, tip)
+    axes.set_yticks(range(len(names)), names)
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(len(names) - 0.4, -0.6)

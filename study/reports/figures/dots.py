@@ -196,9 +196,7 @@ class Lines:
         """The y axis of each panel."""
         points = [[dot.points[place] for dot in self.dots()] for place in range(len(self.panels))]
         return tuple(
-            Scale("rate" if panel.kind == "rate" else "time", of)
-            if panel.metric is None
-            else Scale.of_metric(panel.metric, of)
+            Scale("time", of) if panel.kind == "time" else Scale.of_metric(panel.metric, of)
             for panel, of in zip(self.panels, points, strict=True)
         )
 

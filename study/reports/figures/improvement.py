@@ -11,7 +11,7 @@ from study.comparisons.overall import Overall
 from study.reports.figures import axes as axes_of
 from study.reports.figures import texts
 from study.reports.figures.multiples import grid
-from study.reports.figures.style import INK, STYLE, Drawn, Tips
+from study.reports.figures.style import STYLE, Drawn, Tips
 
 _MOST_PAIRS = 15
 """The most pairs that are drawn; of more, each method is compared with the best one."""
@@ -39,21 +39,14 @@ def plot(overall: Overall | None) -> Drawn | None:
     known = [(i, j, of) if of.value >= 0.5 else (j, i, methods[j].improvements[i] or of) for i, j, of in known]
     if not known:
         return None
-    tips, style = Tips(), axes_of.neutral()
+    tips = Tips()
     with mpl.rc_context(STYLE | {"axes.grid.axis": "x"}):
         figure, [axes] = grid([""], _ROW_IN * len(known) + _AROUND_IN, x="probability of being better", sharex=False)
-        axes.axvline(0.5, color=INK, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
-        names = []
-        for place, (i, j, of) in enumerate(known):
-            low, high = of.interval or (of.value, of.value)
-            axes.plot([low, high], [place, place], color=INK, linewidth=0.8, zorder=2, solid_capstyle="butt")
-            axes.plot([of.value], [place], zorder=3, **style | {"linewidth": 0})
-            name = f"{methods[i].name} over {methods[j].name}"
-            names.append(texts.fit(name, _NAME_IN))
-            tips.add(axes, of.value, place, f"{name}: {words.rate(of.value, of.interval)}")
-        axes.set_yticks(range(len(known)), names)
-        axes.tick_params(axis="y", length=0)
-        axes.set_ylim(len(known) - 0.4, -0.6)
+        axes.axvline(0.5, **axes_of.NULL)
+        names = [f"{methods[i].name} over {methods[j].name}" for i, j, _ in known]
+        said = [f"{name}: {words.rate(of.value, of.interval)}" for name, (*_, of) in zip(names, known, strict=True)]
+        shown = [texts.fit(name, _NAME_IN) for name in names]
+        axes_of.forest(axes, shown, [(of.value, of.interval) for *_, of in known], said, tips)
         axes.set_xlim(-0.02, 1.02)
         axes.set_xticks([0, 0.25, 0.5, 0.75, 1])
     against = "" if are_all else " Each method beside the one with the best interquartile mean."

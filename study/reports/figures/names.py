@@ -9,8 +9,8 @@ OVERALL = ("profiles", "improvement")
 """Names of the figures of methods aggregated over tasks."""
 
 NAMES = (
-    *SEARCH, "figure", "training-time", "sources", *OVERALL, "series", "survival", "heat-map", "learning-curves",
-    "gates", "weights",
+    *SEARCH, "differences", "ranking", "figure", "training-time", "sources", *OVERALL, "series", "survival", "heat-map",
+    "learning-curves", "gates", "weights",
 )  # fmt: skip
 """Names of the figures' files, in the order of the page."""
 

@@ -172,9 +172,9 @@ def _label_coinciding(axes: Axes, lines: Sequence[Line], place: int, curves: Lin
             height, dot = list(seen[group[-1]].values())[-1]
             below, above = dot.points[place][1] or (dot.points[place][0] or 0.0,) * 2
             end, sign, side = (max(below, low), -1, "top") if height > 0.5 else (min(above, high), 1, "bottom")
-            text = f"{len(group)} rows: {', '.join(group)}"
+            text = plain(f"{len(group)} rows: {', '.join(group)}")
             room = _PANEL_IN * float(axes.transLimits.transform((dot.x, 0.0))[0])
-            text = plain(text) if texts.width_of(text) < room else f"{len(group)} rows coincide"
+            text = text if texts.width_of(text) < room else f"{len(group)} rows coincide"
             style: Any = {"ha": "right", "va": side, "fontsize": FIELD_PT, "zorder": 5, "in_layout": False}
             axes.annotate(text, (dot.x, end), (4, 2 * sign), textcoords="offset points", **style)
 

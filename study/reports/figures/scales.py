@@ -34,6 +34,8 @@ BEYOND: dict[str, Any] = _MARK | {"marker": ARROW}
 """How a value beyond the upper end of an axis is marked."""
 BELOW: dict[str, Any] = _MARK | {"marker": tuple((x, -y) for x, y in ARROW)}
 """How a value beyond the lower end of an axis is marked."""
+_TURNED = {"v": "<", ARROW: tuple((y, x) for x, y in ARROW), BELOW["marker"]: tuple((-y, x) for x, y in ARROW)}
+"""The same marks for a horizontal axis."""
 
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -77,24 +79,28 @@ def fences(values: Iterable[float], metric: Metric, *, is_log: bool) -> Interval
 
 @dataclass(frozen=True)
 class Scale:
-    """A y axis, which several panels may have in common.
+    """An axis of values, which several panels may have in common.
 
     Args:
         kind: whether it is of rates, of times from 0 on, or linear or logarithmic for a metric.
         points: all that is drawn on it.
         ends: the values beyond which others are marked at the edge.
+        which: the axis.
     """
 
     kind: Literal["rate", "time", "linear", "log"]
     points: Sequence[Point]
     ends: Interval = (-math.inf, math.inf)
+    which: Literal["x", "y"] = "y"
 
     @classmethod
-    def of_metric(cls, metric: Metric, points: Sequence[Point]) -> Scale:
-        """Choose the axis of a metric."""
+    def of_metric(cls, metric: Metric | None, points: Sequence[Point], which: Literal["x", "y"] = "y") -> Scale:
+        """Choose the axis of a metric; None for rates."""
+        if metric is None:
+            return cls("rate", points, which=which)
         values = [value for value, _ in points if value is not None]
         is_log = metric.interval == "beta" or spans_decades(metric, values)
-        return cls("log" if is_log else "linear", points, fences(values, metric, is_log=is_log))
+        return cls("log" if is_log else "linear", points, fences(values, metric, is_log=is_log), which)
 
     @property
     def is_log(self) -> bool:
@@ -131,32 +137,36 @@ class Scale:
             low, high, needed = (_time_ends if self.kind == "time" else _linear_ends)(shown)
         for axes in some:
             if self.is_log:
-                logarithmic(axes, low, high)
+                logarithmic(axes, low, high, self.which)
             else:
-                axes.set_ylim(low, high)
+                axes.set(**{f"{self.which}lim": (low, high)})  # type: ignore[arg-type]
             if self.kind == "rate":
-                axes.set_yticks([0, 0.25, 0.5, 0.75, 1])
+                axes.set(**{f"{self.which}ticks": [0, 0.25, 0.5, 0.75, 1]})  # type: ignore[arg-type]
         return needed[0] < low or needed[1] > high
 
     def place(self, axes: Axes, value: float) -> float:
         """Return where a value is drawn, or marked at the edge, on an axis with limits."""
         if self.has(value):
             return value
-        low, high = axes.get_ylim()
+        low, high = axes.get_ylim() if self.which == "y" else axes.get_xlim()
         share = 1 - _EDGE if value > self.ends[1] else _EDGE
         return float(low * (high / low) ** share) if self.is_log else low + share * (high - low)
 
     def mark(self, axes: Axes, values: Sequence[tuple[float, float | None]], style: Mapping[str, Any]) -> None:
-        """Mark at the edge the values, each with its x, that the axis has no place for."""
+        """Mark at the edge the values, each with its place on the other axis, that the axis has no place for."""
         look = {name: style[name] for name in ("color", "zorder", "markerfacecolor", "alpha") if name in style}
-        lost = [(x, value) for x, value in values if value is not None and not self.has(value)]
-        for mark, y, xs in (
-            (BEYOND, 1 - _EDGE, [x for x, value in lost if value > self.ends[1]]),
-            (BELOW, _EDGE, [x for x, value in lost if value < self.ends[0]]),
-            (ZERO, _EDGE, [x for x, value in lost if self.ends[0] <= value <= self.ends[1]]),
+        lost = [(at, value) for at, value in values if value is not None and not self.has(value)]
+        is_y = self.which == "y"
+        for mark, edge, places in (
+            (BEYOND, 1 - _EDGE, [at for at, value in lost if value > self.ends[1]]),
+            (BELOW, _EDGE, [at for at, value in lost if value < self.ends[0]]),
+            (ZERO, _EDGE, [at for at, value in lost if self.ends[0] <= value <= self.ends[1]]),
         ):
-            if xs:
-                axes.plot(xs, [y] * len(xs), transform=axes.get_xaxis_transform(), clip_on=False, **look, **mark)
+            if places:
+                edges = [edge] * len(places)
+                look["transform"] = axes.get_xaxis_transform() if is_y else axes.get_yaxis_transform()
+                turned = mark if is_y else mark | {"marker": _TURNED[mark["marker"]]}
+                axes.plot(*((places, edges) if is_y else (edges, places)), clip_on=False, **look, **turned)
 
 
 def _log_ends(values: Sequence[float]) -> Interval:

@@ -94,7 +94,8 @@ def test_a_report_has_the_figures_that_it_has_something_for(every_figure):
     assert names == [
         name
         for name in names_of_figures.NAMES
-        if name not in ("heat-map", "series", *names_of_figures.OVERALL, *names_of_figures.SEARCH)
+        if name
+        not in ("differences", "ranking", "heat-map", "series", *names_of_figures.OVERALL, *names_of_figures.SEARCH)
     ]
     bare = all_figures.plot_all(replace(report(), learning=(), gates=(), weights=None, sources=()))
     assert [drawn.name for drawn in bare] == ["figure", "training-time", "survival"]
@@ -126,7 +127,12 @@ def test_the_same_figure_has_the_same_bytes_and_no_image():
     A page that may load nothing shows no images, not even those in it.
     """
     first, second = drawings(), drawings()
-    assert {one.name for one in first} == set(names_of_figures.NAMES) - {"series", *names_of_figures.OVERALL}
+    assert {one.name for one in first} == set(names_of_figures.NAMES) - {
+        "series",
+        "differences",
+        "ranking",
+        *names_of_figures.OVERALL,
+    }
     begins = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
     for one, other in zip(first, second, strict=True):
         kinds = KINDS if one.name == "figure" else ("png", "svg")

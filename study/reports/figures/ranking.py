@@ -1,0 +1,181 @@
+"""Methods in order, and by how much each differs from the best one: two panels with shared rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+
+from study import words
+from study.comparisons.contrasts import Contrasts
+from study.comparisons.finding import Finding
+from study.comparisons.methods import Method
+from study.comparisons.plan import Question
+from study.interface.declarations import Metric
+from study.reports.figures import axes as axes_of
+from study.reports.figures import texts
+from study.reports.figures.multiples import grid, left_out
+from study.reports.figures.scales import Point, Scale, clipped_note
+from study.reports.figures.style import INK, STYLE, Drawn, Tips
+from study.reports.metric_columns import metric_notation
+from study.summaries.rows import ResultRows
+
+_MOST_LEADING, _MOST_METHODS, _MOST_QUESTIONS = 12, 24, 6
+_NAME_IN, _TITLE_IN, _ROW_IN, _AROUND_IN = 1.5, 2.5, 0.19, 0.3
+_BAR, _BAR_STEP = 1.02, 0.02
+"""Where bars stand right of a panel, and how far apart, as shares of its width."""
+
+
+@dataclass(frozen=True)
+class _Ranked:
+    """The methods of a question, the best first.
+
+    Args:
+        name: of the question.
+        methods: their names.
+        points: their rates or means with intervals; an average over several rows has none.
+        changes: the difference of each to the best one with its interval, or the probability of being better.
+        are_probabilities: whether `changes` are probabilities.
+        ties: the first and the last place of each stretch of methods that aren't distinguished from one another.
+    """
+
+    name: str
+    methods: tuple[str, ...]
+    points: tuple[Point, ...]
+    changes: tuple[Point, ...]
+    are_probabilities: bool
+    ties: tuple[tuple[int, int], ...]
+
+
+def leads(contrasts: Contrasts) -> bool:
+    """Return whether the figure stands first: a few methods are compared at one question, and no number is swept."""
+    plan = contrasts.plan
+    return plan is not None and [plan.x] * len(plan.by_method) == ["model"] and _is_few(plan.by_method[0])
+
+
+def _is_few(question: Question) -> bool:
+    return not question.factor and 2 <= len(question.methods) <= _MOST_LEADING
+
+
+def plot(rows: ResultRows, contrasts: Contrasts) -> Drawn | None:
+    """Draw the methods of each question in order, and beside them the differences to the best one.
+
+    Bars join methods that no corrected test tells apart. Nothing is computed anew.
+
+    Returns:
+        None where nothing is compared by tests, or factors are varied one at a time.
+    """
+    asked = () if contrasts.plan is None else contrasts.plan.by_method
+    found = [(one, findings) for one in asked if not one.factor and (findings := contrasts.findings.get(one))]
+    if not found:
+        return None
+    metric = None if contrasts.metric is None else rows.metrics[contrasts.metric]
+    ranked = [_rank(rows, *one, metric, contrasts.metric) for one in found[:_MOST_QUESTIONS]]
+    title = "success rate" if metric is None else words.metric_title(contrasts.metric or "", metric)
+    tips = Tips()
+    with mpl.rc_context(STYLE | {"axes.grid.axis": "x"}):
+        titles = [text for one in ranked for text in (one.name, "")]
+        height = _ROW_IN * max(len(one.methods) for one in ranked) + _AROUND_IN
+        figure, panels = grid(titles, height, across=2, sharex=False)
+        clipped = sum(
+            _plot_one(left, right, one, metric, title, tips)
+            for one, left, right in zip(ranked, panels[::2], panels[1::2], strict=True)
+        )
+    most = max(len(one.methods) for one, _ in found)
+    caption = _caption(title, ranked, found, contrasts) + clipped_note(clipped)
+    caption += left_out(_MOST_METHODS, most, "methods") + left_out(len(ranked), len(found), "questions")
+    name, what = ("ranking", "Ranking of methods") if most > 2 else ("differences", "Difference of methods")
+    return Drawn(name, f"{what} by {title}", caption, figure, tips)
+
+
+def _rank(
+    rows: ResultRows, question: Question, findings: Sequence[Finding], metric: Metric | None, name: str | None
+) -> _Ranked:
+    tested = {f.first: f.values[0] for f in findings} | {f.second: f.values[1] for f in findings}
+
+    def point(method: Method) -> Point:
+        if question.tuned or len(method.rows) > 1:
+            return tested[method.name], None
+        summary = rows.summaries[method.rows[0]]
+        if name is None:
+            return summary.success_rate, summary.success_rate_interval
+        return summary.metrics[name].mean, summary.metrics[name].mean_interval
+
+    sign = -1 if metric is None or metric.higher_is_better else 1
+    points = {method.name: point(method) for method in question.methods}
+    order = sorted(points, key=lambda one: (points[one][0] is None, sign * (points[one][0] or 0.0)))[:_MOST_METHODS]
+    pairs = {frozenset((f.first, f.second)): f for f in findings}
+    places = range(len(order))
+    apart = {(i, j) for i, j in combinations(places, 2) if pairs[frozenset((order[i], order[j]))].winner is not None}
+    ends = [next((j for j in places if any((k, j) in apart for k in range(i, j))), len(order)) - 1 for i in places]
+    ties = [(i, end) for i, end in enumerate(ends) if end > i and (i == 0 or ends[i - 1] < end)]
+    against = [None, *(pairs[frozenset((order[0], other))] for other in order[1:])]
+    kinds = [f.is_probability for f in against if f is not None and f.estimate is not None]
+    are_probabilities = 2 * sum(kinds) > len(kinds)
+    changes = [_change(f, order[0]) if f and f.is_probability is are_probabilities else (None, None) for f in against]
+    return _Ranked(
+        question.name, tuple(order), tuple(points[one] for one in order), tuple(changes), are_probabilities, tuple(ties)
+    )
+
+
+def _change(finding: Finding, best: str) -> Point:
+    """Return the difference of the other method to the best one, or its probability of being better."""
+    if finding.estimate is None or finding.second == best:
+        return finding.estimate, finding.interval
+    whole = 1.0 if finding.is_probability else 0.0
+    interval = finding.interval
+    return whole - finding.estimate, None if interval is None else (whole - interval[1], whole - interval[0])
+
+
+def _plot_one(left: Axes, right: Axes, one: _Ranked, metric: Metric | None, title: str, tips: Tips) -> int:
+    """Draw a question's two panels, and return how many values they have no place for."""
+    write = words.rate if metric is None else metric_notation(metric)
+    write_change = words.rate if one.are_probabilities else words.change if metric is None else words.signed
+    null = 0.5 if one.are_probabilities else 0.0
+    best = one.methods[0]
+    what = f"probability of being better than {best}" if one.are_probabilities else f"difference to {best}"
+    names = [texts.fit(method, _NAME_IN) for method in one.methods]
+    right.axvline(null, **axes_of.NULL)
+    scales = (
+        Scale.of_metric(metric, one.points, "x"),
+        Scale.of_metric(Metric(higher_is_better=True), [*one.changes, (null, None)], "x"),
+    )
+    for axes, scale, points, text, form in (
+        (left, scales[0], one.points, title, write),
+        (right, scales[1], one.changes, what, write_change),
+    ):
+        drawn = [point if scale.has(point[0]) else (None, None) for point in points]
+        said = [f"{method}: {text} {form(*point)}" for method, point in zip(one.methods, points, strict=True)]
+        axes_of.forest(axes, names, drawn, said, tips)
+        scale.limit([axes])
+        scale.mark(axes, [(place, value) for place, (value, _) in enumerate(points)], axes_of.neutral())
+        axes.set_xlabel(texts.fit(text, _TITLE_IN))
+    ends: list[int] = []  # of the last bar in each column
+    for first, last in one.ties:
+        column = next((place for place, end in enumerate(ends) if end < first), len(ends))
+        ends[column:] = [last, *ends[column + 1 :]]
+        x, transform = _BAR + column * _BAR_STEP, left.get_yaxis_transform()
+        left.plot([x, x], [first - 0.2, last + 0.2], color=INK, linewidth=1.6, transform=transform, clip_on=False)
+    return sum(scale.clipped for scale in scales)
+
+
+def _caption(
+    title: str, ranked: Sequence[_Ranked], found: Sequence[tuple[Question, Sequence[Finding]]], contrasts: Contrasts
+) -> str:
+    findings = [finding for _, of in found for finding in of]
+    family = max(finding.family for finding in findings)
+    text = f"Left: {title} of each method, the best first, with 95% intervals"
+    if any(value is not None and interval is None for one in ranked for value, interval in one.points):
+        text += " where it is that of one row"
+    text += ". Right: what the tests compare with the best one, with 95% intervals that aren't corrected."
+    if any(one.ties for one in ranked):
+        text += (
+            f" Bars join methods of which no two are distinguished ({words.count_of(family, 'test')}, corrected by "
+            "Holm's method, at 5%)."
+        )
+    if any(f.is_probability for f in findings) and not all(f.is_probability for f in findings):
+        text += " Without a dot at the right: compared by ranks, since trials have no number."
+    return text

@@ -27,6 +27,8 @@ from study.summaries.metrics import of_curves, single
 
 MOST_ROWS = 12
 """The most rows whose learning curves and gates are shown."""
+_ACROSS = 4
+"""The most values of an axis that stand side by side."""
 MOST_TRIALS = 50
 """The most trials of a row whose learning curves and gates are shown."""
 _GATE_ROWS = 1000
@@ -94,15 +96,10 @@ def exhibits(
     )
 
 
-def choose_rows(rows: ResultRows, most: int = MOST_ROWS) -> list[int]:
-    """Return all rows with a trial that ended if they are few, otherwise the ends of each curve, or some of them."""
+def choose_rows(rows: ResultRows) -> list[int]:
+    """Return all rows with a trial that ended if they are few, otherwise those of a grid of panels."""
     ended = rows.ended()
-    if len(ended) <= most:
-        return ended
-    curves = series.split(rows, series.x_axis(rows))
-    ends = sorted({end for curve in curves for end in (curve.rows[0], curve.rows[-1])} & set(ended))
-    places = np.unique(np.linspace(0, len(ends) - 1, min(len(ends), most)).round().astype(int))
-    return [ends[i] for i in places]
+    return ended if len(ended) <= MOST_ROWS else series.panel_rows(rows, _ACROSS, MOST_ROWS // _ACROSS)
 
 
 def first_trials(table: pa.Table, cell_id: str) -> pa.Table:

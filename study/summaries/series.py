@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -79,6 +80,60 @@ def split(rows: ResultRows, x: str, most: int = MOST_CURVES) -> list[Series]:
         )
         for group in groups.values()
     ]
+
+
+def by_effect(rows: ResultRows) -> list[str]:
+    """List the keys that vary, those first over whose values the results change most.
+
+    Results are success rates, or else means of the main metric. Their ranks are averaged over all rows that have a
+    value, so that one result that explodes decides nothing.
+    """
+    results = _results(rows)
+    known = [row for row, result in enumerate(results) if result is not None]
+    order = sorted(known, key=lambda row: results[row] or 0.0)
+    rank = {row: place for place, row in enumerate(order)}
+    means = {
+        key: [sum(map(rank.__getitem__, of)) / len(of) for of in rows.alike([key], known).values()]
+        for key in rows.varying()
+    }
+    return sorted(means, key=lambda key: min(means[key], default=0.0) - max(means[key], default=0.0))
+
+
+def _results(rows: ResultRows) -> list[float | None]:
+    """Return the success rate of each row, or where there are none the mean of the main metric."""
+    name = rows.main_metric
+    if rows.has_rates:
+        return [summary.success_rate for summary in rows.summaries]
+    return [None if name is None else summary.metrics[name].mean for summary in rows.summaries]
+
+
+def panel_rows(rows: ResultRows, across: int, down: int) -> list[int]:
+    """Choose rows for a grid of panels: some values of the two keys that matter most, the others as in the best row.
+
+    Args:
+        rows: the rows, some of which have a result.
+        across: the most values of the key with more of them.
+        down: the most values of the other key.
+    """
+    metric = None if rows.has_rates or rows.main_metric is None else rows.metrics[rows.main_metric]
+    sign = 1.0 if metric is None or metric.higher_is_better else -1.0
+    results = _results(rows)
+    best = max(rows.ended(), key=lambda row: -math.inf if (value := results[row]) is None else sign * value)
+    first = sorted(by_effect(rows)[:2], key=lambda key: -len(levels(rows, key)))
+    rest = [key for key in rows.varying() if key not in first]
+    shown = {key: _spread(levels(rows, key), most) for key, most in zip(first, (across, down), strict=False)}
+    return [
+        row
+        for row in rows.ended()
+        if all(rows.value(row, key) in some for key, some in shown.items())
+        and all(rows.value(row, key) == rows.value(best, key) for key in rest)
+    ]
+
+
+def _spread(values: list[Any], most: int) -> list[Any]:
+    """Select so many values at most, with the first and the last."""
+    count = min(len(values), most)
+    return [values[round(i * (len(values) - 1) / max(1, count - 1))] for i in range(count)]
 
 
 def chart_series(summaries: Sequence[CellSummary], labels: Labels | None = None) -> list[tuple[str, str, int, float]]:

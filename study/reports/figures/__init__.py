@@ -3,6 +3,7 @@
 names             what figures there are, and their formats
 all               every figure that a report has something for
 panels            success rates, times to success and metrics against what is swept
+effects           the mean over each of many axes
 ranking           methods in order, and their differences to the best one
 profiles          how often methods are better than a threshold, over tasks
 sources           which randomness matters: shares of the variance, and what more trials would bring

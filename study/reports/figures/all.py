@@ -7,6 +7,7 @@ from collections.abc import Callable
 from study.reports.content import Report
 from study.reports.figures import (
     along_axis,
+    effects,
     gates,
     heat_map,
     improvement,
@@ -37,6 +38,8 @@ def plot_all(report: Report, parts: Parts | None = None) -> list[Drawn]:
         parts: keeps the figures that fail; None to raise.
     """
     rows, search = report.rows, report.search
+    has_many_axes = len(rows.varying()) >= effects.LEAST_AXES and not (report.against and report.against.comparisons)
+    has_seconds = not has_many_axes and paces_differ(rows)
     compared: Drawing = ("ranking of methods", lambda: ranking.plot(rows, report.contrasts))
     drawings: list[Drawing] = [
         ("search history", lambda: history.plot(search, rows)),
@@ -48,9 +51,9 @@ def plot_all(report: Report, parts: Parts | None = None) -> list[Drawn]:
     if search is None or search.is_over:
         drawings += [
             *([compared] if ranking.leads(report.contrasts) else []),
-            ("results", lambda: panels.plot(rows, report.against)),
+            ("results", lambda: effects.plot(rows) if has_many_axes else panels.plot(rows, report.against)),
             *([] if ranking.leads(report.contrasts) else [compared]),
-            ("seconds", lambda: panels.plot(rows, report.against, SECONDS) if paces_differ(rows) else None),
+            ("seconds", lambda: panels.plot(rows, report.against, SECONDS) if has_seconds else None),
             ("sources of randomness", lambda: sources.plot(rows, report.sources)),
             ("profiles", lambda: profiles.plot(report.overall)),
             ("probability of improvement", lambda: improvement.plot(report.overall)),

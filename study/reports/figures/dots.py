@@ -63,6 +63,13 @@ class Panel:
         """The notation of a rate or of a metric."""
         return words.rate if self.metric is None else metric_notation(self.metric)
 
+    def point(self, of: Summary | Reference) -> Point:
+        """Return a row's success rate, or its mean of the metric, with the interval; not for times."""
+        if self.metric is None:
+            return of.success_rate, of.success_rate_interval
+        summary = of.metrics.get(self.name)
+        return (None, None) if summary is None else (summary.mean, summary.mean_interval)
+
 
 def panels_of(rows: ResultRows) -> tuple[Panel, ...]:
     """List the panels: success rates and times if trials are judged, and metrics."""
@@ -260,10 +267,7 @@ def _points(of: Summary | Reference, panels: Sequence[Panel], clock: Clock, unit
 
 
 def _point(of: Summary | Reference, panel: Panel, clock: Clock, unit: float) -> Point:
-    if panel.kind == "rate":
-        return of.success_rate, of.success_rate_interval
-    if panel.kind == "metric":
-        summary = of.metrics.get(panel.name)
-        return (None, None) if summary is None else (summary.mean, summary.mean_interval)
+    if panel.kind != "time":
+        return panel.point(of)
     mean, interval = clock.time(of)
     return None if mean is None else mean / unit, None if interval is None else (interval[0] / unit, interval[1] / unit)

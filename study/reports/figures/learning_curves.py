@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import takewhile
+from math import prod
 from typing import Any
 
 import matplotlib as mpl
@@ -18,9 +19,10 @@ from matplotlib.patches import Patch
 from study import words
 from study.interface.declarations import Metric
 from study.reports.figures import axes as axes_of
-from study.reports.figures import scales
+from study.reports.figures import scales, texts
 from study.reports.figures.multiples import MOST_PANELS, MOST_TIPS, grid, part_of, sampled
 from study.reports.figures.style import INK, PALETTE, STYLE, Drawn, Tips
+from study.summaries import series
 from study.summaries.learning import QUANTILES, LearningCurve
 from study.summaries.metrics import of_curves, single
 from study.summaries.rows import ResultRows
@@ -31,6 +33,14 @@ _MAIN, _OTHER = PALETTE[0], PALETTE[1]
 _THRESHOLD: dict[str, Any] = {"color": INK, "linewidth": 0.6, "linestyle": (0, (4, 2))}
 _WIDE, _NARROW = 0.14, 0.22
 """Opacity of the bands."""
+_LEAST_IN_GRID, _MOST_ACROSS = 5, 4
+_RIGHT: dict[str, Any] = {
+    "xycoords": "axes fraction",
+    "rotation": 270,
+    "va": "center",
+    "fontweight": "bold",
+    "annotation_clip": False,
+}
 _MEDIAN = len(QUANTILES) // 2
 _MOST_DECADES = 24
 """The most decades of an axis: beyond, an error is as good as zero or infinite."""
@@ -109,11 +119,16 @@ def plot(rows: ResultRows, learning: Sequence[LearningCurve], metrics: Mapping[s
         return None
     longest = max(1, *(int(curve.iteration[-1]) for curve in curves))
     unit, unit_name = axes_of.unit(longest)
-    tips = Tips()
+    tips, names = Tips(), {"x": unit_name, "y": content.axis}
     with mpl.rc_context(STYLE):
         height = 2.3 if len(curves) == 1 else 1.75 if len(curves) < 4 else 1.5
-        titles = [rows.name(curve.row) for curve in curves]
-        figure, panels = grid(titles, height, _handles(curves, content), x=unit_name, y=content.axis)
+        layout = _layout(rows, curves)
+        figure, every = grid(layout.titles, height, _handles(curves, content), across=layout.across, **names)
+        panels = [every[place] for place in layout.places]
+        for axes in every:
+            axes.set_axis_off() if axes not in panels else None
+        for place, title in layout.right.items():
+            every[place].annotate(texts.fit(title, height), (1.03, 0.5), **_RIGHT)
         for axes, curve in zip(panels, curves, strict=True):
             _plot_curve(axes, curve, unit, content)
         panels[0].set_xlim(0, 1.04 * longest / unit)
@@ -123,8 +138,47 @@ def plot(rows: ResultRows, learning: Sequence[LearningCurve], metrics: Mapping[s
             panels[0].set_ylim(content.low, content.high)
         for axes, curve in zip(panels, curves, strict=True):
             _add_tips(axes, rows.name(curve.row), curve, unit, content, tips, MOST_TIPS // len(curves) // 2)
-    caption = _caption(curves, content) + part_of(rows, (curve.row for curve in curves))
+    shown = [curve.row for curve in curves]
+    caption = _caption(curves, content) + part_of(rows, shown)
+    fixed = [key for key in rows.varying() if key not in rows.select(shown).varying()]
+    if fixed and len(shown) > 1:
+        caption += f" These have {rows.name(shown[0], fixed)}, as the best one has."
     return Drawn("learning-curves", "Learning curves", caption, figure, tips)
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """The grid of panels.
+
+    Args:
+        titles: one a place.
+        places: the place of each curve.
+        across: number of places side by side; None where they only follow one another.
+        right: titles at the right of some places.
+    """
+
+    titles: list[str]
+    places: Sequence[int]
+    across: int | None = None
+    right: Mapping[int, str] = field(default_factory=dict)
+
+
+def _layout(rows: ResultRows, curves: Sequence[LearningCurve]) -> _Layout:
+    """Lay out panels by the two keys in which their rows differ; few panels, or of other rows, follow one another."""
+    shown = [curve.row for curve in curves]
+    some = rows.select(shown)
+    keys = sorted(some.varying(), key=lambda key: -len(series.levels(some, key)))
+    sizes = [len(series.levels(some, key)) for key in keys]
+    if len(curves) < _LEAST_IN_GRID or len(keys) != 2 or sizes[0] > _MOST_ACROSS or prod(sizes) > MOST_PANELS:
+        return _Layout([rows.name(row) for row in shown], range(len(shown)))
+    across, down = (series.levels(some, key) for key in keys)
+    places = [down.index(rows.value(row, keys[1])) * sizes[0] + across.index(rows.value(row, keys[0])) for row in shown]
+    titles = [""] * prod(sizes)
+    right = {}
+    for row, place in zip(shown, places, strict=True):
+        titles[place % sizes[0]] = rows.name(row, keys[:1]) or words.NONE
+        right[(place // sizes[0] + 1) * sizes[0] - 1] = rows.name(row, keys[1:]) or words.NONE
+    return _Layout(titles, places, sizes[0], right)
 
 
 def _choose(curves: Sequence[LearningCurve], metrics: Mapping[str, Metric]) -> _Content | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from study.plugins.vocabulary import vocabulary
 from study.records import Labels
@@ -13,6 +13,8 @@ from study.summaries import rows as result_rows
 from study.summaries.aggregate import CellSummary
 from study.summaries.metrics import main, metrics_of
 from study.summaries.rows import ResultRows
+
+T = TypeVar("T")
 
 MOST_CURVES = 8
 """The most curves of one panel; more are split into facets."""
@@ -121,16 +123,19 @@ def panel_rows(rows: ResultRows, across: int, down: int) -> list[int]:
     best = max(rows.ended(), key=lambda row: -math.inf if (value := results[row]) is None else sign * value)
     first = sorted(by_effect(rows)[:2], key=lambda key: -len(levels(rows, key)))
     rest = [key for key in rows.varying() if key not in first]
-    shown = {key: _spread(levels(rows, key), most) for key, most in zip(first, (across, down), strict=False)}
-    return [
+    sizes = (across, down) if len(first) > 1 else (across * down,)
+    shown = {key: _spread(levels(rows, key), most) for key, most in zip(first, sizes, strict=True)}
+    chosen = [
         row
         for row in rows.ended()
         if all(rows.value(row, key) in some for key, some in shown.items())
         and all(rows.value(row, key) == rows.value(best, key) for key in rest)
     ]
+    # Rows that fill no grid may have nothing beside the best one.
+    return chosen if len(chosen) > 1 else _spread(rows.ended(), across * down)
 
 
-def _spread(values: list[Any], most: int) -> list[Any]:
+def _spread(values: list[T], most: int) -> list[T]:
     """Select so many values at most, with the first and the last."""
     count = min(len(values), most)
     return [values[round(i * (len(values) - 1) / max(1, count - 1))] for i in range(count)]

@@ -70,3 +70,43 @@ def test_a_chart_is_of_a_metrics_mean_where_nothing_says_what_success_is():
     assert chart_series(summaries) == [
         ("loss_mean", "depth 1", 4, 4.5), ("loss_mean", "depth 1", 8, 8.5), ("loss_mean", "depth 2", 4, 4.5)
     ]  # fmt: skip
+
+
+def grid_of(rates):
+    """Make rows of a grid of sizes, learning rates and models; `rates` gives how many of ten are solved."""
+    made = [
+        (
+            published_cell(model, hidden_size=h, learning_rate=lr),
+            {"solved": (n := rates(model, h, lr)), "unsolved": 10 - n},
+        )
+        for model in ("NMU", "NAU")
+        for h in (2, 3, 4, 5, 6)
+        for lr in (0.001, 0.01, 0.1, 1.0)
+    ]
+    return cell_rows(summaries_of(*made), {})
+
+
+def test_keys_come_in_the_order_of_their_effect():
+    """What changes the rate most is first, whatever its number of values."""
+    rows = grid_of(lambda model, h, lr: 8 * (model == "NMU") + (lr == 0.1))
+    assert series.by_effect(rows) == ["model", "learning_rate", "hidden_size"]
+
+
+def test_rows_of_a_grid_of_panels_are_like_the_best_in_all_else():
+    """The two keys that matter most have values from end to end; of the third there is the best one's."""
+    rows = grid_of(lambda model, h, lr: h + (lr == 0.1) * 3 + (model == "NMU"))
+    chosen = series.panel_rows(rows, 4, 3)
+    assert {rows.value(row, "model") for row in chosen} == {"NMU"}
+    assert {rows.value(row, "hidden_size") for row in chosen} == {2, 3, 5, 6}
+    assert {rows.value(row, "learning_rate") for row in chosen} == {0.001, 0.1, 1.0}
+    assert len(chosen) == 12
+    some = rows.select([row for row in range(40) if rows.value(row, "model") == "NMU" and row % 4 == 0])
+    assert series.panel_rows(some, 4, 3) == list(range(5))
+
+
+def test_rows_that_fill_no_grid_are_spread():
+    """Where no row has the best one's other values, rows from end to end are chosen."""
+    points = [{"hidden_size": h, "learning_rate": h / 10, "init_variance": h / 7} for h in range(1, 16)]
+    made = [(published_cell("NMU", **point), {"solved": h, "unsolved": 20 - h}) for h, point in enumerate(points)]
+    chosen = series.panel_rows(cell_rows(summaries_of(*made), {}), 4, 3)
+    assert (chosen[0], chosen[-1], len(chosen)) == (0, 14, 12)

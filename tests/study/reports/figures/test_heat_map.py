@@ -6,10 +6,12 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
+from study.interface.declarations import Metric
 from study.reports import cell_rows, groups
 from study.reports.figures import heat_map
 from study.reports.figures.style import INK, PAPER
 from study.summaries.aggregate import GroupSummary
+from study.summaries.metrics import MetricSummary
 from tests.study.builders import published_cell, summaries_of
 
 
@@ -122,3 +124,19 @@ def test_fields_too_small_for_numbers_have_none():
     assert "in the table" in drawn.caption
     assert len(drawn.tips.marks) <= 600
     assert len(axes.get_xticks()) < 40
+
+
+def test_a_mean_that_explodes_leaves_the_colours_of_the_others():
+    """The scale ends where the other means do; the field has the last colour, its number, and the caption counts it."""
+    metric = Metric(low=0)
+    means = {(a, b): 1e30 if (a, b) == (3, 2) else float(a + b) for a in (1, 2, 3) for b in (1, 2)}
+    rows = [
+        GroupSummary(values=key, seeds=3, is_judged=False, metrics={"m": of})
+        for key, of in ((key, MetricSummary(metric=metric, mean=mean, count=3)) for key, mean in means.items())
+    ]
+    drawn = heat_map.plot(groups(rows, ["a", "b"]))
+    panel, scale = drawn.figure.axes
+    assert scale.get_ylim() == (2.0, 4.0)
+    assert texts(panel)[2, 1] == "1e30"
+    assert len(set(fields(panel).values())) == 3
+    assert "1 value" in drawn.caption

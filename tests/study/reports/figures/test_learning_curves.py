@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from study.interface.declarations import Metric
 from study.reports import groups
 from study.reports.figures import learning_curves
+from study.reports.figures.scales import ARROW
 from study.reports.figures.style import INK, PALETTE, render
 from study.summaries.aggregate import GroupSummary
 from study.summaries.learning import LearningCurve
@@ -130,3 +132,38 @@ def test_one_evaluation_is_enough():
     """A curve of a single evaluation at iteration 0 can be drawn; no curve makes no figure."""
     assert render(learning_curves.plot(rows_of(1), [curve(test=(1.0,))], METRICS), "svg")
     assert learning_curves.plot(rows_of(1), [], METRICS) is None
+
+
+@pytest.mark.parametrize("missing", [None, 1])
+def test_panels_of_two_axes_form_a_grid(missing):
+    """Columns are the values of one axis, named at the top, rows those of the other, named at the right."""
+    points = [(f"m{m}", w) for m in range(2) for w in (1, 2, 3)]
+    shown = [place for place in range(6) if place != missing]
+    rows = groups([GroupSummary(values=point, seeds=9) for point in points], ["model", "width"])
+    drawn = learning_curves.plot(rows, [curve(row) for row in shown], METRICS)
+    panels = drawn.figure.axes
+    assert [axes.get_title("left") for axes in panels] == ["width 1", "width 2", "width 3", "", "", ""]
+    assert [[text.get_text() for text in axes.texts] for axes in panels] == [[], [], ["m0"], [], [], ["m1"]]
+    assert [place for place, axes in enumerate(panels) if axes.lines] == shown
+
+
+@pytest.mark.parametrize("metric", [Metric(low=0), Metric(higher_is_better=True)], ids=["logarithmic", "linear"])
+def test_a_curve_that_explodes_leaves_the_others_readable(metric):
+    """An arrow in its own panel stands for it, the axis is that of the other curves, and the caption counts it."""
+    curves = [
+        LearningCurve(
+            row=row,
+            trials=9,
+            of=9,
+            iteration=np.arange(3),
+            quantiles={"m": np.outer([1, 2, 3, 4, 5], of)},
+            threshold=None,
+        )
+        for row, of in enumerate([(1, 0.9, 0.8), (1, 0.8, 0.7), (1, 1e20, 1e30)])
+    ]
+    drawn = learning_curves.plot(rows_of(3), curves, {"m": metric})
+    panels = drawn.figure.axes
+    assert panels[0].get_ylim()[1] < 1e6
+    arrows = [[line.get_xdata()[0] for line in axes.lines if line.get_marker() == ARROW] for axes in panels]
+    assert arrows == [[], [], [1]]
+    assert "1 value" in drawn.caption

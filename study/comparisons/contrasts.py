@@ -350,8 +350,8 @@ def _trends_over(rows: ResultRows, key: str, trials: TrialTable) -> list[TrendTe
         if trend is not None and len(ends) == 2:
             name, p = rows.name(members[0], rest), trend.p_value
             test = TrendTest(
-                name=name, key=key, title=rows.title(key), low=ends[0], high=ends[1], z=trend.z, p_value=p, p_adjusted=p,
-                seeds=seeds, metric=metric,
+                name=name, key=key, title=rows.title(key), low=ends[0], high=ends[1], z=trend.z, p_value=p,
+                p_adjusted=p, seeds=seeds, metric=metric,
             )  # fmt: skip
             tests.append(test)
     return tests

@@ -96,10 +96,10 @@ def exhibits(
     )
 
 
-def choose_rows(rows: ResultRows) -> list[int]:
+def choose_rows(rows: ResultRows, most: int = MOST_ROWS) -> list[int]:
     """Return all rows with a trial that ended if they are few, otherwise those of a grid of panels."""
     ended = rows.ended()
-    return ended if len(ended) <= MOST_ROWS else series.panel_rows(rows, _ACROSS, MOST_ROWS // _ACROSS)
+    return ended if len(ended) <= most else series.panel_rows(rows, _ACROSS, most // _ACROSS)
 
 
 def first_trials(table: pa.Table, cell_id: str) -> pa.Table:

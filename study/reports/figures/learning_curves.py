@@ -119,11 +119,11 @@ def plot(rows: ResultRows, learning: Sequence[LearningCurve], metrics: Mapping[s
         return None
     longest = max(1, *(int(curve.iteration[-1]) for curve in curves))
     unit, unit_name = axes_of.unit(longest)
-    tips, names = Tips(), {"x": unit_name, "y": content.axis}
+    tips, layout = Tips(), _layout(rows, curves)
     with mpl.rc_context(STYLE):
         height = 2.3 if len(curves) == 1 else 1.75 if len(curves) < 4 else 1.5
-        layout = _layout(rows, curves)
-        figure, every = grid(layout.titles, height, _handles(curves, content), across=layout.across, **names)
+        handles, titles = _handles(curves, content), layout.titles
+        figure, every = grid(titles, height, handles, across=layout.across, x=unit_name, y=content.axis)
         panels = [every[place] for place in layout.places]
         for axes in every:
             axes.set_axis_off() if axes not in panels else None

@@ -139,9 +139,9 @@ class Scale:
             if self.is_log:
                 logarithmic(axes, low, high, self.which)
             else:
-                axes.set(**{f"{self.which}lim": (low, high)})  # type: ignore[arg-type]
+                axes.set(**{f"{self.which}lim": (low, high)})
             if self.kind == "rate":
-                axes.set(**{f"{self.which}ticks": [0, 0.25, 0.5, 0.75, 1]})  # type: ignore[arg-type]
+                axes.set(**{f"{self.which}ticks": [0, 0.25, 0.5, 0.75, 1]})
         return needed[0] < low or needed[1] > high
 
     def place(self, axes: Axes, value: float) -> float:

@@ -188,7 +188,7 @@ def test_columns_of_a_function(lab: Path, tmp_path: Path) -> None:
     """Metrics with their statistics, success, and no task."""
     store = tmp_path / "studies"
     results = ran(study_of(lab), store)
-    check(results, tmp_path / "out", ["cells", "tests", "methods", "profiles"])
+    check(results, tmp_path / "out", ["cells", "tests"])
     assert list(stored(store, "mine", results)) == [[], []]
 
 
@@ -204,7 +204,7 @@ def test_columns_of_a_task_in_packs(packed_lab: Path, tmp_path: Path) -> None:
     """Metrics of a task of one's own, without success; means are compared with those of another study."""
     store = tmp_path / "studies"
     results = ran(packed_study(packed_lab), store)
-    check(results, tmp_path / "out", ["cells", "tests", "methods", "profiles"])
+    check(results, tmp_path / "out", ["cells", "tests"])
     assert list(stored(store, results.name, results)) == [[], []]
     ran(packed_study(packed_lab, study="other", seeds=[7, 8, 9]), store)
     files = ["cells", "tests", "comparison", "methods", "profiles"]

@@ -103,7 +103,7 @@ def test_nothing_is_said_of_success_where_nothing_says_what_it_is(written, name)
 
 def test_the_figures_are_those_of_means(written):
     """Panels of means are drawn; there is no figure of times."""
-    assert {name.removesuffix(".png") for name in written if name.endswith(".png")} == {"figure"}
+    assert {name.removesuffix(".png") for name in written if name.endswith(".png")} == {"differences", "figure"}
 
 
 def test_cells_csv_has_every_statistic_of_every_metric(written):

@@ -12,6 +12,7 @@ import pytest
 from study.comparisons.overall import overall as overall_of
 from study.interface.declarations import Metric
 from study.reports import groups, groups_rows, write_report
+from study.reports.columns import METHODS, PROFILES
 from study.reports.content import Report
 from study.reports.figures import improvement, profiles
 from study.reports.figures.style import render
@@ -22,6 +23,7 @@ from tests.study.builders import outcomes_table, summarised_by
 pytestmark = pytest.mark.usefixtures("figures")  # of what is written once for the file
 
 BY = ["task", "model"]
+TEXTS = ("metric", "method", "other")
 
 
 def report_of(models=3, tasks=2, *, metric=None, diverged=1, scale=1.0):
@@ -77,6 +79,15 @@ def test_methods_csv_has_every_pair(written):
             method.trials,
             method.without_number,
         ]
+
+
+@pytest.mark.parametrize(("name", "columns"), [("methods.csv", METHODS), ("profiles.csv", PROFILES)])
+def test_files_have_the_columns_that_are_described(written, name, columns):
+    """The header names each column of docs/columns.md, and every number can be read as one."""
+    lines = list(csv.DictReader(io.StringIO(written[name].read_text())))
+    assert list(lines[0]) == list(columns)
+    for line in lines:
+        assert all(text == "" or float(text) == float(text) for key, text in line.items() if key not in TEXTS)
 
 
 def test_profiles_csv_has_every_step(written):

@@ -74,14 +74,10 @@ def test_a_chart_is_of_a_metrics_mean_where_nothing_says_what_success_is():
 
 def grid_of(rates):
     """Make rows of a grid of sizes, learning rates and models; `rates` gives how many of ten are solved."""
+    points = [(m, h, lr) for m in ("NMU", "NAU") for h in (2, 3, 4, 5, 6) for lr in (0.001, 0.01, 0.1, 1.0)]
     made = [
-        (
-            published_cell(model, hidden_size=h, learning_rate=lr),
-            {"solved": (n := rates(model, h, lr)), "unsolved": 10 - n},
-        )
-        for model in ("NMU", "NAU")
-        for h in (2, 3, 4, 5, 6)
-        for lr in (0.001, 0.01, 0.1, 1.0)
+        (published_cell(m, hidden_size=h, learning_rate=lr), {"solved": (n := rates(m, h, lr)), "unsolved": 10 - n})
+        for m, h, lr in points
     ]
     return cell_rows(summaries_of(*made), {})
 

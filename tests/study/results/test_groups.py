@@ -60,7 +60,7 @@ def test_the_published_seeds_give_the_published_table_and_the_right_one(here):
     written = contents(here / "seeds-report")
     tables = {"cells.csv", "cells.parquet", "report.md", "cells.tex", "report.html"}
     tables |= {"tests.csv"}
-    assert set(written) == tables | {f"figure.{kind}" for kind in ("png", "svg")}
+    assert set(written) == tables | {f"{name}.{kind}" for name in ("figure", "ranking") for kind in ("png", "svg")}
     assert len(rows(here / "seeds-report" / "cells.csv")) == 20
     assert b"study report seeds.csv --by operation,model --as-published" in written["cells.tex"]
     (here / "other").mkdir()

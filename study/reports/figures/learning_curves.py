@@ -142,7 +142,8 @@ def plot(rows: ResultRows, learning: Sequence[LearningCurve], metrics: Mapping[s
     caption = _caption(curves, content) + part_of(rows, shown)
     fixed = [key for key in rows.varying() if key not in rows.select(shown).varying()]
     if fixed and len(shown) > 1:
-        caption += f" These have {rows.name(shown[0], fixed)}, as the best one has."
+        values = words.join_and([f"{rows.title(key)} {rows.text(shown[0], key)}" for key in fixed])
+        caption += f" All have {values}, as the best {rows.noun} has."
     return Drawn("learning-curves", "Learning curves", caption, figure, tips)
 
 

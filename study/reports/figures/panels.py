@@ -182,7 +182,7 @@ def _label_coinciding(axes: Axes, lines: Sequence[Line], place: int, curves: Lin
 def _coincide(first: Mapping[float, tuple[float, Dot]], second: Mapping[float, tuple[float, Dot]]) -> bool:
     shared = first.keys() & second.keys()
     close = [abs(first[level][0] - second[level][0]) < _COINCIDE for level in shared]
-    return bool(close) and sum(close) >= _MOSTLY * len(close)
+    return len(close) >= min(2, len(first), len(second)) and sum(close) >= _MOSTLY * len(close)
 
 
 def _add_tips(facets: Mapping[str, Sequence[Axes]], curves: Lines, clock: Clock, tips: Tips) -> None:

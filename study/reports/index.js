@@ -203,7 +203,7 @@
   };
   const keepingFocus = (change) => {
     const before = document.activeElement;
-    const holder = before?.closest("li[data-study], #tags, #ticked, #comparison");
+    const holder = before?.closest("li[data-study], #about, #tags, #ticked, #comparison");
     const mark = holder && markOf(before);
     change();
     if (!holder || document.activeElement === before) return;
@@ -227,7 +227,7 @@
     const was = header.cloneNode(true);
     for (const time of was.querySelectorAll("time")) time.textContent = time.title;
     const headerNow = page.querySelector("header");
-    if (was.textContent !== headerNow.textContent) header.replaceWith(document.importNode(headerNow, true));
+    if (was.textContent !== headerNow.textContent) keepingFocus(() => header.replaceWith(document.importNode(headerNow, true)));
     document.querySelector(".empty").hidden = fresh.length > 0;
     served = fresh.map(nameOf);
     const there = new Map(itemsOf(list).map((item) => [nameOf(item), item]));
@@ -259,19 +259,21 @@
   const isRead = () => document.visibilityState !== "visible" || !getSelection().isCollapsed;
   const follow = async () => {
     if (isRead()) return; // not under a reader's hand
+    const connection = find("connection");
+    let text, latest;
     try {
       const answer = await fetch(location.pathname, { cache: "no-cache" });
       if (!answer.ok) throw new Error(answer.statusText);
-      const text = await answer.text();
-      if (answer.headers.get("ETag") !== version && !isRead()) {
-        update(new DOMParser().parseFromString(text, "text/html"));
-        version = answer.headers.get("ETag");
-      }
-      find("connection").hidden = true;
+      [text, latest] = [await answer.text(), answer.headers.get("ETag")];
     } catch {
-      if (find("connection").hidden) find("connection").textContent = `No answer from study ui since ${new Date().toLocaleTimeString()}. The page goes on when it is back.`;
-      find("connection").hidden = false;
+      if (connection.hidden) connection.textContent = `No answer from study ui since ${new Date().toLocaleTimeString()}. The page goes on when it is back.`;
+      connection.hidden = false;
+      return;
     }
+    connection.hidden = true;
+    if (latest === version || isRead()) return;
+    version = latest;
+    update(new DOMParser().parseFromString(text, "text/html"));
   };
   const followOn = async () => {
     await follow();

@@ -72,7 +72,7 @@ def test_one_method_is_described_by_its_best_value():
     """And at both ends of what is swept."""
     text = headline_of({(2,): 0.6, (4,): 0.7, (8,): 0.9}, by=("hidden_size",))
     assert text.startswith("The test accuracy is highest at hidden units 8: 0.900 [")
-    assert text.endswith("]; 0.6 at 2.")
+    assert text.endswith("]; 0.600 at 2.")
     equal = headline_of({(2,): 0.6, (4,): 0.6}, by=("hidden_size",))
     assert equal.startswith("The test accuracy is 0.600 [")
     assert "at each of 2 values of hidden units" in equal

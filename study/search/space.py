@@ -92,8 +92,9 @@ class Space:
         return max(self._cell_of(model, some[model] | values).iterations for model, values in self.fixed.items())
 
     def _parameter(self, name: str, hyperparameter: str, of: RangeTable) -> Parameter:
+        declared = self.spec.family.hyperparameters[hyperparameter]
         if of.choices is not None:
-            return Parameter(name, hyperparameter, choices=tuple(of.choices))
+            return Parameter(name, hyperparameter, choices=tuple(of.choices), title=declared.title)
         return Parameter(
             name,
             hyperparameter,
@@ -101,7 +102,8 @@ class Space:
             high=of.high,
             step=of.step,
             is_log=of.scale == "log",
-            is_whole=self.spec.family.hyperparameters[hyperparameter].kind == "whole",
+            is_whole=declared.kind == "whole",
+            title=declared.title,
         )
 
     def choose(self, draw: Draw) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 NO_NUMBER = 1e30
@@ -55,6 +55,7 @@ class Parameter:
         step: the distance between values; None for any number, or any whole number.
         is_log: whether the scale is logarithmic.
         is_whole: whether it is a whole number.
+        title: the hyperparameter's declared title; empty if it has none.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Parameter:
     step: float | None = None
     is_log: bool = False
     is_whole: bool = False
+    title: str = field(default="", compare=False, repr=False)
 
     def place(self, value: Any) -> int:
         """Return a choice's place among the choices; 1, 1.0 and true differ, a list and its tuple don't.
@@ -134,3 +136,7 @@ class SearchFindings:
     sampler: str
     is_over: bool
     file: str
+
+    def parameter(self, name: str) -> Parameter:
+        """Return the parameter of a name."""
+        return next(parameter for parameter in self.parameters if parameter.name == name)

@@ -11,7 +11,7 @@ from study.interface.declarations import Metric
 from study.plugins.vocabulary import vocabulary
 from study.records import Interval
 from study.reports.metric_columns import metric_notation
-from study.summaries.search import Candidate, Objective, SearchFindings
+from study.summaries.search import Candidate, Objective, Parameter, SearchFindings
 from study.summaries.summary import Summary
 from study.words import Notation
 
@@ -73,15 +73,18 @@ def measured(objective: Objective) -> Measured:
     return Measured(f"{name}, {objective.statistic}", words.error, objective.name, statistic=objective.statistic)
 
 
-def title(parameter: str) -> str:
+def title(parameter: Parameter) -> str:
     """Name a parameter for people, with the model in front if it is one model's own.
 
     Example:
-        >>> title("learning_rate"), title("NAC-mul.init_variance")
-        ('learning rate', 'NAC•: init variance')
+        >>> title(Parameter("learning_rate", "learning_rate", title="step size"))
+        'step size'
+        >>> title(Parameter("NAC-mul.init_variance", "init_variance"))
+        'NAC•: init variance'
     """
-    model, _, name = parameter.rpartition(".")
-    return f"{words.symbol(model)}: {words.title(name)}" if model else words.title(name)
+    model, name = parameter.name.rpartition(".")[0], parameter.hyperparameter
+    text = words.title(name, {name: parameter.title})
+    return f"{words.symbol(model)}: {text}" if model else text
 
 
 def unit(parameter: str) -> str:
@@ -123,10 +126,10 @@ def objectives_note(search: SearchFindings, metrics: Mapping[str, Metric]) -> st
     return " ".join(sentences)
 
 
-def choices(params: Mapping[str, Any]) -> str:
+def choices(search: SearchFindings, params: Mapping[str, Any]) -> str:
     """Format all parameters of a candidate in a line."""
     return ", ".join(
-        value(name, choice) if name == "model" else f"{title(name)} {value(name, choice)}"
+        value(name, choice) if name == "model" else f"{title(search.parameter(name))} {value(name, choice)}"
         for name, choice in params.items()
     )
 
@@ -148,7 +151,7 @@ def described(search: SearchFindings, candidate: Candidate) -> str:
         f"{objective.title} {worth(objective, number)}"
         for objective, number in zip(search.objectives, candidate.values, strict=True)
     )
-    return f"#{candidate.number}: {worths}, {candidate.seeds} seeds; {choices(candidate.params)}"
+    return f"#{candidate.number}: {worths}, {candidate.seeds} seeds; {choices(search, candidate.params)}"
 
 
 def confirmed(search: SearchFindings) -> list[tuple[Candidate, int]]:

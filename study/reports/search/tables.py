@@ -115,7 +115,10 @@ def importance_line(search: SearchFindings) -> str:
     names = search_names.by_importance(search)
     if not names:
         return ""
-    shares = [f"{search_names.title(name)} {search_names.importance(search, name):.2f}" for name in names[:_MOST_NAMED]]
+    shares = [
+        f"{search_names.title(search.parameter(name))} {search_names.importance(search, name):.2f}"
+        for name in names[:_MOST_NAMED]
+    ]
     more = f", and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     over = "" if len(search.importance) == 1 else ", mean over the objectives"
     return f"What mattered (PED-ANOVA{over}): {', '.join(shares)}{more}."
@@ -138,7 +141,7 @@ def _parameters(search: SearchFindings, some: Sequence[Candidate]) -> list[Colum
         values = [c.params.get(parameter.name) for c in some]
         texts = [search_names.value(parameter.name, value) or words.NONE for value in values]
         pairs = list(zip(texts, values, strict=True))
-        return text_column(search_names.title(parameter.name), pairs, is_number=_is_number(parameter))
+        return text_column(search_names.title(parameter), pairs, is_number=_is_number(parameter))
 
     return [column(p) for p in search.parameters if any(p.name in c.params for c in some)]
 

@@ -123,7 +123,7 @@ def _objective_scale(objective: Objective, values: Sequence[float]) -> Scale:
 
 def parameter_scale(parameter: Parameter) -> Scale:
     """Lay out an axis for the range, or the choices, of a parameter."""
-    title, unit = search_names.title(parameter.name), search_names.unit(parameter.name)
+    title, unit = search_names.title(parameter), search_names.unit(parameter.name)
     title = f"{title} ({unit})" if unit else title
     if parameter.choices:
         choices = [search_names.value(parameter.name, choice) for choice in parameter.choices]

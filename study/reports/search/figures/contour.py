@@ -79,7 +79,7 @@ def plot(search: SearchFindings | None) -> Drawn | None:
             for candidate, x, y in list(zip(some, field.x, field.y, strict=True))[-most:]:
                 tips.add(axes, float(x), float(y), search_names.described(search, candidate))
         up.up(panels[0], height)
-    names = " and ".join(search_names.title(parameter.name) for parameter in pair)
+    names = " and ".join(search_names.title(parameter) for parameter in pair)
     caption = _caption(search, len(some), has_importance=bool(search.importance))
     return Drawn("search-contour", f"What candidates were worth, over {names}", caption, figure, tips)
 

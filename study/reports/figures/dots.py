@@ -71,13 +71,18 @@ class Panel:
         return (None, None) if summary is None else (summary.mean, summary.mean_interval)
 
 
+def panel_of(rows: ResultRows, name: str | None) -> Panel:
+    """Return the panel of a metric; None for that of success rates."""
+    if name is None:
+        return Panel("rate", "success rate")
+    return Panel("metric", words.metric_title(name, rows.metrics[name]), name, rows.metrics[name])
+
+
 def panels_of(rows: ResultRows) -> tuple[Panel, ...]:
     """List the panels: success rates and times if trials are judged, and metrics."""
-    panels = [Panel("rate", "success rate")] if rows.has_rates else []
+    panels = [panel_of(rows, None)] if rows.has_rates else []
     panels += [Panel("time", "solved at")] if rows.has_times else []
-    metrics = [(name, rows.metrics[name]) for name in names_to_show(rows)]
-    panels += [Panel("metric", words.metric_title(name, metric), name, metric) for name, metric in metrics]
-    return tuple(panels)
+    return (*panels, *(panel_of(rows, name) for name in names_to_show(rows)))
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from study import words
-from study.records import Interval
 from study.reports.figures import texts
 from study.reports.figures.axes import count
+from study.reports.figures.dots import Panel, panel_of
 from study.reports.figures.multiples import (
     FIELD_PT,
     MOST_PANELS,
@@ -30,11 +30,9 @@ from study.reports.figures.multiples import (
 )
 from study.reports.figures.scales import fences
 from study.reports.figures.style import INK, PAPER, STYLE, WIDTH_IN, Drawn, Tips, plain, text_on
-from study.reports.metric_columns import metric_notation
 from study.summaries import series
 from study.summaries.rows import ResultRows
 from study.summaries.summary import Summary
-from study.words import Notation
 
 _COLOURS = "viridis"
 _LETTER_IN = 0.62 * FIELD_PT / 72
@@ -49,53 +47,37 @@ _LACKING = "†"
 
 
 @dataclass(frozen=True)
-class _Quantity:
+class _Quantity(Panel):
     """What the fields show: success rates, or the means of a metric.
 
     Args:
-        title: its name for readers.
-        metric: the metric's name; None for success rates.
         ends: the values of the first and the last colour.
-        write: writes a value.
     """
 
-    title: str
-    metric: str | None
-    ends: tuple[float, float]
-    write: Notation
-
-    def value(self, of: Summary) -> float | None:
-        """Return the value of a row."""
-        return of.success_rate if self.metric is None else of.metrics[self.metric].mean
-
-    def interval(self, of: Summary) -> Interval | None:
-        """Return the value's interval."""
-        return of.success_rate_interval if self.metric is None else of.metrics[self.metric].mean_interval
+    ends: tuple[float, float] = (0.0, 1.0)
 
     def text(self, of: Summary) -> str:
         """Write what stands in a row's field."""
-        text = f"{of.solved}/{of.judged}" if self.metric is None else self.write(self.value(of))
+        text = f"{of.solved}/{of.judged}" if self.metric is None else self.notation(self.point(of)[0])
         return f"{text}{'' if of.complete else _LACKING}"
 
     def share(self, of: Summary) -> float:
         """Return how far between the ends a row's value is, in [0, 1]; NaN without one."""
-        value, (low, high) = self.value(of), self.ends
+        value, (low, high) = self.point(of)[0], self.ends
         return np.nan if value is None else float(np.clip((value - low) / (high - low), 0, 1))
 
 
 def _quantity_of(rows: ResultRows) -> _Quantity | None:
     """Choose what the fields show; None if there are neither success rates nor a metric of all trials."""
-    if rows.has_rates:
-        return _Quantity("success rate", None, (0.0, 1.0), words.rate)
-    name = rows.main_metric
-    means = [] if name is None else [m for s in rows.summaries if (m := s.metrics[name].mean) is not None]
-    if name is None or not means:
+    panel = panel_of(rows, None if rows.has_rates else rows.main_metric)
+    if panel.metric is None:
+        return _Quantity(**vars(panel)) if rows.has_rates else None
+    means = [mean for summary in rows.summaries if (mean := panel.point(summary)[0]) is not None]
+    if not means:
         return None
-    metric = rows.metrics[name]
-    least, most = fences(means, metric, is_log=False)
+    least, most = fences(means, panel.metric, is_log=False)
     low, high = (pick(mean for mean in means if least <= mean <= most) for pick in (min, max))
-    ends = (low, high) if high > low else (low, low + (abs(low) or 1.0))
-    return _Quantity(words.metric_title(name, metric), name, ends, metric_notation(metric))
+    return _Quantity(**vars(panel), ends=(low, high) if high > low else (low, low + (abs(low) or 1.0)))
 
 
 @dataclass(frozen=True)
@@ -228,7 +210,7 @@ def _fill(
 
 def _tip(rows: ResultRows, row: int, quantity: _Quantity) -> str:
     summary = rows.summaries[row]
-    value = quantity.write(quantity.value(summary), quantity.interval(summary))
+    value = quantity.notation(*quantity.point(summary))
     return f"{rows.name(row)}: {value}, {count(summary)}"
 
 
@@ -240,7 +222,7 @@ def _caption(summaries: Sequence[Summary], quantity: _Quantity, *, is_written: b
     if any(not s.complete for s in summaries):
         text += f" {_LACKING} trials are missing."
     low, high = quantity.ends
-    beyond = sum(not low <= value <= high for s in summaries if (value := quantity.value(s)) is not None)
+    beyond = sum(not low <= value <= high for s in summaries if (value := quantity.point(s)[0]) is not None)
     if beyond:
         text += f" {words.count_of(beyond, 'value')} far beyond the others: the colour is that of the scale's end."
     return text if is_full else f"{text} A place without a field was no part of the study."

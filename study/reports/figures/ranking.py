@@ -17,10 +17,10 @@ from study.comparisons.plan import Question
 from study.interface.declarations import Metric
 from study.reports.figures import axes as axes_of
 from study.reports.figures import texts
+from study.reports.figures.dots import Panel, panel_of
 from study.reports.figures.multiples import grid, left_out
 from study.reports.figures.scales import Point, Scale, clipped_note
 from study.reports.figures.style import INK, STYLE, Drawn, Tips
-from study.reports.metric_columns import metric_notation
 from study.summaries.rows import ResultRows
 
 _MOST_LEADING, _MOST_METHODS, _MOST_QUESTIONS = 12, 24, 6
@@ -72,39 +72,32 @@ def plot(rows: ResultRows, contrasts: Contrasts) -> Drawn | None:
     found = [(one, findings) for one in asked if not one.factor and (findings := contrasts.findings.get(one))]
     if not found:
         return None
-    metric = None if contrasts.metric is None else rows.metrics[contrasts.metric]
-    ranked = [_rank(rows, *one, metric, contrasts.metric) for one in found[:_MOST_QUESTIONS]]
-    title = "success rate" if metric is None else words.metric_title(contrasts.metric or "", metric)
-    tips = Tips()
+    panel, tips = panel_of(rows, contrasts.metric), Tips()
+    ranked = [_rank(rows, *one, panel) for one in found[:_MOST_QUESTIONS]]
     with mpl.rc_context(STYLE | {"axes.grid.axis": "x"}):
         titles = [text for one in ranked for text in (one.name, "")]
         height = _ROW_IN * max(len(one.methods) for one in ranked) + _AROUND_IN
         figure, panels = grid(titles, height, across=2, sharex=False)
         clipped = sum(
-            _plot_one(left, right, one, metric, title, tips)
+            _plot_one(left, right, one, panel, tips)
             for one, left, right in zip(ranked, panels[::2], panels[1::2], strict=True)
         )
     most = max(len(one.methods) for one, _ in found)
-    caption = _caption(title, ranked, found, contrasts) + clipped_note(clipped)
+    caption = _caption(panel.title, ranked, found) + clipped_note(clipped)
     caption += left_out(_MOST_METHODS, most, "methods") + left_out(len(ranked), len(found), "questions")
     name, what = ("ranking", "Ranking of methods") if most > 2 else ("differences", "Difference of methods")
-    return Drawn(name, f"{what} by {title}", caption, figure, tips)
+    return Drawn(name, f"{what} by {panel.title}", caption, figure, tips)
 
 
-def _rank(
-    rows: ResultRows, question: Question, findings: Sequence[Finding], metric: Metric | None, name: str | None
-) -> _Ranked:
+def _rank(rows: ResultRows, question: Question, findings: Sequence[Finding], panel: Panel) -> _Ranked:
     tested = {f.first: f.values[0] for f in findings} | {f.second: f.values[1] for f in findings}
 
     def point(method: Method) -> Point:
         if question.tuned or len(method.rows) > 1:
             return tested[method.name], None
-        summary = rows.summaries[method.rows[0]]
-        if name is None:
-            return summary.success_rate, summary.success_rate_interval
-        return summary.metrics[name].mean, summary.metrics[name].mean_interval
+        return panel.point(rows.summaries[method.rows[0]])
 
-    sign = -1 if metric is None or metric.higher_is_better else 1
+    sign = -1 if panel.metric is None or panel.metric.higher_is_better else 1
     points = {method.name: point(method) for method in question.methods}
     order = sorted(points, key=lambda one: (points[one][0] is None, sign * (points[one][0] or 0.0)))[:_MOST_METHODS]
     pairs = {frozenset((f.first, f.second)): f for f in findings}
@@ -130,21 +123,20 @@ def _change(finding: Finding, best: str) -> Point:
     return whole - finding.estimate, None if interval is None else (whole - interval[1], whole - interval[0])
 
 
-def _plot_one(left: Axes, right: Axes, one: _Ranked, metric: Metric | None, title: str, tips: Tips) -> int:
+def _plot_one(left: Axes, right: Axes, one: _Ranked, panel: Panel, tips: Tips) -> int:
     """Draw a question's two panels, and return how many values they have no place for."""
-    write = words.rate if metric is None else metric_notation(metric)
-    write_change = words.rate if one.are_probabilities else words.change if metric is None else words.signed
+    write_change = words.rate if one.are_probabilities else words.change if panel.metric is None else words.signed
     null = 0.5 if one.are_probabilities else 0.0
     best = one.methods[0]
     what = f"probability of being better than {best}" if one.are_probabilities else f"difference to {best}"
     names = [texts.fit(method, _NAME_IN) for method in one.methods]
     right.axvline(null, **axes_of.NULL)
     scales = (
-        Scale.of_metric(metric, one.points, "x"),
+        Scale.of_metric(panel.metric, one.points, "x"),
         Scale.of_metric(Metric(higher_is_better=True), [*one.changes, (null, None)], "x"),
     )
     for axes, scale, points, text, form in (
-        (left, scales[0], one.points, title, write),
+        (left, scales[0], one.points, panel.title, panel.notation),
         (right, scales[1], one.changes, what, write_change),
     ):
         drawn = [point if scale.has(point[0]) else (None, None) for point in points]
@@ -162,9 +154,7 @@ def _plot_one(left: Axes, right: Axes, one: _Ranked, metric: Metric | None, titl
     return sum(scale.clipped for scale in scales)
 
 
-def _caption(
-    title: str, ranked: Sequence[_Ranked], found: Sequence[tuple[Question, Sequence[Finding]]], contrasts: Contrasts
-) -> str:
+def _caption(title: str, ranked: Sequence[_Ranked], found: Sequence[tuple[Question, Sequence[Finding]]]) -> str:
     findings = [finding for _, of in found for finding in of]
     family = max(finding.family for finding in findings)
     text = f"Left: {title} of each method, the best first, with 95% intervals"

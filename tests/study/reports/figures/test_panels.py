@@ -195,15 +195,17 @@ def test_curves_on_one_another_are_named():
     assert not panels.plot(cell_rows(summaries_of(*apart), {})).figure.axes[0].texts
 
 
-@pytest.mark.parametrize(("seconds", "differ"), [((1e-3, 1e-3), False), ((1e-3, 1.05e-3), False), ((1e-3, 2e-3), True)])
-def test_seconds_need_a_figure_only_where_rows_differ_in_pace(seconds, differ):
+@pytest.mark.parametrize(
+    ("pace", "noise", "differ"), [(1.0, 0.05, False), (1.05, 0.01, False), (1.3, 0.6, False), (2.0, 0.05, True)]
+)
+def test_seconds_need_a_figure_only_where_rows_differ_in_pace(pace, noise, differ):
     """Rows whose iterations take equally long, or nearly so, have the same curves in seconds as in iterations."""
     rng = np.random.default_rng(0)
     summaries = []
-    for row, pace in enumerate(seconds):
-        at = rng.uniform(100, 900, 20)
-        times = Times(iterations=at, seconds=at * pace * rng.uniform(0.95, 1.05, 20), solved=np.full(20, True))
-        summaries.append(GroupSummary(values=(row,), seeds=20, solved=20, success_rate=1.0, times=times))
+    for row, factor in enumerate((1.0, pace)):
+        at, factors = rng.uniform(100, 900, 200), factor * rng.uniform(1 - noise, 1 + noise, 200)
+        times = Times(iterations=at, seconds=at * factors / 1000, solved=np.full(200, True))
+        summaries.append(GroupSummary(values=(row,), seeds=200, solved=200, success_rate=1.0, times=times))
     assert paces_differ(groups(summaries, ["width"])) is differ
 
 

@@ -44,10 +44,7 @@ def sections(findings: Findings, parts: Parts | None = None, figures: Sequence[s
         parts: keeps the sections that fail; None to raise.
         figures: the names of the figures that were drawn.
     """
-    made = [
-        make(findings) if parts is None else parts.attempt(f"section {name}", partial(make, findings), None)
-        for name, make in _MAKERS.items()
-    ]
+    made = [_made(name, findings, parts) for name in _MAKERS]
     there = [section for one in made if one is not None and (section := one.with_figures(figures)) is not None]
     placed = {name for section in there for name in section.every_figure()}
     free = [name for name in figures if name not in placed]
@@ -63,11 +60,13 @@ def sections(findings: Findings, parts: Parts | None = None, figures: Sequence[s
 
 def brief_sections(findings: Findings, parts: Parts | None = None) -> list[Section]:
     """Return the sections that a terminal and a notebook show after the results."""
-    made = [
-        _MAKERS[name](findings) if parts is None else parts.attempt(name, partial(_MAKERS[name], findings), None)
-        for name in _BRIEF
-    ]
+    made = [_made(name, findings, parts) for name in _BRIEF]
     return [section for one in made if one is not None and (section := one.with_figures([])) is not None]
+
+
+def _made(name: str, findings: Findings, parts: Parts | None) -> Section | None:
+    make = partial(_MAKERS[name], findings)
+    return make() if parts is None else parts.attempt(f"section {name}", make, None)
 
 
 def _missing(findings: Findings) -> Section | None:

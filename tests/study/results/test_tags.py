@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -82,9 +83,12 @@ def test_damaged_tags_are_an_error(folder: StudyStore, content: str) -> None:
 def test_tags_travel_with_an_export(folder: StudyStore, tmp_path: Path) -> None:
     """A new study of another store has the tags; only an export with tags has a format that earlier versions refuse."""
     store = str(folder.path.parent if folder.path else "")
-    change_tags(folder, ["paper"], [])
-    assert invoke("export", "little", str(tmp_path / "little.zip"), "--store", store).exit_code == 0
-    assert invoke("import", str(tmp_path / "little.zip"), "--store", str(tmp_path / "other")).exit_code == 0
+    for name, tags in {"without": [], "with": ["paper"]}.items():
+        change_tags(folder, tags, [])
+        assert invoke("export", "little", str(tmp_path / f"{name}.zip"), "--store", store).exit_code == 0
+        with zipfile.ZipFile(tmp_path / f"{name}.zip") as archive:
+            assert json.loads(archive.read("little/export.json"))["format"] == (2 if tags else 1)
+    assert invoke("import", str(tmp_path / "with.zip"), "--store", str(tmp_path / "other")).exit_code == 0
     assert study_tags(Store(tmp_path / "other").open("little")) == ("paper",)
 
 

@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 
 from study.addresses import page_of
 from study.tracking.address import connect, database, imported
-from study.tracking.pages import CELLS
+from study.tracking.pages import LINES
 from study.tracking.rows import CELL_ID, TRIAL_ID
 
 # Where `study ui` serves a database by default.
@@ -44,7 +44,7 @@ class Links:
     Example:
         >>> links = Links("http://127.0.0.1:5000", "1")
         >>> links.study
-        'http://127.0.0.1:5000/#/experiments/1/runs?workflowType=machine_learning&viewStateShareKey=cells'
+        'http://127.0.0.1:5000/#/experiments/1/runs?workflowType=machine_learning&viewStateShareKey=lines&compareRunsMode=CHART'
         >>> links.trial("0a1b")
         'http://127.0.0.1:5000/#/experiments/1/runs?...&searchFilter=tags.%60study.trial_id%60%20%3D%20%270a1b%27'
     """
@@ -54,8 +54,8 @@ class Links:
 
     @property
     def study(self) -> str:
-        """The address of the page that lists the study's run and those of its cells."""
-        return self._runs(_WORKFLOW | {"viewStateShareKey": CELLS})
+        """The address of the page with the study's run and its charts, of success rates first."""
+        return self._runs(_WORKFLOW | {"viewStateShareKey": LINES, "compareRunsMode": "CHART"})
 
     def cell(self, cell_id: str) -> str:
         """Return the address of the page of a cell's run and those of its trials, ordered by name."""

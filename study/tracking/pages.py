@@ -6,12 +6,14 @@ import json
 from collections.abc import Mapping, Sequence
 
 from study.arrow import metric_columns
-from study.tracking.rows import PLACE
+from study.tracking.rows import KIND, PLACE
 
 EXPERIMENT_KIND = {"mlflow.experimentKind": "custom_model_development"}
 """Tag of the experiment: not a chat application. The dashboard of 3.17 goes by the link instead (see `Links`)."""
 CELLS, TRIALS, NOT_SOLVED, LINES, CURVES = "cells", "trials", "not-solved", "lines", "curves"
 """Views of the experiment; an address with ``viewStateShareKey=cells`` opens the first."""
+
+_FIRST_CHARTS = ("success_rate", "solved_at_median")
 
 # Where the dashboard of 3.17 finds views; the experiment's page lists their names. Columns are chosen in a view or by
 # hand: an experiment has no default ones.
@@ -20,13 +22,15 @@ _VIEW_TAG = "mlflow.sharedViewState."
 # of 4,000 trials those of a few cells. Only these names work for the keys.
 _BY_PLACE, _BY_NAME = f"tags.`{PLACE}`", "tags.`mlflow.runName`"
 _OF_CELLS = ("trials", "success_rate", "success_rate_lower", "success_rate_upper", "solved_at_median")
+# MLflow has no IN for tags. The study's run keeps the page from being empty before there are lines.
+_STUDY_AND_LINES = " and ".join(f"tags.`{KIND}` != '{kind}'" for kind in ("trial", "cell", "curve", "charts"))
 _OUTCOME = "tags.`study.outcome`"
 _HOW_TO_READ = """
 **How to read it.** *Views*, at the top right, has *Cells*: the run of the study, which has the report under
 *Artifacts*, and one run for each cell of the grid. What varies is in its name; its success rate, the ends of the
 interval, and the median of solved-at are in columns. Below a cell are its trials, one a seed: the view *Trials* lists
-them all. *Charts* (statistics against what is swept, which is called *Step* there) and *Learning curves* (medians and
-quartiles of cells) are lists of lines: the second button above a list draws them.
+them all. *Charts* (the study's run, and statistics against what is swept, which is called *Step* there) and *Learning
+curves* (medians and quartiles of cells) are lists of lines: the second button above a list draws them.
 
 Tags to filter by: `study.kind` (cell, trial, ...), `study.model`, `study.hidden_size`, `study.label.AXIS` (the label
 on an axis of the study's file), `study.seed`, `study.outcome` (solved, unsolved, diverged, failed), `study.failure`
@@ -63,7 +67,7 @@ def experiment_tags(
         **_view(CELLS, "Cells", f"tags.`{PLACE}` != ''", _BY_PLACE, _OF_CELLS),
         **_view(TRIALS, "Trials", trials, _BY_NAME, of_trials, _OUTCOME),
         **_view(NOT_SOLVED, "Trials that were not solved", not_solved, _BY_NAME, of_trials, _OUTCOME),
-        **_view(LINES, "Charts", "tags.`study.kind` = 'line'", _BY_NAME),
+        **_view(LINES, "Charts", _STUDY_AND_LINES, _BY_NAME),
         **_view(CURVES, "Learning curves", "tags.`study.kind` = 'curve'", _BY_NAME),
     }
 
@@ -76,7 +80,8 @@ def study_note(question: str, finding: str = "", failures: str = "") -> str:
 def _note(question: str, finding: str, failures: str, how_to_read: str) -> str:
     findings = f"**Found so far.** {finding}" if finding else ""
     of_failures = f"**Failed trials.**\n\n{failures}" if failures else ""
-    return "\n\n".join(part for part in (question.strip(), findings, of_failures, how_to_read.strip()) if part)
+    # The dashboard shows the first line, until a reader opens the rest.
+    return "\n\n".join(part for part in (findings, question.strip(), of_failures, how_to_read.strip()) if part)
 
 
 def _view(key: str, name: str, which: str, order: str, metrics: Sequence[str] = (), *others: str) -> Mapping[str, str]:
@@ -89,6 +94,26 @@ def _view(key: str, name: str, which: str, order: str, metrics: Sequence[str] = 
     }
     if key in (CELLS, LINES, CURVES):
         state["runsHiddenMode"] = "SHOW_ALL"  # otherwise charts are of the first ten runs
+    if key == LINES:
+        state |= _charts(_FIRST_CHARTS)
     made_ms = 1_700_000_000_000  # the same each time, since the view never changes
     view = {"name": name, "createdAt": made_ms, "updatedAt": made_ms, "state": json.dumps(state)}
     return {f"{_VIEW_TAG}{key}": json.dumps(view)}
+
+
+def _charts(metrics: Sequence[str]) -> dict[str, object]:
+    """Return the part of a view's state that puts line charts of some metrics before those of all others.
+
+    Charts of metrics that no run has are hidden.
+    """
+    # Charts of a section that isn't reordered are sorted by their names.
+    section = {"uuid": "metrics", "name": "Model metrics", "display": True, "columns": 2, "isReordered": True}
+    own = {"deleted": False, "isGenerated": False}
+    charts = [
+        {"uuid": name, "type": "LINE", "metricKey": name, "selectedMetricKeys": [name], "metricSectionId": "metrics"}
+        | {"runsCountToCompare": 100, "deleted": False, "isGenerated": False, "useGlobalXaxisKey": True}
+        | {"xAxisKey": "step", "xAxisScaleType": "linear", "scaleType": "linear", "lineSmoothness": 0}
+        | {"useGlobalLineSmoothing": True}
+        for name in metrics
+    ]
+    return {"compareRunCharts": charts, "compareRunSections": [section | own], "hideEmptyCharts": True}

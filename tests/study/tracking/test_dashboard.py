@@ -23,6 +23,8 @@ from tests.servers import dashboard
 from tests.study.tracking.made import CELL, Made, curve, failed, solved
 from tests.traps import MODULES, lay_traps
 
+CHARTS = f"{LINES}&compareRunsMode=CHART"
+
 # What MLflow and its libraries deprecate is not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -96,7 +98,7 @@ def test_the_view_of_trials_has_columns_worth_seeing(uri: str, tmp_path: Path, v
         page = visit(f"{address}/#/experiments", width=1280).page
         expect(page.get_by_text("Which is solved?")).to_be_visible()
         expect(page.get_by_text("2 of 2, 1 solved")).to_be_visible()
-        page.goto(found.study.replace(CELLS, TRIALS))
+        page.goto(found.study.replace(CHARTS, TRIALS))
         shown_runs(page, "NMU h4 seed 0", "NMU h4 seed 1")
         expect(page.get_by_role("gridcell", name="unsolved")).to_be_visible()
 
@@ -122,7 +124,7 @@ def test_the_dashboard_opens_at_the_studies_runs_and_asks_nobody_else(
 
 
 def test_links_lead_to_just_these_runs(uri: str, tmp_path: Path, visit: Callable[..., Any]) -> None:
-    """In the dashboard a trial's link shows its run, a cell's its own and its trials', the study's it and its cells.
+    """In the dashboard a trial's link shows its run, a cell's its own and its trials', the study's just it.
 
     The server and the database give the same links, without the password.
     """
@@ -143,7 +145,27 @@ def test_links_lead_to_just_these_runs(uri: str, tmp_path: Path, visit: Callable
         page.goto(found.trial("none"))
         expect(page.get_by_text("0 matching runs")).to_be_visible()
         page.goto(found.study)
+        shown_runs(page, "demo")
+        page = visit(found.study.replace(CHARTS, CELLS)).page
         shown_runs(page, "demo", "NMU h4", "NMU h2")
+
+
+def test_a_studys_page_begins_with_its_finding_and_its_rates(
+    uri: str, tmp_path: Path, visit: Callable[..., Any]
+) -> None:
+    """On a first visit the finding is in sight, and of all charts that of success rates is the first."""
+    points = [("success_rate", 2, 0.5), ("success_rate", 10, 1.0), ("loss_mean", 2, 0.5), ("loss_mean", 10, 1.0)]
+    made, counts = Made([solved(0)]), {"trials": 1, "done": 1, "solved": 1}
+    lines = [ChartLine(LINE, "NMU", points)]
+    sync(uri, "demo", made, question="Which?", finding="NMU is best.", counts=counts, charts=lambda: lines)
+    with dashboard(uri, tmp_path) as address:
+        found = links(uri, "demo", address=address)
+        assert found is not None
+        page = visit(found.study, width=1280).page
+        shown_runs(page, "demo", "NMU")
+        expect(page.get_by_text("NMU is best.")).to_be_in_viewport()
+        titles = page.get_by_text(re.compile("^(done|loss_mean|solved|success_rate|trials)$"))
+        expect(titles.first).to_have_text("success_rate")
 
 
 def test_lines_are_drawn_into_one_chart(uri: str, tmp_path: Path, visit: Callable[..., Any]) -> None:
@@ -157,9 +179,9 @@ def test_lines_are_drawn_into_one_chart(uri: str, tmp_path: Path, visit: Callabl
     with dashboard(uri, tmp_path) as address:
         found = links(uri, "demo", address=address)
         assert found is not None
-        for view, lines in ((LINES, rates), (CURVES, curves)):
-            page = visit(f"{found.study.replace(CELLS, view)}&compareRunsMode=CHART").page
-            shown_runs(page, *(line.name for line in lines))
+        for view, lines, others in ((LINES, rates, ["demo"]), (CURVES, curves, [])):
+            page = visit(found.study.replace(LINES, view)).page
+            shown_runs(page, *others, *(line.name for line in lines))
             (metric,) = {metric for line in lines for metric, _, _ in line.points}
             expect(page.locator(".js-plotly-plot")).to_have_count(1)
             for line in lines:

@@ -404,7 +404,8 @@ def _compared(of: Summary | Reference, metric: str | None) -> str:
     if metric is None:
         return f"{of.solved}/{of.judged}"
     mean = of.metrics[metric]
-    return f"{words.measure(mean.mean)} ({words.count_of(mean.count, 'trial')})"
+    number = words.estimate_alone(words.metric_notation(mean.metric), mean.mean, mean.mean_interval)
+    return f"{number} ({words.count_of(mean.count, 'trial')})"
 
 
 def _equals(p: float | None) -> str:

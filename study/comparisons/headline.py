@@ -360,7 +360,7 @@ def _by_factor(rows: ResultRows, questions: Sequence[Question], contrasts: Contr
         undecided = f", none at {count:,}" if (count := winners.count(None)) else ""
         parts.append(f"{words.join_and(won[:_MOST_NAMED])} of {settings}{undecided}")
     if without:
-        parts.append(f"no value of {_any_of(without)} is better than all others at any setting of all else")
+        parts.append(f"no value of {_any_of(without)} is distinguished from all others at any setting of all else")
     return parts
 
 

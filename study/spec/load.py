@@ -467,13 +467,17 @@ def _kind(value: object) -> str:
     return quoted(value)
 
 
+_OF_OTHER_KINDS = ("command", "models", "task", "train")
+"""Keys that some studies have and others don't, so that a key that is spelt alike isn't meant."""
+
+
 def _message(class_: type[Spec], details: Mapping[str, Any]) -> str:
     value, kind, context = details["input"], details["type"], details.get("ctx", {})
     if kind == "extra_forbidden":
         *table, key = details["loc"]
         names = names_at(class_, table)
         keys = "" if len(names) > 8 else f"; the keys here are {', '.join(names)}"
-        return f"unknown key{nearest(key, names) or keys}"
+        return f"unknown key{'' if key in _OF_OTHER_KINDS else nearest(key, names) or keys}"
     if kind == "missing":
         return "must be given, but is missing"
     if kind == "value_error":

@@ -17,7 +17,7 @@ from study.driver.options import Options
 from study.plan.plan import make_plan
 from study.records import names_of
 from study.reports.column_notes import CELLS, GROUPS, ColumnNote
-from study.reports.columns import BOUNDS, CANDIDATES, COMPARISON, CURVES, METHODS, PROFILES, RESULTS, SERIES, TESTS
+from study.reports.columns import BOUNDS, CANDIDATES, COMPARISON, CURVES, RESULTS, SERIES, TESTS
 from study.results.groups import tabulate
 from study.results.groups import write_group_report as write_groups
 from study.results.load import StudyResults, load_results
@@ -39,8 +39,6 @@ FILES: Mapping[str, Mapping[str, ColumnNote]] = {
     "candidates": CANDIDATES,
     "bounds": BOUNDS,
     "series": SERIES,
-    "methods": METHODS,
-    "profiles": PROFILES,
 }
 ALONG = """
 study: along
@@ -207,7 +205,7 @@ def test_columns_of_a_task_in_packs(packed_lab: Path, tmp_path: Path) -> None:
     check(results, tmp_path / "out", ["cells", "tests"])
     assert list(stored(store, results.name, results)) == [[], []]
     ran(packed_study(packed_lab, study="other", seeds=[7, 8, 9]), store)
-    files = ["cells", "tests", "comparison", "methods", "profiles"]
+    files = ["cells", "tests", "comparison"]
     check(load_results(results.name, store, compare="other"), tmp_path / "both", files)
 
 
@@ -221,7 +219,7 @@ def test_columns_of_references(packed_lab: Path, tmp_path: Path) -> None:
 def test_columns_of_series(tmp_path: Path) -> None:
     """Metrics along an axis, of rows with labels."""
     results = ran(parse_spec(ALONG, source="along.yaml"), tmp_path / "studies")
-    check(results, tmp_path / "out", ["cells", "tests", "series", "methods", "profiles"])
+    check(results, tmp_path / "out", ["cells", "tests", "series"])
 
 
 def test_what_is_not_described_would_be_found() -> None:

@@ -312,14 +312,14 @@ def count_of(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def join_and(names: Sequence[str]) -> str:
+def join_and(names: Sequence[str], word: str = "and") -> str:
     """Join names in a sentence.
 
     Example:
-        >>> join_and(["a", "b", "c"]), join_and(["a"])
-        ('a, b and c', 'a')
+        >>> join_and(["a", "b", "c"]), join_and(["a"]), join_and(["a", "b"], "or")
+        ('a, b and c', 'a', 'a or b')
     """
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return f" {word} ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def estimate_alone(write: Notation, number: float | None, interval: Interval | None) -> str:

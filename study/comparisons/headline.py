@@ -207,20 +207,36 @@ def _won(
     rows: ResultRows, question: Question, winner: Method, standings: Sequence[_Standing], findings: Sequence[Finding]
 ) -> str:
     """Say by how much a method is better than all others."""
-    own = next(standing for standing in standings if standing.method is winner)
-    others = [standing for standing in standings if standing is not own]
-    mine = [finding for finding in findings if winner.name in (finding.first, finding.second)]
-    p = _largest_p(mine)
     over = f" over {rows.title(question.swept)}" if question.swept else ""
-    lacking = _lacking(mine)
-    if any(finding.is_probability for finding in mine):
-        return f"{_best(rows, winner)}{over}: {_better_than(rows, winner, mine)} ({p}{lacking})"
-    following = f"{'then ' if len(others) > 1 else ''}{others[0].method.label} {others[0].text}"
+    if any(finding.is_probability for finding in findings if winner.name in (finding.first, finding.second)):
+        return f"{_best(rows, winner)}{over}: {_lead(rows, winner, standings, findings)}"
     if rows.has_rates:
         trials = words.count_of(sum(rows.summaries[row].judged for row in winner.rows), "trial")
-        return f"{winner.label} succeeds most often{over}: {own.text} of {trials}, {following} ({p}{lacking})"
+        lead = _lead(rows, winner, standings, findings, count=f" of {trials}")
+        return f"{winner.label} succeeds most often{over}: {lead}"
     superlative = "highest" if rows.metrics[rows.main_metric or ""].higher_is_better else "lowest"
-    return f"{winner.label} has the {superlative} {_title(rows)}{over}: {own.text}, {following} ({p}{lacking})"
+    return f"{winner.label} has the {superlative} {_title(rows)}{over}: {_lead(rows, winner, standings, findings)}"
+
+
+def _lead(
+    rows: ResultRows, winner: Method, standings: Sequence[_Standing], findings: Sequence[Finding], count: str = ""
+) -> str:
+    """Give a winner's number and that of the next, or how often it is better, with p and the trials that methods lack.
+
+    Args:
+        rows: the rows.
+        winner: the method that is better than every other one.
+        standings: all methods, the best first.
+        findings: the findings of their question.
+        count: what stands behind the winner's number.
+    """
+    mine = [finding for finding in findings if winner.name in (finding.first, finding.second)]
+    test = f"({_largest_p(mine)}{_lacking(mine)})"
+    if any(finding.is_probability for finding in mine):
+        return f"{_better_than(rows, winner, mine)} {test}"
+    own = next(standing for standing in standings if standing.method is winner)
+    others = [standing for standing in standings if standing is not own]
+    return f"{own.text}{count}, {'then ' if len(others) > 1 else ''}{others[0].method.label} {others[0].text} {test}"
 
 
 def _undecided(
@@ -325,20 +341,12 @@ def _on_average(rows: ResultRows, questions: Sequence[Question], contrasts: Cont
         if winner is None:
             without.append(" and ".join(rows.title(key) for key in question.factor))
             continue
-        standings = _standings(rows, question)
-        others = [standing for standing in standings if standing.method is not winner]
-        own = next(standing for standing in standings if standing.method is winner)
-        mine = [finding for finding in findings if winner.name in (finding.first, finding.second)]
-        then = f"{'then ' if len(others) > 1 else ''}{others[0].method.label} {others[0].text}"
-        parts.append(f"{winner.label} {own.text}, {then} ({_largest_p(mine)})")
+        lead = _lead(rows, winner, _standings(rows, question), findings)
+        parts.append(f"{winner.label} {'is ' if lead.startswith('better than') else ''}{lead}")
     if without:
-        parts.append(f"no value of {_any_of(without)} is distinguished from all others")
+        parts.append(f"no value of {words.join_and(without, 'or')} is distinguished from all others")
     what = "success rate" if rows.has_rates else _title(rows)
     return [f"{what} on average over all else: {parts[0]}", *parts[1:]] if parts else []
-
-
-def _any_of(names: Sequence[str]) -> str:
-    return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _by_factor(rows: ResultRows, questions: Sequence[Question], contrasts: Contrasts) -> list[str]:
@@ -360,7 +368,9 @@ def _by_factor(rows: ResultRows, questions: Sequence[Question], contrasts: Contr
         undecided = f", none at {count:,}" if (count := winners.count(None)) else ""
         parts.append(f"{words.join_and(won[:_MOST_NAMED])} of {settings}{undecided}")
     if without:
-        parts.append(f"no value of {_any_of(without)} is distinguished from all others at any setting of all else")
+        parts.append(
+            f"no value of {words.join_and(without, 'or')} is distinguished from all others at any setting of all else"
+        )
     return parts
 
 

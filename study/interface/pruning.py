@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Literal, Protocol
@@ -49,7 +49,7 @@ class Pruning:
 
     @property
     def compared(self) -> str:
-        """What is compared, such as ``lowest loss``."""
+        """Name of the compared quantity, such as ``lowest loss``."""
         return f"{'highest' if self.is_higher_better else 'lowest'} {self.metric}"
 
     def rung(self, step: int) -> int | None:
@@ -121,9 +121,7 @@ class Comparison:
         """
         if step == self.iterations or not all(map(math.isfinite, metrics.values())):
             return False
-        better = max if self.pruning.is_higher_better else min
-        value = metrics[self.pruning.metric]
-        self._best = value if math.isnan(self._best) else better(self._best, value)
+        self._note(metrics)
         rung = self.pruning.rung(step)
         if rung is None or rung == self._rung:
             return False
@@ -133,3 +131,19 @@ class Comparison:
             return False
         self.rungs.add(rung, self.cell_id, self.trial_id, self._best)
         return self.pruning.stops(self._best, [value for cell in others.values() for value in cell.values()])
+
+    def resume(self, steps: Iterable[tuple[int, Mapping[str, float]]]) -> None:
+        """Take the steps before an interruption into account: the best value counts, and they were judged at the time.
+
+        Args:
+            steps: each with its metrics, in order.
+        """
+        for step, metrics in steps:
+            if all(map(math.isfinite, metrics.values())):
+                self._note(metrics)
+                self._rung = self.pruning.rung(step)
+
+    def _note(self, metrics: Mapping[str, float]) -> None:
+        better = max if self.pruning.is_higher_better else min
+        value = metrics[self.pruning.metric]
+        self._best = value if math.isnan(self._best) else better(self._best, value)

@@ -55,7 +55,7 @@ class PageLinks(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Findings:
-    """What a report says.
+    """The findings that a report shows.
 
     Args:
         name: the name of the study, or of the tabulated files.

@@ -13,8 +13,6 @@ from study.summaries.rows import ResultRows
 _MOST_NARROW = 3
 """The most metrics of all trials in a terminal."""
 
-metric_notation = words.metric_notation
-
 STATISTICS = (
     ("mean", "mean", "mean_interval"),
     ("median", "median", "median_interval"),

@@ -11,7 +11,7 @@ from study.reports import latex
 from study.reports.columns import SERIES
 from study.reports.csv_text import csv_text
 from study.reports.latex_table import COLUMN_IN, tabular, width_in
-from study.reports.metric_columns import STATISTICS, metric_notation
+from study.reports.metric_columns import STATISTICS
 from study.reports.table import key_columns
 from study.reports.text_table import Column, TextTable, estimates_column, places
 from study.summaries.aggregate import CellSummary
@@ -63,7 +63,7 @@ def series_table(rows: ResultRows, series: MetricSeries) -> TextTable:
 
 def _means(rows: ResultRows, series: MetricSeries, most: int = _MOST_PLACES) -> list[tuple[str, Column]]:
     """Lay out means at some places, each with the place as a text."""
-    write = metric_notation(series.metric)
+    write = words.metric_notation(series.metric)
     return [
         (number(at), estimates_column(_of(rows, name), "", "mean", write, "mean_interval"))
         for name, at in places_to_show(series, most).items()

@@ -8,7 +8,6 @@ from study import words
 from study.comparisons.overall import Overall, OverallMethod
 from study.reports.columns import METHODS, PROFILES
 from study.reports.csv_text import csv_text
-from study.reports.metric_columns import metric_notation
 from study.reports.text_table import Column, TextTable, text_column
 from study.statistics import MeanOverCells
 from study.words import Notation
@@ -19,7 +18,7 @@ _MOST_OTHERS = 5
 
 def overall_table(overall: Overall) -> TextTable:
     """Lay out one row a method."""
-    some, write = overall.methods, metric_notation(overall.metric)
+    some, write = overall.methods, words.metric_notation(overall.metric)
     columns = [
         text_column("method", [(one.name, one.name) for one in some], is_number=False),
         text_column("seeds", [(_seeds(one), one.seeds[0]) for one in some]),

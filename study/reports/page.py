@@ -37,16 +37,12 @@ def page(report: Report, figures: Sequence[Drawn], parts: Parts | None = None) -
     Args:
         report: its content.
         figures: the report's figures.
-        parts: keeps the sections that fail; None to raise.
+        parts: keeps the sections that fail, and has what failed before; None to raise.
     """
     rows, trials, names = report.rows, report.trials, [figure.name for figure in figures]
-    whole = replace(report, columns=())
-    shown = sections.sections(whole, parts, names)
-    if failed := [str(one) for one in (parts.failures if parts else []) if str(one) not in report.notes]:
-        shown = sections.sections(replace(whole, notes=[*report.notes, *failed]), parts, names)
     return _template().render(
         report=report,
-        sections=shown,
+        sections=sections.sections(replace(report, columns=()), parts, names),
         figures={figure.name: figure for figure in figures},
         planned=sum(s.seeds for s in rows.summaries),
         counts={name: sum(getattr(s, name) for s in rows.summaries) for name in _OUTCOMES},

@@ -41,16 +41,17 @@ def sections(findings: Findings, parts: Parts | None = None, figures: Sequence[s
 
     Args:
         findings: what the report says; of a `Report`, there are also the sections of a page alone.
-        parts: keeps the sections that fail; None to raise.
+        parts: keeps the sections that fail, and has what failed before, which the notes name; None to raise.
         figures: the names of the figures that were drawn.
     """
     made = [_made(name, findings, parts) for name in _MAKERS]
     there = [section for one in made if one is not None and (section := one.with_figures(figures)) is not None]
     placed = {name for section in there for name in section.every_figure()}
     free = [name for name in figures if name not in placed]
+    failed = [] if parts is None else map(str, parts.failures)
     rest = [
         Section(title="More figures", figures=free[1:], is_of_page=True),
-        Section(title="Notes", details=[*findings.notes, *_stop_note(findings.rows)]),
+        Section(title="Notes", details=[*dict.fromkeys([*findings.notes, *failed]), *_stop_note(findings.rows)]),
         *(_of_page(findings) if isinstance(findings, Report) else []),
     ]
     place = sum(section.is_warning for section in there)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from study import words
 from study.records import Interval
-from study.reports.metric_columns import metric_notation
 from study.summaries.metrics import MetricSummary
 from study.summaries.rows import ResultRows
 from study.words import Notation
@@ -83,7 +82,9 @@ def strip(rows: ResultRows) -> Strip | None:
     finite = [end for end in ends if math.isfinite(end)]
     if not finite:
         return None
-    return _drawn(rows, words.metric_title(name, metric), means, metric_notation(metric), (min(finite), max(finite)))
+    return _drawn(
+        rows, words.metric_title(name, metric), means, words.metric_notation(metric), (min(finite), max(finite))
+    )
 
 
 def _drawn(

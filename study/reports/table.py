@@ -178,10 +178,7 @@ def _measured(
             text_column(where, [(_of(of.solved, of), of.solved) for of in some], name=f"{prefix}solved"),
             text_column(f"success rate {where}", [_rate(of) for of in some], name=f"{prefix}success_rate"),
         )
-    title, write = (
-        words.metric_title(metric, rows.metrics[metric]),
-        metric_columns.metric_notation(rows.metrics[metric]),
-    )
+    title, write = (words.metric_title(metric, rows.metrics[metric]), words.metric_notation(rows.metrics[metric]))
     means = [of.metrics[metric] for of in some]
     incomplete = ["" if of.complete else ", incomplete" for of in some]
     counts = [(f"{mean.count}{text}", mean.count) for mean, text in zip(means, incomplete, strict=True)]

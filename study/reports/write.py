@@ -7,7 +7,6 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -131,15 +130,11 @@ def _with_figures(report: Report, parts: Parts) -> dict[str, Callable[[], bytes 
         if parts.attempt(f"figure {figure.name}", partial(render, figure, "svg"), b"")
     ]
 
-    def said() -> Report:
-        """Return the report with a note for each part that failed so far."""
-        return replace(report, notes=[*report.notes, *map(str, parts.failures)])
-
     contents: dict[str, Callable[[], bytes | str]] = {
         f"{figure.name}.{kind}": partial(render, figure, kind) for figure in figures for kind in KINDS
     }
-    contents["report.html"] = lambda: page.page(said(), figures, parts)
-    contents["report.md"] = lambda: markdown(said(), figures, parts)
+    contents["report.html"] = lambda: page.page(report, figures, parts)
+    contents["report.md"] = lambda: markdown(report, figures, parts)
     return contents
 
 

@@ -37,8 +37,7 @@ class TrialCall(ABC):
         self._done = False
         self._was_stopped = False
         if trial.is_stopped_at is not None:
-            for step, metrics in self._history.metrics_by_step():
-                trial.is_stopped_at(step, metrics)  # so that the best value so far is known; it was judged at the time
+            trial.is_stopped_at.resume(self._history.metrics_by_step())
 
     @property
     def done(self) -> bool:

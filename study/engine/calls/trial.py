@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from study.interface.declarations import Metric
 from study.interface.function.call import Step
+from study.interface.pruning import Comparison
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -39,7 +40,7 @@ class CallTrial:
     values: Mapping[str, Any]
     metrics: Mapping[str, Metric]
     iterations: int | None = None
-    is_stopped_at: Callable[[int, Mapping[str, float]], bool] | None = None
+    is_stopped_at: Comparison | None = None
 
 
 @dataclass(frozen=True)

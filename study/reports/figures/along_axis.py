@@ -22,7 +22,6 @@ from study.reports.figures import axes as axes_of
 from study.reports.figures.multiples import MOST_CURVES, MOST_TIPS, columns, grid, left_out
 from study.reports.figures.scales import Point, Scale, clipped_note, mark_handles
 from study.reports.figures.style import INK, STYLE, Drawn, Tips
-from study.reports.metric_columns import metric_notation
 from study.reports.metric_series import number, place_title, places_to_show, series_with_values
 from study.summaries import series as curves_of
 from study.summaries.metrics import MetricSeries
@@ -59,7 +58,7 @@ class _SeriesPanel:
     @property
     def notation(self) -> Notation:
         """What writes a value."""
-        return words.rate if self.metric is None else metric_notation(self.metric)
+        return words.rate if self.metric is None else words.metric_notation(self.metric)
 
     @property
     def is_marked(self) -> bool:

@@ -18,7 +18,7 @@ from study.reports.figures.axes import Across, Units
 from study.reports.figures.multiples import MOST_CURVES
 from study.reports.figures.scales import Point, Scale
 from study.reports.figures.style import PAPER
-from study.reports.metric_columns import metric_notation, names_to_show
+from study.reports.metric_columns import names_to_show
 from study.summaries import series
 from study.summaries.rows import ResultRows
 from study.summaries.summary import Summary
@@ -61,7 +61,7 @@ class Panel:
     @property
     def notation(self) -> Notation:
         """The notation of a rate or of a metric."""
-        return words.rate if self.metric is None else metric_notation(self.metric)
+        return words.rate if self.metric is None else words.metric_notation(self.metric)
 
     def point(self, of: Summary | Reference) -> Point:
         """Return a row's success rate, or its mean of the metric, with the interval; not for times."""

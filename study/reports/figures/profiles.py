@@ -16,7 +16,6 @@ from study.reports.figures import axes as axes_of
 from study.reports.figures import scales
 from study.reports.figures.multiples import MOST_PANELS, MOST_TIPS, grid, left_out
 from study.reports.figures.style import RULE, STYLE, Drawn, Tips
-from study.reports.metric_columns import metric_notation
 from study.statistics import PerformanceProfile
 from study.words import Notation
 
@@ -46,7 +45,7 @@ def plot(overall: Overall | None) -> Drawn | None:
     styles = [axes_of.curve_style(slot, is_line=True) for slot in range(len(methods))]
     looks: list[dict[str, Any]] = [{key: style[key] for key in ("color", "linestyle", "linewidth")} for style in styles]
     handles = [axes_of.handle(m.name, look) for m, look in zip(methods, looks, strict=True)] if is_one else []
-    write, tips = metric_notation(overall.metric), Tips()
+    write, tips = words.metric_notation(overall.metric), Tips()
     with mpl.rc_context(STYLE):
         titles = [""] if is_one else [method.name for method in in_panels]
         height = 2.4 if is_one else 1.6

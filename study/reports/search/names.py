@@ -10,7 +10,6 @@ from study import words
 from study.interface.declarations import Metric
 from study.plugins.vocabulary import vocabulary
 from study.records import Interval
-from study.reports.metric_columns import metric_notation
 from study.summaries.search import Candidate, Objective, Parameter, SearchFindings
 from study.summaries.summary import Summary
 from study.words import Notation
@@ -49,7 +48,7 @@ class Measured:
     def text(self, summary: Summary) -> str:
         """Format the estimate with its interval, as the table of results does."""
         metric = summary.metrics.get(self.estimate)
-        write = self.write if metric is None else metric_notation(metric.metric)
+        write = self.write if metric is None else words.metric_notation(metric.metric)
         return write(*self.of(summary))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -108,3 +110,21 @@ def test_pairs_are_tested_by_their_means():
         ("b", "c", -3.0),
     ]
     assert (tests.trends, tests.slopes, tests.speeds) == ((), (), ())
+
+
+def test_of_many_factors_means_of_survivors_are_no_lead():
+    """Where trials diverged, a value leads by how often it is better, diverged trials being the worst."""
+    settings = [setting for setting in product("xy", "12", "34", "56") for _ in range(9)]
+    worse = [setting[0] == "y" for setting in settings]
+    diverged = [place % 9 == 0 for place in range(len(settings))]
+    table = outcomes_table(
+        **{name: [setting[place] for setting in settings] for place, name in enumerate("abcd")},
+        outcome=["diverged" if is_lost else "finished" for is_lost in diverged],
+        seed=[*range(9)] * 16,
+        loss=pa.array([None if lost else float(bad) for lost, bad in zip(diverged, worse, strict=True)]),
+    )
+    trials = TrialTable(table, {"loss": Metric()}, tuple("abcd"))
+    rows = groups(aggregate_by(trials), list("abcd"))
+    text = headline(rows, contrasts(rows, trials))
+    assert text.startswith("Loss on average over all else: a x is better than a y in ")
+    assert "of pairs of trials (p = 0.0" in text

@@ -1,11 +1,12 @@
-"""Microseconds of a trial-iteration of a user's network: packs of trials against a plain loop in torch.
+"""Microseconds of a trial-iteration of a user's network: packs of trials against a plain loop in torch, and JAX.
 
     python -m benchmarks.packed [--hidden 2 32 128] [--packs 16 64] [--out benchmarks/results/packed.csv]
     python -m benchmarks.packed --device cuda --packs 64 512 --out packed-gpu.csv
 
 Two spirals, batch 128, a network 2 -> hidden -> 1 with tanh, Adam, on one core, without evaluation. The plain loop
-draws the same batches of the same stream, for its one trial, and uses `torch.optim.Adam`. With a device, packs train
-there, and the plain loop stays on the core.
+draws the same batches of the same stream, for its one trial, and uses `torch.optim.Adam`. Packs are measured as torch
+computes them, and as XLA compiles them. In JAX the same is written by hand (`jax_peer`), for as many seeds. With a
+device, packs train there, and the plain loop stays on the core.
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import torch
 from torch import nn
 
+from benchmarks.jax_peer import jax_updates
 from benchmarks.measure import BATCH, Measure, finish, in_turns, one_core, parser, ratio
 from study.engine.device import check_device, reproducible
-from study.engine.packed.members import SideBySide
-from study.engine.packed.proof import prove
+from study.engine.packed.proof import prove, start
 from study.engine.packed.recipe import Member, Recipe
 from study.interface.declarations import Metric
 from study.interface.task import Task
@@ -30,6 +32,8 @@ from study.stream.stream import Purpose
 from study.stream.trial_stream import Stream
 
 _WARM_UP = 20
+# Updates of one call that is compiled.
+_AT_ONCE = 64
 _GOALS = {2: 20, 32: 8, 128: 3}
 
 
@@ -89,15 +93,17 @@ def plain_loop(hidden: int) -> Measure:
     return timed(update, 1)
 
 
-def pack(hidden: int, trials: int, device: str = "cpu") -> Measure:
+def pack(hidden: int, trials: int, device: str = "cpu", *, is_compiled: bool = False) -> Measure:
     """Return the measurement of a pack, in the layout that the proof says."""
     recipe = Recipe(task=Spirals(), model=mlp, hyperparameters={"hidden": hidden})
-    proof = prove(recipe) if device == "cpu" else prove(recipe, sizes=(2, 5, 8, trials), device=device)
-    if proof.layout is None:
-        raise ValueError(f"the network must train in packs, but {proof.reason}")
-    members = [Member(seed=seed) for seed in range(trials)]
-    training = SideBySide(recipe, members, layout=proof.layout, device=device)
-    return timed(training.update, trials, training.is_finite if device == "cuda" else lambda: None)
+    sizes = (2, 5, 8) if device == "cpu" else (2, 5, 8, trials)
+    proof = prove(recipe, sizes=sizes, device=device, is_compiled=is_compiled)
+    if proof.layout is None or (is_compiled and proof.uncompiled):
+        raise ValueError(f"the network must train in packs, but {proof.reason or proof.uncompiled}")
+    training = start(recipe, [Member(seed=seed) for seed in range(trials)], proof, device=device)
+    update = partial(training.update, _AT_ONCE) if is_compiled else training.update
+    wait = training.is_finite if device == "cuda" else lambda: None
+    return timed(update, trials * (_AT_ONCE if is_compiled else 1), wait)
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -111,21 +117,19 @@ def main(words: Sequence[str] | None = None) -> None:
     rows = []
     with one_core(), reproducible(arguments.device):
         for hidden in arguments.hidden:
-            ways = {1: plain_loop(hidden)} | {
-                trials: pack(hidden, trials, arguments.device) for trials in arguments.packs
-            }
-            measured = in_turns(ways, rounds=arguments.rounds, seconds=arguments.seconds)
-            rows += [
-                {
-                    "hidden_size": hidden,
-                    "pack": trials,
-                    "us_plain_loop": f"{statistics.median(measured[1]):.1f}",
-                    "us_packed": f"{statistics.median(measured[trials]):.1f}",
-                    "times_the_plain_loop": f"{ratio(measured[1], measured[trials]):.1f}",
-                    "goal": _GOALS.get(hidden, ""),
-                }
-                for trials in arguments.packs
-            ]
+            for trials in arguments.packs:
+                ways = {"plain_loop": plain_loop(hidden), "packed": pack(hidden, trials, arguments.device)}
+                if arguments.device == "cpu":
+                    ways["compiled"] = pack(hidden, trials, is_compiled=True)
+                    ways["jax"] = timed(jax_updates(hidden, trials, BATCH, _AT_ONCE), trials * _AT_ONCE)
+                us = in_turns(ways, rounds=arguments.rounds, seconds=arguments.seconds)
+                best = us.get("compiled", us["packed"])
+                rows.append(
+                    {"hidden_size": hidden, "pack": trials}
+                    | {f"us_{way}": f"{statistics.median(us[way]):.1f}" for way in ways}
+                    | {"times_the_plain_loop": f"{ratio(us['plain_loop'], best):.1f}", "goal": _GOALS.get(hidden, "")}
+                    | ({"times_jax": f"{ratio(best, us['jax']):.2f}"} if "jax" in us else {})
+                )
     finish(rows, arguments)
 
 

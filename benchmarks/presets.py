@@ -3,7 +3,8 @@
     python -m benchmarks.presets [--presets digits-product recurrent] [--out benchmarks/results/presets.csv]
     python -m benchmarks.presets --device cuda --pack 512 --out presets-gpu.csv
 
-Of each preset the models named here are trained as its file says, on one core, without evaluation. One trial at a
+Of each preset the models named here are trained as its file says, on one core, without evaluation: packs as torch
+computes them, and as XLA compiles them. One trial at a
 time is measured twice: by the same engine in packs of one, and in a plain loop of torch, which draws the same batches
 and uses `torch.optim.Adam`, without regularisers and clipping. With a device, the engine trains there, and the plain
 loop stays on the core.
@@ -111,12 +112,16 @@ def main(words: Sequence[str] | None = None) -> None:
                     "alone": training(engine, new_pack(cell, 1), device, warm_s=arguments.warm),
                     "packed": training(engine, new_pack(cell, trials), device, warm_s=arguments.warm),
                 }
+                if device == "cpu":
+                    compiled = engine.proven([cell], {})
+                    ways["compiled"] = training(compiled, new_pack(cell, trials), warm_s=arguments.warm)
                 us = in_turns(ways, rounds=arguments.rounds, seconds=arguments.seconds)
                 rows.append(
                     {"preset": preset, "model": model, "pack": trials}
                     | {f"us_{way.replace(' ', '_')}": f"{statistics.median(us[way]):.0f}" for way in ways}
                     | {"times_the_plain_loop": f"{ratio(us['plain loop'], us['packed']):.1f}"}
                     | {"times_alone": f"{ratio(us['alone'], us['packed']):.1f}", "goal": GOAL}
+                    | ({"times_packed": f"{ratio(us['packed'], us['compiled']):.1f}"} if "compiled" in us else {})
                 )
     finish(rows, arguments)
 

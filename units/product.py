@@ -93,6 +93,12 @@ def _others_as_one_operation(grad: Tensor, factors: Tensor, product: Tensor) -> 
     return _others_divided(grad, factors, product)
 
 
+# Where a compiler replaces operations by plainer ones, it must not depend on a value.
+@torch._decomp.register_decomposition(torch.ops.units.other_factors.default)
+def _others_by_products(grad: Tensor, factors: Tensor, product: Tensor) -> Tensor:
+    return _others_exactly(grad, factors)
+
+
 def _others_exactly(grad: Tensor, factors: Tensor) -> Tensor:
     parts = factors.unbind(-2)
     before = [grad]

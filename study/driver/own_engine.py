@@ -108,6 +108,9 @@ def trained_one_by_one(cells: Sequence[Cell], own: Engine | None) -> list[str]:
     reasons: dict[str, None] = {}
     for cell in cells if isinstance(own, PackedEngine) else ():
         layout = layouts_of(own).get(recipe_text(cell))
-        if layout is not None and (reason := proof_of(layout).reason):
-            reasons[f"trials of {cell.model} train one after another: {reason}"] = None
+        proof = None if layout is None else proof_of(layout)
+        if proof is not None and proof.reason:
+            reasons[f"trials of {cell.model} train one after another: {proof.reason}"] = None
+        if proof is not None and proof.uncompiled:
+            reasons[f"updates of {cell.model} aren't compiled by XLA: {proof.uncompiled}"] = None
     return list(reasons)

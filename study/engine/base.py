@@ -94,11 +94,14 @@ class Engine(ABC):
         name: under which a package offers it.
         devices: of ``cpu`` and ``cuda``, those it trains on.
         has_files: whether its trials may write files; then it has `with_folders`.
+        backends: names that its results and checkpoints bear where something else than usual computes, with bits of
+            its own.
     """
 
     name: str
     devices: tuple[str, ...]
     has_files: bool = False
+    backends: tuple[str, ...] = ()
 
     def with_folders(self, folders: TrialFolders, *, is_shared: bool) -> Engine:
         """Return the engine with folders for the files of its trials.
@@ -135,7 +138,7 @@ class Engine(ABC):
 
     def goes_on_from(self, checkpoint: Checkpoint, device: str) -> bool:
         """Tell whether a pack goes on from a checkpoint on a device, or begins anew: here, if it is this engine's."""
-        return checkpoint.engine == self.name
+        return checkpoint.engine in (self.name, *self.backends)
 
     @abstractmethod
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:

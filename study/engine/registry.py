@@ -86,7 +86,7 @@ def trials_at_once(name: str, cells: Sequence[Cell], own: Engine | None = None) 
 def _engines(name: str, cell: Cell, own: Engine | None) -> Sequence[Engine]:
     """Return the engines that may train a cell, the preferred first."""
     preferred = _preferred(cell)
-    if own is not None and name in ("auto", own.name) and (own.refuses(cell) is None or not preferred):
+    if own is not None and name in ("auto", own.name, *own.backends) and (own.refuses(cell) is None or not preferred):
         return [own]
     if name == "auto":
         return [engine_named(one) for one in preferred]

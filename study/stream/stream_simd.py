@@ -190,12 +190,12 @@ def draw(x, rows, seed, low, second, width, iteration, purpose, first):  # type:
 
 
 @cached(_STAMP, nogil=True)
-def _fill(out, spare, seeds, low, width, iteration, purpose):  # type: ignore[no-untyped-def]
+def _fill(out, spare, seeds, low, width, iterations, purpose):  # type: ignore[no-untyped-def]
     trials, features, rows = out.shape
     direct = spare.shape == (features, rows)
     for s in range(trials):
         x = out[s] if direct else spare
-        draw(x, x.shape[1], seeds[s], low[s, 0], low[s, 1], width[s], iteration, purpose, 0)
+        draw(x, x.shape[1], seeds[s], low[s, 0], low[s, 1], width[s], iterations[s], purpose, 0)
         if not direct:
             out[s] = spare[:features, :rows]
 
@@ -205,17 +205,19 @@ def fill_inputs(
     seeds: npt.NDArray[np.uint64],
     low: npt.NDArray[np.float32],
     width: npt.NDArray[np.float32],
-    iteration: int,
+    iteration: int | npt.NDArray[np.integer[Any]],
     purpose: int,
 ) -> None:
-    """Fill `out` with one iteration's inputs: the bits of `study.stream.stream.inputs`, at the speed of the processor.
+    """Fill `out` with inputs of one iteration, or of one of each trial, at the speed of the processor.
+
+    The bits are those of `study.stream.stream.inputs`.
 
     Args:
         out: float32 [trials, features, rows], contiguous; written.
         seeds: uint64 [trials].
         low: float32 [trials, 2].
         width: float32 [trials].
-        iteration: 0 <= iteration < 2**32.
+        iteration: 0 <= iteration < 2**32; of all trials, or [trials].
         purpose: the use of the numbers, a `Purpose` or another last word of the counter.
 
     Raises:
@@ -237,7 +239,8 @@ def fill_inputs(
     whole = (padded(features, 4), padded(rows, LANES))
     # Words past the last feature or row are drawn, too, into memory that nothing reads.
     spare = out[0] if whole == (features, rows) else np.empty(whole, np.float32)
-    _fill(out, spare, seeds, low, width, np.uint32(iteration), np.uint32(purpose))
+    iterations = np.full(len(seeds), iteration, np.uint32)
+    _fill(out, spare, seeds, low, width, iterations, np.uint32(purpose))
 
 
 def padded(count: int, whole: int) -> int:

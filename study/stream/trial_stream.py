@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -49,12 +49,16 @@ class Draw:
     high: int = 0
 
 
+BY_ROW = ("uniform", "normal", "integers", "permutation")
+"""The kinds of draws that depend on an iteration only through the counter of each trial's numbers."""
+
+
 class Stream:
     """Draw random numbers for one trial, or for the trials of a pack side by side.
 
     Args:
         seeds: of the pack's trials.
-        iteration: 0 <= iteration < 2**32.
+        iteration: 0 <= iteration < 2**32; or one of each trial, for the kinds of `BY_ROW`.
         purpose: the use of the numbers.
         trial: inside `torch.func.vmap`, the trial's place in the pack, an int64 scalar; None for one trial alone.
 
@@ -70,13 +74,13 @@ class Stream:
     def __init__(
         self,
         seeds: Sequence[int] | npt.NDArray[np.uint64],
-        iteration: int,
+        iteration: int | npt.NDArray[np.uint32],
         purpose: Purpose,
         *,
         trial: Tensor | None = None,
     ) -> None:
         self._seeds = np.asarray(seeds, np.uint64)
-        self._iteration = iteration
+        self._iteration: Any = iteration
         self._purpose = int(purpose)
         self._trial = trial
         self._calls = 0

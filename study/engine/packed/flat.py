@@ -55,15 +55,26 @@ class FlatWeights:
         self._gradients = self.parts("gradient")
 
     def parts(self, kind: str) -> dict[str, Tensor]:
-        """Return each parameter's part of an array, [trials, *shape], by name."""
-        return self._parts_of(self.arrays[kind])
+        """Return each parameter's part of one of the arrays, [trials, *shape], by name."""
+        return self.parts_of(self.arrays[kind])
 
     def copied(self, kind: str, rows: int) -> dict[str, npt.NDArray[Any]]:
         """Copy each parameter's part of the first rows of an array out, by name: [rows, *shape]."""
-        parts = self._parts_of(self.arrays[kind][:rows].cpu())
+        parts = self.parts_of(self.arrays[kind][:rows].cpu())
         return {name: part.numpy().copy() for name, part in parts.items()}
 
-    def _parts_of(self, array: Tensor) -> dict[str, Tensor]:
+    def joined(self, gradients: Mapping[str, Tensor], like: Tensor) -> Tensor:
+        """Lay gradients out as the arrays are, without writing; that of a parameter that isn't there is 0."""
+        columns, end = [], 0
+        for name, (at, shape) in self._places.items():
+            columns.append(like.new_zeros(len(like), at - end))
+            end = at + shape.numel()
+            gradient = gradients.get(name)
+            columns.append(like.new_zeros(len(like), end - at) if gradient is None else gradient.reshape(len(like), -1))
+        return torch.cat([*columns, like.new_zeros(len(like), like.shape[1] - end)], 1)
+
+    def parts_of(self, array: Tensor) -> dict[str, Tensor]:
+        """Return each parameter's part of an array that is laid out as these are, [trials, *shape], by name."""
         return {
             name: array[:, at : at + shape.numel()].view(len(array), *shape)
             for name, (at, shape) in self._places.items()

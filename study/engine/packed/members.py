@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -81,7 +81,8 @@ class Members(ABC):
         for name, part in self._flat.parts("weight").items():
             part.copy_(torch.stack([self._modules[row].get_parameter(name).detach() for row in self._rows]))
         weights = self._flat.parts("weight")
-        self._limits = [(weights[name], *limits) for name, limits in limits_of(self._modules[0]).items()]
+        self._limits = limits_of(self._modules[0])
+        self._limited = [(weights[name], *limits) for name, limits in self._limits.items()]
         self._regularisers = regularisers(self._modules[0])
         self._sparsity = recipe.sparsity if self._regularisers else None
         self._l1 = recipe.l1
@@ -108,9 +109,14 @@ class Members(ABC):
             for _ in range(updates):
                 self._differentiate()
                 self._optimizer.step(weight, gradient, moments, self._rates.at(self.iteration), self.iteration)
-                for part, low, high in self._limits:
+                for part, low, high in self._limited:
                     part.clamp_(low, high)
                 self.iteration += 1
+
+    def update_for(self, most: int, for_s: float) -> int:
+        """Update every trial for about so many seconds, at least once and at most `most` times; return how often."""
+        self.update()
+        return 1
 
     def gradients(self) -> dict[str, npt.NDArray[Any]]:
         """Compute the gradients of the next update without making it, each [trials, ...]."""
@@ -214,10 +220,11 @@ class Members(ABC):
             loss = loss + of_l1 * l1(tensors[name] for name in self._flat.leaves)
         return loss
 
-    def _strengths(self) -> Strengths:
+    def _strengths(self, iteration: int | None = None) -> Strengths:
         weight = self._flat.arrays["weight"]
+        iteration = self.iteration if iteration is None else iteration
         of_sparsity, of_l1 = (
-            torch.tensor(0.0 if of is None else of.at(self.iteration), dtype=weight.dtype, device=self._device)
+            torch.tensor(0.0 if of is None else of.at(iteration), dtype=weight.dtype, device=self._device)
             for of in (self._sparsity, self._l1)
         )
         return of_sparsity, of_l1
@@ -259,10 +266,14 @@ class PackLayout:
         multiple: they have this many trials, or a multiple: the last trial is repeated. They have two at least, since
             some kernels round otherwise for one.
         is_aligned: whether dense layers are widened with zeros until every matrix begins on a cache line.
+        backend: what computes updates; evaluations are torch's.
+        wide: of XLA, trials of the larger of its two programs; 0 if there is one, for `multiple` trials.
     """
 
     multiple: int = 1
     is_aligned: bool = False
+    backend: Literal["torch", "xla"] = "torch"
+    wide: int = 0
 
 
 _PLAIN = PackLayout()
@@ -405,7 +416,8 @@ class SideBySide(Members):
             return self._loss(module, tensors, self.task.draw(data, *setup), noise, strengths)
 
         in_dims = (0, 0, 0, None if numbers is None else 0)
-        losses = vmap(loss, in_dims)({**leaves, **others}, setup, self._places, numbers)
+        places = self._places[: len(next(iter(leaves.values())))]
+        losses = vmap(loss, in_dims)({**leaves, **others}, setup, places, numbers)
         gradients = torch.autograd.grad(losses.sum(), list(leaves.values()), allow_unused=True)
         return {name: gradient for name, gradient in zip(leaves, gradients, strict=True) if gradient is not None}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -148,35 +148,71 @@ class Optimizer:
             rate: [trials].
             updates: updates made before this one.
         """
+        factors = {name: _column(of, weight) for name, of in self.factors(rate, updates).items()}
+        rows = max(1, _BLOCK_NUMBERS // max(1, weight.shape[1])) if weight.is_cpu else len(weight)
+        self.move(weight, gradient, moments, factors, rows)
+
+    def factors(self, rate: npt.NDArray[np.float64], updates: int) -> dict[str, npt.NDArray[np.float64]]:
+        """Compute what the numbers of a step are multiplied by.
+
+        Args:
+            rate: [trials].
+            updates: updates made before this one.
+
+        Returns:
+            By names, each [trials].
+        """
+        factors = {"rate": rate}
+        if self.name.startswith("adam"):
+            factors["by_first"] = -rate / (1 - self.beta_1 ** (updates + 1))
+            factors["root"] = np.full_like(rate, math.sqrt(1 - self.beta_2 ** (updates + 1)))
+        if self.name == "adamw":
+            factors["decay"] = 1 - rate * self.weight_decay
+        return factors
+
+    def move(
+        self,
+        weight: Tensor,
+        gradient: Tensor,
+        moments: Sequence[Tensor],
+        factors: Mapping[str, Tensor],
+        rows: int | None = None,
+    ) -> None:
+        """Move the weights of a pack by one step.
+
+        Args:
+            weight: [trials, numbers]; written.
+            gradient: the same shape; written, if its norm is clipped.
+            moments: as many as `MOMENTS` says, of that shape, 0 before the first step; written.
+            factors: those of `factors`, each [trials, 1].
+            rows: trials that are moved at once; None for all.
+        """
         if self.clip_norm is not None:
             norm = torch.linalg.vector_norm(gradient, dim=1, keepdim=True)
             gradient.mul_((self.clip_norm / norm).clamp_(max=1))
-        rates = _column(rate, weight)
-        if self.name.startswith("adam"):
-            by_first = _column(-rate / (1 - self.beta_1 ** (updates + 1)), weight)
-            decay = _column(1 - rate * self.weight_decay, weight)
-        rows = max(1, _BLOCK_NUMBERS // max(1, weight.shape[1])) if weight.is_cpu else len(weight)
+        rows = rows or len(weight)
         for start in range(0, len(weight), rows):
             some = slice(start, start + rows)
             w, g, own = weight[some], gradient[some], [moment[some] for moment in moments]
+            by = {name: factor[some] for name, factor in factors.items()}
             if self.name == "sgd":
-                w.sub_(g * rates[some])
+                w.sub_(g * by["rate"])
             elif self.name == "momentum":
-                w.sub_(own[0].mul_(self.momentum).add_(g) * rates[some])
+                w.sub_(own[0].mul_(self.momentum).add_(g) * by["rate"])
             elif self.name == "rmsprop":
                 root = own[0].mul_(self.alpha).addcmul_(g, g, value=1 - self.alpha).sqrt().add_(self.epsilon)
-                w.sub_(g.div(root).mul_(rates[some]))
+                w.sub_(g.div(root).mul_(by["rate"]))
             else:
                 if self.name == "adamw":
-                    w.mul_(decay[some])
-                self._adam(w, g, own, by_first[some], updates)
+                    w.mul_(by["decay"])
+                self._adam(w, g, own, by)
 
-    def _adam(self, w: Tensor, g: Tensor, moments: Sequence[Tensor], by_first: Tensor, updates: int) -> None:
+    def _adam(self, w: Tensor, g: Tensor, moments: Sequence[Tensor], by: Mapping[str, Tensor]) -> None:
         first, second = moments
         first.lerp_(g, 1 - self.beta_1)
         second.mul_(self.beta_2).addcmul_(g, g, value=1 - self.beta_2)
-        root = second.sqrt().div_(math.sqrt(1 - self.beta_2 ** (updates + 1))).add_(self.epsilon)
-        w.add_((first * by_first).div_(root))
+        root = second.sqrt().div_(by["root"]).add_(self.epsilon)
+        w.add_((first * by["by_first"]).div_(root))
 
 
 def _column(of_trials: npt.NDArray[np.float64], weight: Tensor) -> Tensor:

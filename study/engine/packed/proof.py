@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,8 @@ from study.engine.packed.recipe import (
     seeded_generators,
     untrained,
 )
+from study.engine.packed.traced import LoweringError
+from study.errors import InputError
 from study.interface.stop_signals import exceptions_only
 from study.stream.stream import Purpose
 from study.stream.trial_stream import Stream, noise_from
@@ -47,6 +50,11 @@ _COMPARED = 8
 # Torch's vectorised operations compute the numbers past the last multiple of this by other instructions.
 _VECTORS = 32
 # From the fastest to that in which the fewest places differ.
+_COMPILED = tuple(
+    PackLayout(multiple=16, is_aligned=is_aligned, backend="xla", wide=wide)
+    for is_aligned in (False, True)
+    for wide in (64, 0)
+)
 _LAYOUTS = (
     PackLayout(),
     PackLayout(is_aligned=True),
@@ -71,10 +79,12 @@ class Proof:
     Args:
         layout: of the arrays in which they train side by side; None if they train one by one.
         reason: why they don't train side by side, in words; empty if they do.
+        uncompiled: why XLA doesn't compile their updates, where it was tried; otherwise empty.
     """
 
     layout: PackLayout | None
     reason: str = ""
+    uncompiled: str = ""
 
     @property
     def packs(self) -> bool:
@@ -88,16 +98,37 @@ def start(
     """Begin the trials of a pack in the way that their proof says, or go on from their state."""
     if proof.layout is None:
         return OneByOne(recipe, members, state=state, device=device)
-    return SideBySide(recipe, members, layout=proof.layout, state=state, device=device)
+    return _side_by_side(recipe, members, proof.layout, state, device)
 
 
-def prove(recipe: Recipe, *, sizes: Sequence[int] = (2, 5, 8), device: str = "cpu") -> Proof:
+def _side_by_side(
+    recipe: Recipe, members: Sequence[Member], layout: PackLayout, state: Arrays | None, device: str
+) -> SideBySide:
+    if layout.backend == "torch":
+        return SideBySide(recipe, members, layout=layout, state=state, device=device)
+    if not can_compile():
+        raise InputError(
+            "the trials of this study train by programs that XLA compiles, but JAX isn't installed here: "
+            "pip install 'seeded-study[xla]', or train them as a new study"
+        )
+    from study.engine.packed.xla import XlaSideBySide
+
+    return XlaSideBySide(recipe, members, layout=layout, state=state)
+
+
+def can_compile() -> bool:
+    """Tell whether JAX is installed, whose XLA compiles updates."""
+    return find_spec("jax") is not None
+
+
+def prove(recipe: Recipe, *, sizes: Sequence[int] = (2, 5, 8), device: str = "cpu", is_compiled: bool = False) -> Proof:
     """Find out whether trials train side by side with the bits that they have elsewhere.
 
     Args:
         recipe: the task, the model and the optimiser.
         sizes: numbers of trials that are compared; the size of a study's packs belongs to them, too.
         device: that trains them.
+        is_compiled: whether XLA is to compile their updates, if bits are the same in all packs.
 
     Raises:
         ValueError: if not even one trial alone repeats itself, or goes on after a resume as if there had been none.
@@ -128,19 +159,24 @@ def prove(recipe: Recipe, *, sizes: Sequence[int] = (2, 5, 8), device: str = "cp
     recipe = _quick(recipe, device)
     members = [
         Member(seed=seed, schedule=Schedule(learning_rate=1e-2 / (1 + seed % _COMPARED)))
-        for seed in range(max(_COMPARED, _VECTORS + 1, *sizes))
+        for seed in range(max(_COMPARED, _COMPILED[0].wide + 1, *sizes))
     ]
     _check_repeats(recipe, members[:2], device)
     if max(sizes) == 1:
         return Proof(layout=None, reason="one of them keeps a core busy by itself")
-    reasons = []
-    for layout in _LAYOUTS if device == "cpu" else (*_LAYOUTS, _ONE_SIZE):
-        more = () if layout == _ONE_SIZE else (layout.multiple + 1,)
+    reasons: dict[str, list[str]] = {"xla": [], "torch": []}
+    compiled = _COMPILED if is_compiled else ()
+    for layout in (*compiled, *_LAYOUTS) if device == "cpu" else (*_LAYOUTS, _ONE_SIZE):
+        more = () if layout == _ONE_SIZE else (max(layout.multiple, layout.wide) + 1,)
         reason = _breach(recipe, members, (*sizes, *more), layout, device)
         if not reason:
-            return Proof(layout=layout)
-        reasons.append(reason)
-    return Proof(layout=None, reason=reasons[0])
+            return Proof(layout=layout, uncompiled="" if layout.backend == "xla" else _first(reasons["xla"]))
+        reasons[layout.backend].append(reason)
+    return Proof(layout=None, reason=reasons["torch"][0])
+
+
+def _first(reasons: Sequence[str]) -> str:
+    return reasons[0] if reasons else ""
 
 
 def _quick(recipe: Recipe, device: str) -> Recipe:
@@ -180,6 +216,8 @@ def _breach(recipe: Recipe, members: Sequence[Member], sizes: Sequence[int], lay
         if layout != _ONE_SIZE:  # there may be room for a smaller pack
             raise
         return "there is no room for arrays of one size"
+    except LoweringError as error:
+        return str(error)
     except Exception as error:  # whatever a user's code raises under vmap: trained one by one, it didn't
         return f"they can't be one array program: {_explained(recipe, error)}"
     if moved := moved_generators(before, device):
@@ -193,7 +231,7 @@ def _first_difference(
     recipe: Recipe, members: Sequence[Member], sizes: Sequence[int], layout: PackLayout, device: str
 ) -> str:
     def pack(some: Sequence[Member], state: Arrays | None = None) -> SideBySide:
-        return SideBySide(recipe, some, layout=layout, state=state, device=device)
+        return _side_by_side(recipe, some, layout, state, device)
 
     pairs = [_train(pack(members[at : at + 2])) for at in range(0, _COMPARED, 2)]
     expected = {name: np.concatenate([pair[name] for pair in pairs]) for name in pairs[0]}

@@ -83,6 +83,7 @@ class Recipe:
         optimizer: how weights move.
         sparsity: the regulariser of the units in the model; None for none.
         l1: the penalty of all parameters; None for none.
+        programs: those that were compiled for it, by what they are compiled for.
     """
 
     task: Task
@@ -91,6 +92,7 @@ class Recipe:
     optimizer: Optimizer = field(default_factory=Optimizer)
     sparsity: Sparsity | None = None
     l1: L1 | None = None
+    programs: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,10 +21,15 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from study.interface.stop_signals import exceptions_only
 from study.stream.stream import Purpose
-from study.stream.trial_stream import Draw, Stream
+from study.stream.trial_stream import BY_ROW, Draw, Stream
 
 # The interpreter looks at the first runs, and rewrites the program for those that follow.
 _CHECKED = 3
+
+
+class LoweringError(Exception):
+    """An operation of torch has no counterpart of XLA here."""
+
 
 Draws = dict[Purpose, list[Draw]]
 """The calls of an update's streams, in their order."""
@@ -92,6 +97,29 @@ def drawn(draws: Draws, seeds: npt.NDArray[np.uint64], iteration: int) -> Number
     for purpose, calls in draws.items():
         stream = Stream(seeds, iteration, purpose)
         numbers[purpose] = [stream.of_all(draw).contiguous() for draw in calls]
+    return numbers
+
+
+def drawn_ahead(draws: Draws, seeds: npt.NDArray[np.uint64], iterations: range) -> Numbers:
+    """Draw what some calls draw in each of some iterations, as `drawn` does; each [iterations, trials, *shape].
+
+    Example:
+        >>> draws = {Purpose.TRAIN: [Draw("uniform", (3,))]}
+        >>> drawn_ahead(draws, np.array([7], np.uint64), range(2))[Purpose.TRAIN][0][0]
+        tensor([[0.9546, 0.4070, 0.0061]])
+    """
+    if any(draw.kind not in BY_ROW for calls in draws.values() for draw in calls):
+        each = [drawn(draws, seeds, iteration) for iteration in iterations]
+        return {
+            purpose: [torch.stack(parts) for parts in zip(*(one[purpose] for one in each), strict=True)]
+            for purpose in draws
+        }
+    count = len(iterations)
+    of_trials = np.repeat(np.array(iterations, np.uint32), len(seeds))
+    numbers = {}
+    for purpose, calls in draws.items():
+        stream = Stream(np.tile(seeds, count), of_trials, purpose)
+        numbers[purpose] = [stream.of_all(draw).contiguous().view(count, len(seeds), *draw.shape) for draw in calls]
     return numbers
 
 

@@ -23,6 +23,9 @@ from study.interface.function.process_state import ProcessState
 from study.records import Checkpoint, Outcome, Pack, Progress, Result, Trial, Weights
 from study.source import CodeFolder
 
+COMPILED = "packed-xla"
+"""The engine that results and checkpoints name where XLA computes updates: bits are those of a backend."""
+
 OFF_CPU = "off_cpu"
 """The array of a checkpoint that is there if it was taken on another device than the CPU."""
 
@@ -109,7 +112,8 @@ class PackedTraining(SlicedTraining):
         self._folder, self._recipe, self._each, self._proof = folder, recipe, members, proof
         self._score_metrics = recipe.task.scores()
         self._untrained: dict[str, float] | None = None
-        super().__init__(engine, pack, device, checkpoint, scores)
+        is_compiled = proof.layout is not None and proof.layout.backend == "xla"
+        super().__init__(COMPILED if is_compiled else engine, pack, device, checkpoint, scores)
 
     def advance(self, for_s: float) -> Progress:
         """Train for about that many seconds, at least one update."""
@@ -130,8 +134,7 @@ class PackedTraining(SlicedTraining):
             torch.cuda.synchronize()
 
     def _update(self, most: int, for_s: float) -> int:
-        self._members.update()
-        return 1
+        return self._members.update_for(most, for_s)
 
     def _start_evaluation(self) -> PendingEvaluation:
         # A classifier whose outputs are NaN has an accuracy all the same, which says nothing.

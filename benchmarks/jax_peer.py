@@ -1,0 +1,63 @@
+"""The network and the task of `benchmarks.packed` in JAX: seeds by vmap, updates by scan, all of it in one program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+from jax import lax, random
+from jax import numpy as jnp
+
+_RATE, _BETA_1, _BETA_2, _EPSILON = 1e-3, 0.9, 0.999, 1e-8
+
+
+def jax_updates(hidden: int, seeds: int, batch: int, at_once: int) -> Callable[[], object]:
+    """Return what makes so many updates of all seeds."""
+    keys = random.split(random.key(0), seeds)
+
+    def initial(number: int, shape: tuple[int, ...], bound: float) -> Any:
+        return random.uniform(random.key(number), (seeds, *shape), minval=-bound, maxval=bound)
+
+    first, last = 2**-0.5, hidden**-0.5
+    weights = (initial(1, (hidden, 2), first), initial(2, (hidden,), first), initial(3, (1, hidden), last))
+    weights = (*weights, initial(4, (1,), last))
+    zeros = jax.tree.map(jnp.zeros_like, weights)
+    state, made = (weights, zeros, zeros), 0
+
+    @partial(jax.jit, donate_argnums=(0,))
+    def run(state: Any, start: Any) -> Any:
+        each_seed = jax.vmap(partial(_update, batch), (0, None, 0))
+        return lax.scan(lambda state, i: (each_seed(state, i, keys), None), state, start + jnp.arange(at_once))[0]
+
+    state = jax.tree.map(jnp.copy, state)  # an array may be given away once only
+
+    def update() -> None:
+        nonlocal state, made
+        state = jax.block_until_ready(run(state, made))
+        made += at_once
+
+    return update
+
+
+def _update(batch: int, state: Any, i: Any, key: Any) -> Any:
+    weights, first, second = state
+    of_label, of_radius = random.split(random.fold_in(key, i))
+    label = random.bernoulli(of_label, 0.5, (batch,)).astype(jnp.float32)
+    radius = random.uniform(of_radius, (batch,))
+    angle = jnp.pi * (2 * radius + label)
+    x = jnp.stack([radius * jnp.cos(angle), radius * jnp.sin(angle)], -1)
+    gradient = jax.grad(_loss)(weights, x, label)
+    first = jax.tree.map(lambda m, g: _BETA_1 * m + (1 - _BETA_1) * g, first, gradient)
+    second = jax.tree.map(lambda v, g: _BETA_2 * v + (1 - _BETA_2) * g * g, second, gradient)
+    one, two = 1 - _BETA_1 ** (i + 1.0), 1 - _BETA_2 ** (i + 1.0)
+    step = jax.tree.map(lambda m, v: _RATE * (m / one) / (jnp.sqrt(v / two) + _EPSILON), first, second)
+    return jax.tree.map(jnp.subtract, weights, step), first, second
+
+
+def _loss(weights: Any, x: Any, label: Any) -> Any:
+    """Compute the mean cross-entropy of logits."""
+    hidden = jnp.tanh(x @ weights[0].T + weights[1])
+    logit = (hidden @ weights[2].T + weights[3])[:, 0]
+    return jnp.mean(jnp.maximum(logit, 0) - logit * label + jnp.log1p(jnp.exp(-jnp.abs(logit))))

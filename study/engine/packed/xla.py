@@ -1,0 +1,238 @@
+"""A pack whose updates XLA compiles: gradients, the optimiser's step and limits are one program, in a loop.
+
+A program is that of so many trials, whatever the pack: a pack calls it for one group of trials after another. So it is
+compiled once for each recipe, and a trial's bits can only depend on its place in a group. What the streams draw is
+drawn beforehand, for some iterations at once, with the bits of every other backend. Evaluations are torch's.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import jax
+import numpy as np
+import numpy.typing as npt
+import torch
+from jax import lax
+from jax import numpy as jnp
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
+
+from study.engine.packed.lowering import Array, lowered
+from study.engine.packed.members import Arrays, PackLayout, SideBySide
+from study.engine.packed.recipe import Member, Recipe
+from study.engine.packed.traced import Draws, ListeningStream, drawn, drawn_ahead
+from study.stream.stream import Purpose
+from study.stream.trial_stream import Stream
+
+# Iterations whose numbers are drawn at once, and how much memory these numbers may take.
+_MOST_UPDATES = 64
+_MOST_BYTES = 8 * 2**20
+
+
+@dataclass(frozen=True)
+class _Programs:
+    """What is compiled for a recipe.
+
+    Args:
+        draws: the calls of an update's streams.
+        at_once: iterations of a call, at most.
+        by_size: the programs by the number of their trials.
+    """
+
+    draws: Draws
+    at_once: int
+    by_size: dict[int, Callable[..., Sequence[Array]]]
+
+
+class XlaSideBySide(SideBySide):
+    """The trials of a pack as an array program that XLA compiles for the CPU.
+
+    Args:
+        recipe: what they have in common.
+        members: what each has of its own.
+        layout: of the arrays, with ``xla`` as its backend.
+        state: of these trials, as `state` returned it; None to begin.
+
+    Raises:
+        LoweringError: if there is an operation that XLA has no counterpart of.
+    """
+
+    def __init__(
+        self, recipe: Recipe, members: Sequence[Member], *, layout: PackLayout, state: Arrays | None = None
+    ) -> None:
+        super().__init__(recipe, members, layout=layout, state=state)
+        _begin()
+        sizes = [size for size in (layout.wide, layout.multiple) if 0 < size <= len(self._rows)]
+        self._groups = list(_groups(len(self._rows), sizes))
+        self._update_s = 0.0
+        with self._computing():
+            if layout.is_aligned not in recipe.programs:
+                recipe.programs[layout.is_aligned] = self._without_programs()
+            self._programs: _Programs = recipe.programs[layout.is_aligned]
+            for size in sizes:
+                if size not in self._programs.by_size:
+                    self._programs.by_size[size] = self._program(size)
+
+    def update(self, updates: int = 1) -> None:
+        """Update every trial so many times."""
+        with self._computing():
+            while updates:
+                count = min(updates, self._programs.at_once)
+                for some, new in self._computed(count):
+                    *state, gradient = self._state_of(some)
+                    for tensor, value in zip((*state, gradient), new, strict=True):
+                        tensor.copy_(torch.from_numpy(np.array(value)))
+                self.iteration += count
+                updates -= count
+
+    def update_for(self, most: int, for_s: float) -> int:
+        """Update every trial for about so many seconds, at least once and at most `most` times; return how often."""
+        in_time = int(for_s / self._update_s) if self._update_s else 1
+        count = max(1, min(most, self._programs.at_once, in_time))
+        began = time.perf_counter()
+        self.update(count)
+        self._update_s = (time.perf_counter() - began) / count
+        return count
+
+    def _differentiate(self) -> None:
+        for some, new in self._computed(1):
+            self._flat.arrays["gradient"][some].copy_(torch.from_numpy(np.array(new[-1])))
+
+    # --- the program --------------------------------------------------------------------------------------
+
+    def _without_programs(self) -> _Programs:
+        draws: Draws = {Purpose.TRAIN: [], Purpose.NOISE: []}
+        some = slice(0, self._layout.multiple)
+
+        def listening(purpose: Purpose, place: Tensor) -> Stream:
+            return ListeningStream(draws[purpose], self._seeds, self.iteration, purpose, trial=place)
+
+        weight, *_ = self._state_of(some)
+        others = {name: tensor[some].clone() for name, tensor in self._others.items()}
+        self._compute(listening, self._flat.parts_of(weight), others, self._strengths(), self._setup_of(some))
+        of_group = drawn(draws, self._seeds[some], self.iteration)
+        size = 4 * sum(tensor.numel() * tensor.element_size() for tensor in tree_flatten(of_group)[0])
+        return _Programs(draws, max(1, min(_MOST_UPDATES, _MOST_BYTES // max(1, size))), {})
+
+    def _program(self, size: int) -> Callable[..., Sequence[Array]]:
+        some = slice(0, size)
+        numbers = drawn(self._programs.draws, self._seeds[some], self.iteration)
+        factors = {name: one[0, some] for name, one in self._factors(range(1)).items()}
+        inputs = self._state_of(some), self._setup_of(some), numbers, factors
+        tensors, structure = tree_flatten(inputs)
+
+        def update(*tensors: Tensor) -> list[Tensor]:
+            return self._updated(*tree_unflatten(list(tensors), structure))
+
+        # The math of attention has gradients that torch transforms for many trials; its fused kernels don't.
+        with sdpa_kernel(SDPBackend.MATH):
+            compute = lowered(update, tensors)
+
+        @jax.jit
+        def run(state: Sequence[Array], setup: Sequence[Array], each: Sequence[Array], count: Array) -> Sequence[Array]:
+            def body(i: Array, state: Sequence[Array]) -> Sequence[Array]:
+                return tuple(compute(*state, *setup, *(one[i] for one in each)))
+
+            updated: Sequence[Array] = lax.fori_loop(0, count, body, tuple(state))
+            return updated
+
+        return run
+
+    def _updated(
+        self, state: list[Tensor], setup: tuple[Any, ...], numbers: Any, factors: Mapping[str, Tensor]
+    ) -> list[Tensor]:
+        """Return the state of some trials after an update, without writing to what is given."""
+        weight, *arrays = (tensor.clone() for tensor in state[:-1])
+        moments = arrays[: len(self._flat.moments)]
+        others = dict(zip(self._others, arrays[len(moments) :], strict=True))
+        strengths = factors["sparsity"][0], factors["l1"][0]
+        gradients = self._compute(self._stream, self._flat.parts_of(weight), others, strengths, setup, numbers)
+        gradient = self._flat.joined(gradients, weight)
+        with torch.no_grad():
+            by = {name: factor[:, None] for name, factor in factors.items()}
+            self._optimizer.move(weight, gradient.clone(), moments, by)
+            parts = self._flat.parts_of(weight)
+            for name, (low, high) in self._limits.items():
+                parts[name].clamp_(low, high)
+        return [weight, *moments, *others.values(), gradient]
+
+    # --- its inputs ---------------------------------------------------------------------------------------
+
+    def _state_of(self, some: slice) -> list[Tensor]:
+        """Return what an update changes of some trials: weights, moments, buffers, and last the gradient."""
+        arrays = self._flat.arrays
+        kinds = [arrays["weight"], *(arrays[name] for name in self._flat.moments), *self._others.values()]
+        return [tensor[some] for tensor in (*kinds, arrays["gradient"])]
+
+    def _setup_of(self, some: slice) -> Any:
+        return tree_map(lambda tensor: tensor[some], self._setup)
+
+    def _factors(self, iterations: range) -> dict[str, Tensor]:
+        """Return what differs in each iteration and isn't drawn, each [iterations, trials]."""
+        rows = []
+        for iteration in iterations:
+            row = self._optimizer.factors(self._rates.at(iteration), iteration)
+            for name, strength in (("sparsity", self._sparsity), ("l1", self._l1)):
+                row[name] = np.full(len(self._rows), 0.0 if strength is None else strength.at(iteration))
+            rows.append(row)
+        dtype = self._flat.arrays["weight"].dtype
+        return {name: torch.from_numpy(np.stack([row[name] for row in rows])).to(dtype) for name in rows[0]}
+
+    def _computed(self, count: int) -> Iterator[tuple[slice, Sequence[Array]]]:
+        """Compute the state of each group after so many updates."""
+        programs, iterations = self._programs, range(self.iteration, self.iteration + count)
+        ahead = drawn_ahead(programs.draws, self._seeds, iterations), self._factors(iterations)
+        each = [_longer(tensor.numpy(), programs.at_once) for tensor in tree_flatten(ahead)[0]]
+        # Otherwise JAX would make numbers of 64 bits shorter.
+        with jax.enable_x64(True):
+            for some in self._groups:
+                state, setup = (
+                    [jnp.asarray(tensor.numpy()) for tensor in tree_flatten(part)[0]]
+                    for part in (self._state_of(some), self._setup_of(some))
+                )
+                numbers = [jnp.asarray(one[:, some]) for one in each]
+                yield some, programs.by_size[some.stop - some.start](state, setup, numbers, count)
+
+
+def _groups(trials: int, sizes: Sequence[int]) -> Iterator[slice]:
+    start = 0
+    for size in sizes:
+        while trials - start >= size:
+            yield slice(start, start + size)
+            start += size
+
+
+def _longer(array: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:
+    """Return an array of this length: a program is compiled for arrays of one shape."""
+    if len(array) == length:
+        return array
+    longer = np.zeros((length, *array.shape[1:]), array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+@cache
+def _begin() -> None:
+    """Start JAX on one thread of the CPU, unless the user's code started it."""
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false".strip()
+    settings = {"XLA_FLAGS": flags, "NPROC": "1"}
+    before = {name: os.environ.get(name) for name in settings}
+    # They are read once, when it starts; what the user's processes inherit stays as it was.
+    os.environ.update(settings)
+    try:
+        jax.config.update("jax_platforms", "cpu")  # type: ignore[no-untyped-call]
+        jax.config.update("jax_cpu_enable_async_dispatch", False)  # type: ignore[no-untyped-call]
+        jax.devices()
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

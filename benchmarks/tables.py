@@ -9,7 +9,7 @@ import argparse
 import csv
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean, median
 
@@ -46,14 +46,30 @@ def engine_table(rows: Sequence[Row]) -> str:
 
 def packed_table(rows: Sequence[Row]) -> str:
     """Write a line for each width of the network and size of a pack."""
-    lines = [
-        [row["hidden_size"], row["pack"]]
-        + [number(row[name]) for name in ("us_plain_loop", "us_packed", "times_the_plain_loop", "goal")]
-        for row in rows
-    ]
-    return markdown(
-        ["hidden", "trials in a pack", "plain loop, us", "packed, us", "times the plain loop", "goal"], lines, 0
-    )
+    titles = {
+        "hidden_size": "hidden", "pack": "trials in a pack", "us_plain_loop": "plain loop, us",
+        "us_packed": "packed, us", "us_compiled": "compiled, us", "us_jax": "JAX, us",
+        "times_the_plain_loop": "times the plain loop", "goal": "goal", "times_jax": "time, times JAX's",
+    }  # fmt: skip
+    return _titled(titles, rows, 0)
+
+
+def parts_table(rows: Sequence[Row]) -> str:
+    """Write a line for each width of the network and size of a pack: the parts of an update."""
+    titles = {
+        "hidden_size": "hidden", "pack": "trials in a pack", "us_unrecorded": "gradient, unrecorded",
+        "us_draws": "draws", "us_gradient": "gradient", "us_copies": "copies", "us_step": "step",
+        "us_update": "update", "us_xla_draws": "XLA: draws", "us_xla_update": "XLA: update",
+    }  # fmt: skip
+    return _titled(titles, rows, 0)
+
+
+def _titled(titles: Mapping[str, str], rows: Sequence[Row], text_columns: int) -> str:
+    """Write those columns that the rows have, under their titles."""
+    columns = [name for name in titles if name in rows[0]]
+    whole = ("hidden_size", "pack", "preset", "model")
+    lines = [[row[name] if name in whole else number(row[name]) for name in columns] for row in rows]
+    return markdown([titles[name] for name in columns], lines, text_columns)
 
 
 def pruning_table(rows: Sequence[Row]) -> str:
@@ -75,10 +91,13 @@ def pruning_table(rows: Sequence[Row]) -> str:
 
 def presets_table(rows: Sequence[Row]) -> str:
     """Write a line for each model of a preset."""
-    columns = ("us_plain_loop", "us_alone", "us_packed", "times_the_plain_loop", "times_alone", "goal")
-    lines = [[row["preset"], row["model"], row["pack"], *(number(row[name]) for name in columns)] for row in rows]
-    head = ["preset", "model", "trials in a pack", "plain loop, us", "pack of one, us", "packed, us"]
-    return markdown([*head, "times the plain loop", "times packs of one", "goal"], lines, 2)
+    titles = {
+        "preset": "preset", "model": "model", "pack": "trials in a pack", "us_plain_loop": "plain loop, us",
+        "us_alone": "pack of one, us", "us_packed": "packed, us", "us_compiled": "compiled, us",
+        "times_the_plain_loop": "packed: times the plain loop", "times_alone": "packed: times packs of one",
+        "goal": "goal", "times_packed": "compiled: times packed",
+    }  # fmt: skip
+    return _titled(titles, rows, 2)
 
 
 def script_table(rows: Sequence[Row]) -> str:
@@ -492,7 +511,7 @@ def search_table(rows: Sequence[Row]) -> str:
 
 TABLES = {
     "engine": engine_table, "floor": floor_table, "scaling": scaling_table,
-    "packed": packed_table, "presets": presets_table,
+    "packed": packed_table, "parts": parts_table, "presets": presets_table,
     "coverage": coverage_table, "restricted": restricted_table, "centres": restricted_table, "looks": looks_table,
     "precision": precision_table,
     "robust/interquartile-mean": robust_table, "robust/profile": robust_table, "robust/improvement": robust_table,

@@ -31,9 +31,9 @@ from study.engine.packed.traced import Draws, ListeningStream, drawn, drawn_ahea
 from study.stream.stream import Purpose
 from study.stream.trial_stream import Stream
 
-# Iterations whose numbers are drawn at once, and how much memory these numbers may take.
+# Iterations whose numbers are drawn at once, and how much memory those of a group may take: a core's cache.
 _MOST_UPDATES = 64
-_MOST_BYTES = 8 * 2**20
+_MOST_BYTES = 2 * 2**20
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,9 @@ class XlaSideBySide(SideBySide):
         others = {name: tensor[some].clone() for name, tensor in self._others.items()}
         self._compute(listening, self._flat.parts_of(weight), others, self._strengths(), self._setup_of(some))
         of_group = drawn(draws, self._seeds[some], self.iteration)
-        size = 4 * sum(tensor.numel() * tensor.element_size() for tensor in tree_flatten(of_group)[0])
+        size = max(1, self._layout.wide // self._layout.multiple) * sum(
+            tensor.numel() * tensor.element_size() for tensor in tree_flatten(of_group)[0]
+        )
         return _Programs(draws, max(1, min(_MOST_UPDATES, _MOST_BYTES // max(1, size))), {})
 
     def _program(self, size: int) -> Callable[..., Sequence[Array]]:
@@ -188,8 +190,7 @@ class XlaSideBySide(SideBySide):
     def _computed(self, count: int) -> Iterator[tuple[slice, Sequence[Array]]]:
         """Compute the state of each group after so many updates."""
         programs, iterations = self._programs, range(self.iteration, self.iteration + count)
-        ahead = drawn_ahead(programs.draws, self._seeds, iterations), self._factors(iterations)
-        each = [_longer(tensor.numpy(), programs.at_once) for tensor in tree_flatten(ahead)[0]]
+        factors = self._factors(iterations)
         # Otherwise JAX would make numbers of 64 bits shorter.
         with jax.enable_x64(True):
             for some in self._groups:
@@ -197,8 +198,10 @@ class XlaSideBySide(SideBySide):
                     [jnp.asarray(tensor.numpy()) for tensor in tree_flatten(part)[0]]
                     for part in (self._state_of(some), self._setup_of(some))
                 )
-                numbers = [jnp.asarray(one[:, some]) for one in each]
-                yield some, programs.by_size[some.stop - some.start](state, setup, numbers, count)
+                drawn_numbers = drawn_ahead(programs.draws, self._seeds[some], iterations)
+                ahead = drawn_numbers, {name: factor[:, some] for name, factor in factors.items()}
+                each = [jnp.asarray(_longer(one.numpy(), programs.at_once)) for one in tree_flatten(ahead)[0]]
+                yield some, programs.by_size[some.stop - some.start](state, setup, each, count)
 
 
 def _groups(trials: int, sizes: Sequence[int]) -> Iterator[slice]:

@@ -32,7 +32,6 @@ from study.words import Notation
 _MOST_ACROSS, _MOST_FACETS, _MOST_MARKED, _MOST_TICKS = 3, 4, 12, 6
 _HEIGHT_IN = 1.9
 _TRAINED: dict[str, Any] = {"facecolor": INK, "edgecolor": INK, "alpha": 0.1, "linewidth": 1.0}
-_MARK = ("marker", "markersize")
 _BAND = 0.15
 """Opacity of intervals."""
 _DECADES = 100.0
@@ -103,7 +102,8 @@ def plot(rows: ResultRows, references: ReferenceFindings | None = None) -> Drawn
             _limit(axes, panel)
             for curve in here:
                 style = axes_of.curve_style(names.index(curve.name), is_line=True)
-                _plot_line(axes, panel, panel.points[curve.rows[0]], style)
+                places = axes_of.marker_places(names.index(curve.name), len(names)).tolist()
+                _plot_line(axes, panel, panel.points[curve.rows[0]], style, places)
             _add_tips(axes, panel, rows, [curve.rows[0] for curve in here], tips, MOST_TIPS // len(every))
     title = words.join_and(list(dict.fromkeys(panel.series.heading for panel in panels)))
     caption = _caption(panels, references) + left_out(len(drawn), len(rows.summaries), "rows")
@@ -151,7 +151,9 @@ def _limit(axes: Axes, panel: _SeriesPanel) -> None:
     panel.scale.limit([axes])
 
 
-def _plot_line(axes: Axes, panel: _SeriesPanel, points: Sequence[Point], style: Mapping[str, Any]) -> None:
+def _plot_line(
+    axes: Axes, panel: _SeriesPanel, points: Sequence[Point], style: Mapping[str, Any], places: Sequence[float]
+) -> None:
     at, scale, none = panel.series.places, panel.scale, math.nan
     # NaN where there is no value, so that the line is broken there; beyond the axis the line goes on.
     y = np.array([none if value is None or (scale.is_log and value == 0) else value for value, _ in points])
@@ -159,8 +161,9 @@ def _plot_line(axes: Axes, panel: _SeriesPanel, points: Sequence[Point], style: 
     scale.mark(axes, [(x, value) for x, (value, _) in zip(at, points, strict=True)], style)
     if scale.is_log:
         ends = np.maximum(ends, axes.get_ylim()[0] / 10)
-    line = {name: style[name] for name in ("color", "linestyle", "linewidth", "zorder")}
-    axes.plot(at, y, **line | ({name: style[name] for name in _MARK} if panel.is_marked else {}))
+    line = {name: style[name] for name in ("color", "linestyle", "linewidth", "zorder", "marker", "markersize")}
+    some = [round(share * (len(at) - 1)) for share in places]
+    axes.plot(at, y, **line, markevery=None if panel.is_marked else some)
     axes.fill_between(at, ends[0], ends[1], color=style["color"], alpha=_BAND, linewidth=0)
 
 
@@ -179,8 +182,7 @@ def _add_tips(axes: Axes, panel: _SeriesPanel, rows: ResultRows, some: Sequence[
 
 
 def _handles(panels: Sequence[_SeriesPanel], names: Sequence[str]) -> list[Artist]:
-    plain = {} if any(panel.is_marked for panel in panels) else {"marker": "none"}
-    styles = [axes_of.curve_style(slot, is_line=True) | plain for slot in range(len(names))]
+    styles = [axes_of.curve_style(slot, is_line=True) for slot in range(len(names))]
     handles: list[Artist] = [axes_of.handle(name, style) for name, style in zip(names, styles, strict=True) if name]
     if any(panel.series.trained is not None for panel in panels):
         handles.append(Patch(label="trained", **_TRAINED))

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
@@ -29,6 +31,8 @@ NULL: dict[str, Any] = {"color": INK, "linewidth": 0.6, "linestyle": (0, (4, 3))
 """The line where two methods are equal."""
 _MOST_NAMES = 20
 """The most names on the x axis of a panel."""
+_MARKERS_OF_CURVE = 3
+"""The number of markers on a curve that has no points of its own."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,16 @@ def curve_style(slot: int, *, is_line: bool) -> dict[str, Any]:
         "capthick": 0.8,
         "zorder": 3,
     }
+
+
+def marker_places(slot: int, curves: int) -> npt.NDArray[np.float64]:
+    """Return where a curve has its markers, as shares of its length: beside those of curves that lie on it.
+
+    Example:
+        >>> marker_places(0, 2).tolist(), marker_places(1, 2).tolist()
+        ([0.125, 0.625], [0.375, 0.875])
+    """
+    return (np.arange(_MARKERS_OF_CURVE) + (slot + 0.5) / curves) / _MARKERS_OF_CURVE
 
 
 def half_filled(style: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -15,7 +16,8 @@ from study.summaries.rows import ResultRows
 from study.summaries.trial_details import Gates
 
 _BINS = 20
-_OUTCOMES = ((True, "solved", PALETTE[0]), (False, "not solved", PALETTE[1]))
+_OUTCOMES = ((True, "solved", PALETTE[0], 1.0), (False, "not solved", PALETTE[1], 0.45))
+"""Names, colours and opacities, which tell the two apart in grey, too."""
 
 
 def plot(rows: ResultRows, gates: Sequence[Gates]) -> Drawn | None:
@@ -31,16 +33,17 @@ def plot(rows: ResultRows, gates: Sequence[Gates]) -> Drawn | None:
     tips = Tips()
     with mpl.rc_context(STYLE):
         titles = [f"{rows.name(one.row)}, {one.layer}" for one in first]
-        handles = [Patch(color=colour, linewidth=0, label=name) for _, name, colour in _OUTCOMES]
+        handles = [Patch(color=colour, alpha=alpha, linewidth=0, label=name) for _, name, colour, alpha in _OUTCOMES]
         height = 1.9 if len(first) < 4 else 1.4
         figure, panels = grid(titles, height, handles, x="mean gate (1: adds)", y="share of gates")
         edges = np.linspace(0, 1, _BINS + 1)
         for axes, title, one in zip(panels, titles, first, strict=True):
             foot = np.zeros(_BINS)
             total = np.isfinite(one.values).sum()
-            for is_solved, name, colour in _OUTCOMES:
+            for is_solved, name, colour, alpha in _OUTCOMES:
                 counts = count(one, is_solved=is_solved)
-                axes.stairs(foot + counts / total, edges, baseline=foot, fill=True, color=colour, linewidth=0)
+                look: dict[str, Any] = {"fill": True, "color": colour, "alpha": alpha, "linewidth": 0}
+                axes.stairs(foot + counts / total, edges, baseline=foot, **look)
                 for i in np.flatnonzero(counts) if len(tips.marks) < MOST_TIPS else ():
                     text = f"{title}, gates from {edges[i]:.2f} to {edges[i + 1]:.2f}: {counts[i]} of {total}, {name}"
                     tips.add_field(axes, edges[i], foot[i], edges[i + 1], foot[i] + counts[i] / total, text)

@@ -43,7 +43,8 @@ def plot(overall: Overall | None) -> Drawn | None:
     is_one = len(methods) <= _FEW_CURVES
     in_panels = methods if is_one else methods[:MOST_PANELS]
     styles = [axes_of.curve_style(slot, is_line=True) for slot in range(len(methods))]
-    looks: list[dict[str, Any]] = [{key: style[key] for key in ("color", "linestyle", "linewidth")} for style in styles]
+    keys = ("color", "linestyle", "linewidth", "marker", "markersize", "markeredgewidth")
+    looks: list[dict[str, Any]] = [{key: style[key] for key in keys} for style in styles]
     handles = [axes_of.handle(m.name, look) for m, look in zip(methods, looks, strict=True)] if is_one else []
     write, tips = words.metric_notation(overall.metric), Tips()
     with mpl.rc_context(STYLE):
@@ -65,7 +66,7 @@ def plot(overall: Overall | None) -> Drawn | None:
                     axes.plot(
                         *_steps(other.profile, other.profile.shares, low, high), color=RULE, linewidth=0.7, zorder=1
                     )
-            _plot_profile(axes, method.profile, look, low, high)
+            _plot_profile(axes, method.profile, look, low, high, axes_of.marker_places(place, len(methods)))
             for x, y, text in _marks(method, write, MOST_TIPS // len(in_panels)):
                 tips.add(axes, x, y, text)
     return Drawn(
@@ -86,13 +87,17 @@ def _limits(overall: Overall) -> tuple[bool, float, float]:
     return False, low - margin, high + margin
 
 
-def _plot_profile(axes: Axes, profile: PerformanceProfile, look: dict[str, Any], low: float, high: float) -> None:
+def _plot_profile(
+    axes: Axes, profile: PerformanceProfile, look: dict[str, Any], low: float, high: float, places: Floats
+) -> None:
     at, under = _steps(profile, profile.low, low, high)
     over = _steps(profile, profile.high, low, high)[1]
     axes.fill_between(at, under, over, color=look["color"], alpha=_BAND, linewidth=0)
     for edge in (under, over):
         axes.plot(at, edge, color=look["color"], linewidth=0.4, alpha=0.6, zorder=2)
-    axes.plot(*_steps(profile, profile.shares, low, high), zorder=3, **look)
+    axes.plot(*_steps(profile, profile.shares, low, high), zorder=3, **look | {"marker": "None"})
+    at = low * (high / low) ** places if axes.get_xscale() == "log" else low + (high - low) * places
+    axes.plot(at, profile.at(at), zorder=3, **look | {"linestyle": "none"})
 
 
 def _steps(profile: PerformanceProfile, heights: Floats, low: float, high: float) -> tuple[Floats, Floats]:

@@ -26,7 +26,8 @@ Floats = npt.NDArray[np.float64]
 
 _FEW_CURVES = 6
 """The most curves in one panel with their bands."""
-_END: dict[str, Any] = {"marker": "o", "markersize": 3.2, "markeredgewidth": 0.7}
+_END: dict[str, Any] = {"marker": "*", "markersize": 5.5, "markeredgewidth": 0.7}
+_LACKING: dict[str, Any] = {"marker": "o", "markersize": 3.2, "markeredgewidth": 0.7}
 _CENSORED: dict[str, Any] = {"marker": "|", "markersize": 5, "markeredgewidth": 0.8, "linestyle": "none"}
 _TURN_PT = 6.0
 """Length of a dash where curves on top of each other take turns."""
@@ -90,6 +91,7 @@ def plot(rows: ResultRows) -> Drawn | None:
                 if row in flat and len(flat) > 1:
                     style["linestyle"] = _in_turns(flat.index(row), len(flat))
                 _plot_curve(axes, curves[row], unit, style, complete=rows.summaries[row].complete)
+                _plot_markers(axes, curves[row], unit, style, axes_of.marker_places(names.index(name), len(names)))
                 marks = _marks(curves[row], rows.name(row), rows.summaries[row], MOST_TIPS // len(members))
                 for time, share, text in marks:
                     tips.add(axes, time / unit, share, text)
@@ -139,7 +141,8 @@ def _steps(time: Floats, value: Floats) -> tuple[Floats, Floats]:
 
 def _style(slot: int) -> dict[str, Any]:
     style = axes_of.curve_style(slot, is_line=True)
-    return {"color": style["color"], "linestyle": style["linestyle"], "linewidth": 1.2, "zorder": 3}
+    shape = {name: style[name] for name in ("color", "linestyle", "marker", "markersize", "markeredgewidth")}
+    return shape | {"linewidth": 1.2, "zorder": 3}
 
 
 def _plot_curve(axes: Axes, curve: _Curve, unit: float, style: dict[str, Any], *, complete: bool) -> None:
@@ -147,11 +150,19 @@ def _plot_curve(axes: Axes, curve: _Curve, unit: float, style: dict[str, Any], *
     corners, low = _steps(time, curve.low)
     _, high = _steps(time, curve.high)
     axes.fill_between(corners, low, high, where=np.isfinite(low), color=colour, alpha=0.15, linewidth=0)
-    axes.plot(*_line(curve, unit), **style)
+    axes.plot(*_line(curve, unit), **style | {"marker": "None"})
     axes.plot(time[curve.censored], curve.share[curve.censored], color=colour, zorder=3, **_CENSORED)
     if curve.share[-1] == 1 or not complete:
-        end = {"color": colour, "zorder": 3} | _END
-        axes.plot(time[-1:], curve.share[-1:], clip_on=False, **(end if complete else axes_of.half_filled(end)))
+        end = {"color": colour, "zorder": 4}
+        end = end | _END if complete else axes_of.half_filled(end | _LACKING)
+        axes.plot(time[-1:], curve.share[-1:], clip_on=False, **end)
+
+
+def _plot_markers(axes: Axes, curve: _Curve, unit: float, style: dict[str, Any], places: Floats) -> None:
+    """Mark a curve at some of its places, so that it is known without its colour, and beneath others."""
+    at = places * curve.time[-1]
+    share = np.insert(curve.share, 0, 0.0)[np.searchsorted(curve.time, at, side="right")]
+    axes.plot(at / unit, share, **style | {"linestyle": "none"})
 
 
 def _in_turns(which: int, of: int) -> Any:
@@ -189,7 +200,7 @@ def _handles(names: Sequence[str], summaries: Sequence[Summary], curves: Sequenc
     if any(curve.censored.any() for curve in curves):
         handles.append(Line2D([], [], label="censored", **neutral, **_CENSORED))
     if not all(s.complete for s in summaries):
-        handles.append(Line2D([], [], label="lacks trials", **axes_of.half_filled(neutral | _END)))
+        handles.append(Line2D([], [], label="lacks trials", **axes_of.half_filled(neutral | _LACKING)))
     return handles
 
 

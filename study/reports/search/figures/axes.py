@@ -28,7 +28,7 @@ MOST_DOTS = 3000
 _FRESH: dict[str, Any] = {"marker": "D", "color": CONFIRMED, "markersize": 4, "markeredgewidth": 0.7, "zorder": 5}
 _BARS: dict[str, Any] = {"elinewidth": 0.9, "capsize": 1.8, "capthick": 0.9, "linestyle": "none"}
 _CONFIRMED: dict[str, Any] = {
-    "marker": "o",
+    "marker": "s",
     "color": CONFIRMED,
     "markersize": 5,
     "markeredgecolor": PAPER,
@@ -257,7 +257,7 @@ def part_of(search: SearchFindings, count: int) -> list[str]:
 
 
 CAUTION = (
-    "Each value is the end of a 95% interval at which the candidate looks worst, and candidates were chosen by it: "
-    "the best of them are too good."
+    "Each value is the worse end of a candidate's 95% interval. Candidates were chosen by it, so the best values are "
+    "optimistic."
 )
 """The warning on the search's own values in every caption."""

@@ -9,7 +9,7 @@ import pytest
 
 from study.reports import cell_rows, groups
 from study.reports.figures import survival
-from study.reports.figures.style import INK, PALETTE, RULE
+from study.reports.figures.style import INK, MARKERS, PALETTE, RULE
 from study.statistics import kaplan_meier
 from study.summaries.aggregate import GroupSummary
 from study.summaries.summary import Times
@@ -115,13 +115,25 @@ def test_curves_at_zero_can_all_be_seen():
     assert all(on * 3 == pytest.approx(on + off) for _, (on, off) in patterns)
 
 
+def test_curves_have_shapes_of_their_own_also_on_top_of_each_other():
+    """Curves of the same trials have markers of their own, as in the legend, at places of their own, on the curve."""
+    drawing = survival.plot(groups([group(n, [5, 9], [True, False]) for n in "abc"], ["method"]))
+    shown = [line for line in drawing.figure.axes[0].lines if line.get_marker() in MARKERS]
+    assert [line.get_marker() for line in shown] == list(MARKERS[:3])
+    places = [tuple(point) for line in shown for point in line.get_xydata()]
+    assert len(set(places)) == len(places) > 3
+    assert all(y == (0.5 if x >= 5 else 0) for x, y in places)
+    assert [line.get_marker() for line in drawing.figure.legends[0].get_lines()][:3] == list(MARKERS[:3])
+
+
 def test_rows_that_are_all_solved_or_lack_trials_are_marked():
-    """A curve that reaches one ends in a dot; one of a row that lacks trials in half a dot, in the legend too."""
+    """A curve that reaches one ends in a star; one of a row that lacks trials in half a dot, in the legend too."""
     rows = [group("a", [5, 9], [True, True]), group("b", [5, 9], [True, False], seeds=3, pending=1)]
     drawing = survival.plot(groups(rows, ["method"]))
     (axes,) = drawing.figure.axes
-    dots = {line.get_fillstyle(): line.get_xydata()[-1].tolist() for line in axes.lines if line.get_marker() == "o"}
-    assert dots == {"full": [9, 1], "left": [9, 0.5]}
+    ends = {line.get_marker(): line.get_xydata()[-1].tolist() for line in axes.lines if len(line.get_xdata()) == 1}
+    assert ends == {"|": [9, 0.5], "*": [9, 1], "o": [9, 0.5]}
+    assert [line.get_fillstyle() for line in axes.lines if line.get_marker() == "o"][-1] == "left"
     legend = [text.get_text() for text in drawing.figure.legends[0].get_texts()]
     assert legend[2:] == ["all are solved", "censored", "lacks trials"]
 

@@ -187,7 +187,9 @@ def report_names_winner(design: Design, rng: Rng) -> tuple[bool, bool, bool]:
     rows = groups(aggregate_by(trials), design.by)
     found = contrasts(rows, trials, design.sizes, design.statements)
     sentence = headline(rows, found)
-    named = r"succeeds most often|has the lowest|has the best| is best at | is better than |over all else: (?!no value)"
+    named = (
+        r"succeeds most often|has the lowest|has the best| is best at | is better than |over all else[^:]*: (?!no v)"
+    )
     return (
         re.search(named, sentence) is not None,
         bool(found.winners),

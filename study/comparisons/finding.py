@@ -187,7 +187,8 @@ class Finding:
         if self.more_seeds is None:
             return f"{self.verdict}: equal at all {self.sample.unit}s"
         of_family = f" for {self.family:,} tests" if self.family > 1 else ""
-        return f"{self.verdict}: it takes {words.count_of(self.more_seeds, 'more ' + self.sample.unit)}{of_family}"
+        seeds = words.count_of(self.more_seeds, f"more {self.sample.unit}")
+        return f"{self.verdict}: it takes at least {seeds}{of_family}"
 
     @property
     def seeds(self) -> int | None:

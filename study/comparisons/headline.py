@@ -54,7 +54,8 @@ def headline(rows: ResultRows, contrasts: Contrasts) -> str:
         more = len(questions) - _MOST_QUESTIONS
         parts += [f"and {more} questions more"] if more > 0 else []
     if not parts:
-        parts = ["no two values of a hyperparameter have all of their trials at the same settings of all else"]
+        alike = f"no two {rows.noun}s that differ in one hyperparameter alone have all of their trials"
+        parts = [f"nothing can be compared: {alike}"]
     labels = [method.label for question in questions[:1] for method in question.methods if method.label]
     if len(questions) > 1 or not parts[0].startswith(tuple(labels)):  # names keep their letters
         parts[0] = parts[0][0].upper() + parts[0][1:]
@@ -103,9 +104,14 @@ def search_headline(search: SearchFindings, rows: Sequence[Summary]) -> str:
     finding = _of_best(search, best)
     if not finding:
         return f"The best of {effort} is yet to be confirmed with fresh seeds."
-    parts = [f"The best of {effort} {finding} with fresh seeds"]
+    numbers = {row: f"#{number}" for number, row in search.rows.items()}
+    equal = [
+        numbers[row] for row, other in enumerate(rows[1:], 1) if _of_best(search, other) == finding and row in numbers
+    ]
+    parts = [f"The best of {effort}, {numbers[0]}, {finding} with fresh seeds"]
+    parts += [f"{words.join_and(equal)} did as well"] if equal else []
     parts += [] if best.complete else [f"incomplete: {best.seeds - best.ended} of them are missing"]
-    parts += [f"{len(rows)} candidates of its front were confirmed"] if len(rows) > 1 else []
+    parts += [f"{len(rows)} candidates were confirmed"] if len(rows) > 1 else []
     return "; ".join(parts) + "."
 
 
@@ -219,7 +225,12 @@ def _won(
 
 
 def _lead(
-    rows: ResultRows, winner: Method, standings: Sequence[_Standing], findings: Sequence[Finding], count: str = ""
+    rows: ResultRows,
+    winner: Method,
+    standings: Sequence[_Standing],
+    findings: Sequence[Finding],
+    count: str = "",
+    mark: str = "",
 ) -> str:
     """Give a winner's number and that of the next, or how often it is better, with p and the trials that methods lack.
 
@@ -229,6 +240,7 @@ def _lead(
         standings: all methods, the best first.
         findings: the findings of their question.
         count: what stands behind the winner's number.
+        mark: what stands behind the name of the next.
     """
     mine = [finding for finding in findings if winner.name in (finding.first, finding.second)]
     test = f"({_largest_p(mine)}{_lacking(mine)})"
@@ -236,7 +248,9 @@ def _lead(
         return f"{_better_than(rows, winner, mine)} {test}"
     own = next(standing for standing in standings if standing.method is winner)
     others = [standing for standing in standings if standing is not own]
-    return f"{own.text}{count}, {'then ' if len(others) > 1 else ''}{others[0].method.label} {others[0].text} {test}"
+    return (
+        f"{own.text}{count}, {'then ' if len(others) > 1 else ''}{others[0].method.label}{mark} {others[0].text} {test}"
+    )
 
 
 def _undecided(
@@ -341,17 +355,18 @@ def _on_average(rows: ResultRows, questions: Sequence[Question], contrasts: Cont
         if winner is None:
             without.append(" and ".join(rows.title(key) for key in question.factor))
             continue
-        lead = _lead(rows, winner, _standings(rows, question), findings)
-        parts.append(f"{winner.label} {'is ' if lead.startswith('better than') else ''}{lead}")
+        lead = _lead(rows, winner, _standings(rows, question), findings, mark=":")
+        parts.append(f"{winner.label}{' is' if lead.startswith('better than') else ':'} {lead}")
     if without:
-        parts.append(f"no value of {words.join_and(without, 'or')} is distinguished from all others")
+        parts.append(f"no value of {words.join_and(without, 'or')} is known to be best")
     what = "success rate" if rows.has_rates else _title(rows)
-    return [f"{what} on average over all else: {parts[0]}", *parts[1:]] if parts else []
+    left_out = "" if all(s.complete for s in rows.summaries) else ", without settings that lack trials"
+    return [f"{what} on average over all else{left_out}: {parts[0]}", *parts[1:]] if parts else []
 
 
 def _by_factor(rows: ResultRows, questions: Sequence[Question], contrasts: Contrasts) -> list[str]:
-    """Say for each factor which of its values is better than all others, and at how many values of all else."""
-    parts, without = [], []
+    """Say where numbers are best and worst, and which values of a factor are better than all others, how often."""
+    parts, without = [_extremes(rows), *_trends(contrasts)], []
     for factor in dict.fromkeys(question.factor for question in questions):
         own = [question for question in questions if question.factor == factor]
         winners = [best(question, contrasts.findings.get(question, ())) for question in own]
@@ -368,9 +383,38 @@ def _by_factor(rows: ResultRows, questions: Sequence[Question], contrasts: Contr
         undecided = f", none at {count:,}" if (count := winners.count(None)) else ""
         parts.append(f"{words.join_and(won[:_MOST_NAMED])} of {settings}{undecided}")
     if without:
-        parts.append(
-            f"no value of {words.join_and(without, 'or')} is distinguished from all others at any setting of all else"
-        )
+        parts.append(f"no value of {words.join_and(without, 'or')} is known to be best at any setting of all else")
+    return parts
+
+
+def _extremes(rows: ResultRows) -> str:
+    """Name the rows with the highest and the lowest number, the best first."""
+    numbers = {row: number for row in range(len(rows.summaries)) if (number := _number(rows, row)) is not None}
+    what = "success rate" if rows.has_rates else _title(rows)
+    ends = [max(numbers.values()), min(numbers.values())] if numbers else []
+    if len(set(ends)) < 2:
+        return f"the {what} is {_estimate(rows, next(iter(numbers)))} at each setting" if numbers else ""
+    texts = []
+    for superlative, end in zip(("highest", "lowest"), ends, strict=True):
+        first, *others = (row for row, number in numbers.items() if number == end)
+        more = f" and {words.count_of(len(others), f'other {rows.noun}')}" if others else ""
+        texts.append(f"{superlative} at {rows.name(first)}{more} ({_estimate(rows, first)})")
+    if _top(rows, ends) != ends[0]:
+        texts.reverse()
+    return f"the {what} is {' and '.join(texts)}"
+
+
+def _trends(contrasts: Contrasts) -> list[str]:
+    """Say at how many settings of all else the number grows or falls with each key."""
+    parts = []
+    for key in dict.fromkeys(trend.key for trend in contrasts.trends):
+        own = [trend for trend in contrasts.trends if trend.key == key]
+        for verb, sign in (("grows", 1), ("falls", -1)):
+            shown = [trend for trend in own if trend.p_adjusted < LEVEL and sign * trend.z > 0]
+            if shown:
+                where = f" at {len(shown)} of {words.count_of(len(own), 'setting')} of all else"
+                p = _compared_with(max(trend.p_adjusted for trend in shown))
+                parts.append(f"it {verb} with {own[0].title}{where if len(own) > 1 else ''} (trend p {p})")
     return parts
 
 
@@ -386,7 +430,9 @@ def _in_full(rows: ResultRows, question: Question, x: str, contrasts: Contrasts)
         return parts
     if len(winner.rows) == 1:
         return [*parts, _solved_at(rows.summaries[winner.rows[0]]) if rows.has_rates else ""]
-    return [*parts, _trend(rows, winner, x, contrasts), _time(rows, winner.rows, x)]
+    is_alone = len(methods) == 1
+    trend = _trend(rows, winner, x, contrasts, is_alone=is_alone)
+    return [*parts, trend, _time(rows, winner.rows, x, is_alone=is_alone)]
 
 
 def _best_value(rows: ResultRows, members: Sequence[int], x: str) -> str:
@@ -434,7 +480,9 @@ def _estimate(rows: ResultRows, row: int) -> str:
     return words.estimate_alone(words.metric_notation(of.metric), of.mean, of.mean_interval)
 
 
-def _trend(rows: ResultRows, method: Method, x: str, contrasts: Contrasts, *, has_best: bool = False) -> str:
+def _trend(
+    rows: ResultRows, method: Method, x: str, contrasts: Contrasts, *, has_best: bool = False, is_alone: bool = True
+) -> str:
     """Say how a method changes with what is swept: its trend with the p-value if that is tested, else both ends.
 
     Args:
@@ -443,6 +491,7 @@ def _trend(rows: ResultRows, method: Method, x: str, contrasts: Contrasts, *, ha
         x: what is swept.
         contrasts: the tests.
         has_best: whether the best value is known to the reader, so that it needn't be among the ends.
+        is_alone: whether there is no other method, whose trend it could be taken for.
     """
     known = [(row, number) for row in method.rows if (number := _number(rows, row)) is not None]
     if len(known) < 2:
@@ -457,12 +506,13 @@ def _trend(rows: ResultRows, method: Method, x: str, contrasts: Contrasts, *, ha
     if trend is None:
         return ends
     test = f"{ends}; trend p {_compared_with(trend.p_adjusted)}"
-    if trend.p_adjusted >= LEVEL:
-        return f"no trend with {rows.title(x)} was detected ({test})"
     what, direction = "rate" if rows.has_rates else "mean", "grow" if trend.z > 0 else "fall"
+    if trend.p_adjusted >= LEVEL:
+        return f"no trend {'' if is_alone else f'of its {what} '}with {rows.title(x)} was detected ({test})"
+    whose = "the" if is_alone else "its"
     if (trend.z > 0) == (there > here):
-        return f"the {what} {direction}s with {rows.title(x)} ({test})"
-    return f"the {what} tends to {direction} with {rows.title(x)}, though not from end to end ({test})"
+        return f"{whose} {what} {direction}s with {rows.title(x)} ({test})"
+    return f"{whose} {what} tends to {direction} with {rows.title(x)}, though not from end to end ({test})"
 
 
 def _title(rows: ResultRows) -> str:
@@ -475,7 +525,7 @@ def _compared_with(p: float) -> str:
     return text if text.startswith("<") else f"= {text}"
 
 
-def _time(rows: ResultRows, members: Sequence[int], x: str) -> str:
+def _time(rows: ResultRows, members: Sequence[int], x: str, *, is_alone: bool = True) -> str:
     if not rows.has_rates:
         return ""
     there = [row for row in members if rows.summaries[row].solved_at_mean is not None]
@@ -484,7 +534,8 @@ def _time(rows: ResultRows, members: Sequence[int], x: str) -> str:
     first, last = there[0], there[-1]
     at = [words.format_value(x, rows.value(row, x)) for row in (first, last)]
     means = [_mean_solved_at(rows.summaries[row]) for row in (first, last)]
-    return f"solved trials take {means[0]} iterations on average at {at[0]}, {means[1]} at {at[1]}"
+    whose = "" if is_alone else "its "
+    return f"{whose}solved trials take {means[0]} iterations on average at {at[0]}, {means[1]} at {at[1]}"
 
 
 def _mean_solved_at(summary: Summary) -> str:

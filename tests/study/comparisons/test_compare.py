@@ -100,11 +100,13 @@ def test_few_seeds_that_differ_are_no_verdict_and_a_number_of_seeds_to_come():
     rows, table = finished({"NMU": shared(range(5), 0.0), "NAU": shared(range(5), 5.0)})
     (finding,) = contrasts(rows, table).pairs
     assert (finding.interval, finding.has_enough_seeds) == (None, False)
-    assert finding.statement == "not distinguished: it takes 1 more seed"
+    assert finding.statement == "not distinguished: it takes at least 1 more seed"
     models = {name: shared(range(6), float(place)) for place, name in enumerate(("NMU", "NAU", "NAC-mul", "NALU"))}
     rows, table = finished(models)
     findings = contrasts(rows, table).pairs
-    assert {finding.statement for finding in findings} == {"not distinguished: it takes 2 more seeds for 6 tests"}
+    assert {finding.statement for finding in findings} == {
+        "not distinguished: it takes at least 2 more seeds for 6 tests"
+    }
 
 
 def judged(outcomes_by_model, at=1000):
@@ -142,7 +144,7 @@ def test_equal_seeds_are_no_verdict():
     rows, table = judged({"NMU": "ssuu", "NAU": "ssuu", "NAC-mul": "ssus"})
     verdicts = {(pair.first, pair.second): pair.statement for pair in contrasts(rows, table).pairs}
     assert verdicts[("NMU", "NAU")] == "not distinguished: equal at all seeds"
-    assert verdicts[("NMU", "NAC•")] == "not distinguished: it takes 24 more seeds for 3 tests"
+    assert verdicts[("NMU", "NAC•")] == "not distinguished: it takes at least 24 more seeds for 3 tests"
 
 
 def test_times_are_compared_seed_by_seed():

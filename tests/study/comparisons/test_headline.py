@@ -46,8 +46,8 @@ def test_the_best_method_its_trend_and_its_time_are_reported():
     """Counts are pooled over what is swept; the trend is of the best method."""
     text = headline_of(sweep(NMU=(50, 48, 40, 25), NALU=(10, 9, 8, 7)))
     assert text.startswith("NMU succeeds most often over hidden units: 81% of 200 trials, NALU 17% (p < 0.001); ")
-    assert "the rate falls with hidden units (100% at 2, 50% at 10; trend p < 0.001)" in text
-    assert "solved trials take 34.5k iterations on average at 2, 22.0k at 10" in text
+    assert "its rate falls with hidden units (100% at 2, 50% at 10; trend p < 0.001)" in text
+    assert "its solved trials take 34.5k iterations on average at 2, 22.0k at 10" in text
 
 
 def test_no_trend_is_told_as_none_detected():
@@ -137,7 +137,20 @@ def test_what_nothing_declares_to_be_a_method_is_varied_one_factor_at_a_time(tmp
         lines += [f"{schedule},{h},{seed},{'solved' if schedule else 'unsolved'}" for h in (2, 4) for seed in range(9)]
     (tmp_path / "some.csv").write_text("\n".join(lines))
     text = headline_of_outcomes(gather([read_source(tmp_path / "some.csv")], ["schedule", "hidden"]))
-    assert "schedule late is best at 2 of 2 settings of all else; no value of hidden is distinguished" in text.lower()
+    assert text.startswith("The success rate is highest at schedule late, hidden 2 and 1 other group (100%) and lowest")
+    assert "schedule late is best at 2 of 2 settings of all else; no value of hidden is known to be best" in text
+
+
+def test_what_a_factor_changes_is_told_where_no_value_of_it_is_best(tmp_path):
+    """A rate that grows up to two values that are equally good has no best value, and a trend."""
+    lines = ["method,hidden,seed,outcome"]
+    for method, hidden in product("xy", (2, 4, 8)):
+        lines += [f"{method},{hidden},{seed},{'solved' if hidden > 2 else 'unsolved'}" for seed in range(20)]
+    (tmp_path / "some.csv").write_text("\n".join(lines))
+    text = headline_of_outcomes(gather([read_source(tmp_path / "some.csv")], ["method", "hidden"]))
+    assert text.startswith("The success rate is highest at method x, hidden 4 and 3 other groups (100%) and lowest at ")
+    assert "; it grows with hidden at 2 of 2 settings of all else (trend p < 0.001); " in text
+    assert text.endswith("no value of method or hidden is known to be best at any setting of all else.")
 
 
 def test_of_many_factors_each_is_compared_on_average_over_all_else(tmp_path):
@@ -150,5 +163,7 @@ def test_of_many_factors_each_is_compared_on_average_over_all_else(tmp_path):
         lines += [f"{a},{b},{c},{d},{seed},{outcome}" for seed, outcome in enumerate(outcomes)]
     (tmp_path / "some.csv").write_text("\n".join(lines))
     text = headline_of_outcomes(gather([read_source(tmp_path / "some.csv")], list("abcd")))
-    assert text.startswith("Success rate on average over all else: a x 90%, a y 0% (p = 0.")
-    assert "no value of b, c or d is distinguished from all others; incomplete: 1 of 16" in text
+    assert text.startswith(
+        "Success rate on average over all else, without settings that lack trials: a x: 90%, a y: 0% ("
+    )
+    assert "no value of b, c or d is known to be best; incomplete: 1 of 16" in text

@@ -98,6 +98,13 @@
     sizes.observe(table);
   };
 
+  // A faded edge says that a drawing goes on to the right.
+  const fadable = (box) => {
+    const look = () => box.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 1);
+    box.addEventListener("scroll", look, { passive: true });
+    new ResizeObserver(look).observe(box);
+  };
+
   const OUTCOMES = { s: "solved", u: "unsolved", d: "diverged", f: "failed", e: "finished", p: "stopped" };
   const linked = (text, address) =>
     address && /^https?:/.test(address) ? make("a", { href: address, target: "_blank", rel: "noopener" }, text) : text;
@@ -139,13 +146,19 @@
     }
   };
 
-  // On paper nothing can be opened: all is, and then as it was.
+  // On paper nothing can be opened: all is, and then as it was. Nor can a table scroll: one that is too wide folds.
+  const MOST_ON_PAPER_PX = 1000; // on A4: Chromium makes a page smaller by a third at most
   const printable = () => {
     const opened = [];
     window.addEventListener("beforeprint", () => {
       for (const part of document.querySelectorAll("details:not([open])")) {
         part.open = true;
         opened.push(part);
+      }
+      for (const table of document.querySelectorAll("table.sortable")) {
+        table.classList.add("measured");
+        table.classList.toggle("wide", table.offsetWidth > MOST_ON_PAPER_PX);
+        table.classList.remove("measured");
       }
     });
     window.addEventListener("afterprint", () => {
@@ -210,6 +223,7 @@
     filterable(table);
     scrollable(table.closest(".scroll"));
   }
+  for (const box of document.querySelectorAll(".drawing:not(.stackable)")) fadable(box);
   const trials = document.getElementById("trials");
   if (trials) openable(JSON.parse(trials.textContent));
   printable();

@@ -237,6 +237,35 @@ def test_print_shows_what_is_folded_or_filtered(visit, report):
     assert folded.count() == before
 
 
+_MORE_COLUMNS = """(table, count) => {
+    for (const row of table.rows) for (let i = 0; i < count; i++) row.append(row.cells[6].cloneNode(true));
+}"""
+
+
+@pytest.mark.parametrize("columns", [0, 4])
+def test_on_paper_a_table_that_is_too_wide_folds(visit, report, columns):
+    """Nothing of it lies beyond the width that a browser makes fit on A4; one that fits has a line for each row."""
+    page = visit(report).page
+    page.set_viewport_size({"width": 1000, "height": 900})
+    table = results_of(page)
+    table.evaluate(_MORE_COLUMNS, columns)
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    assert table.evaluate("table => table.scrollWidth") <= 1000
+    lines = table.locator("tbody tr").first.evaluate(
+        "row => row.offsetHeight / parseFloat(getComputedStyle(row).lineHeight)"
+    )
+    assert (lines > 2) is bool(columns)
+
+
+def test_on_a_phone_an_edge_says_that_a_drawing_goes_on(visit, report):
+    """It fades as long as something is hidden to the right."""
+    box = visit(report, width=390).page.locator("#figure-survival .drawing.more")
+    assert "linear-gradient" in box.evaluate("box => getComputedStyle(box).maskImage")
+    scrolled(box, 10_000)
+    assert box.count() == 0
+
+
 def test_buttons_name_the_row_that_they_open(visit, report):
     """Who hears the page hears whose trials a button shows; no two buttons say the same."""
     buttons = results_of(visit(report).page).locator("button.open")

@@ -47,14 +47,15 @@ def failure_lines(failures: Sequence[Failure], rows: ResultRows, study: str, ret
 def example(failure: Failure, rows: ResultRows) -> str:
     """Name the cells of the failed trials, and one of these trials."""
     names = {s.cell_id: (rows.name(row), s.seeds) for row, s in enumerate(rows.summaries) if hasattr(s, "cell_id")}
-    cells = [(*names[cell_id], count) for cell_id, count in failure.cells.items() if cell_id in names]
+    by_count = sorted(failure.cells.items(), key=lambda cell: -cell[1])
+    cells = [(*names[cell_id], count) for cell_id, count in by_count if cell_id in names]
     parts = [
-        f"{'all' if count == seeds else f'{count:,} of {seeds:,}'} of {name}"
+        f"{'all' if count == seeds else f'{count:,} of {seeds:,}'} trials of {name}"
         for name, seeds, count in cells[:_MOST_CELLS]
         if name
     ]
     if parts and len(failure.cells) > len(parts):
-        parts.append(f"and of {count_of(len(failure.cells) - len(parts), 'more cell')}")
+        parts.append(f"some of {count_of(len(failure.cells) - len(parts), 'more cell')}")
     return "; ".join([*parts, f"for example trial {failure.trial_id}, seed {failure.seed}"])
 
 

@@ -186,7 +186,7 @@
     const how = two ? "Whether the studies differ is for a test to say:" : "Whether two of them differ is for a test to say: tick these alone.";
     section.replaceChildren(
       make("h2", {}, joinAnd(names)),
-      ...(hasBoth ? [] : [make("p", {}, "No cell of any has a counterpart in another.")]),
+      ...(hasBoth ? [] : [make("p", {}, "These studies have no cell in common.")]),
       ...(different.length ? [make("p", { class: "small" }, `What else differs: ${different.join("; ")}.`)] : []),
       tableOf(names, studies, lines),
       ...(hasBoth ? [make("p", { class: "small" }, `Intervals are at 95%. ${how}`)] : []),

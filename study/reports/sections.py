@@ -88,9 +88,8 @@ def _missing(findings: Findings) -> Section | None:
     if incomplete := sum(not s.complete for s in rows.summaries):
         numbers = "rates" if rows.has_rates else "means"
         items.append(
-            f"Trials are missing in {words.count_of(incomplete, rows.noun)} of {len(rows.summaries)}: {numbers} there "
-            "are over the trials that finished, marked with done/planned seeds in the table and half-filled markers in "
-            "figures."
+            f"Trials are missing in {words.count_of(incomplete, rows.noun)} of {len(rows.summaries)}. Their {numbers} "
+            "are over the trials that finished. Tables show their finished/planned seeds, figures half-filled markers."
         )
     return Section(
         title="What is missing", items=items, code=failures[0].traceback if failures else "", is_warning=True
@@ -135,17 +134,33 @@ def _results(findings: Findings) -> Section:
     of_solved += _titles_of_solved(rows) if rows.has_rates else []
     of_all = [words.metric_title(name, rows.metrics[name]) for name in metric_columns.with_values(rows)]
     of_all = [title for title in of_all if title not in of_solved]
-    solved = f"; {words.join_and(of_solved)} are of the solved trials" if of_solved else ""
-    ended = f"; {words.join_and(of_all)} of all trials that ended with a number" if of_all else ""
-    bold = "Bold is what the corrected tests call better than every other row of its question"
+    solved = f". Averaged over solved trials alone: {words.join_and(of_solved)}" if of_solved else ""
+    ended = f". Averaged over all trials that ended with a number: {words.join_and(of_all)}" if of_all else ""
     return Section(
         title="Results",
         name="results",
-        details=[f"Intervals are at 95%{solved}{ended}. {bold}."],
+        details=[f"Brackets are 95% intervals{solved}{ended}. {_bold_note(findings)}".rstrip()],
         table=table.chosen_table(rows, findings.columns),
         label="results, one row a cell",
         has_trials=True,
     )
+
+
+def _bold_note(findings: Findings) -> str:
+    """Say what makes a row bold, or that none is; empty where no rows were compared."""
+    rows, plan = findings.rows, findings.contrasts.plan
+    if not findings.contrasts.findings:
+        return ""
+    if plan is not None and any(question.settings for question in plan.by_method):
+        return "No row is bold: values of hyperparameters are compared on average, not row by row."
+    others = "every other row"
+    if plan is not None and any(question.factor for question in plan.by_row):
+        others += " that differs in one hyperparameter alone"
+    elif rows.question_keys:
+        others += f" with the same {words.join_and([rows.title(key) for key in rows.question_keys])}"
+    if findings.contrasts.winners:
+        return f"A bold row is better than {others}, by corrected tests."
+    return f"No row is bold: corrected tests find none better than {others}."
 
 
 def _overall(findings: Findings) -> Section | None:
@@ -196,7 +211,7 @@ def _search(findings: Findings) -> Section | None:
         Section(title="The winner's study file, ready to run (winner.yaml)", code=search.file or ""),
         Section(
             title=f"All candidates ({count:,})",
-            details=[f"Marked: the front, than which none is better in all respects.{most}"],
+            details=[f"Marked: the Pareto front, the candidates that no other one beats in all objectives.{most}"],
             table=content,
             is_of_page=True,
         ),
@@ -208,7 +223,6 @@ def _search(findings: Findings) -> Section | None:
         table=winners_table(search, rows) if found else None,
         label="confirmed candidates",
         sentences=[line] if (line := importance_line(search)) else [],
-        figures=["search-importance"],
         parts=[part for part in parts if part.code or part.table],
     )
 
@@ -256,7 +270,9 @@ def _tests(findings: Findings) -> Section:
         for title, (tests, lay_out, note) in layouts.items()
         if tests
     ]
-    corrected = "Holm's correction is over the rows of each table. Regressions take all trials as independent."
+    corrected = "p-values are corrected by Holm's method over the rows of each table. tests.csv has all tests."
+    if contrasts.slopes:
+        corrected += " Regressions aren't corrected, and take all trials as independent."
     return Section(title="Trends and tests", details=[*contrasts.notes, *([corrected] if parts else [])], parts=parts)
 
 
@@ -280,11 +296,11 @@ _MAKERS: Mapping[str, Callable[[Findings], Section | None]] = {
     "missing": _missing,
     "claims": _claims,
     "sources": _sources,
+    "search": _search,
     "results": _results,
     "overall": _overall,
     "series": _series,
     "bounds": _bounds,
-    "search": _search,
     "comparison": _comparison,
     "verdicts": _verdicts,
     "tests": _tests,

@@ -231,9 +231,14 @@ def slopes_table(contrasts: Contrasts) -> TextTable:
 def pairs_table(contrasts: Contrasts) -> TextTable:
     """Lay out one row for each finding; those that tell methods apart are marked."""
     some = contrasts.pairs
+    at = [
+        "on average" if question.swept and len(contrasts.findings) > 1 else finding.question
+        for question, findings in contrasts.findings.items()
+        for finding in findings
+    ]
     return TextTable(
         (
-            *_named("at", [p.question for p in some]),
+            *_named("at", at),
             text_column("first", [(p.first, p.first) for p in some], is_number=False),
             text_column("second", [(p.second, p.second) for p in some], is_number=False),
             *_estimates(some, contrasts.metric),
@@ -380,7 +385,7 @@ def speeds_table(contrasts: Contrasts) -> TextTable:
     return TextTable(
         (
             *_named("at", [s.question for s in some]),
-            text_column("methods", [(", ".join(s.names), ", ".join(s.names)) for s in some], is_number=False),
+            text_column("methods", [("; ".join(s.names), "; ".join(s.names)) for s in some], is_number=False),
             text_column("χ²", [(f"{s.statistic:.1f}", s.statistic) for s in some]),
             text_column("degrees of freedom", [(str(s.degrees_of_freedom), s.degrees_of_freedom) for s in some]),
             text_column("p", [_p(s.p_value) for s in some]),

@@ -12,7 +12,7 @@ from study.store import StudyStore
 from study.trials.table import TrialTable
 
 NOT_CONFIRMED = (
-    "The search is not over: these are the numbers by which candidates were chosen, and the best of them are too good. "
+    "The search is not over. These are the numbers by which candidates were chosen: the best of them are optimistic. "
     "What it finds is run again with fresh seeds at its end."
 )
 

@@ -293,8 +293,8 @@ def _merge(provenances: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     entries = [entry for provenance in provenances for entry in _originals(provenance)]
     for entry in sorted(entries, key=lambda entry: str(entry["created_at"])):
         rest = {key: value for key, value in entry.items() if key != "created_at"}
-        same = merged.setdefault(repr(sorted(rest.items())), rest | {"first": entry["created_at"]})
-        same["last"] = entry["created_at"]
+        same = merged.setdefault(repr(sorted(rest.items())), rest | {"first result": entry["created_at"]})
+        same["last result"] = entry["created_at"]
     return list(merged.values())
 
 

@@ -66,7 +66,7 @@ def test_reasons_are_where_users_look() -> None:
     shown = invoke("show", "bad").output
     for text in (printed, shown):
         assert f"2 trials failed: {REASON}" in text
-        assert "all of size 2" in text
+        assert "all trials of size 2" in text
         assert 'File "bad.py", line 9, in train' in text
         assert "/engine/" not in text
         assert REPEATS in text

@@ -117,7 +117,7 @@ MOST_FACETS = 6
 ITERATIONS = Clock("figure", "", "solved_at", axes_of.ITERATIONS, "iterations", words.iterations)
 SECONDS = Clock(
     "training-time",
-    "The same in seconds of training",
+    "Seconds of training until trials were solved",
     "solved_at_s",
     ((3600.0, "h of training"), (60.0, "min of training"), (1.0, "s of training")),
     "s of training",

@@ -215,12 +215,12 @@ def _tip(rows: ResultRows, row: int, quantity: _Quantity) -> str:
 
 
 def _caption(summaries: Sequence[Summary], quantity: _Quantity, *, is_written: bool, is_full: bool) -> str:
-    text = "Success rate, and how many of how many finished trials solved the task"
+    text = "Colours show the success rate, numbers solved/finished trials"
     if quantity.metric is not None:
         text = f"Mean {quantity.title} of the trials that ended with a number"
     text += "." if is_written else " (the numbers are in the table)."
     if any(not s.complete for s in summaries):
-        text += f" {_LACKING} trials are missing."
+        text += f" {_LACKING} Some trials are missing."
     low, high = quantity.ends
     beyond = sum(not low <= value <= high for s in summaries if (value := quantity.point(s)[0]) is not None)
     if beyond:

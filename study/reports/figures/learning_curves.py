@@ -284,9 +284,8 @@ def _caption(curves: Sequence[LearningCurve], content: _Content) -> str:
     beside = "".join(f" and, its median alone, {content.title(name)}" for name in others)
     title = content.title(main)
     sentences = [
-        f"{title[:1].upper()}{title[1:]}{beside}, at evaluations at equal steps. Each quantile is over the trials at "
-        "that iteration, the least value that so many trials don't exceed: no one trial's curve. Trials that were "
-        "stopped early keep their last value."
+        f"{title[:1].upper()}{title[1:]}{beside}, at evaluations at equal steps. Quantiles are over all trials at each "
+        "iteration, so a line isn't the curve of one trial. Trials that were stopped early keep their last value."
     ]
     if not np.isfinite(values).all():
         sentences.append("Where trials have diverged a band leaves the panel, and a line ends.")

@@ -18,8 +18,8 @@ MOST_CANDIDATES = 500
 """The most rows of the table of candidates: more make the page slow, and candidates.csv has all."""
 _MOST_NAMED = 6
 CAUTION = (
-    "Candidates were chosen by what the search saw, the end of a 95% interval: only fresh seeds say how good they are. "
-    "Where several were confirmed, to pick the best of these is a choice again."
+    "The search chose candidates by the worse end of a 95% interval, so these values are optimistic. The best of "
+    "several confirmed candidates is chosen again: its estimate is optimistic, too."
 )
 
 

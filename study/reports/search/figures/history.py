@@ -105,14 +105,14 @@ def _texts(
 
 def _caption(search: SearchFindings, rows: ResultRows, count: int) -> str:
     sentences = [
-        "Candidates in the order in which they were suggested; dashed lines part the rounds, within which they were "
-        "compared.",
+        "Candidates in the order in which they were suggested. Dashed lines separate the rounds: candidates were "
+        "compared within a round.",
         CAUTION,
     ]
     if search_names.confirmed(search):
         sentences.append(
-            "What fresh seeds say is an estimate with its 95% interval, and is what a candidate is worth; it isn't the "
-            "end of an interval, so that it may well look better than what the search saw."
+            "Diamonds are estimates by fresh seeds, with 95% intervals: they say how good a candidate is. They may lie "
+            "above the search's value of the same candidate, which is the end of an interval."
         )
         sentences += filter(None, [search_names.objectives_note(search, rows.metrics)])
     else:

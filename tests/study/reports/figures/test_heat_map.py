@@ -93,7 +93,7 @@ def test_rows_that_lack_trials_are_marked():
     axes = drawn.figure.axes[0]
     assert texts(axes) == {(0, 0): "1/2†", (0, 1): "0/0†", (1, 0): "1/2", (1, 1): "1/2"}
     assert (0, 1) not in fields(axes)
-    assert "† trials are missing" in drawn.caption
+    assert "† Some trials are missing" in drawn.caption
     assert "A place without a field" not in drawn.caption
     assert "a 1, b 1: 0.50 [0.00, 1.00], 1 of 2 so far; 5 planned" in drawn.tips.texts
 

@@ -159,14 +159,14 @@ def test_of_many_winners_the_terminal_shows_the_first():
 
 
 @pytest.mark.usefixtures("figures")
-def test_the_page_has_the_search_after_the_results(write):
-    """Winners, file, candidates and importance stand in one section; the other figures stand among all."""
+def test_the_page_has_the_search_before_the_results(write):
+    """Winners, file and candidates stand in one section, before the results, which don't say what candidates are."""
     text = write()["report.html"].read_text()
-    places = [text.index(f'id="{name}"') for name in ("results", "search", "figure-search-importance", "more-figures")]
+    places = [text.index(f'id="{name}"') for name in ("search", "results", "more-figures", "figure-search-importance")]
     assert places == sorted(places)
     assert [text.count(f'id="figure-{name}"') for name in SEARCH] == [1, 0, 1, 1, 1]
     assert "study: demo-winner" in text
-    section = text[places[1] : places[3]]
+    section = text[places[0] : places[1]]
     assert section.count("<tr data-row=") == 1 + 30
     assert section.count('class="marked"') == 1
 

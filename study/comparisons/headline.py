@@ -383,7 +383,7 @@ def _by_factor(rows: ResultRows, questions: Sequence[Question], contrasts: Contr
         undecided = f", none at {count:,}" if (count := winners.count(None)) else ""
         parts.append(f"{words.join_and(won[:_MOST_NAMED])} of {settings}{undecided}")
     if without:
-        parts.append(f"no value of {words.join_and(without, 'or')} is known to be best at any setting of all else")
+        parts.append(f"no value of {words.join_and(without, 'or')} is known to be best")
     return parts
 
 

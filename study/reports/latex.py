@@ -147,8 +147,9 @@ def number_column(
 
 
 def heading(text: str) -> str:
-    """Typeset a title, which begins with a capital."""
-    return escape(text[:1].upper() + text[1:]).replace("−", "$-$")
+    """Typeset a title, which begins with a capital unless it is a symbol or an identifier, such as h or batch_size."""
+    is_word = len(text) > 2 and "_" not in text
+    return escape(text[:1].upper() + text[1:] if is_word else text).replace("−", "$-$")
 
 
 def _shared_power(texts: Iterable[str]) -> int | None:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from study import words
 from study.records import Cell
-from study.reports.columns import CLAIMS
-from study.reports.csv_text import csv_text
+from study.reports.csv_text import ends
 from study.reports.text_table import Column, TextTable, places, text_column
 from study.summaries.aggregate import CellSummary
 from study.summaries.rows import ResultRows
@@ -176,27 +175,14 @@ def _times(evidence: float) -> str:
 def claims_rows(verdicts: Sequence[ClaimVerdict]) -> list[dict[str, Any]]:
     """Return one mapping for each cell, or pair, of each claim, with the columns of claims.csv."""
     return [
-        {
-            "claim": number,
-            "text": v.claim.text,
-            "verdict": v.state,
-            "trials": v.trials,
-            "training_s": v.training_s,
-            "error": v.error,
-            "cell_id": cell.cell.id,
-            "other_cell_id": None if cell.versus is None else cell.versus.id,
-            "seeds": cell.seeds,
-            "failed": cell.failed,
-            "estimate": cell.estimate,
-            "estimate_lower": None if cell.interval is None else cell.interval[0],
-            "estimate_upper": None if cell.interval is None else cell.interval[1],
-            "bound": _bound(v.claim),
-            "evidence_for": cell.evidence,
-            "evidence_against": cell.against,
-            "p_value_for": None if cell.p_values is None else cell.p_values[0],
-            "p_value_against": None if cell.p_values is None else cell.p_values[1],
-            "holds": cell.holds,
-        }
+        {"claim": number, "text": v.claim.text, "verdict": v.state}
+        | {name: getattr(v, name) for name in ("trials", "training_s", "error")}
+        | {"cell_id": cell.cell.id, "other_cell_id": None if cell.versus is None else cell.versus.id}
+        | {name: getattr(cell, name) for name in ("seeds", "failed", "estimate")}
+        | ends("estimate_", cell.interval)
+        | {"bound": _bound(v.claim), "evidence_for": cell.evidence, "evidence_against": cell.against}
+        | dict(zip(("p_value_for", "p_value_against"), cell.p_values or (None, None), strict=True))
+        | {"holds": cell.holds}
         for number, v in enumerate(verdicts, 1)
         for cell in v.cells
     ]
@@ -207,8 +193,3 @@ def _bound(claim: Claim) -> float:
     if claim.is_of_share:
         return 0.5
     return -claim.bound if claim.is_below and claim.others else claim.bound
-
-
-def claims_csv(verdicts: Sequence[ClaimVerdict]) -> str:
-    """Write what `claims_rows` returns, with full precision."""
-    return csv_text(list(CLAIMS), claims_rows(verdicts))

@@ -4,30 +4,49 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from study.outcomes.text_cells import as_text
+from study.records import format_range
+from study.summaries.aggregate import CellSummary
+from study.summaries.rows import ResultRows
 from study.visible import visible
 
 
-def csv_text(header: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
+def csv_text(rows: Sequence[Mapping[str, Any]], header: Iterable[str] | None = None) -> str:
     r"""Write rows with full precision; missing values are empty.
 
     Args:
-        header: the columns.
         rows: each maps columns to values.
+        header: the columns; None for those of the rows.
 
     Example:
-        >>> csv_text(["a", "b"], [{"a": 0.5, "b": True}, {"a": None}])
+        >>> csv_text([{"a": 0.5, "b": True}, {"a": None}])
         'a,b\n0.5,true\n,\n'
     """
+    columns = list(dict.fromkeys(name for row in rows for name in row) if header is None else header)
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow([_plain(name) for name in header])
-    for row in rows:
-        writer.writerow([_plain(row.get(name)) for name in header])
+    writer.writerow(map(_plain, columns))
+    writer.writerows([_plain(row.get(name)) for name in columns] for row in rows)
     return buffer.getvalue()
+
+
+def key_values(rows: ResultRows, row: int, taken: Container[str] = (), mark: str = "{}") -> dict[str, Any]:
+    """Return the id of a row's cell, if it is one, and its values of the keys; keys with a taken name are marked."""
+    summary = rows.summaries[row]
+    own = {"cell_id": summary.cell_id} if isinstance(summary, CellSummary) else {}
+    values = {key: rows.value(row, key) for key in rows.keys}
+    return own | {
+        mark.format(key) if key in taken else key: format_range(value) if isinstance(value, tuple) else value
+        for key, value in values.items()
+    }
+
+
+def ends(prefix: str, interval: Sequence[float] | None) -> dict[str, float | None]:
+    """Return the ends of an interval in two columns, whose names begin with a prefix."""
+    return dict(zip((f"{prefix}lower", f"{prefix}upper"), interval or (None, None), strict=True))
 
 
 def _plain(value: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,20 +11,16 @@ import pyarrow.parquet as pq
 from study.arrow import column_names, encoded, kinds_of
 from study.comparisons.comparison import Comparison, Comparisons, Reference
 from study.comparisons.contrasts import Contrasts
-from study.records import Cell, Interval, Labels, Outcome, format_range
+from study.records import Cell, Labels, Outcome
 from study.reports import column_notes, metric_columns
 from study.reports.column_notes import ColumnNote
-from study.reports.columns import TESTS
 from study.reports.content import DataRows
-from study.reports.csv_text import csv_text
+from study.reports.csv_text import csv_text, ends, key_values
 from study.summaries import rows as result_rows
 from study.summaries.aggregate import CellSummary, GroupSummary, published_error
 from study.summaries.metrics import metrics_of, single
 from study.summaries.rows import ResultRows
 from study.summaries.summary import Summary
-
-if TYPE_CHECKING:
-    pass
 
 
 def statistics_columns(summaries: Sequence[Summary], named_metrics: Collection[str] = ()) -> dict[str, ColumnNote]:
@@ -98,7 +94,7 @@ def groups_rows(groups: Sequence[GroupSummary], by: pa.Schema, named_metrics: Co
 
 def to_csv(rows: DataRows) -> str:
     """Write rows with full precision; missing values are empty."""
-    return csv_text(rows.schema.names, rows.rows)
+    return csv_text(rows.rows, rows.schema.names)
 
 
 def to_parquet(rows: DataRows) -> bytes:
@@ -108,21 +104,11 @@ def to_parquet(rows: DataRows) -> bytes:
     return bytes(sink.getvalue())
 
 
-def comparison_rows(rows: ResultRows, against: Comparisons) -> list[dict[str, Any]]:
-    """Return one mapping per compared row: its keys, its numbers, and those of the other row."""
-    return [_comparison_row(rows, c, against) for c in against.comparisons]
+def tests_rows(contrasts: Contrasts) -> list[dict[str, Any]]:
+    """Return one mapping per test, with the columns of tests.csv.
 
-
-def comparison_csv(rows: ResultRows, against: Comparisons) -> str:
-    """Write what `comparison_rows` returns, with its columns in order."""
-    lines = comparison_rows(rows, against)
-    return csv_text(list(dict.fromkeys(name for line in lines for name in line)), lines)
-
-
-def tests_csv(contrasts: Contrasts) -> str:
-    """Write one row per test: the estimates are those of findings, or odds ratios of the regression.
-
-    Where means are compared, those of every metric are there.
+    Estimates are those of findings, or odds ratios of the regression. Where means are compared, those of every metric
+    are there.
     """
     rows: list[dict[str, Any]] = [
         {"test": "Cochran-Armitage" if t.seeds is None else "paired trend", "metric": t.metric}
@@ -132,14 +118,14 @@ def tests_csv(contrasts: Contrasts) -> str:
     ]
     rows += [
         {"test": "logistic regression", "rows": s.name, "key": f"log10 {s.key}" if s.is_log else s.key}
-        | {"estimate": s.odds_ratio, **_ends("", s.interval), "p_value": s.p_value}
+        | {"estimate": s.odds_ratio, **ends("", s.interval), "p_value": s.p_value}
         for s in contrasts.slopes
     ]
     rows += [
         {"test": f.test, "metric": metric, "at": f.question, "first": f.first, "second": f.second}
         | {"first_value": f.values[0], "second_value": f.values[1]}
         | {"estimate": f.estimate, "estimate_of": "probability" if f.is_probability else "difference"}
-        | {**_ends("", f.interval), "p_value": f.p_value, "p_adjusted": f.p_adjusted, "family": f.family}
+        | {**ends("", f.interval), "p_value": f.p_value, "p_adjusted": f.p_adjusted, "family": f.family}
         | ({} if f.seeds is None else {"seeds": f.seeds, "first_better": f.sample.first_better})
         | ({} if f.seeds is None else {"second_better": f.sample.second_better})
         | {"first_alone": f.sample.first_alone, "second_alone": f.sample.second_alone}
@@ -153,7 +139,7 @@ def tests_csv(contrasts: Contrasts) -> str:
         | {"p_adjusted": s.p_adjusted, "seeds": s.seeds}
         for s in contrasts.speeds
     ]
-    return csv_text(list(TESTS), rows)
+    return rows
 
 
 def _cell_columns(cells: Sequence[Cell], statistics: Collection[str]) -> dict[str, pa.Array]:
@@ -170,7 +156,7 @@ def _cell_columns(cells: Sequence[Cell], statistics: Collection[str]) -> dict[st
 def _statistics_row(s: Summary) -> dict[str, Any]:
     row: dict[str, Any] = {name: getattr(s, name) for name in column_notes.STATISTICS if hasattr(s, name)}
     for name in _WITH_INTERVALS:
-        row |= _ends(f"{name}_", getattr(s, f"{name}_interval"))
+        row |= ends(f"{name}_", getattr(s, f"{name}_interval"))
     return row | metric_columns.numbers(s.metrics)
 
 
@@ -180,9 +166,9 @@ def _published_row(group: GroupSummary, error: str | None) -> dict[str, Any]:
         return {}
     return {
         "as_published_solved_at_mean": published.solved_at_mean,
-        **_ends("as_published_solved_at_", published.solved_at_interval),
+        **ends("as_published_solved_at_", published.solved_at_interval),
         f"as_published_{error}_mean": published.error_mean,
-        **_ends(f"as_published_{error}_", published.error_interval),
+        **ends(f"as_published_{error}_", published.error_interval),
     }
 
 
@@ -190,56 +176,36 @@ def _statistics_types(names: Iterable[str]) -> list[tuple[str, pa.DataType]]:
     return [(name, pa.int64() if name.endswith("_trials") else _TYPES.get(name, pa.float64())) for name in names]
 
 
+def comparison_rows(rows: ResultRows, against: Comparisons) -> list[dict[str, Any]]:
+    """Return one mapping per compared row: its keys, its numbers, and those of the other row."""
+    return [_comparison_row(rows, c, against) for c in against.comparisons]
+
+
 def _comparison_row(rows: ResultRows, c: Comparison, against: Comparisons) -> dict[str, Any]:
-    s, other = c.summary, c.beside
-    row: dict[str, Any] = {"cell_id": s.cell_id} if isinstance(s, CellSummary) else {}
-    row |= {key: _as_plain(rows.value(c.row, key)) for key in rows.keys}
-    numbers = {
-        **_compared(s, against.metric, ""),
-        **_compared(other, against.metric, "other_"),
-        "difference": None if c.finding.is_probability else c.finding.estimate,
-        **_ends("difference_", None if c.finding.is_probability else c.finding.interval),
-        "probability": c.finding.estimate if c.finding.is_probability else None,
-        "test": c.finding.test,
-        "seeds": c.finding.seeds,
-        "p_value": c.finding.p_value,
-        "p_adjusted": c.finding.p_adjusted,
-        "verdict": c.verdict,
-        **({} if against.metric else _times_compared(c)),
-        "complete": s.complete,
-        "other_complete": other.complete,
-        "source": f"{other.publication}: {other.source}" if against.is_published else other.source,
+    both: dict[str, Summary | Reference] = {"": c.summary, "other_": c.beside}
+    finding = c.finding
+    value, interval = (None, None) if finding.is_probability else (finding.estimate, finding.interval)
+    numbers = _compared(c.summary, against.metric, "") | _compared(c.beside, against.metric, "other_")
+    numbers |= {"difference": value, **ends("difference_", interval)}
+    numbers |= {"probability": finding.estimate if finding.is_probability else None}
+    numbers |= {name: getattr(finding, name) for name in ("test", "seeds", "p_value", "p_adjusted")}
+    numbers |= {"verdict": c.verdict}
+    if not against.metric:
+        times = ("solved_at_median", "solved_at_mean")
+        numbers |= {f"{prefix}{name}": getattr(of, name) for prefix, of in both.items() for name in times}
+        numbers |= {"log_rank_p": c.log_rank_p}
+    numbers |= {f"{prefix}complete": of.complete for prefix, of in both.items()}
+    source = c.beside.source
+    numbers |= {"source": f"{c.beside.publication}: {source}" if against.is_published else source}
+    return key_values(rows, c.row) | {
+        f"compared_{name}" if name in rows.keys else name: n for name, n in numbers.items()
     }
-    return row | {f"compared_{name}" if name in rows.keys else name: n for name, n in numbers.items()}
 
 
 def _compared(of: Summary | Reference, metric: str | None, prefix: str) -> dict[str, Any]:
     if metric is not None:
-        summary = of.metrics[metric]
-        name = f"{prefix}{metric}_"
-        return {f"{prefix}trials": summary.count, f"{name}mean": summary.mean, **_ends(name, summary.mean_interval)}
-    return {
-        f"{prefix}solved": of.solved,
-        f"{prefix}trials": of.judged,
-        f"{prefix}success_rate": of.success_rate,
-        **_ends(f"{prefix}success_rate_", of.success_rate_interval),
-    }
-
-
-def _times_compared(c: Comparison) -> dict[str, Any]:
-    return {
-        "solved_at_median": c.summary.solved_at_median,
-        "solved_at_mean": c.summary.solved_at_mean,
-        "other_solved_at_median": c.beside.solved_at_median,
-        "other_solved_at_mean": c.beside.solved_at_mean,
-        "log_rank_p": c.log_rank_p,
-    }
-
-
-def _as_plain(value: Any) -> Any:
-    return format_range(value) if isinstance(value, tuple) else value
-
-
-def _ends(prefix: str, interval: Interval | None) -> dict[str, float | None]:
-    low, high = interval or (None, None)
-    return {f"{prefix}lower": low, f"{prefix}upper": high}
+        mean, name = of.metrics[metric], f"{prefix}{metric}_"
+        return {f"{prefix}trials": mean.count, f"{name}mean": mean.mean, **ends(name, mean.mean_interval)}
+    rate = f"{prefix}success_rate"
+    counts = {f"{prefix}solved": of.solved, f"{prefix}trials": of.judged, rate: of.success_rate}
+    return counts | ends(f"{rate}_", of.success_rate_interval)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from study import words
+from study.reports.csv_text import ends
 from study.reports.text_table import Column, estimates_column
 from study.summaries.metrics import MetricSummary
 from study.summaries.rows import ResultRows
@@ -70,12 +71,13 @@ def numbers(metrics: Mapping[str, MetricSummary]) -> dict[str, float | None]:
     """Return the values of a row in the columns of `column_notes.of_metric`, and in others that stay empty."""
     row: dict[str, float | None] = {}
     for name, summary in metrics.items():
-        row |= {f"{name}_mean": summary.mean, f"{name}_median": summary.median, f"{name}_trials": summary.count}
-        row[f"{name}_interquartile_mean"] = summary.interquartile_mean
-        for column, interval in (
-            (name, summary.mean_interval),
-            (f"{name}_median", summary.median_interval),
-            (f"{name}_interquartile_mean", summary.interquartile_mean_interval),
-        ):
-            row |= dict(zip((f"{column}_lower", f"{column}_upper"), interval or (None, None), strict=True))
+        row |= {f"{name}_mean": summary.mean, **ends(f"{name}_", summary.mean_interval)}
+        row |= {f"{name}_trials": summary.count}
+        for field in ("median", "interquartile_mean"):
+            row |= {f"{name}_{column}": number for column, number in statistic(summary, field).items()}
     return row
+
+
+def statistic(summary: MetricSummary, field: str) -> dict[str, float | None]:
+    """Return a statistic of a metric and the ends of its interval, in columns named after the field."""
+    return {field: getattr(summary, field), **ends(f"{field}_", getattr(summary, f"{field}_interval"))}

@@ -6,15 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from study import words
-from study.records import format_range
 from study.reports import latex
 from study.reports.columns import SERIES
-from study.reports.csv_text import csv_text
+from study.reports.csv_text import key_values
 from study.reports.latex_table import COLUMN_IN, tabular, width_in
-from study.reports.metric_columns import STATISTICS
+from study.reports.metric_columns import STATISTICS, statistic
 from study.reports.table import key_columns
 from study.reports.text_table import Column, TextTable, estimates_column, places
-from study.summaries.aggregate import CellSummary
 from study.summaries.learning import spread
 from study.summaries.metrics import MetricSeries, MetricSummary, series_of
 from study.summaries.rows import ResultRows
@@ -70,30 +68,18 @@ def _means(rows: ResultRows, series: MetricSeries, most: int = _MOST_PLACES) -> 
     ]
 
 
-def series_csv(rows: ResultRows) -> str:
-    """Write one row for each row of the report and each metric of a series, with full precision."""
-    lines: list[dict[str, Any]] = []
-    for row, summary in enumerate(rows.summaries):
-        own = {"cell_id": summary.cell_id} if isinstance(summary, CellSummary) else {}
-        own |= {f"{key} (column)" if key in SERIES else key: _plain(rows.value(row, key)) for key in rows.keys}
-        for series in series_with_values(rows):
-            for name, at in zip(series.metrics, series.places, strict=True):
-                of = _of(rows, name)[row]
-                line = own | {"series": series.title, "along": series.along, "at": at, "metric": name}
-                lines.append(line | {"trials": of.count} | _statistics(of))
-    return csv_text(list(dict.fromkeys(name for line in lines for name in line)), lines)
-
-
-def _statistics(of: MetricSummary) -> dict[str, float | None]:
-    numbers: dict[str, float | None] = {}
-    for _, name, interval in STATISTICS:
-        low, high = getattr(of, interval) or (None, None)
-        numbers |= {name: getattr(of, name), f"{name}_lower": low, f"{name}_upper": high}
-    return numbers
-
-
-def _plain(value: Any) -> Any:
-    return format_range(value) if isinstance(value, tuple) else value
+def series_rows(rows: ResultRows) -> list[dict[str, Any]]:
+    """Return one mapping for each row of the report and each metric of a series, with the columns of series.csv."""
+    return [
+        key_values(rows, row, SERIES, "{} (column)")
+        | {"series": series.title, "along": series.along, "at": at, "metric": name}
+        | {"trials": of.count}
+        | {column: number for _, field, _ in STATISTICS for column, number in statistic(of, field).items()}
+        for row in range(len(rows.summaries))
+        for series in series_with_values(rows)
+        for name, at in zip(series.metrics, series.places, strict=True)
+        for of in [_of(rows, name)[row]]
+    ]
 
 
 def series_latex(rows: ResultRows, *, command: str) -> str:

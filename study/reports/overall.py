@@ -6,8 +6,7 @@ from typing import Any
 
 from study import words
 from study.comparisons.overall import Overall, OverallMethod
-from study.reports.columns import METHODS, PROFILES
-from study.reports.csv_text import csv_text
+from study.reports.csv_text import ends
 from study.reports.text_table import Column, TextTable, text_column
 from study.statistics import MeanOverCells
 from study.words import Notation
@@ -52,53 +51,31 @@ def overall_note(overall: Overall) -> str:
     )
 
 
-def methods_csv(overall: Overall) -> str:
-    """Write one row for each method and each other that it is compared with, with full precision."""
-    rows = [
-        _of_method(overall, one) | {"other": other.name, **_numbers("probability", one.improvements[place])}
+def methods_rows(overall: Overall) -> list[dict[str, Any]]:
+    """Return one mapping for each method and each other that it is compared with, with the columns of methods.csv."""
+    return [
+        {"metric": overall.name, "method": one.name, "questions": len(overall.questions)}
+        | {"trials": one.trials, "without_number": one.without_number}
+        | _numbers("interquartile_mean", one.interquartile_mean)
+        | {"other": other.name, **_numbers("probability", one.improvements[place])}
         for one in overall.methods
         for place, other in enumerate(overall.methods)
         if other is not one
     ]
-    return csv_text(list(METHODS), rows)
 
 
-def profiles_csv(overall: Overall) -> str:
-    """Write one row for each method and threshold, from the least to the greatest, with full precision."""
-    rows = [
-        {
-            "metric": overall.name,
-            "method": one.name,
-            "from": start,
-            "share": share,
-            "share_lower": low,
-            "share_upper": high,
-        }
+def profiles_rows(overall: Overall) -> list[dict[str, Any]]:
+    """Return one mapping for each method and threshold, from the least to the greatest, with those of profiles.csv."""
+    return [
+        {"metric": overall.name, "method": one.name, "from": start, "share": share, **ends("share_", band)}
         for one in overall.methods
-        for start, share, low, high in zip(
+        for start, share, *band in zip(
             [None, *one.profile.thresholds.tolist()],
-            one.profile.shares.tolist(),
-            one.profile.low.tolist(),
-            one.profile.high.tolist(),
+            *(of.tolist() for of in (one.profile.shares, one.profile.low, one.profile.high)),
             strict=True,
         )
     ]
-    return csv_text(list(PROFILES), rows)
-
-
-def _of_method(overall: Overall, one: OverallMethod) -> dict[str, Any]:
-    return {
-        "metric": overall.name,
-        "method": one.name,
-        "questions": len(overall.questions),
-        "trials": one.trials,
-        "without_number": one.without_number,
-        **_numbers("interquartile_mean", one.interquartile_mean),
-    }
 
 
 def _numbers(name: str, of: MeanOverCells | None) -> dict[str, float | None]:
-    if of is None:
-        return {}
-    low, high = of.interval or (None, None)
-    return {name: of.value, f"{name}_lower": low, f"{name}_upper": high}
+    return {} if of is None else {name: of.value, **ends(f"{name}_", of.interval)}

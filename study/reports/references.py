@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from study import words
 from study.interface.declarations import Metric
 from study.interface.references import FEWEST, KINDS, Kind, References
-from study.outcomes.text_cells import as_text
 from study.reports import latex
 from study.reports.columns import OWN_OF_BOUNDS
+from study.reports.csv_text import ends, key_values
 from study.reports.latex_table import LatexColumn, fitting, tabular
 from study.reports.table import key_columns
 from study.reports.text_table import TextTable, text_column
 from study.summaries.references import BoundRate, ReferenceFindings
 from study.summaries.rows import ResultRows
-from study.visible import visible
 
 _MOST_QUESTIONS = 8
 _MOST_METRICS = 3
 _TITLES: dict[Kind, str] = {"mean": "bound of the mean", "prediction": "prediction bound"}
-_CSV = tuple(OWN_OF_BOUNDS)
 
 
 def reference_notes(rows: ResultRows, findings: ReferenceFindings) -> list[str]:
@@ -121,28 +118,22 @@ def bounds_table(rows: ResultRows, findings: ReferenceFindings) -> TextTable:
     return TextTable(tuple(columns), keys=len(rows.keys) + 1)
 
 
-def bounds_csv(rows: ResultRows, findings: ReferenceFindings) -> str:
-    """Write one row for each row of the study, each metric of success and each kind of bound, with full precision.
+def bounds_rows(rows: ResultRows, findings: ReferenceFindings) -> list[dict[str, Any]]:
+    """Return one mapping for each row of the study, each metric of success and each kind of bound, as in bounds.csv.
 
     Those of other metrics of their series follow.
     """
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    keys = [f"{key} (hyperparameter)" if key in _CSV else key for key in rows.keys]
-    writer.writerow(as_text(visible(name)) for name in ("cell_id", *keys, *_CSV))
-    success = findings.criterion.higher_is_better
-    every = [(findings, line) for line in _lines(rows, findings)]
-    if (along := findings.along) is not None:
-        every += [(along, line) for line in _lines(rows, along) if line[1][0].metric not in success]
-    for findings, (row, of_metric) in every:
-        criterion = findings.criterion
+    success, along = findings.criterion.higher_is_better, findings.along
+    every = [(findings, *line) for line in _lines(rows, findings)]
+    every += [(along, *line) for line in _lines(rows, along) if line[1][0].metric not in success] if along else []
+    lines = []
+    for of, row, of_metric in every:
         for one in of_metric:
-            references = findings.references.get(criterion.reference_of.get(one.cell_id, ""), References(values={}))
-            own = [rows.value(row, key) for key in rows.keys]
-            numbers = [criterion.level, references.count, references.dropped, one.bound, one.passed, one.judged]
-            cells = [one.cell_id, *own, one.metric, one.kind, *numbers, one.rate, *(one.interval or (None, None))]
-            writer.writerow(as_text(visible(cell)) if isinstance(cell, str) else cell for cell in cells)
-    return buffer.getvalue()
+            references = of.references.get(of.criterion.reference_of.get(one.cell_id, ""), References(values={}))
+            numbers = (of.criterion.level, references.count, references.dropped, one.bound, one.passed, one.judged)
+            own = dict(zip(OWN_OF_BOUNDS, (one.metric, one.kind, *numbers, one.rate), strict=False))
+            lines.append(key_values(rows, row, OWN_OF_BOUNDS, "{} (hyperparameter)") | own | ends("", one.interval))
+    return lines
 
 
 def bounds_latex(rows: ResultRows, findings: ReferenceFindings, *, command: str) -> str:

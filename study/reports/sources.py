@@ -7,8 +7,7 @@ from typing import Any
 
 from study import words
 from study.comparisons.sources import MORE, SUCCESS, SourceShares
-from study.reports.columns import SOURCES
-from study.reports.csv_text import csv_text
+from study.reports.csv_text import ends
 from study.reports.text_table import TextTable, text_column
 from study.summaries.aggregate import CellSummary
 from study.summaries.rows import ResultRows
@@ -97,22 +96,12 @@ def _span(numbers: Sequence[float]) -> str:
     return f"{low}%" if low == high else f"{low} to {high}%"
 
 
-def sources_csv(rows: ResultRows, shares: Sequence[SourceShares]) -> str:
-    """Write one row for each cell, quantity and source, with full precision."""
-    lines: list[dict[str, Any]] = []
-    for one in shares:
-        summary = rows.summaries[one.row]
-        for name, share, (low, high) in one.parts:
-            lines.append(
-                {
-                    "cell_id": summary.cell_id if isinstance(summary, CellSummary) else None,
-                    "quantity": one.quantity,
-                    "source": name,
-                    "share": share,
-                    "share_lower": low,
-                    "share_upper": high,
-                    "trials": one.of.trials,
-                    "standard_error": one.of.standard_error,
-                }
-            )
-    return csv_text(list(SOURCES), lines)
+def sources_rows(rows: ResultRows, shares: Sequence[SourceShares]) -> list[dict[str, Any]]:
+    """Return one mapping for each cell, quantity and source, with the columns of sources.csv."""
+    return [
+        {"cell_id": getattr(rows.summaries[one.row], "cell_id", None), "quantity": one.quantity}
+        | {"source": name, "share": share, **ends("share_", interval)}
+        | {"trials": one.of.trials, "standard_error": one.of.standard_error}
+        for one in shares
+        for name, share, interval in one.parts
+    ]

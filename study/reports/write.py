@@ -6,41 +6,52 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from study.errors import InputError
-from study.reports import files, latex, metric_series
-from study.reports import references as bounds
-from study.reports.claims import claims_csv
+from study.reports import columns, files, latex, metric_series, overall, references
+from study.reports.claims import claims_rows
 from study.reports.content import Report
+from study.reports.csv_text import csv_text
 from study.reports.figures.names import KINDS, NAMES
 from study.reports.markdown import markdown
-from study.reports.overall import methods_csv, profiles_csv
-from study.reports.search import tables as search_tables
-from study.reports.sources import sources_csv
+from study.reports.search.tables import candidates_rows
+from study.reports.sources import sources_rows
 from study.summaries.parts import Parts
 from study.visible import visible
+
+
+def _csv(rows: Sequence[Mapping[str, Any]], header: Iterable[str] | None = None) -> str | None:
+    return csv_text(rows, header) if rows else None
+
+
+_CONTENTS: Mapping[str, Callable[[Report], bytes | str | None]] = {
+    "cells.csv": lambda r: files.to_csv(r.data),
+    "comparison.csv": lambda r: _csv(files.comparison_rows(r.rows, r.against)) if r.against else None,
+    "tests.csv": lambda r: _csv(files.tests_rows(r.contrasts), columns.TESTS),
+    "claims.csv": lambda r: _csv(claims_rows(r.claims), columns.CLAIMS),
+    "sources.csv": lambda r: _csv(sources_rows(r.rows, r.sources), columns.SOURCES),
+    "candidates.csv": lambda r: files.to_csv(candidates_rows(r.search)) if r.search and r.search.candidates else None,
+    "bounds.csv": lambda r: _csv(references.bounds_rows(r.rows, r.references)) if r.references else None,
+    "series.csv": lambda r: _csv(metric_series.series_rows(r.rows)),
+    "methods.csv": lambda r: _csv(overall.methods_rows(r.overall), columns.METHODS) if r.overall else None,
+    "profiles.csv": lambda r: _csv(overall.profiles_rows(r.overall), columns.PROFILES) if r.overall else None,
+    "cells.parquet": lambda r: files.to_parquet(r.data),
+    "winner.yaml": lambda r: r.search.file if r.search else None,
+    "cells.tex": lambda r: latex.latex(r.rows, command=r.command, names=r.columns),
+    "bounds.tex": lambda r: references.bounds_latex(r.rows, r.references, command=r.command) if r.references else None,
+    "series.tex": lambda r: metric_series.series_latex(r.rows, command=r.command),
+}
+"""Makes each file but pages and figures; None or an empty text where the report has no content for it."""
 
 FORMATS: Mapping[str, Sequence[str]] = {
     "html": ("report.html",),
     "md": ("report.md",),
-    "csv": (
-        "cells.csv",
-        "comparison.csv",
-        "tests.csv",
-        "claims.csv",
-        "sources.csv",
-        "candidates.csv",
-        "bounds.csv",
-        "series.csv",
-        "methods.csv",
-        "profiles.csv",
-    ),
-    "parquet": ("cells.parquet",),
-    "yaml": ("winner.yaml",),
-    "latex": ("cells.tex", "bounds.tex", "series.tex"),
+    **{kind: tuple(name for name in _CONTENTS if name.endswith(kind)) for kind in ("csv", "parquet", "yaml")},
+    "latex": tuple(name for name in _CONTENTS if name.endswith("tex")),
     **{kind: tuple(f"{name}.{kind}" for name in NAMES) for kind in KINDS},
 }
 """The files of a report, by format; a file for which the report has no content is left out."""
@@ -83,34 +94,10 @@ def write_report(
     if not report.rows.summaries:
         raise ValueError("a report needs at least one row, but got none: run the study first")
     kept = Parts() if parts is None else parts
-    contents: dict[str, Callable[[], bytes | str]] = {
-        "cells.csv": lambda: files.to_csv(report.data),
-        "cells.parquet": lambda: files.to_parquet(report.data),
-        "cells.tex": lambda: latex.latex(report.rows, command=report.command, names=report.columns),
+    contents: dict[str, Callable[[], bytes | str | None]] = {
+        name: partial(make, report) for name, make in _CONTENTS.items()
     }
-    if draws(formats):
-        contents |= _with_figures(report, kept)
-    if (against := report.against) is not None and against.comparisons:
-        contents["comparison.csv"] = lambda: files.comparison_csv(report.rows, against)
-    if (search := report.search) is not None and search.candidates:
-        contents["candidates.csv"] = lambda: files.to_csv(search_tables.candidates_rows(search))
-    if search is not None and search.file:
-        contents["winner.yaml"] = lambda: search.file
-    if (references := report.references) is not None:
-        contents["bounds.csv"] = lambda: bounds.bounds_csv(report.rows, references)
-        contents["bounds.tex"] = lambda: bounds.bounds_latex(report.rows, references, command=report.command)
-    if metric_series.series_with_values(report.rows):
-        contents["series.csv"] = lambda: metric_series.series_csv(report.rows)
-        contents["series.tex"] = lambda: metric_series.series_latex(report.rows, command=report.command)
-    if report.sources:
-        contents["sources.csv"] = lambda: sources_csv(report.rows, report.sources)
-    if report.claims:
-        contents["claims.csv"] = lambda: claims_csv(report.claims)
-    if (overall := report.overall) is not None and overall.methods:
-        contents["methods.csv"] = lambda: methods_csv(overall)
-        contents["profiles.csv"] = lambda: profiles_csv(overall)
-    if report.contrasts.has_any:
-        contents["tests.csv"] = lambda: files.tests_csv(report.contrasts)
+    contents |= _with_figures(report, kept) if draws(formats) else {}
     names = [name for kind in FORMATS if kind in formats for name in FORMATS[kind]]
     written = _write_all(folder, names, contents, kept, is_ours=is_ours)
     if parts is None:
@@ -118,7 +105,7 @@ def write_report(
     return written
 
 
-def _with_figures(report: Report, parts: Parts) -> dict[str, Callable[[], bytes | str]]:
+def _with_figures(report: Report, parts: Parts) -> dict[str, Callable[[], bytes | str | None]]:
     # Imported only here: matplotlib takes half a second to import, and tables do without it.
     from study.reports import page
     from study.reports.figures.all import plot_all
@@ -130,7 +117,7 @@ def _with_figures(report: Report, parts: Parts) -> dict[str, Callable[[], bytes 
         if parts.attempt(f"figure {figure.name}", partial(render, figure, "svg"), b"")
     ]
 
-    contents: dict[str, Callable[[], bytes | str]] = {
+    contents: dict[str, Callable[[], bytes | str | None]] = {
         f"{figure.name}.{kind}": partial(render, figure, kind) for figure in figures for kind in KINDS
     }
     contents["report.html"] = lambda: page.page(report, figures, parts)
@@ -141,17 +128,17 @@ def _with_figures(report: Report, parts: Parts) -> dict[str, Callable[[], bytes 
 def _write_all(
     folder: Path,
     names: Sequence[str],
-    contents: Mapping[str, Callable[[], bytes | str]],
+    contents: Mapping[str, Callable[[], bytes | str | None]],
     parts: Parts,
     *,
     is_ours: bool,
 ) -> list[Path]:
     """Write those of some files that have a content, and delete the others if an earlier report has written them."""
-    made: dict[str, bytes | None] = {}
+    made: dict[str, bytes] = {}
     # The page and the Markdown file name the parts that failed, so they are made last.
     for name in sorted((name for name in names if name in contents), key=lambda name: name in _LAST):
-        made[name] = parts.attempt(name, lambda name=name: _as_bytes(contents[name]()), None)  # type: ignore[misc]
-    data = {name: content for name in names if (content := made.get(name)) is not None}
+        made[name] = parts.attempt(name, lambda name=name: _as_bytes(contents[name]()), b"")  # type: ignore[misc]
+    data = {name: content for name in names if (content := made.get(name))}
     before = _read_list(folder)
     if before is None and is_ours:  # written by a version that kept no list
         before = {name: _digest(folder / name) for name in names}
@@ -197,9 +184,9 @@ def write_page(path: Path, text: str) -> Path:
     return _write(path, _as_bytes(text))
 
 
-def _as_bytes(content: bytes | str) -> bytes:
+def _as_bytes(content: bytes | str | None) -> bytes:
     """Encode a text, with characters that would control a terminal made visible."""
-    return content if isinstance(content, bytes) else visible(content).encode()
+    return content if isinstance(content, bytes) else visible(content or "").encode()
 
 
 def _write(path: Path, data: bytes) -> Path:

@@ -19,6 +19,7 @@ from study.interface.declarations import Metric
 from study.outcomes import Source, gather
 from study.records import Outcome, Result, Sources, Trial
 from study.reports import cell_rows, files, groups
+from study.reports.csv_text import csv_text
 from study.results.groups import assemble_group_report
 from study.summaries.aggregate import aggregate, aggregate_by
 from study.trials.table import TrialTable
@@ -171,7 +172,7 @@ def test_each_metric_is_a_family_in_the_file():
     )
     for pairs in (found.pairs, found.more_findings()["accuracy"]):
         assert [p.p_adjusted for p in pairs] == statistics.holm([p.p_value for p in pairs])
-    lines = list(csv.DictReader(io.StringIO(files.tests_csv(found))))
+    lines = list(csv.DictReader(io.StringIO(csv_text(files.tests_rows(found)))))
     assert [(line["test"], line["metric"]) for line in lines] == [
         ("sign-flip", metric) for metric in ("loss", "accuracy") for _ in range(3)
     ]
@@ -206,7 +207,7 @@ def test_trends_are_tested_seed_by_seed():
     outcomes = np.array([[seed < count for count in solved.values()] for seed in range(15)], float)
     expected = statistics.paired_trend(outcomes)
     assert (trend.seeds, trend.z, trend.p_value) == (15, expected.z, expected.p_value)
-    lines = list(csv.DictReader(io.StringIO(files.tests_csv(contrasts(rows, table)))))
+    lines = list(csv.DictReader(io.StringIO(csv_text(files.tests_rows(contrasts(rows, table))))))
     assert (lines[0]["test"], lines[0]["seeds"]) == ("paired trend", "15")
 
 

@@ -15,6 +15,7 @@ from study.comparisons.finding import LEVEL
 from study.comparisons.headline import headline
 from study.interface.declarations import Metric
 from study.reports import files, groups
+from study.reports.csv_text import csv_text
 from study.reports.table import pairs_table, summaries_table
 from study.summaries.aggregate import aggregate_by
 from study.trials.table import TrialTable
@@ -63,7 +64,7 @@ def test_all_outputs_agree_on_each_pair(kind, data):
         assert {name for name in names if sentence.startswith(f"{name}{phrase}")} <= winners
     column = summaries_table(rows).columns[0].texts
     assert list(column) == names
-    lines = [line for line in csv.DictReader(io.StringIO(files.tests_csv(found))) if line["first"]]
+    lines = [line for line in csv.DictReader(io.StringIO(csv_text(files.tests_rows(found)))) if line["first"]]
     laid_out = pairs_table(found) if found.pairs else None
     verdicts = next((c.texts for c in laid_out.columns if c.title == "verdict"), ()) if laid_out else ()
     corrected = next((c.texts for c in laid_out.columns if c.title == "p, Holm"), ()) if laid_out else ()

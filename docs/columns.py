@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from docs.marks import BEGIN, END, ROOT
-from study.reports.column_notes import ColumnNote
-from study.reports.columns import FILES
+from study.reports.columns import FILES, ColumnNote
 
 PAGE = ROOT / "docs" / "columns.md"
 

@@ -5,341 +5,396 @@ A name in braces stands for any such name: ``{metric}_mean`` is there for each m
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from study.reports.column_notes import (
-    CELL_ID,
-    CELLS,
-    FLAG,
-    GROUPS,
-    ID,
-    KEYS,
-    METRICS_UNIT,
-    NONE_JUDGED,
-    NUMBER,
-    OF_CELL,
-    POSITIVE,
-    RATE,
-    ColumnNote,
-    count,
-    interval,
-    p_value,
-)
+from study.interface.declarations import Metric
 
-_OF_KEY = {**CELL_ID, **KEYS}
+_VALUES = {
+    "": "text", "id": "16 hexadecimal digits", "flag": "true or false", "count": "a whole number >= 0",
+    "rate": "0 to 1", "number": "any number",
+}  # fmt: skip
+_UNITS = {"metric's": "that of the metric"}
+"""What `notes` abbreviates."""
 
 
-def _compared(prefix: str, row: str) -> dict[str, ColumnNote]:
-    """Describe the numbers of one of two rows that are compared."""
-    unknown = "where that row's trials aren't known, or none is solved"
-    metric = f"{prefix}{{metric}}"
-    return {
-        f"{prefix}solved": count(f"trials of {row} that solved the task"),
-        f"{prefix}trials": count(f"trials of {row} that are judged, or have a number of the metric"),
-        f"{prefix}success_rate": ColumnNote(f"success rate of {row}", "", RATE, NONE_JUDGED),
-        **interval(f"{prefix}success_rate", f"of the success rate of {row}, 95%", "", RATE, NONE_JUDGED),
-        f"{metric}_mean": ColumnNote(f"mean of {row}", METRICS_UNIT, NUMBER, "where there are no such trials"),
-        **interval(metric, f"of the mean of {row}, 95%", METRICS_UNIT, NUMBER, "where there are too few trials"),
-        f"{prefix}solved_at_median": ColumnNote(f"median over solved trials of {row}", "iterations", POSITIVE, unknown),
-        f"{prefix}solved_at_mean": ColumnNote(f"mean over solved trials of {row}", "iterations", POSITIVE, unknown),
-        f"{prefix}complete": ColumnNote(f"true if no trial of {row} is failed or pending", values=FLAG),
-    }
+@dataclass(frozen=True)
+class ColumnNote:
+    """What a column holds.
 
+    Args:
+        meaning: what its values are.
+        unit: their unit; empty for none.
+        values: which values there are.
+        empty: where there is none; empty if each row has one.
+    """
+
+    meaning: str
+    unit: str = ""
+    values: str = "text"
+    empty: str = ""
+
+    @property
+    def text(self) -> str:
+        """The meaning, with the unit."""
+        return f"{self.meaning} (unit: {self.unit})" if self.unit else self.meaning
+
+
+def notes(table: str, **inserted: str) -> dict[str, ColumnNote]:
+    """Describe columns by the lines of a table: ``name | meaning | unit | values | empty``; indented lines go on.
+
+    Args:
+        table: the table. The last fields may be left out. A name that ends in ``lower/upper`` stands for the ends of an
+            interval.
+        inserted: texts in place of names in angle brackets.
+
+    Example:
+        >>> list(notes("time_lower/upper | of it, 95% | seconds | >= 0"))
+        ['time_lower', 'time_upper']
+    """
+    columns = {}
+    for line in re.sub(r"\n +", " ", table.strip()).split("\n"):
+        fields = [re.sub(r"<(\w+)>", lambda match: inserted[match[1]], field.strip()) for field in line.split("|")]
+        name, meaning, unit, values, empty = [*fields, "", "", ""][:5]
+        for end in ("lower", "upper") if name.endswith("lower/upper") else ("",):
+            full = f"{end} end of the interval {meaning}" if end else meaning
+            note = ColumnNote(full, _UNITS.get(unit, unit), _VALUES.get(values, values), empty)
+            columns[name.removesuffix("lower/upper") + end] = note
+    return columns
+
+
+CELL_ID = notes("""
+cell_id | the cell's id: a hash of what determines its trials but for their seeds | | id
+""")
+OF_CELL = notes("""
+task | the name of the task, or its import string | | | of a training function
+model | the name of the model, or its import string | | | of a training function without models
+{hyperparameter} | each hyperparameter, by its name in a study file; `NAME (hyperparameter)` where another column is
+    called so | | those of the study file; a range as text | where the cell has no such hyperparameter, or it is off
+""")
+KEYS = notes("""
+{key} | what tells the rows of the table apart: hyperparameters, axes with labels, or columns of a file
+    | | those of the study file, or of the file | where the row has none
+""")
+COUNTS = notes("""
+seeds | trials planned | | count
+solved | trials that solved the task | | count
+unsolved | trials that ran to the end without solving it | | count
+finished | trials that ran to the end, which nothing judges | | count
+stopped | trials that prune stopped early; a row with some has no rate, times and metrics | | count
+diverged | trials whose weights became NaN or infinite | | count
+failed | trials that crashed and have no result | | count
+pending | trials that are planned and not done | | count
+complete | true if no trial is failed, stopped or pending | | flag
+""")
+RATES = notes("""
+success_rate | solved / (solved + unsolved + diverged) | | rate | where no trial is judged
+success_rate_lower/upper | of the success rate, 95%; Wilson's, or one that allows for it where seeds were added until
+    there were enough | | rate | where no trial is judged
+""")
+SOLVED_AT = notes("""
+solved_at_median | median over the solved trials | iterations | >= 0 | where no trial is solved
+solved_at_median_lower/upper | of the distribution's median, by order statistics, at least 95% | iterations | >= 0
+    | where too few trials are solved
+solved_at_mean | mean over the solved trials | iterations | >= 0 | where no trial is solved
+solved_at_lower/upper | of a gamma distribution's mean, by profile likelihood, 95% | iterations | >= 0
+    | where too few trials are solved
+""")
+TIMES = notes("""
+time_to_success_mean | mean of min(time to success, time_to_success_until) of all trials that ended | iterations | >= 0
+    | where no trial is judged
+time_to_success_lower/upper | of it, at least 95%, for any distribution | iterations | >= 0 | where no trial is judged
+time_to_success_until | what it is restricted to: the iterations planned for the rows of its question | iterations
+    | >= 0 | where no trial is judged
+""")
+SECONDS = notes("""
+training_s_mean | mean of the training of trials that ended | seconds | >= 0 | if unmeasured
+""")
+SECONDS_TO_SUCCESS = notes("""
+solved_at_s_median | median over the solved trials | seconds of training | >= 0 | where no trial is solved
+solved_at_s_mean | mean over the solved trials | seconds of training | >= 0 | where no trial is solved
+solved_at_s_lower/upper | of a gamma distribution's mean, by profile likelihood, 95% | seconds of training | >= 0
+    | where too few trials are solved
+""")
+STOPPED = notes("""
+stopped_early | trials that were ended by stop: when_decided | | count
+ended_early | trials that ended unsolved before time_to_success_until, and are censored at their end | | count
+""")
+_MEAN = """
+<name>_mean | mean over <trials> | metric's | <values> | where there are none
+"""
+_BETA = """
+<name>_lower/upper | of the mean of a beta distribution on [<low>, <high>], by profile likelihood, 95%
+    | metric's | <values> | where there are too few
+"""
+_BOOTSTRAP = """
+<name>_lower/upper | of the mean, by the studentised bootstrap, 95% | metric's | <values> | where there are too few
+<name>_median | median over <trials> | metric's | <values> | where there are none
+<name>_median_lower/upper | of the distribution's median, by order statistics, at least 95% | metric's | <values>
+    | where there are too few
+<name>_interquartile_mean | mean of the middle half of <trials> | metric's | <values> | where there are none
+<name>_interquartile_mean_lower/upper | of it, by the expanded percentile bootstrap, 95% | metric's | <values>
+    | where there are too few
+<name>_trials | the number of <trials> | | count
+"""
+
+
+def of_metric(name: str, metric: Metric) -> dict[str, ColumnNote]:
+    """Describe the columns of a metric that is averaged over the trials of a row.
+
+    Args:
+        name: its name.
+        metric: its declaration.
+    """
+    low, high = ("" if end is None else "1/2" if end == 0.5 else f"{end:g}" for end in (metric.low, metric.high))
+    values = f"{low} to {high}" if low and high else f">= {low}" if low else f"<= {high}" if high else "number"
+    trials = "the solved trials" if metric.of == "solved" else "the trials that ended with a number"
+    table = _MEAN + (_BETA if metric.interval == "beta" else _BOOTSTRAP)
+    return notes(table.replace("\n\n", "\n"), name=name, trials=trials, values=values, low=low, high=high)
+
+
+def as_published(error: str) -> dict[str, ColumnNote]:
+    """Describe the columns that follow with `--as-published`. The published success rates and medians are right.
+
+    Args:
+        error: the metric of solved trials that the published estimators are applied to.
+    """
+    return notes(_AS_PUBLISHED, error=error, what=error.replace("_", " "))
+
+
+_AS_PUBLISHED = """
+as_published_solved_at_mean | the published estimate of the mean of solved-at | iterations | >= 0
+    | where no trial is solved
+as_published_solved_at_lower/upper | of that estimate | iterations | >= 0 | where no trial is solved
+as_published_<error>_mean | the published estimate of the mean of the <what> | metric's | >= 0
+    | where no trial is solved
+as_published_<error>_lower/upper | of that estimate | metric's | >= 0 | where no trial is solved
+"""
+
+STATISTICS = {**COUNTS, **RATES, **SOLVED_AT, **TIMES, **SECONDS, **SECONDS_TO_SUCCESS, **STOPPED}
+"""The columns of counts, rates and times, of whatever metrics there are."""
+
+_LABEL = notes("label_{axis} | the label of the cell's point on an axis of the grid | | | if it is on none")
+_BEFORE, _AFTER = {**CELL_ID, **_LABEL, **OF_CELL, **COUNTS, **RATES, **SOLVED_AT}, {**TIMES, **SECONDS}
+CELLS = {**_BEFORE, **of_metric("{metric}", Metric()), **_AFTER, **SECONDS_TO_SUCCESS, **STOPPED}
+GROUPS = {**KEYS, **as_published("{metric}")}
 
 TEST_NAMES = (
     "McNemar, Fisher, McNemar and Fisher, sign-flip, Welch, paired and Welch, sign-flip of ranks, "
     "permutation of ranks, sign-flip and permutation of ranks, sign-flip by the independent seed, "
     "t over crossed seeds, tuned sign-flip, tuned sign-flip of ranks, sign test at any time"
 )
-
+_COMPARED = """
+<prefix>solved | trials of <row> that solved the task | | count
+<prefix>trials | trials of <row> that are judged, or have a number of the metric | | count
+<prefix>success_rate | success rate of <row> | | rate | where no trial is judged
+<prefix>success_rate_lower/upper | of the success rate of <row>, 95% | | rate | where no trial is judged
+<prefix>{metric}_mean | mean of <row> | metric's | number | where there are no such trials
+<prefix>{metric}_lower/upper | of the mean of <row>, 95% | metric's | number | where there are too few trials
+<prefix>solved_at_median | median over solved trials of <row> | iterations | >= 0
+    | where that row's trials aren't known, or none is solved
+<prefix>solved_at_mean | mean over solved trials of <row> | iterations | >= 0
+    | where that row's trials aren't known, or none is solved
+<prefix>complete | true if no trial of <row> is failed or pending | | flag
+"""
 COMPARISON = {
-    **_OF_KEY,
-    **_compared("", "this row"),
-    **_compared("other_", "the row that it is compared with"),
-    "difference": ColumnNote(
-        "this row's success rate or mean minus the other's", "that of the metric, if there is one", NUMBER
-    ),
-    **interval(
-        "difference",
-        "of it, 95%, by what belongs to the test",
-        "that of the metric, if there is one",
-        NUMBER,
-        "where there is none",
-    ),
-    "probability": ColumnNote(
-        "probability that a trial of this row is better than one of the other, where ranks are compared, since a trial "
-        "diverged or failed",
-        "",
-        RATE,
-        "where rates or means are compared",
-    ),
-    "test": ColumnNote("what the rows are compared by", values=TEST_NAMES, empty="where nothing can be tested"),
-    "seeds": count("seeds that were compared", "where trials aren't compared seed by seed"),
-    "p_value": p_value("of the test", "where nothing can be tested"),
-    "p_adjusted": p_value("after Holm's correction over the rows", "where nothing can be tested"),
-    "verdict": ColumnNote("what the corrected test says at a level of 5%", values="agrees, differs or not tested"),
-    "log_rank_p": p_value(
-        "of the log-rank test of times to success, after Holm's correction", "where the other row's trials aren't known"
-    ),
-    "source": ColumnNote("where the other row is from"),
-    "compared_{name}": ColumnNote("one of these columns, where a column that tells rows apart is called so"),
-}
-
-_NOT_OF_TEST = "in other tests"
-TESTS = {
-    "test": ColumnNote(
-        "what is tested by what",
-        values=f"paired trend, Cochran-Armitage, logistic regression, {TEST_NAMES}, paired log-rank, log-rank",
-        empty="where nothing can be tested",
-    ),
-    "metric": ColumnNote("the metric that is compared", empty="where success is"),
-    "rows": ColumnNote("the rows that the test is of", empty="of pairs, and if the test is of all rows"),
-    "at": ColumnNote("the question: what all rows of the test have in common", empty="if there is one question"),
-    "key": ColumnNote("the hyperparameter, or log10 and it", empty=_NOT_OF_TEST),
-    "first": ColumnNote("the first method of a pair", empty=_NOT_OF_TEST),
-    "second": ColumnNote("the second method of a pair", empty=_NOT_OF_TEST),
-    "statistic": ColumnNote("z of trends, χ² of times to success", values=NUMBER, empty=_NOT_OF_TEST),
-    "degrees_of_freedom": count("of χ²", _NOT_OF_TEST),
-    "first_value": ColumnNote(
-        "success rate or mean of the first method's trials that the test used",
-        "that of the metric, if there is one",
-        NUMBER,
-        _NOT_OF_TEST,
-    ),
-    "second_value": ColumnNote(
-        "the same of the second method", "that of the metric, if there is one", NUMBER, _NOT_OF_TEST
-    ),
-    "estimate_of": ColumnNote(
-        "what the estimate of a pair is: a difference, or where ranks are compared the probability that a trial of the "
-        "first method is better than one of the second, ties half",
-        values="difference or probability",
-        empty=_NOT_OF_TEST,
-    ),
-    "estimate": ColumnNote(
-        "difference of rates or means, first minus second; a probability; or the odds ratio of a unit of the key",
-        "that of the metric, if there is one",
-        NUMBER,
-        "of trends and of log-rank tests, and where a regression separates",
-    ),
-    "lower": ColumnNote(
-        "lower end of the estimate's interval, 95%", "that of the estimate", NUMBER, "without an estimate"
-    ),
-    "upper": ColumnNote(
-        "upper end of the estimate's interval, 95%", "that of the estimate", NUMBER, "without an estimate"
-    ),
-    "p_value": p_value("two-sided", "where nothing can be tested"),
-    "p_adjusted": p_value("after Holm's correction over the tests of its kind", "of regressions"),
-    "seeds": count("seeds that were compared", "where trials aren't compared seed by seed"),
-    "first_better": count(
-        "of these seeds, those at which the first method is better", "where pairs aren't compared seed by seed"
-    ),
-    "second_better": count(
-        "of these seeds, those at which the second method is better", "where pairs aren't compared seed by seed"
-    ),
-    "first_alone": count("trials of the first method with seeds that the second lacks", _NOT_OF_TEST),
-    "second_alone": count("trials of the second method with seeds that the first lacks", _NOT_OF_TEST),
-    "family": count("tests over which the p-value is adjusted", _NOT_OF_TEST),
-    "verdict": ColumnNote(
-        "what can be said of a pair at 5%",
-        values="first better, second better, not distinguished, not tested",
-        empty=_NOT_OF_TEST,
-    ),
-    "reason": ColumnNote("why a pair could not be tested", empty="where it could"),
-    "note": ColumnNote(
-        "which values of what is tuned other seeds chose, and how often", empty="where nothing is tuned"
+    **CELL_ID,
+    **KEYS,
+    **notes(_COMPARED, prefix="", row="this row"),
+    **notes(_COMPARED, prefix="other_", row="the row that it is compared with"),
+    **notes(
+        """
+difference | this row's success rate or mean minus the other's | that of the metric, if there is one | number
+difference_lower/upper | of it, 95%, by what belongs to the test | that of the metric, if there is one | number
+    | where there is none
+probability | probability that a trial of this row is better than one of the other, where ranks are compared, since a
+    trial diverged or failed | | rate | where rates or means are compared
+test | what the rows are compared by | | <tests> | where nothing can be tested
+seeds | seeds that were compared | | count | where trials aren't compared seed by seed
+p_value | of the test | | rate | where nothing can be tested
+p_adjusted | after Holm's correction over the rows | | rate | where nothing can be tested
+verdict | what the corrected test says at a level of 5% | | agrees, differs or not tested
+log_rank_p | of the log-rank test of times to success, after Holm's correction | | rate
+    | where the other row's trials aren't known
+source | where the other row is from
+compared_{name} | one of these columns, where a column that tells rows apart is called so
+""",
+        tests=TEST_NAMES,
     ),
 }
-
-CANDIDATES = {
-    "candidate": count("the number of the candidate, in the order of suggestion"),
-    "round": ColumnNote("the round in which it was suggested", values="a whole number >= 1"),
-    "{parameter}": ColumnNote(
-        "each parameter that the search chooses, with its model and a point in front if it is one model's own",
-        values="those of its range",
-        empty="where the candidate's model has no such parameter",
-    ),
-    "seeds": count("seeds that the search gave it"),
-    "value_{objective}": ColumnNote(
-        "its value in the search, by which candidates are ranked",
-        "that of the objective",
-        NUMBER + ", or 1e30 and more where it is unknown",
-    ),
-    "front": ColumnNote("whether no other candidate beats it in all objectives", values=FLAG),
-    "confirmed": ColumnNote("whether it was run again with fresh seeds", values=FLAG),
-}
-
-_NO_BOUND = "where references are too few"
-OWN_OF_BOUNDS = {
-    "metric": ColumnNote("the metric that is bounded"),
-    "kind": ColumnNote("which of the two bounds", values="mean or prediction"),
-    "level": ColumnNote("the level of the bound", values=RATE),
-    "references": count("references that set it"),
-    "dropped": count("references that were dropped as outliers"),
-    "bound": ColumnNote("the bound", METRICS_UNIT, NUMBER, _NO_BOUND),
-    "passed": count("trials within it", _NO_BOUND),
-    "trials": count("trials that ended"),
-    "rate": ColumnNote("passed / trials", "", RATE, _NO_BOUND),
-    "lower": ColumnNote("lower end of the rate's interval, Wilson's, 95%", "", RATE, _NO_BOUND),
-    "upper": ColumnNote("upper end of the rate's interval, Wilson's, 95%", "", RATE, _NO_BOUND),
-}
+TESTS = notes(
+    """
+test | what is tested by what | | paired trend, Cochran-Armitage, logistic regression, <tests>, paired log-rank,
+    log-rank | where nothing can be tested
+metric | the metric that is compared | | | where success is
+rows | the rows that the test is of | | | of pairs, and if the test is of all rows
+at | the question: what all rows of the test have in common | | | if there is one question
+key | the hyperparameter, or log10 and it | | | in other tests
+first | the first method of a pair | | | in other tests
+second | the second method of a pair | | | in other tests
+statistic | z of trends, χ² of times to success | | number | in other tests
+degrees_of_freedom | of χ² | | count | in other tests
+first_value | success rate or mean of the first method's trials that the test used | that of the metric, if there is one
+    | number | in other tests
+second_value | the same of the second method | that of the metric, if there is one | number | in other tests
+estimate_of | what the estimate of a pair is: a difference, or where ranks are compared the probability that a trial of
+    the first method is better than one of the second, ties half | | difference or probability | in other tests
+estimate | difference of rates or means, first minus second; a probability; or the odds ratio of a unit of the key
+    | that of the metric, if there is one | number | of trends and of log-rank tests, and where a regression separates
+lower | lower end of the estimate's interval, 95% | that of the estimate | number | without an estimate
+upper | upper end of the estimate's interval, 95% | that of the estimate | number | without an estimate
+p_value | two-sided | | rate | where nothing can be tested
+p_adjusted | after Holm's correction over the tests of its kind | | rate | of regressions
+seeds | seeds that were compared | | count | where trials aren't compared seed by seed
+first_better | of these seeds, those at which the first method is better | | count
+    | where pairs aren't compared seed by seed
+second_better | of these seeds, those at which the second method is better | | count
+    | where pairs aren't compared seed by seed
+first_alone | trials of the first method with seeds that the second lacks | | count | in other tests
+second_alone | trials of the second method with seeds that the first lacks | | count | in other tests
+family | tests over which the p-value is adjusted | | count | in other tests
+verdict | what can be said of a pair at 5% | | first better, second better, not distinguished, not tested
+    | in other tests
+reason | why a pair could not be tested | | | where it could
+note | which values of what is tuned other seeds chose, and how often | | | where nothing is tuned
+""",
+    tests=TEST_NAMES,
+)
+CANDIDATES = notes("""
+candidate | the number of the candidate, in the order of suggestion | | count
+round | the round in which it was suggested | | a whole number >= 1
+{parameter} | each parameter that the search chooses, with its model and a point in front if it is one model's own
+    | | those of its range | where the candidate's model has no such parameter
+seeds | seeds that the search gave it | | count
+value_{objective} | its value in the search, by which candidates are ranked | that of the objective
+    | any number, or 1e30 and more where it is unknown
+front | whether no other candidate beats it in all objectives | | flag
+confirmed | whether it was run again with fresh seeds | | flag
+""")
+OWN_OF_BOUNDS = notes("""
+metric | the metric that is bounded
+kind | which of the two bounds | | mean or prediction
+level | the level of the bound | | rate
+references | references that set it | | count
+dropped | references that were dropped as outliers | | count
+bound | the bound | metric's | number | where references are too few
+passed | trials within it | | count | where references are too few
+trials | trials that ended | | count
+rate | passed / trials | | rate | where references are too few
+lower | lower end of the rate's interval, Wilson's, 95% | | rate | where references are too few
+upper | upper end of the rate's interval, Wilson's, 95% | | rate | where references are too few
+""")
 BOUNDS = {**CELL_ID, **KEYS, **OWN_OF_BOUNDS}
-
-_NO_NUMBER = "where no trial has a number"
-
-
-def _statistic(name: str, meaning: str, method: str) -> dict[str, ColumnNote]:
-    return {
-        name: ColumnNote(meaning, METRICS_UNIT, NUMBER, _NO_NUMBER),
-        **interval(name, method, METRICS_UNIT, NUMBER, "where there are too few trials"),
-    }
-
-
-METHODS = {
-    "metric": ColumnNote("the metric's name"),
-    "method": ColumnNote("the method"),
-    "questions": count("questions that all methods answer, each of which counts alike"),
-    "trials": count("trials of the method at these questions that ended"),
-    "without_number": count("those of them that have no finite number of the metric"),
-    "interquartile_mean": ColumnNote(
-        "mean over questions of the interquartile mean of trials with a number",
-        METRICS_UNIT,
-        NUMBER,
-        "where a question has no trial with a number",
-    ),
-    **interval(
-        "interquartile_mean",
-        "of it, by resampling seeds, 95%",
-        METRICS_UNIT,
-        NUMBER,
-        "where a question has too few trials with a number",
-    ),
-    "other": ColumnNote("another method, that it is compared with"),
-    "probability": ColumnNote(
-        "probability that a trial of the method is better than one of the other with another seed, ties counted half; "
-        "the mean over questions",
-        "",
-        RATE,
-        "where a question has one seed only",
-    ),
-    **interval("probability", "of it, 95%", "", RATE, "where a question has one seed only"),
-}
-PROFILES = {
-    "metric": METHODS["metric"],
-    "method": METHODS["method"],
-    "from": ColumnNote(
-        "where the stretch of thresholds begins that the share is of; it ends where the method's next one begins",
-        METRICS_UNIT,
-        NUMBER,
-        "of the first stretch, which has no beginning",
-    ),
-    "share": ColumnNote("mean over questions of the share of trials that are better than the threshold", "", RATE),
-    **interval("share", "of it, at all thresholds at once, 95%", "", RATE, ""),
-}
-
-SOURCES = {
-    "cell_id": ColumnNote("the cell's id", values=ID),
-    "quantity": ColumnNote("success, or the metric's title"),
-    "source": ColumnNote(
-        "the source: init (initial weights), data (training rows), seed (both), evaluation (test rows), or their "
-        "combination"
-    ),
-    "share": ColumnNote("its share of the variance of trials; of success, of a latent normal number", "", RATE),
-    **interval("share", "of it, 95%", "", RATE, ""),
-    "trials": count("trials with a number"),
-    "standard_error": ColumnNote(
-        "of the mean of the trials, with what sources share allowed for", "that of the quantity", POSITIVE
-    ),
-}
-
-_NO_TEST = "before the last look, and where there is no exact test"
-CLAIMS = {
-    "claim": ColumnNote("the claim's number in the study's file", values="a whole number >= 1"),
-    "text": ColumnNote("the claim in words"),
-    "verdict": ColumnNote(
-        "what is known of the claim: open while trials are missing, undecided out of seeds",
-        values="shown, refuted, undecided or open",
-    ),
-    "trials": count("trials that the claim was judged by"),
-    "training_s": ColumnNote("seconds of their training", "seconds", POSITIVE),
-    "error": ColumnNote("the most that the probability of a wrong verdict is", values="0 to 1"),
-    "cell_id": ColumnNote("the id of a cell that the claim is about", values=ID),
-    "other_cell_id": ColumnNote("the id of that which it is compared with", values=ID, empty="with a number"),
-    "seeds": count("seeds that count"),
-    "failed": count("seeds of which a trial failed, so that their number is unknown"),
-    "estimate": ColumnNote(
-        "the mean, or the mean of differences; of some metrics the share of seeds beyond the bound",
-        "that of the quantity",
-        NUMBER,
-        "without seeds",
-    ),
-    **interval("estimate", "of it, 95% at any time", "that of the quantity", NUMBER, "without seeds"),
-    "bound": ColumnNote("what the estimate is compared with", "that of the quantity", NUMBER),
-    "evidence_for": ColumnNote("how many times their stake bets on the claim have won", values=POSITIVE),
-    "evidence_against": ColumnNote("how many times their stake bets against it have won", values=POSITIVE),
-    "p_value_for": p_value("of the exact test at the last look, for the claim", _NO_TEST),
-    "p_value_against": p_value("of the exact test at the last look, against the claim", _NO_TEST),
-    "holds": ColumnNote("whether the claim is shown of this cell", values=FLAG),
-}
-
-OWN_OF_SERIES = {
-    "series": ColumnNote("the title of the series"),
-    "along": ColumnNote("what its places are"),
-    "at": ColumnNote("the place of the metric", "that of the axis", NUMBER),
-    "metric": ColumnNote("the metric's name"),
-    "trials": count("trials that ended with a number of it"),
-    **_statistic("mean", "mean over these trials", "of the mean, by the studentised bootstrap, 95%"),
-    **_statistic("median", "median over these trials", "of the median, by order statistics, at least 95%"),
-    **_statistic("interquartile_mean", "mean of their middle half", "of it, by the expanded percentile bootstrap, 95%"),
-}
-SERIES = {**_OF_KEY, **OWN_OF_SERIES}
-
-_OF_TRIAL = {
-    "trial_id": ColumnNote("the trial's id: of what is trained, and of the seed", values=ID),
-    "cell_id": ColumnNote("the id of its cell", values=ID),
-    "seed": ColumnNote(
-        "its seed; below 0 where seeds of sources are combined, of which each combination has a number of its own",
-        values="a whole number",
-    ),
-}
-TRIALS = {
-    **_OF_TRIAL,
-    "task": ColumnNote("the name of its task, or the import string", empty="of a training function"),
-    "model": ColumnNote("the name of its model, or the import string", empty="of a training function without models"),
-    "outcome": ColumnNote(
-        "solved, unsolved, finished (where nothing says what success is), stopped (by prune), diverged or failed",
-        values="one of these",
-    ),
-    "threshold": ColumnNote(
-        "the test error below which the trial counts as solved, where the task computes one", "", POSITIVE, "elsewhere"
-    ),
-    "criterion": ColumnNote(
-        "what it was judged by, where references or metrics say what success is", empty="where neither does"
-    ),
-    "best_iteration": count("the iteration of its best step, of which the metrics are", "if it has none"),
-    "solved_at_iteration": count(
-        "the first iteration at which it met the criterion; missing if it wasn't solved", "if it never met it"
-    ),
-    "trained_iterations": count("the iterations that it was trained for", "if it failed, or if that isn't known"),
-    "stopped_early": ColumnNote("whether it ended once its outcome could no longer change", values=FLAG),
-    "training_s": ColumnNote("seconds of training", "seconds", POSITIVE, "if it failed"),
-    "engine": ColumnNote("the engine that trained it", empty="if it failed"),
-    "device": ColumnNote("the kind of device: cpu or cuda", values="cpu or cuda", empty="if it failed"),
-    "error": ColumnNote("why it failed; missing if it didn't", empty="if it didn't fail"),
-}
+METHODS = notes("""
+metric | the metric's name
+method | the method
+questions | questions that all methods answer, each of which counts alike | | count
+trials | trials of the method at these questions that ended | | count
+without_number | those of them that have no finite number of the metric | | count
+interquartile_mean | mean over questions of the interquartile mean of trials with a number | metric's | number
+    | where a question has no trial with a number
+interquartile_mean_lower/upper | of it, by resampling seeds, 95% | metric's | number
+    | where a question has too few trials with a number
+other | another method, that it is compared with
+probability | probability that a trial of the method is better than one of the other with another seed, ties counted
+    half; the mean over questions | | rate | where a question has one seed only
+probability_lower/upper | of it, 95% | | rate | where a question has one seed only
+""")
+PROFILES = notes("""
+metric | the metric's name
+method | the method
+from | where the stretch of thresholds begins that the share is of; it ends where the method's next one begins
+    | metric's | number | of the first stretch, which has no beginning
+share | mean over questions of the share of trials that are better than the threshold | | rate
+share_lower/upper | of it, at all thresholds at once, 95% | | rate
+""")
+SOURCES = notes("""
+cell_id | the cell's id | | id
+quantity | success, or the metric's title
+source | the source: init (initial weights), data (training rows), seed (both), evaluation (test rows), or their
+    combination
+share | its share of the variance of trials; of success, of a latent normal number | | rate
+share_lower/upper | of it, 95% | | rate
+trials | trials with a number | | count
+standard_error | of the mean of the trials, with what sources share allowed for | that of the quantity | >= 0
+""")
+CLAIMS = notes("""
+claim | the claim's number in the study's file | | a whole number >= 1
+text | the claim in words
+verdict | what is known of the claim: open while trials are missing, undecided out of seeds
+    | | shown, refuted, undecided or open
+trials | trials that the claim was judged by | | count
+training_s | seconds of their training | seconds | >= 0
+error | the most that the probability of a wrong verdict is | | rate
+cell_id | the id of a cell that the claim is about | | id
+other_cell_id | the id of that which it is compared with | | id | with a number
+seeds | seeds that count | | count
+failed | seeds of which a trial failed, so that their number is unknown | | count
+estimate | the mean, or the mean of differences; of some metrics the share of seeds beyond the bound
+    | that of the quantity | number | without seeds
+estimate_lower/upper | of it, 95% at any time | that of the quantity | number | without seeds
+bound | what the estimate is compared with | that of the quantity | number
+evidence_for | how many times their stake bets on the claim have won | | >= 0
+evidence_against | how many times their stake bets against it have won | | >= 0
+p_value_for | of the exact test at the last look, for the claim | | rate
+    | before the last look, and where there is no exact test
+p_value_against | of the exact test at the last look, against the claim | | rate
+    | before the last look, and where there is no exact test
+holds | whether the claim is shown of this cell | | flag
+""")
+OWN_OF_SERIES = notes("""
+series | the title of the series
+along | what its places are
+at | the place of the metric | that of the axis | number
+metric | the metric's name
+trials | trials that ended with a number of it | | count
+mean | mean over these trials | metric's | number | where no trial has a number
+mean_lower/upper | of the mean, by the studentised bootstrap, 95% | metric's | number | where there are too few trials
+median | median over these trials | metric's | number | where no trial has a number
+median_lower/upper | of the median, by order statistics, at least 95% | metric's | number
+    | where there are too few trials
+interquartile_mean | mean of their middle half | metric's | number | where no trial has a number
+interquartile_mean_lower/upper | of it, by the expanded percentile bootstrap, 95% | metric's | number
+    | where there are too few trials
+""")
+SERIES = {**CELL_ID, **KEYS, **OWN_OF_SERIES}
+TRIALS = notes("""
+trial_id | the trial's id: of what is trained, and of the seed | | id
+cell_id | the id of its cell | | id
+seed | its seed; below 0 where seeds of sources are combined, of which each combination has a number of its own
+    | | a whole number
+task | the name of its task, or the import string | | | of a training function
+model | the name of its model, or the import string | | | of a training function without models
+outcome | solved, unsolved, finished (where nothing says what success is), stopped (by prune), diverged or failed
+    | | one of these
+threshold | the test error below which the trial counts as solved, where the task computes one | | >= 0 | elsewhere
+criterion | what it was judged by, where references or metrics say what success is | | | where neither does
+best_iteration | the iteration of its best step, of which the metrics are | | count | if it has none
+solved_at_iteration | the first iteration at which it met the criterion; missing if it wasn't solved | | count
+    | if it never met it
+trained_iterations | the iterations that it was trained for | | count | if it failed, or if that isn't known
+stopped_early | whether it ended once its outcome could no longer change | | flag
+training_s | seconds of training | seconds | >= 0 | if it failed
+engine | the engine that trained it | | | if it failed
+device | the kind of device: cpu or cuda | | cpu or cuda | if it failed
+error | why it failed; missing if it didn't | | | if it didn't fail
+""")
 RESULTS = {
     **TRIALS,
     "{hyperparameter}": OF_CELL["{hyperparameter}"],
-    "{metric}": ColumnNote("each metric, by its name", METRICS_UNIT, NUMBER, "if the trial has no number of it"),
-    "whole_numbers": ColumnNote(
-        "the hyperparameters that are whole numbers in this row, though others' aren't", values="names",
-        empty="where no column mixes the two",
-    ),
-}  # fmt: skip
-_EVALUATION = "of each evaluation, counted from 0"
+    **notes("""
+{metric} | each metric, by its name | metric's | number | if the trial has no number of it
+whole_numbers | the hyperparameters that are whole numbers in this row, though others' aren't | | names
+    | where no column mixes the two
+"""),
+}
 CURVES = {
-    "trial_id": _OF_TRIAL["trial_id"],
-    "iteration": ColumnNote(f"a list: the iteration {_EVALUATION}", "iterations", "whole numbers >= 0"),
-    "{metric}": ColumnNote("a list: each metric at these evaluations", METRICS_UNIT, NUMBER, "if it has no curve"),
+    "trial_id": TRIALS["trial_id"],
+    **notes("""
+iteration | a list: the iteration of each evaluation, counted from 0 | iterations | whole numbers >= 0
+{metric} | a list: each metric at these evaluations | metric's | number | if it has no curve
+"""),
 }
 
 FILES: Mapping[str, tuple[str, Mapping[str, ColumnNote]]] = {

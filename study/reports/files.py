@@ -12,8 +12,8 @@ from study.arrow import column_names, encoded, kinds_of
 from study.comparisons.comparison import Comparison, Comparisons, Reference
 from study.comparisons.contrasts import Contrasts
 from study.records import Cell, Labels, Outcome
-from study.reports import column_notes, metric_columns
-from study.reports.column_notes import ColumnNote
+from study.reports import columns, metric_columns
+from study.reports.columns import ColumnNote
 from study.reports.content import DataRows
 from study.reports.csv_text import csv_text, ends, key_values
 from study.summaries import rows as result_rows
@@ -33,7 +33,7 @@ def statistics_columns(summaries: Sequence[Summary], named_metrics: Collection[s
         summaries: the rows.
         named_metrics: metrics that have columns even if they belong to a series.
     """
-    counts = dict(column_notes.COUNTS)
+    counts = dict(columns.COUNTS)
     has_rates, has_times = result_rows.have_rates(summaries), result_rows.have_times(summaries)
     if not has_rates:
         counts = {name: note for name, note in counts.items() if name not in ("solved", "unsolved")}
@@ -43,13 +43,13 @@ def statistics_columns(summaries: Sequence[Summary], named_metrics: Collection[s
     metrics = single(metrics_of(summaries), named_metrics)
     return {
         **counts,
-        **(column_notes.RATES if has_rates else {}),
-        **(column_notes.SOLVED_AT if has_times else {}),
-        **{column: note for name, one in metrics.items() for column, note in column_notes.of_metric(name, one).items()},
-        **(column_notes.TIMES if has_times else {}),
-        **(column_notes.SECONDS if has_rates or any(s.training_s_mean is not None for s in summaries) else {}),
-        **(column_notes.SECONDS_TO_SUCCESS if has_times else {}),
-        **(column_notes.STOPPED if has_times else {}),
+        **(columns.RATES if has_rates else {}),
+        **(columns.SOLVED_AT if has_times else {}),
+        **{column: note for name, one in metrics.items() for column, note in columns.of_metric(name, one).items()},
+        **(columns.TIMES if has_times else {}),
+        **(columns.SECONDS if has_rates or any(s.training_s_mean is not None for s in summaries) else {}),
+        **(columns.SECONDS_TO_SUCCESS if has_times else {}),
+        **(columns.STOPPED if has_times else {}),
     }
 
 
@@ -85,9 +85,9 @@ def cells_rows(summaries: Sequence[CellSummary], labels: Labels, named_metrics: 
 def groups_rows(groups: Sequence[GroupSummary], by: pa.Schema, named_metrics: Collection[str] = ()) -> DataRows:
     """Make one row per group: its columns as they are, every statistic, the published estimators' numbers."""
     error = published_error(metrics_of(groups)) if any(group.as_published for group in groups) else None
-    columns = [*statistics_columns(groups, named_metrics), *(column_notes.as_published(error) if error else ())]
+    names = [*statistics_columns(groups, named_metrics), *(columns.as_published(error) if error else ())]
     return DataRows(
-        pa.schema([*by, *_statistics_types([name for name in columns if name not in by.names])]),
+        pa.schema([*by, *_statistics_types([name for name in names if name not in by.names])]),
         [_statistics_row(g) | _published_row(g, error) | dict(zip(by.names, g.values, strict=True)) for g in groups],
     )
 
@@ -154,7 +154,7 @@ def _cell_columns(cells: Sequence[Cell], statistics: Collection[str]) -> dict[st
 
 
 def _statistics_row(s: Summary) -> dict[str, Any]:
-    row: dict[str, Any] = {name: getattr(s, name) for name in column_notes.STATISTICS if hasattr(s, name)}
+    row: dict[str, Any] = {name: getattr(s, name) for name in columns.STATISTICS if hasattr(s, name)}
     for name in _WITH_INTERVALS:
         row |= ends(f"{name}_", getattr(s, f"{name}_interval"))
     return row | metric_columns.numbers(s.metrics)

@@ -68,7 +68,7 @@ def columns(rows: ResultRows, name: str, most: int | None = None, *, is_narrow: 
 
 
 def numbers(metrics: Mapping[str, MetricSummary]) -> dict[str, float | None]:
-    """Return the values of a row in the columns of `column_notes.of_metric`, and in others that stay empty."""
+    """Return the values of a row in the columns of `columns.of_metric`, and in others that stay empty."""
     row: dict[str, float | None] = {}
     for name, summary in metrics.items():
         row |= {f"{name}_mean": summary.mean, **ends(f"{name}_", summary.mean_interval)}

@@ -16,8 +16,18 @@ from study.console import Console
 from study.driver.options import Options
 from study.plan.plan import make_plan
 from study.records import names_of
-from study.reports.column_notes import CELLS, GROUPS, ColumnNote
-from study.reports.columns import BOUNDS, CANDIDATES, COMPARISON, CURVES, RESULTS, SERIES, TESTS
+from study.reports.columns import (
+    BOUNDS,
+    CANDIDATES,
+    CELLS,
+    COMPARISON,
+    CURVES,
+    GROUPS,
+    RESULTS,
+    SERIES,
+    TESTS,
+    ColumnNote,
+)
 from study.results.groups import tabulate
 from study.results.groups import write_group_report as write_groups
 from study.results.load import StudyResults, load_results

@@ -18,7 +18,7 @@ from study.console import Console
 from study.outcomes import gather, read_source, wanted
 from study.reports import Report, groups, groups_rows, latex, write_report
 from study.reports import summaries_table as terminal_table
-from study.reports.column_notes import as_published
+from study.reports.columns import as_published
 from study.reports.files import statistics_columns
 from study.reports.table import summaries_table
 from study.summaries.aggregate import GroupSummary, aggregate_by

@@ -16,7 +16,7 @@ from study.summaries.rows import ResultRows
 def sources_table(rows: ResultRows, shares: Sequence[SourceShares]) -> TextTable:
     """Lay out one row for each cell, quantity and source."""
     lines = [(one, part) for one in shares for part in one.parts]
-    names = [rows.name(one.row) or _model(rows, one.row) for one, _ in lines]
+    names = [name_of(rows, one.row) for one, _ in lines]
     return TextTable(
         (
             text_column("cell", [(name, name) for name in names], is_number=False),
@@ -27,9 +27,10 @@ def sources_table(rows: ResultRows, shares: Sequence[SourceShares]) -> TextTable
     )
 
 
-def _model(rows: ResultRows, row: int) -> str:
+def name_of(rows: ResultRows, row: int) -> str:
+    """Name a row; a study's only one by its model."""
     summary = rows.summaries[row]
-    return summary.cell.model if isinstance(summary, CellSummary) else ""
+    return rows.name(row) or (summary.cell.model if isinstance(summary, CellSummary) else "")
 
 
 def next_table(rows: ResultRows, shares: Sequence[SourceShares]) -> TextTable | None:
@@ -38,7 +39,7 @@ def next_table(rows: ResultRows, shares: Sequence[SourceShares]) -> TextTable | 
     if not some:
         return None
     after = [one.of.errors_after(MORE) for one in some]
-    names = [rows.name(one.row) or _model(rows, one.row) for one in some]
+    names = [name_of(rows, one.row) for one in some]
     titles = [f"new {some[0].sources[0]} seeds", f"new {some[0].sources[1]} seeds", "new seeds of both"]
     columns = [
         text_column("cell", [(name, name) for name in names], is_number=False),

@@ -25,9 +25,8 @@ from study.reports.figures.style import INK, STYLE, Drawn, Tips
 from study.reports.metric_series import number, place_title, places_to_show, series_with_values
 from study.summaries import series as curves_of
 from study.summaries.metrics import MetricSeries
-from study.summaries.references import BoundRate, ReferenceFindings
+from study.summaries.references import ReferenceFindings
 from study.summaries.rows import ResultRows
-from study.words import Notation
 
 _MOST_ACROSS, _MOST_FACETS, _MOST_MARKED, _MOST_TICKS = 3, 4, 12, 6
 _HEIGHT_IN = 1.9
@@ -40,24 +39,15 @@ _DECADES = 100.0
 
 @dataclass(frozen=True)
 class _SeriesPanel:
-    """A series, or the rates at which its bounds are passed.
+    """A series with the name of its y axis, and each row's points at its places.
 
-    Args:
-        series: the series.
-        title: the name of the y axis.
-        points: of each row, the value and interval at each place.
-        metric: the declaration of its metrics; None for rates.
+    Of rates at which bounds are passed, `metric` is None.
     """
 
     series: MetricSeries
     title: str
     points: Sequence[Sequence[Point]]
     metric: Metric | None
-
-    @property
-    def notation(self) -> Notation:
-        """What writes a value."""
-        return words.rate if self.metric is None else words.metric_notation(self.metric)
 
     @property
     def is_marked(self) -> bool:
@@ -67,8 +57,7 @@ class _SeriesPanel:
     @cached_property
     def scale(self) -> Scale:
         """The y axis."""
-        points = [point for of_row in self.points for point in of_row]
-        return Scale.of_metric(self.metric, points)
+        return Scale.of_metric(self.metric, [point for of_row in self.points for point in of_row])
 
 
 def plot(rows: ResultRows, references: ReferenceFindings | None = None) -> Drawn | None:
@@ -81,8 +70,7 @@ def plot(rows: ResultRows, references: ReferenceFindings | None = None) -> Drawn
     Returns:
         None if no metric belongs to a series.
     """
-    panels = [_of_metrics(rows, one) for one in series_with_values(rows)]
-    panels += [] if references is None or references.along is None else _of_rates(rows, references.along)
+    panels = _panels(rows, None if references is None else references.along)
     if not panels:
         return None
     curves = curves_of.split(rows, "")
@@ -99,7 +87,7 @@ def plot(rows: ResultRows, references: ReferenceFindings | None = None) -> Drawn
         for place, axes in enumerate(every):
             panel = panels[place % len(panels)]
             here = [curve for curve in drawn if curve.facet == facets[place // len(panels)]]
-            _limit(axes, panel)
+            _label(axes, panel)
             for curve in here:
                 style = axes_of.curve_style(names.index(curve.name), is_line=True)
                 places = axes_of.marker_places(names.index(curve.name), len(names)).tolist()
@@ -110,28 +98,26 @@ def plot(rows: ResultRows, references: ReferenceFindings | None = None) -> Drawn
     return Drawn("series", title[:1].upper() + title[1:], caption, figure, tips)
 
 
-def _of_metrics(rows: ResultRows, series: MetricSeries) -> _SeriesPanel:
-    of_rows = [[s.metrics.get(name) for name in series.metrics] for s in rows.summaries]
-    points = [[(None, None) if of is None else (of.mean, of.mean_interval) for of in some] for some in of_rows]
-    return _SeriesPanel(series, series.name, points, series.metric)
-
-
-def _of_rates(rows: ResultRows, references: ReferenceFindings) -> list[_SeriesPanel]:
-    """Make a panel of each kind of bound for each series with bounds."""
-    rates: dict[tuple[str, str, str], BoundRate] = {(r.cell_id, r.metric, r.kind): r for r in references.rates}
-    cells = [str(getattr(summary, "cell_id", "")) for summary in rows.summaries]
-    panels = []
-    for series in series_with_values(rows):
+def _panels(rows: ResultRows, references: ReferenceFindings | None) -> list[_SeriesPanel]:
+    """Make a panel of the means of each series, then one of each kind of bound for each series with bounds."""
+    rates = {} if references is None else {(r.cell_id, r.metric, r.kind): r for r in references.rates}
+    panels, every = [], series_with_values(rows)
+    for series in every:
+        means = [[s.metrics.get(name) for name in series.metrics] for s in rows.summaries]
+        points = [[(of.mean, of.mean_interval) if of else (None, None) for of in some] for some in means]
+        panels.append(_SeriesPanel(series, series.name, points, series.metric))
+    for series in every:
         for kind in KINDS:
-            of_rows = [[rates.get((cell, name, kind)) for name in series.metrics] for cell in cells]
-            points = [[(None, None) if of is None else (of.rate, of.interval) for of in some] for some in of_rows]
+            cells = [str(getattr(summary, "cell_id", "")) for summary in rows.summaries]
+            passed = [[rates.get((cell, name, kind)) for name in series.metrics] for cell in cells]
+            points = [[(of.rate, of.interval) if of else (None, None) for of in some] for some in passed]
             if any(value is not None for some in points for value, _ in some):
                 title = f"{series.title}: within {'prediction bound' if kind == 'prediction' else 'bound of mean'}"
                 panels.append(_SeriesPanel(series, title, points, None))
     return panels
 
 
-def _limit(axes: Axes, panel: _SeriesPanel) -> None:
+def _label(axes: Axes, panel: _SeriesPanel) -> None:
     """Set both axes: the same for all facets."""
     at = panel.series.places
     if panel.series.trained is not None:
@@ -169,16 +155,12 @@ def _plot_line(
 
 def _add_tips(axes: Axes, panel: _SeriesPanel, rows: ResultRows, some: Sequence[int], tips: Tips, most: int) -> None:
     """Add texts to points: the row, the place, and the value with its interval."""
+    write = words.rate if panel.metric is None else words.metric_notation(panel.metric)
     marks = [(row, x, point) for row in some for x, point in zip(panel.series.places, panel.points[row], strict=True)]
     for row, x, (value, interval) in marks[:most]:
         if value is not None:
-            y = panel.scale.place(axes, value)
-            tips.add(
-                axes,
-                x,
-                y,
-                f"{rows.name(row)}, {place_title(panel.series, x)}: {panel.title} {panel.notation(value, interval)}",
-            )
+            text = f"{rows.name(row)}, {place_title(panel.series, x)}: {panel.title} {write(value, interval)}"
+            tips.add(axes, x, panel.scale.place(axes, value), text)
 
 
 def _handles(panels: Sequence[_SeriesPanel], names: Sequence[str]) -> list[Artist]:

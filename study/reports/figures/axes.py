@@ -110,6 +110,13 @@ def marker_places(slot: int, curves: int) -> npt.NDArray[np.float64]:
     return (np.arange(_MARKERS_OF_CURVE) + (slot + 0.5) / curves) / _MARKERS_OF_CURVE
 
 
+def line_style(slot: int) -> dict[str, Any]:
+    """Return how a curve and its markers look."""
+    style = curve_style(slot, is_line=True)
+    names = ("color", "linestyle", "linewidth", "marker", "markersize", "markeredgewidth")
+    return {name: style[name] for name in names}
+
+
 def half_filled(style: Mapping[str, Any]) -> dict[str, Any]:
     """Return the style of a half-filled marker, for a row that lacks trials."""
     marker = {name: style[name] for name in ("color", "marker", "markersize", "markeredgewidth")}

@@ -23,7 +23,7 @@ from study.reports.figures import scales, texts
 from study.reports.figures.multiples import MOST_PANELS, MOST_TIPS, grid, part_of, sampled
 from study.reports.figures.style import INK, PALETTE, STYLE, Drawn, Tips
 from study.summaries import series
-from study.summaries.learning import QUANTILES, LearningCurve
+from study.summaries.learning import QUANTILES, LearningCurve, spread
 from study.summaries.metrics import of_curves, single
 from study.summaries.rows import ResultRows
 
@@ -254,7 +254,7 @@ def _add_tips(
     """Add the quantiles of some evaluations as texts."""
     main, *others = content.metrics
     of_main = curve.quantiles[main]
-    for i in np.unique(np.linspace(0, len(curve.iteration) - 1, most).round().astype(int)):
+    for i in spread(len(curve.iteration), most):
         median = float(of_main[_MEDIAN, i])
         text = (
             f"{name}, iteration {curve.iteration[i]:,}: {content.title(main)} {words.error(median)} "

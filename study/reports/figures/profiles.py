@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
-from matplotlib.axes import Axes
 
 from study import words
 from study.comparisons.overall import Overall, OverallMethod
@@ -17,6 +15,7 @@ from study.reports.figures import scales
 from study.reports.figures.multiples import MOST_PANELS, MOST_TIPS, grid, left_out
 from study.reports.figures.style import RULE, STYLE, Drawn, Tips
 from study.statistics import PerformanceProfile
+from study.summaries.learning import spread
 from study.words import Notation
 
 Floats = npt.NDArray[np.float64]
@@ -42,9 +41,7 @@ def plot(overall: Overall | None) -> Drawn | None:
     methods = overall.methods
     is_one = len(methods) <= _FEW_CURVES
     in_panels = methods if is_one else methods[:MOST_PANELS]
-    styles = [axes_of.curve_style(slot, is_line=True) for slot in range(len(methods))]
-    keys = ("color", "linestyle", "linewidth", "marker", "markersize", "markeredgewidth")
-    looks: list[dict[str, Any]] = [{key: style[key] for key in keys} for style in styles]
+    looks = [axes_of.line_style(slot) for slot in range(len(methods))]
     handles = [axes_of.handle(m.name, look) for m, look in zip(methods, looks, strict=True)] if is_one else []
     write, tips = words.metric_notation(overall.metric), Tips()
     with mpl.rc_context(STYLE):
@@ -61,12 +58,17 @@ def plot(overall: Overall | None) -> Drawn | None:
             axes.set_yticks([0, 0.25, 0.5, 0.75, 1] if is_one else [0, 0.5, 1])
         for place, (method, look) in enumerate(zip(in_panels, looks, strict=False)):
             axes = panels[0] if is_one else panels[place]
-            if not is_one:
-                for other in methods:
-                    axes.plot(
-                        *_steps(other.profile, other.profile.shares, low, high), color=RULE, linewidth=0.7, zorder=1
-                    )
-            _plot_profile(axes, method.profile, look, low, high, axes_of.marker_places(place, len(methods)))
+            for other in () if is_one else methods:
+                axes.plot(*_steps(other.profile, other.profile.shares, low, high), color=RULE, linewidth=0.7, zorder=1)
+            at, under = _steps(method.profile, method.profile.low, low, high)
+            over = _steps(method.profile, method.profile.high, low, high)[1]
+            axes.fill_between(at, under, over, color=look["color"], alpha=_BAND, linewidth=0)
+            for edge in (under, over):
+                axes.plot(at, edge, color=look["color"], linewidth=0.4, alpha=0.6, zorder=2)
+            axes.plot(*_steps(method.profile, method.profile.shares, low, high), zorder=3, **look | {"marker": "None"})
+            marked = axes_of.marker_places(place, len(methods))
+            marked = low * (high / low) ** marked if is_log else low + (high - low) * marked
+            axes.plot(marked, method.profile.at(marked), zorder=3, **look | {"linestyle": "none"})
             for x, y, text in _marks(method, write, MOST_TIPS // len(in_panels)):
                 tips.add(axes, x, y, text)
     return Drawn(
@@ -87,19 +89,6 @@ def _limits(overall: Overall) -> tuple[bool, float, float]:
     return False, low - margin, high + margin
 
 
-def _plot_profile(
-    axes: Axes, profile: PerformanceProfile, look: dict[str, Any], low: float, high: float, places: Floats
-) -> None:
-    at, under = _steps(profile, profile.low, low, high)
-    over = _steps(profile, profile.high, low, high)[1]
-    axes.fill_between(at, under, over, color=look["color"], alpha=_BAND, linewidth=0)
-    for edge in (under, over):
-        axes.plot(at, edge, color=look["color"], linewidth=0.4, alpha=0.6, zorder=2)
-    axes.plot(*_steps(profile, profile.shares, low, high), zorder=3, **look | {"marker": "None"})
-    at = low * (high / low) ** places if axes.get_xscale() == "log" else low + (high - low) * places
-    axes.plot(at, profile.at(at), zorder=3, **look | {"linestyle": "none"})
-
-
 def _steps(profile: PerformanceProfile, heights: Floats, low: float, high: float) -> tuple[Floats, Floats]:
     """Return the corners of a step function between the ends of an axis."""
     edges = np.concatenate([[low], np.clip(profile.thresholds, low, high), [high]])
@@ -109,10 +98,8 @@ def _steps(profile: PerformanceProfile, heights: Floats, low: float, high: float
 def _marks(method: OverallMethod, write: Notation, most: int) -> Iterator[tuple[float, float, str]]:
     """Yield the places of some thresholds, with texts on the share there and its band."""
     profile = method.profile
-    count = profile.thresholds.size
-    some = np.unique(np.linspace(0, count - 1, min(max(most, 1), count)).round().astype(int))
     shares = profile.at(profile.thresholds)
-    for place in some:
+    for place in spread(profile.thresholds.size, max(most, 1)):
         threshold, share = float(profile.thresholds[place]), float(shares[place])
         band = max(0.0, share - profile.reach), min(1.0, share + profile.reach)
         name = f"{method.name}, " if method.name else ""

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import matplotlib as mpl
-from matplotlib.axes import Axes
 
 from study import words
 from study.comparisons.sources import MORE, SUCCESS, SourceShares
@@ -15,7 +13,7 @@ from study.reports.figures import axes as axes_of
 from study.reports.figures import texts
 from study.reports.figures.multiples import grid
 from study.reports.figures.style import STYLE, Drawn, Tips
-from study.summaries.aggregate import CellSummary
+from study.reports.sources import name_of
 from study.summaries.rows import ResultRows
 
 _MOST_ROWS = 20
@@ -46,14 +44,18 @@ def plot(rows: ResultRows, shares: Sequence[SourceShares]) -> Drawn | None:
         titles = ["share of the variance of success", "standard error of the success rate"]
         height = _ROW_IN * len(some) + _AROUND_IN
         figure, [left, right] = grid(titles, height, handles, across=2, sharex=False)
-        for place, one in enumerate(some):
-            name = _name(rows, one.row)
-            points = [(share, interval) for _, share, interval in one.parts]
-            _plot_row(left, place, points, styles[:count], tips, [f"{name}, {label}" for label in labels[:count]])
-            errors = [(error, None) for error in (one.of.standard_error, *one.of.errors_after(MORE))]
-            _plot_row(right, place, errors, styles[count:], tips, [f"{name}, {label}" for label in labels[count:]])
-        names = [texts.fit(_name(rows, one.row), _NAME_IN) for one in some]
-        left.set_yticks(range(len(some)), names)
+        names = [name_of(rows, one.row) for one in some]
+        for place, (one, name) in enumerate(zip(some, names, strict=True)):
+            points: list[tuple[float, Interval | None]] = [(share, interval) for _, share, interval in one.parts]
+            points += [(error, None) for error in (one.of.standard_error, *one.of.errors_after(MORE))]
+            for slot, ((value, interval), style, label) in enumerate(zip(points, styles, labels, strict=True)):
+                axes, first_slot, marks = (left, 0, count) if slot < count else (right, count, len(points) - count)
+                at = place + _APART * (slot - first_slot - (marks - 1) / 2)  # one below the other
+                low, high = interval or (value, value)
+                reach = None if interval is None else [[max(0.0, value - low)], [max(0.0, high - value)]]
+                axes.errorbar([value], [at], xerr=reach, **style)
+                tips.add(axes, value, at, f"{name}, {label}: {words.rate(value, interval)}")
+        left.set_yticks(range(len(some)), [texts.fit(name, _NAME_IN) for name in names])
         left.set_ylim(len(some) - 0.4, -0.6)
         left.set_xlim(-0.02, 1.02)
         right.set_xlim(left=0)
@@ -65,25 +67,3 @@ def plot(rows: ResultRows, shares: Sequence[SourceShares]) -> Drawn | None:
         f"now, and after {MORE} trials more."
     )
     return Drawn("sources", "Shares of the sources, and what more trials bring", caption, figure, tips)
-
-
-def _name(rows: ResultRows, row: int) -> str:
-    summary = rows.summaries[row]
-    return rows.name(row) or (summary.cell.model if isinstance(summary, CellSummary) else "")
-
-
-def _plot_row(
-    axes: Axes,
-    place: int,
-    points: Sequence[tuple[float, Interval | None]],
-    styles: Sequence[dict[str, Any]],
-    tips: Tips,
-    names: Sequence[str],
-) -> None:
-    """Draw the marks of a row one below the other."""
-    for slot, ((value, interval), style, name) in enumerate(zip(points, styles, names, strict=True)):
-        at = place + _APART * (slot - (len(points) - 1) / 2)
-        low, high = interval or (value, value)
-        reach = None if interval is None else [[max(0.0, value - low)], [max(0.0, high - value)]]
-        axes.errorbar([value], [at], xerr=reach, **style)
-        tips.add(axes, value, at, f"{name}: {words.rate(value, interval)}")

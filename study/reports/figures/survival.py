@@ -19,6 +19,7 @@ from study.reports.figures.multiples import MOST_CURVES, MOST_PANELS, MOST_TIPS,
 from study.reports.figures.style import INK, RULE, STYLE, Drawn, Tips
 from study.statistics import kaplan_meier
 from study.summaries import series
+from study.summaries.learning import spread
 from study.summaries.rows import ResultRows
 from study.summaries.summary import Summary
 
@@ -45,16 +46,8 @@ class _Curve:
     censored: npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class _Panel:
-    """The content of a panel: its title, and rows with their names for the legend."""
-
-    title: str
-    members: tuple[tuple[str, int], ...]
-
-    def only(self, names: Collection[str]) -> _Panel:
-        """Return the panel with only the rows of some names."""
-        return _Panel(self.title, tuple(member for member in self.members if member[0] in names))
+_Panel = tuple[str, list[tuple[str, int]]]
+"""A panel's title, and its rows with their names for the legend."""
 
 
 def plot(rows: ResultRows) -> Drawn | None:
@@ -69,27 +62,32 @@ def plot(rows: ResultRows) -> Drawn | None:
     is_lopsided = bool(unknown) and not any(curve.censored.any() for curve in curves.values())
     if is_lopsided or not any(curve.solved.any() for curve in curves.values()):
         return None
-    every_panel = [panel for panel in _panels(rows, curves) if panel.members]
-    every = list(dict.fromkeys(name for panel in every_panel for name, _ in panel.members))
+    every_panel = [panel for panel in _panels(rows, curves) if panel[1]]
+    every = list(dict.fromkeys(name for _, members in every_panel for name, _ in members))
     names = every[:MOST_CURVES]
-    first = [panel.only(names) for panel in every_panel[:MOST_PANELS]]
-    members = [row for panel in first for _, row in panel.members]
+    first = [(title, [one for one in some if one[0] in names]) for title, some in every_panel[:MOST_PANELS]]
+    members = [row for _, some in first for _, row in some]
     longest = max(1.0, *(float(curves[row].time[-1]) for row in members))
     unit, unit_name = axes_of.unit(longest)
     tips = Tips()
     with mpl.rc_context(STYLE):
         height = 2.6 if len(first) == 1 else 1.75 if len(first) < 4 else 1.5
         handles = _handles(names, [rows.summaries[row] for row in members], [curves[row] for row in members])
-        titles = [panel.title for panel in first]
-        figure, panels = grid(titles, height, handles, x=unit_name, y="share solved")
-        for axes, panel in zip(panels, first, strict=True):
-            if len(panel.members) == 1 and len(members) > 1:
-                _plot_behind(axes, [curves[row] for row in members if row != panel.members[0][1]], unit)
-            flat = [row for _, row in panel.members if not curves[row].solved.any()]
-            for name, row in panel.members:
+        figure, panels = grid([title for title, _ in first], height, handles, x=unit_name, y="share solved")
+        for axes, (_, some) in zip(panels, first, strict=True):
+            # Behind a lone curve, those of the other panels, to compare it with.
+            for row in members if len(some) == 1 else ():
+                if row != some[0][1]:
+                    axes.plot(*_line(curves[row], unit), color=RULE, linewidth=0.8, zorder=1.5)
+            flat = [row for _, row in some if not curves[row].solved.any()]
+            for name, row in some:
                 style = _style(names.index(name))
                 if row in flat and len(flat) > 1:
-                    style["linestyle"] = _in_turns(flat.index(row), len(flat))
+                    # In the gaps of its dashes, the other lines at the same place are visible.
+                    style["linestyle"] = (
+                        _TURN_PT * (len(flat) - flat.index(row)),
+                        (_TURN_PT, _TURN_PT * (len(flat) - 1)),
+                    )
                 _plot_curve(axes, curves[row], unit, style, complete=rows.summaries[row].complete)
                 _plot_markers(axes, curves[row], unit, style, axes_of.marker_places(names.index(name), len(names)))
                 marks = _marks(curves[row], rows.name(row), rows.summaries[row], MOST_TIPS // len(members))
@@ -123,7 +121,7 @@ def _panels(rows: ResultRows, drawable: Collection[int]) -> Iterator[_Panel]:
     x = series.x_axis(rows)
     curves = series.split(rows, x, _FEW_CURVES)
     if len(curves) == 1 and len(curves[0].rows) <= _FEW_CURVES:
-        yield _Panel("", tuple((rows.name(row, [x]), row) for row in curves[0].rows if row in drawable))
+        yield "", [(rows.name(row, [x]), row) for row in curves[0].rows if row in drawable]
         return
     for facet in dict.fromkeys(curve.facet for curve in curves):
         of_facet = [curve for curve in curves if curve.facet == facet]
@@ -131,7 +129,7 @@ def _panels(rows: ResultRows, drawable: Collection[int]) -> Iterator[_Panel]:
             members = [(curve.name, row) for curve in of_facet for row in curve.rows if rows.value(row, x) == level]
             if members:
                 title = ", ".join(part for part in (facet, rows.name(members[0][1], [x])) if part)
-                yield _Panel(title, tuple((name, row) for name, row in members if row in drawable))
+                yield title, [(name, row) for name, row in members if row in drawable]
 
 
 def _steps(time: Floats, value: Floats) -> tuple[Floats, Floats]:
@@ -140,9 +138,7 @@ def _steps(time: Floats, value: Floats) -> tuple[Floats, Floats]:
 
 
 def _style(slot: int) -> dict[str, Any]:
-    style = axes_of.curve_style(slot, is_line=True)
-    shape = {name: style[name] for name in ("color", "linestyle", "marker", "markersize", "markeredgewidth")}
-    return shape | {"linewidth": 1.2, "zorder": 3}
+    return axes_of.line_style(slot) | {"linewidth": 1.2, "zorder": 3}
 
 
 def _plot_curve(axes: Axes, curve: _Curve, unit: float, style: dict[str, Any], *, complete: bool) -> None:
@@ -165,27 +161,15 @@ def _plot_markers(axes: Axes, curve: _Curve, unit: float, style: dict[str, Any],
     axes.plot(at / unit, share, **style | {"linestyle": "none"})
 
 
-def _in_turns(which: int, of: int) -> Any:
-    """Return dashes in whose gaps the other lines at the same place are visible."""
-    return _TURN_PT * (of - which), (_TURN_PT, _TURN_PT * (of - 1))
-
-
 def _line(curve: _Curve, unit: float) -> tuple[Floats, Floats]:
     return _steps(np.insert(curve.time / unit, 0, 0.0), np.insert(curve.share, 0, 0.0))
-
-
-def _plot_behind(axes: Axes, curves: Sequence[_Curve], unit: float) -> None:
-    """Draw the curves of the other panels in grey, to compare a lone curve with."""
-    for curve in curves:
-        axes.plot(*_line(curve, unit), color=RULE, linewidth=0.8, zorder=1.5)
 
 
 def _marks(curve: _Curve, name: str, summary: Summary, most: int) -> Iterator[tuple[float, float, str]]:
     """Yield the places of some steps and of the end, with texts on the share solved by then."""
     events = np.union1d(np.flatnonzero(np.diff(curve.solved, prepend=0.0)), [len(curve.time) - 1])
-    some = np.unique(np.linspace(0, len(events) - 1, max(1, min(most, len(events)))).round().astype(int))
     planned = "" if summary.complete else f"; {summary.seeds} planned"
-    for i in events[some] if most > 0 else []:
+    for i in events[spread(len(events), most)] if most > 0 else []:
         interval = (curve.low[i], curve.high[i]) if np.isfinite(curve.low[i]) else None
         share = words.rate(curve.share[i], interval)
         text = f"{name}, by iteration {curve.time[i]:,.0f}: {share}, {curve.solved[i]:.0f} of {summary.judged}"
@@ -210,7 +194,7 @@ def _caption(panels: Sequence[_Panel], curves: int, unknown: int) -> str:
         "95% intervals (none where no trial or every trial is solved). A trial that was not solved is censored at "
         "its last iteration, one that diverged at the last one of its cell. A curve ends where the last trial was seen."
     )
-    if any(len(panel.members) == 1 for panel in panels) and curves > 1:
+    if any(len(members) == 1 for _, members in panels) and curves > 1:
         text += " Grey: the curves of the other panels."
     if unknown:
         text += f" Left out, for not all of their times are known: rows, {unknown:,}."

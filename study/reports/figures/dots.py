@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -33,9 +33,6 @@ _REFERENCE: dict[str, Any] = {
     "alpha": 0.7,
     "zorder": 2,
 }
-
-Points = tuple[Point, ...]
-"""A row's value and interval in each panel."""
 
 _MOST_PANELS = 3
 _DIFFERENT_PACE, _EXPLAINED = 1.1, 0.25
@@ -105,10 +102,11 @@ class Clock:
     noun: str
     write: Notation
 
-    def time(self, summary: Summary | Reference) -> Point:
+    def time(self, summary: Summary | Reference, unit: float = 1.0) -> Point:
         """Return the mean time at which trials were solved, and its interval; None where this clock wasn't read."""
         mean: float | None = getattr(summary, f"{self.statistic}_mean", None)
-        return mean, getattr(summary, f"{self.statistic}_interval", None)
+        interval = getattr(summary, f"{self.statistic}_interval", None)
+        return mean if mean is None else mean / unit, interval and (interval[0] / unit, interval[1] / unit)
 
 
 MOST_FACETS = 6
@@ -162,7 +160,7 @@ class Dot:
     x: float
     name: str
     of: Summary | Reference
-    points: Points
+    points: tuple[Point, ...]
 
 
 @dataclass(frozen=True)
@@ -219,7 +217,13 @@ def lines(rows: ResultRows, against: Comparisons | None, clock: Clock) -> Lines:
     beside = {c.row: c.beside for c in against.comparisons} if against else {}
     source = against.source if against and beside else ""
     everything: list[Summary | Reference] = [*rows.summaries, *beside.values()]
-    panels = [panel for panel in panels_of(rows) if _has_point(panel, everything, clock)][:_MOST_PANELS]
+
+    def point(panel: Panel, of: Summary | Reference, unit: float = 1.0) -> Point:
+        return clock.time(of, unit) if panel.kind == "time" else panel.point(of)
+
+    # A rate always has something to show, if only that nothing was solved.
+    there = [p for p in panels_of(rows) if p.kind == "rate" or any(point(p, of)[0] is not None for of in everything)]
+    panels = there[:_MOST_PANELS]
     longest = max((t for of in everything if (t := clock.time(of)[0]) is not None), default=0.0)
     unit = axes_of.unit(longest, clock.units)
     curves = series.split(rows, x.key)
@@ -235,24 +239,17 @@ def lines(rows: ResultRows, against: Comparisons | None, clock: Clock) -> Lines:
         style = axes_of.curve_style(slot, is_line=x.is_numeric)
         shift = (slot - (len(names) - 1) / 2) * step * each
         at = [(x.positions[row] + shift, row) for row in curve.rows if math.isfinite(x.positions[row])]
-        here = [
-            Dot(to - shift, to, rows.name(row), s := rows.summaries[row], _points(s, panels, clock, unit[0]))
-            for to, row in at
-        ]
-        there = [
-            Dot(
-                to - shift,
-                to + step,
-                f"{source}: {rows.name(row)}",
-                o := beside[row],
-                _points(o, panels, clock, unit[0]),
+        here, others = (
+            tuple(
+                Dot(to - shift, to + aside, name + rows.name(row), of, tuple(point(p, of, unit[0]) for p in panels))
+                for to, row in at
+                if (of := found.get(row)) is not None
             )
-            for to, row in at
-            if row in beside
-        ]
-        result.append(Line(curve.facet, curve.name, style, tuple(here)))
-        if there:
-            result.append(Line(curve.facet, "", style | beside_style(x), tuple(there)))
+            for found, aside, name in ((dict(enumerate(rows.summaries)), 0.0, ""), (beside, step, f"{source}: "))
+        )
+        result.append(Line(curve.facet, curve.name, style, here))
+        if others:
+            result.append(Line(curve.facet, "", style | beside_style(x), others))
     count = sum(isinstance(dot.of, Summary) for line in result for dot in line.dots)
     return Lines(tuple(panels), x, unit, source, names, facets, tuple(result), count)
 
@@ -260,19 +257,3 @@ def lines(rows: ResultRows, against: Comparisons | None, clock: Clock) -> Lines:
 def beside_style(x: Across) -> dict[str, Any]:
     """Return the style that sets references off from curves."""
     return _REFERENCE if x.is_numeric else _REFERENCE | {"linestyle": "none"}
-
-
-def _has_point(panel: Panel, everything: Sequence[Summary | Reference], clock: Clock) -> bool:
-    """Tell whether a panel has anything to show; a rate always has, if only that nothing was solved."""
-    return panel.kind == "rate" or any(_point(of, panel, clock, 1.0)[0] is not None for of in everything)
-
-
-def _points(of: Summary | Reference, panels: Sequence[Panel], clock: Clock, unit: float) -> Points:
-    return tuple(_point(of, panel, clock, unit) for panel in panels)
-
-
-def _point(of: Summary | Reference, panel: Panel, clock: Clock, unit: float) -> Point:
-    if panel.kind != "time":
-        return panel.point(of)
-    mean, interval = clock.time(of)
-    return None if mean is None else mean / unit, None if interval is None else (interval[0] / unit, interval[1] / unit)

@@ -48,11 +48,7 @@ _LACKING = "†"
 
 @dataclass(frozen=True)
 class _Quantity(Panel):
-    """What the fields show: success rates, or the means of a metric.
-
-    Args:
-        ends: the values of the first and the last colour.
-    """
+    """What the fields show: success rates, or the means of a metric; `ends` have the first and the last colour."""
 
     ends: tuple[float, float] = (0.0, 1.0)
 
@@ -67,7 +63,7 @@ class _Quantity(Panel):
         return np.nan if value is None else float(np.clip((value - low) / (high - low), 0, 1))
 
 
-def _quantity_of(rows: ResultRows) -> _Quantity | None:
+def _quantity(rows: ResultRows) -> _Quantity | None:
     """Choose what the fields show; None if there are neither success rates nor a metric of all trials."""
     panel = panel_of(rows, None if rows.has_rates else rows.main_metric)
     if panel.metric is None:
@@ -93,13 +89,6 @@ class _Plane:
         """Return the column and the line of a row's field."""
         return self.across.index(rows.value(row, self.x)), self.up.index(rows.value(row, self.y))
 
-    def names(self) -> tuple[list[str], list[str]]:
-        """Format the values for people."""
-        return (
-            [words.format_value(self.x, level) for level in self.across],
-            [words.format_value(self.y, level) for level in self.up],
-        )
-
 
 def plot(rows: ResultRows) -> Drawn | None:
     """Draw the success rate of each row as a field, with a panel for each combination of the other keys that vary.
@@ -109,14 +98,14 @@ def plot(rows: ResultRows) -> Drawn | None:
     Returns:
         None if fewer than two numbers vary, or there is nothing to show.
     """
-    plane, quantity = _plane(rows), _quantity_of(rows)
+    plane, quantity = _plane(rows), _quantity(rows)
     if plane is None or quantity is None:
         return None
     rest = [key for key in rows.varying() if key not in (plane.x, plane.y)]
     combinations: dict[str, list[int]] = {}
     for row in range(len(rows.summaries)):
         combinations.setdefault(rows.name(row, rest), []).append(row)
-    first = dict(list(combinations.items())[:MOST_PANELS])
+    first = dict([*combinations.items()][:MOST_PANELS])
     summaries = [rows.summaries[row] for members in first.values() for row in members]
     places = len(first) * len(plane.across) * len(plane.up)
     text_width_in = max(len(quantity.text(summary)) for summary in summaries) * _LETTER_IN
@@ -125,10 +114,17 @@ def plot(rows: ResultRows) -> Drawn | None:
         figure, panels, field_in = _begin(rows, list(first), plane, quantity, text_width_in)
         is_written = field_in >= text_width_in
         for axes, members in zip(panels, first.values(), strict=True):
-            _fill(axes, rows, members, plane, quantity, is_written=is_written)
-            for row in members[: MOST_TIPS - len(tips.marks)]:
-                x, y = plane.place(rows, row)
-                tips.add_field(axes, x - 0.5, y - 0.5, x + 0.5, y + 0.5, _tip(rows, row, quantity))
+            shares = np.full((len(plane.up), len(plane.across)), np.nan)
+            for row in members:
+                (x, y), summary = plane.place(rows, row), rows.summaries[row]
+                shares[y, x] = share = quantity.share(summary)
+                if is_written:
+                    colour = INK if math.isnan(share) else text_on(mpl.colormaps[_COLOURS](share))
+                    write_label(axes, x, y, quantity.text(summary), colour)
+                if len(tips.marks) < MOST_TIPS:
+                    text = f"{rows.name(row)}: {quantity.notation(*quantity.point(summary))}, {count(summary)}"
+                    tips.add_field(axes, x - 0.5, y - 0.5, x + 0.5, y + 0.5, text)
+            fields(axes, shares, mpl.colormaps[_COLOURS], (0.0, 1.0), edgecolor=PAPER, linewidth=0.8)
     return Drawn(
         "heat-map",
         f"{quantity.title[:1].upper()}{quantity.title[1:]} over {rows.title(plane.x)} and {rows.title(plane.y)}",
@@ -157,7 +153,7 @@ def _begin(
     rows: ResultRows, titles: Sequence[str], plane: _Plane, quantity: _Quantity, text_width_in: float
 ) -> tuple[Figure, list[Axes], float]:
     """Make the panels, the names of their axes and the scale; also return about the width of a field in inches."""
-    names = plane.names()
+    names = [[words.format_value(key, at) for at in of] for key, of in ((plane.x, plane.across), (plane.y, plane.up))]
     room = WIDTH_IN - _AROUND_IN - max(map(texts.width_of, names[1]))
     needed_in = max(text_width_in, 0.06 + max(map(texts.width_of, names[0])))
     across, field = _columns(len(titles), len(plane.across), needed_in, room)
@@ -191,27 +187,6 @@ def _columns(panels: int, levels: int, needed_in: float, room: float) -> tuple[i
         if width >= needed_in:
             break
     return across, min(width, _WIDEST_IN)
-
-
-def _fill(
-    axes: Axes, rows: ResultRows, members: Sequence[int], plane: _Plane, quantity: _Quantity, *, is_written: bool
-) -> None:
-    colours = mpl.colormaps[_COLOURS]
-    shares = np.full((len(plane.up), len(plane.across)), np.nan)
-    for row in members:
-        x, y = plane.place(rows, row)
-        summary = rows.summaries[row]
-        shares[y, x] = share = quantity.share(summary)
-        if is_written:
-            colour = INK if math.isnan(share) else text_on(colours(share))
-            write_label(axes, x, y, quantity.text(summary), colour)
-    fields(axes, shares, colours, (0.0, 1.0), edgecolor=PAPER, linewidth=0.8)
-
-
-def _tip(rows: ResultRows, row: int, quantity: _Quantity) -> str:
-    summary = rows.summaries[row]
-    value = quantity.notation(*quantity.point(summary))
-    return f"{rows.name(row)}: {value}, {count(summary)}"
 
 
 def _caption(summaries: Sequence[Summary], quantity: _Quantity, *, is_written: bool, is_full: bool) -> str:

@@ -6,7 +6,6 @@ import re
 from functools import lru_cache
 from html import escape
 
-from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.transforms import Bbox
 
@@ -56,15 +55,13 @@ def panels(figure: Drawn) -> tuple[list[str], list[str]]:
         numbers = (wide.x0, height - wide.y1, wide.width, wide.height)
         return " ".join(f"{number * points:.1f}" for number in numbers)
 
-    is_divisible = len(axes) > 1 and all(map(_has_labels, axes))
+    has_labels = (
+        one.xaxis.get_tick_params().get("labelbottom", True) and one.yaxis.get_tick_params().get("labelleft", True)
+        for one in axes
+    )
+    is_divisible = len(axes) > 1 and all(has_labels)
     boxes = [box for one in axes if is_divisible and (box := one.get_tightbbox(renderer)) is not None]
     return [view(Bbox(box.get_points())) for box in boxes], list(map(view, entries))
-
-
-def _has_labels(axes: Axes) -> bool:
-    """Return whether both axes of a panel have the labels of their ticks."""
-    shown = axes.xaxis.get_tick_params(), axes.yaxis.get_tick_params()
-    return bool(shown[0].get("labelbottom", True) and shown[1].get("labelleft", True))
 
 
 def _own(attribute: str, value: str, prefix: str) -> str:

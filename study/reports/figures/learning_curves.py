@@ -48,14 +48,9 @@ _MOST_DECADES = 24
 
 @dataclass(frozen=True)
 class _Content:
-    """What the panels show.
+    """What the panels show, and their y axis from `low` to `high`.
 
-    Args:
-        names: the metrics that are drawn: the first with bands, and perhaps another by its median alone.
-        metrics: the declarations of all metrics that the curves have, by name, those that are drawn first.
-        is_log: whether the y axis is logarithmic.
-        low: its lower end.
-        high: its upper end.
+    Of the metrics named, the first has bands, and perhaps another its median alone; they come first in `metrics`.
     """
 
     names: tuple[str, ...]
@@ -72,7 +67,8 @@ class _Content:
     def axis(self) -> str:
         """The name of the y axis: the last words that the metrics' names have in common."""
         titles = [self.title(name).split() for name in self.names]
-        common = [words_of[0] for words_of in takewhile(_are_equal, zip(*map(reversed, titles), strict=False))]
+        last = zip(*map(reversed, titles), strict=False)
+        common = [words_of[0] for words_of in takewhile(lambda words_of: len(set(words_of)) == 1, last)]
         return " ".join(reversed(common)) or ", ".join(map(self.title, self.names))
 
     @property
@@ -96,10 +92,6 @@ class _Content:
     def line(self, values: Floats) -> Floats:
         """Replace infinities by NaN, and on a logarithmic axis zeros by its lowest value."""
         return np.where(np.isfinite(values), np.maximum(values, self.low) if self.is_log else values, np.nan)
-
-
-def _are_equal(some: Sequence[str]) -> bool:
-    return len(set(some)) == 1
 
 
 def plot(rows: ResultRows, learning: Sequence[LearningCurve], metrics: Mapping[str, Metric]) -> Drawn | None:
@@ -132,10 +124,7 @@ def plot(rows: ResultRows, learning: Sequence[LearningCurve], metrics: Mapping[s
         for axes, curve in zip(panels, curves, strict=True):
             _plot_curve(axes, curve, unit, content)
         panels[0].set_xlim(0, 1.04 * longest / unit)
-        if content.is_log:
-            scales.logarithmic(panels[0], content.low, content.high)
-        else:
-            panels[0].set_ylim(content.low, content.high)
+        scales.set_ends(panels[0], content.low, content.high, is_log=content.is_log)
         for axes, curve in zip(panels, curves, strict=True):
             _add_tips(axes, rows.name(curve.row), curve, unit, content, tips, MOST_TIPS // len(curves) // 2)
     shown = [curve.row for curve in curves]
@@ -149,13 +138,9 @@ def plot(rows: ResultRows, learning: Sequence[LearningCurve], metrics: Mapping[s
 
 @dataclass(frozen=True)
 class _Layout:
-    """The grid of panels.
+    """The grid of panels: a title for each place, some also at the right, and the place of each curve.
 
-    Args:
-        titles: one a place.
-        places: the place of each curve.
-        across: number of places side by side; None where they only follow one another.
-        right: titles at the right of some places.
+    Where panels only follow one another, `across` is None.
     """
 
     titles: list[str]

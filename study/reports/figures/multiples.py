@@ -109,9 +109,15 @@ def grid(
 
 
 def _begin(height_in: float, handles: Sequence[Artist]) -> Figure:
-    """Begin a figure with its legend, which is read row by row."""
+    """Begin a figure with its legend, which is read row by row: as few rows as fit, all about equally full."""
     names = [texts.fit(str(entry.get_label()), WIDTH_IN - 2 * _HANDLE_IN) for entry in handles]
-    columns = _legend_columns(names)
+    for rows in range(1, len(names)):
+        columns = -(-len(names) // rows)
+        widest = [max(map(texts.width_of, names[column::columns])) for column in range(columns)]
+        if sum(widest) + columns * _HANDLE_IN <= WIDTH_IN:
+            break
+    else:
+        columns = 1
     legend_in = _LEGEND_IN + _LEGEND_ROW_IN * -(-len(names) // columns) if handles else 0.0
     layout = ConstrainedLayoutEngine(w_pad=_PAD_IN)
     figure = Figure((WIDTH_IN, height_in + _X_AXIS_IN + legend_in), DPI, layout=layout)
@@ -120,16 +126,6 @@ def _begin(height_in: float, handles: Sequence[Artist]) -> Figure:
         by_column = [entry for column in range(columns) for entry in entries[column::columns]]  # as it is filled
         figure.legend(*zip(*by_column, strict=True), loc="outside lower center", ncols=columns)
     return figure
-
-
-def _legend_columns(names: Sequence[str]) -> int:
-    """Find the number of columns with which the legend has the fewest rows, all about equally full."""
-    for rows in range(1, len(names)):
-        columns = -(-len(names) // rows)
-        widest = [max(map(texts.width_of, names[column::columns])) for column in range(columns)]
-        if sum(widest) + columns * _HANDLE_IN <= WIDTH_IN:
-            return columns
-    return 1
 
 
 def heading(axes: Axes, title: str, width_in: float) -> float:

@@ -14,22 +14,9 @@ from matplotlib.lines import Line2D
 
 from study import words
 from study.comparisons.comparison import Comparisons
-from study.interface.declarations import Metric
-from study.records import Interval
 from study.reports.figures import axes as axes_of
 from study.reports.figures import texts
-from study.reports.figures.dots import (
-    ITERATIONS,
-    MOST_FACETS,
-    SECONDS,
-    Clock,
-    Dot,
-    Line,
-    Lines,
-    Panel,
-    beside_style,
-    lines,
-)
+from study.reports.figures.dots import ITERATIONS, MOST_FACETS, SECONDS, Clock, Dot, Line, Lines, beside_style, lines
 from study.reports.figures.multiples import FIELD_PT, MOST_TIPS, grid, left_out, panel_in
 from study.reports.figures.scales import clipped_note, mark_handles
 from study.reports.figures.style import STYLE, Drawn, Tips, plain
@@ -68,9 +55,10 @@ def plot(rows: ResultRows, against: Comparisons | None = None, clock: Clock = IT
         facets = {facet: every[across * row : across * (row + 1)] for row, facet in enumerate(curves.facets)}
         for line in curves.lines:
             _plot_line(facets[line.facet], line, curves)
-        names = [_axis_name(panel, curves, each) for panel in curves.panels]
-        for axes, name in zip(every, names * len(facets), strict=True):
-            axes.set_ylabel(name)
+        between = " " if each > 1.5 else "\n"
+        for axes, panel in zip(every, curves.panels * len(facets), strict=True):
+            of_metric = panel.title if panel.metric is None else texts.fit(panel.title, each)
+            axes.set_ylabel(f"solved at{between}({curves.unit[1]})" if panel.kind == "time" else of_metric)
         by_panel = [[of_facet[place] for of_facet in facets.values()] for place in range(across)]
         is_cut = bool(sum(scale.limit(some) for scale, some in zip(curves.scales, by_panel, strict=True)))
         for facet, some in facets.items():
@@ -85,20 +73,16 @@ def plot(rows: ResultRows, against: Comparisons | None = None, clock: Clock = IT
     return Drawn(clock.name, clock.title or title[:1].upper() + title[1:], caption, figure, tips)
 
 
-def _axis_name(panel: Panel, curves: Lines, height_in: float) -> str:
-    if panel.kind == "time":
-        between = " " if height_in > 1.5 else "\n"
-        return f"solved at{between}({curves.unit[1]})"
-    return panel.title if panel.metric is None else texts.fit(panel.title, height_in)
-
-
 def _caption(curves: Lines, clock: Clock, *, is_cut: bool) -> str:
     by = next((dot.of.success_rate_by for dot in curves.dots() if isinstance(dot.of, Summary)), "Wilson")
     what = "iteration" if clock is ITERATIONS else "seconds of training"
     kinds = [panel.kind for panel in curves.panels]
     metrics = [(panel.title, panel.metric) for panel in curves.panels if panel.metric is not None]
-    by_beta = [f"mean {title}{_of(metric)}" for title, metric in metrics if metric.interval == "beta"]
-    by_bootstrap = [f"mean {title}{_of(metric)}" for title, metric in metrics if metric.interval == "bootstrap"]
+    trials = {"solved": "the solved trials", "ended": "the trials that ended with a number"}
+    by_beta, by_bootstrap = (
+        [f"mean {title} of {trials[metric.of]}" for title, metric in metrics if metric.interval == interval]
+        for interval in ("beta", "bootstrap")
+    )
     by_likelihood = [f"mean {what} at which trials were solved"] * kinds.count("time") + by_beta
     distributions = ["a gamma"] * kinds.count("time") + ["a beta"] * bool(by_beta)
     parts = [f"success rate with {by} intervals"] * kinds.count("rate")
@@ -126,10 +110,6 @@ def _caption(curves: Lines, clock: Clock, *, is_cut: bool) -> str:
     if curves.source:
         sentences.append(f"Hollow: {curves.source}.")
     return " ".join(sentences) + clipped_note(sum(scale.clipped for scale in curves.scales))
-
-
-def _of(metric: Metric) -> str:
-    return " of the solved trials" if metric.of == "solved" else " of the trials that ended with a number"
 
 
 def _plot_line(panels: Sequence[Axes], line: Line, curves: Lines) -> None:
@@ -161,11 +141,9 @@ def _label_coinciding(axes: Axes, lines: Sequence[Line], place: int, curves: Lin
                 seen.setdefault(line.name, {})[dot.level] = float(height), dot
     groups: list[list[str]] = []
     for name, at in seen.items():
-        group = next((group for group in groups if _coincide(seen[group[0]], at)), None)
-        if group is None:
-            groups.append([name])
-        else:
-            group.append(name)
+        group = next((group for group in groups if _coincide(seen[group[0]], at)), [])
+        groups += [] if group else [group]
+        group.append(name)
     low, high = axes.get_ylim()
     for group in groups:
         if len(group) > 1:
@@ -198,26 +176,20 @@ def _add_tips(facets: Mapping[str, Sequence[Axes]], curves: Lines, clock: Clock,
         axes = facets[line.facet][panel]
         value, interval = dot.points[panel]
         y = curves.scales[panel].place(axes, value or 0.0)
-        text = f"{dot.name}: {_value(curves.panels[panel], value or 0.0, interval, clock, curves.unit[0])}"
-        tips.add(axes, dot.x, y, f"{text}, {axes_of.count(dot.of)}")
-
-
-def _value(panel: Panel, y: float, interval: Interval | None, clock: Clock, unit: float) -> str:
-    if panel.kind == "time":
-        scaled = None if interval is None else (interval[0] * unit, interval[1] * unit)
-        return f"{clock.write(y * unit, scaled)} {clock.noun}"
-    name = "" if panel.metric is None else f"{panel.title} "
-    return f"{name}{panel.notation(y, interval)}"
+        shown, unit = curves.panels[panel], curves.unit[0]
+        text = f"{'' if shown.metric is None else f'{shown.title} '}{shown.notation(value, interval)}"
+        if shown.kind == "time":
+            scaled = None if interval is None else (interval[0] * unit, interval[1] * unit)
+            text = f"{clock.write((value or 0.0) * unit, scaled)} {clock.noun}"
+        tips.add(axes, dot.x, y, f"{dot.name}: {text}, {axes_of.count(dot.of)}")
 
 
 def _handles(curves: Lines) -> list[Artist]:
-    styles = [axes_of.curve_style(slot, is_line=curves.x.is_numeric) for slot in range(len(curves.names))]
-    handles: list[Artist] = [
-        axes_of.handle(name, style) for name, style in zip(curves.names, styles, strict=True) if name
-    ]
+    styles = {name: axes_of.curve_style(slot, is_line=curves.x.is_numeric) for slot, name in enumerate(curves.names)}
+    handles: list[Artist] = [axes_of.handle(name, style) for name, style in styles.items() if name]
     if curves.source:
         if not handles:
-            handles.append(axes_of.handle("here", styles[0]))
+            handles.append(axes_of.handle("here", *styles.values()))
         handles.append(axes_of.handle(curves.source, axes_of.neutral() | beside_style(curves.x)))
     if not all(dot.of.complete for dot in curves.dots()):
         handles.append(Line2D([], [], label="lacks trials", **axes_of.half_filled(axes_of.neutral())))

@@ -50,10 +50,7 @@ def plot(overall: Overall | None) -> Drawn | None:
         figure, panels = grid(titles, height, handles, x=overall.title, y="share better")
         is_log, low, high = _limits(overall)
         for axes in panels:
-            if is_log:
-                scales.logarithmic(axes, low, high, "x")
-            else:
-                axes.set_xlim(low, high)
+            scales.set_ends(axes, low, high, "x", is_log=is_log)
             axes.set_ylim(-0.03, 1.03)
             axes.set_yticks([0, 0.25, 0.5, 0.75, 1] if is_one else [0, 0.5, 1])
         for place, (method, look) in enumerate(zip(in_panels, looks, strict=False)):

@@ -31,15 +31,10 @@ _BAR, _BAR_STEP = 1.02, 0.02
 
 @dataclass(frozen=True)
 class _Ranked:
-    """The methods of a question, the best first.
+    """The methods of a question, the best first, with their rates or means; an average over rows has no interval.
 
-    Args:
-        name: of the question.
-        methods: their names.
-        points: their rates or means with intervals; an average over several rows has none.
-        changes: the difference of each to the best one with its interval, or the probability of being better.
-        are_probabilities: whether `changes` are probabilities.
-        ties: the first and the last place of each stretch of methods that aren't distinguished from one another.
+    `changes` are differences to the best one, or probabilities of being better. `ties` are the first and the last place
+    of each stretch of methods that aren't distinguished from one another.
     """
 
     name: str
@@ -53,11 +48,9 @@ class _Ranked:
 def leads(contrasts: Contrasts) -> bool:
     """Return whether the figure stands first: a few methods are compared at one question, and no number is swept."""
     plan = contrasts.plan
-    return plan is not None and [plan.x] * len(plan.by_method) == ["model"] and _is_few(plan.by_method[0])
-
-
-def _is_few(question: Question) -> bool:
-    return not question.factor and 2 <= len(question.methods) <= _MOST_LEADING
+    if plan is None or [plan.x] * len(plan.by_method) != ["model"]:
+        return False
+    return not plan.by_method[0].factor and 2 <= len(plan.by_method[0].methods) <= _MOST_LEADING
 
 
 def plot(rows: ResultRows, contrasts: Contrasts) -> Drawn | None:

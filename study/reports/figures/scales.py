@@ -136,10 +136,7 @@ class Scale:
         else:
             low, high, needed = (_time_ends if self.kind == "time" else _linear_ends)(shown)
         for axes in some:
-            if self.is_log:
-                logarithmic(axes, low, high, self.which)
-            else:
-                axes.set(**{f"{self.which}lim": (low, high)})
+            set_ends(axes, low, high, self.which, is_log=self.is_log)
             if self.kind == "rate":
                 axes.set(**{f"{self.which}ticks": [0, 0.25, 0.5, 0.75, 1]})
         return needed[0] < low or needed[1] > high
@@ -217,14 +214,16 @@ def clipped_note(count: int) -> str:
     return f" {verb} {words.count_of(count, 'value')} far beyond the axis." if count else ""
 
 
-def logarithmic(axes: Axes, low: float, high: float, which: Literal["x", "y"] = "y") -> None:
-    """Make an axis from low > 0 to high > low logarithmic, with a few powers of ten on it."""
+def set_ends(axes: Axes, low: float, high: float, which: Literal["x", "y"] = "y", *, is_log: bool) -> None:
+    """Set the ends of an axis; a logarithmic one, from low > 0 to high > low, gets a few powers of ten."""
+    ends = {f"{which}lim": (low, high)}
+    axes.set(**ends)  # first, or the scale would choose its own limits, and warn if all values are equal
+    if not is_log:
+        return
     # The labels are plain letters: mathematics takes longer to set than all the rest of a figure.
     first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
     step = max(1, -(-(last - first) // 5))
     powers = [power for power in range(first, last + 1) if power % step == 0] or [first]
-    ends = {f"{which}lim": (low, high)}
-    axes.set(**ends)  # first, or the scale would choose its own limits, and warn if all values are equal
     axes.set(**{f"{which}scale": "log"})
     axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_ticks([10.0**power for power in powers], [power_of_ten(power) for power in powers])

@@ -131,13 +131,9 @@ def render(drawn: Drawn, kind: str) -> bytes:
         with mpl.rc_context(STYLE):
             drawn.figure.savefig(buffer, format=kind, dpi=DPI, metadata=dict(_METADATA[kind]))
         content = buffer.getvalue()
-        drawn._files[kind] = _with_tips(content, drawn.tips) if kind == "svg" else content
+        head, end, tail = content.rpartition(b"</svg>") if kind == "svg" else (content, b"", b"")
+        drawn._files[kind] = head + (drawn.tips.svg().encode() if end else b"") + end + tail
     return drawn._files[kind]
-
-
-def _with_tips(svg: bytes, tips: Tips) -> bytes:
-    end = svg.rindex(b"</svg>")
-    return svg[:end] + tips.svg().encode() + svg[end:]
 
 
 def _mark(text: str, axes: Axes, box: tuple[float, float, float, float]) -> str:

@@ -81,7 +81,11 @@ def plot(rows: ResultRows, weights: TrialWeights | None) -> Drawn | None:
             bar = _Box(right, _ABOVE_IN + number * (_SCALE_HIGH_IN + _ABOVE_IN), 0.09, _SCALE_HIGH_IN)
             colour_scale(figure, mpl.colormaps[_COLOURS], (-limit, limit), name, cax=bar.axes(figure))
         for name, matrix in sorted(weights.matrices.items(), key=lambda item: item[1].size):
-            _add_tips(grid[name], name, matrix, tips, MOST_TIPS - len(tips.marks))
+            # If there are too many, the largest weights have texts.
+            greatest = np.argsort(-np.abs(matrix), axis=None, kind="stable")[: MOST_TIPS - len(tips.marks)]
+            for out, into in zip(*np.unravel_index(np.sort(greatest), matrix.shape), strict=True):
+                text = f"{name}, output {out + 1}, input {into + 1}: {matrix[out, into]:.6g}"
+                tips.add_field(grid[name], into - 0.5, out - 0.5, into + 0.5, out + 0.5, text)
     return Drawn("weights", f"Weights: {who}", _caption(who, weights), figure, tips)
 
 
@@ -133,7 +137,7 @@ def _flow(shapes: Sequence[tuple[int, ...]]) -> list[_Box]:
 
 
 def _plot_matrix(axes: Axes, name: str, matrix: Matrix, limit: float, box: _Box) -> None:
-    colours, scaled = mpl.colormaps[_COLOURS], Normalize(-limit, limit)
+    colours = mpl.colormaps[_COLOURS]
     fields(axes, matrix, colours, (-limit, limit))
     down, across = matrix.shape
     axes.set_xlim(-0.5, across - 0.5)
@@ -150,11 +154,9 @@ def _plot_matrix(axes: Axes, name: str, matrix: Matrix, limit: float, box: _Box)
         for (out, into), value in np.ndenumerate(matrix):
             weight = float(value)
             if np.isfinite(weight):
-                write_label(axes, into, out, _short(weight), text_on(to_rgb(colours(scaled(weight)))))
-
-
-def _short(weight: float) -> str:
-    return f"{weight:.2f}".replace("-", "−") if abs(weight) < 9.995 else f"{weight:.2g}".replace("-", "−")
+                text = f"{weight:.2f}" if abs(weight) < 9.995 else f"{weight:.2g}"
+                colour = text_on(to_rgb(colours(Normalize(-limit, limit)(weight))))
+                write_label(axes, into, out, text.replace("-", "−"), colour)
 
 
 def _ticks(count: int) -> tuple[list[int], list[str]]:
@@ -162,14 +164,6 @@ def _ticks(count: int) -> tuple[list[int], list[str]]:
     step = next(step for step in (1, 5, 10, 25, 50, 100, 250, 10**9) if count <= 10 * step)
     numbers = list(range(1, count + 1)) if step == 1 else [1, *range(step, count + 1, step)]
     return [number - 1 for number in numbers], [str(number) for number in numbers]
-
-
-def _add_tips(axes: Axes, name: str, matrix: Matrix, tips: Tips, most: int) -> None:
-    """Add the weights as texts to fields; if there are too many, to those of the largest weights."""
-    greatest = np.argsort(-np.abs(matrix), axis=None, kind="stable")[:most]
-    for out, into in zip(*np.unravel_index(np.sort(greatest), matrix.shape), strict=True):
-        text = f"{name}, output {out + 1}, input {into + 1}: {matrix[out, into]:.6g}"
-        tips.add_field(axes, into - 0.5, out - 0.5, into + 0.5, out + 0.5, text)
 
 
 def _caption(who: str, weights: TrialWeights) -> str:

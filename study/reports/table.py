@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from operator import add
+from typing import TYPE_CHECKING
 
 from study import words
 from study.comparisons.comparison import Comparisons, Reference
 from study.comparisons.contrasts import Contrasts
 from study.comparisons.finding import Finding
 from study.interface.declarations import Metric
-from study.records import Cell, Interval
+from study.records import Cell
 from study.reports import metric_columns
-from study.reports.text_table import Column, TextTable, estimates_column, places, select, text_column
+from study.reports.text_table import Column, TextTable, count_column, estimates_column, places, select, text_column
 from study.summaries.aggregate import CellSummary, published_error
 from study.summaries.rows import ResultRows
 from study.summaries.summary import Summary
@@ -42,10 +43,6 @@ def summaries_table(
     published = [] if rows.as_published is None else rows.as_published[:most]
     error = published_error(rows.metrics)
 
-    def estimates(title: str, name: str, write: Notation, interval: str, *, is_alone: bool = False) -> Column:
-        column = estimates_column(some, title, name, write, interval, is_alone=is_alone)
-        return replace(column, best=rows.winners) if name == "success_rate" else column
-
     def as_published(name: str, write: Notation, interval: str, *, is_alone: bool = False) -> list[Column]:
         if not published:
             return []
@@ -54,11 +51,13 @@ def summaries_table(
 
     columns = [*key_columns(rows, range(len(some))), seeds_column("seeds", some)]
     if rows.has_rates:
-        columns.append(text_column("solved", [(str(s.solved), s.solved) for s in some], name="solved"))
-        columns.append(estimates("success rate", "success_rate", words.rate, "success_rate_interval"))
+        columns.append(count_column("solved", [s.solved for s in some], "solved"))
+        rates = estimates_column(some, "success rate", "success_rate", words.rate, "success_rate_interval")
+        columns.append(replace(rates, best=rows.winners))
     if rows.has_times:
         columns.append(solved_at_median_column(some))
-        columns.append(estimates("solved at iteration, mean", "solved_at_mean", words.iterations, "solved_at_interval"))
+        title, name = "solved at iteration, mean", "solved_at_mean"
+        columns.append(estimates_column(some, title, name, words.iterations, "solved_at_interval"))
         columns += as_published("solved_at_mean", words.iterations, "solved_at_interval")
     if not is_narrow and (is_full or any(s.solved < s.judged for s in some)):
         columns += _times_to_success(some)
@@ -68,14 +67,12 @@ def summaries_table(
             columns += as_published("error_mean", words.error, "error_interval", is_alone=is_narrow)
     for name in (*(["finished"] if rows.has_rates else []), "stopped", "diverged", "failed"):
         counts = [getattr(s, name) for s in some]
-        columns += (
-            [text_column(name, [(str(count), count) for count in counts], name=name)] if is_full or any(counts) else []
-        )
+        columns += [count_column(name, counts, name)] if is_full or any(counts) else []
     if any(s.training_s_mean is not None for s in some):
         columns.append(estimates_column(some, "seconds a trial", "training_s_mean", words.seconds))
     if any(s.solved_at_s_mean is not None for s in some) and not is_narrow:
         title, name = "seconds to success, mean", "solved_at_s_mean"
-        columns.append(estimates(title, name, words.seconds, "solved_at_s_interval", is_alone=True))
+        columns.append(estimates_column(some, title, name, words.seconds, "solved_at_s_interval", is_alone=True))
     return TextTable(tuple(columns), places(not s.complete for s in some), len(rows.keys))
 
 
@@ -134,11 +131,9 @@ def _times_to_success(some: Sequence[Summary]) -> list[Column]:
     up_to = f" up to {words.iterations(max(distinct))}" if len(distinct) == 1 else ""
     title, mean = f"iterations to success, mean{up_to}", "time_to_success_mean"
     column = estimates_column(some, title, mean, words.iterations, "time_to_success_interval")
-    if up_to:
-        return [column]
-    texts = zip(column.texts, column.values, untils, strict=True)
-    with_limits = (t if v is None else f"{t} up to {words.iterations(until)}" for t, v, until in texts)
-    return [replace(column, texts=tuple(with_limits))]
+    pairs = zip(column.values, untils, strict=True)
+    limits = ["" if up_to or v is None else f" up to {words.iterations(u)}" for v, u in pairs]
+    return [replace(column, texts=tuple(map(add, column.texts, limits)))]
 
 
 def comparison_table(rows: ResultRows, against: Comparisons) -> TextTable:
@@ -148,22 +143,21 @@ def comparison_table(rows: ResultRows, against: Comparisons) -> TextTable:
     keys = [key for key in rows.keys if key == "model" or len({rows.value(row, key) for row in at}) > 1] or rows.keys
     there = "published" if against.is_published else "there"
     change = words.change if against.metric is None else words.signed
+    # Of a probability, the verdict says the direction.
+    differences = [_estimate(c.finding, change, is_probability=False) for c in compared]
     columns = [
         *key_columns(rows, at, keys),
         *_measured("here", "", [c.summary for c in compared], rows, against.metric),
         *_measured(there, "other_", [c.beside for c in compared], rows, against.metric),
-        text_column("difference", [_estimate(*_difference(c.finding), change) for c in compared], name="difference"),
+        text_column("difference", differences, name="difference"),
         text_column("p", [_p(c.finding.p_value) for c in compared], name="p_value"),
         text_column("p, Holm", [_p(c.finding.p_adjusted) for c in compared], name="p_adjusted"),
-        text_column("verdict", [(c.verdict, c.verdict) for c in compared], is_number=False, name="verdict"),
+        replace(_texts("verdict", [c.verdict for c in compared]), name="verdict"),
     ]
     if against.metric is None and any(c.summary.solved_at_mean or c.beside.solved_at_mean for c in compared):
-        for where, name, some in (
-            ("here", "solved_at_mean", [c.summary for c in compared]),
-            (there, "other_solved_at_mean", [c.beside for c in compared]),
-        ):
-            title = f"solved at iteration {where}: median, mean"
-            columns.append(text_column(title, [_both(of) for of in some], name=name))
+        title, name = "solved at iteration {}: median, mean", "solved_at_mean"
+        columns.append(text_column(title.format("here"), [_both(c.summary) for c in compared], name=name))
+        columns.append(text_column(title.format(there), [_both(c.beside) for c in compared], name=f"other_{name}"))
     if any(c.log_rank_p is not None for c in compared):
         columns.append(text_column("p, log-rank, Holm", [_p(c.log_rank_p) for c in compared], name="log_rank_p"))
     return TextTable(tuple(columns), places(c.verdict == "differs" for c in compared), len(keys))
@@ -173,29 +167,26 @@ def _measured(
     where: str, prefix: str, some: Sequence[Summary | Reference], rows: ResultRows, metric: str | None
 ) -> tuple[Column, Column]:
     """Lay out what is compared: the success rate, or a metric's mean, each with the number of its trials."""
-    if metric is None:
-        return (
-            text_column(where, [(_of(of.solved, of), of.solved) for of in some], name=f"{prefix}solved"),
-            text_column(f"success rate {where}", [_rate(of) for of in some], name=f"{prefix}success_rate"),
-        )
-    title, write = (words.metric_title(metric, rows.metrics[metric]), words.metric_notation(rows.metrics[metric]))
-    means = [of.metrics[metric] for of in some]
     incomplete = ["" if of.complete else ", incomplete" for of in some]
+    if metric is None:
+        counts = [(f"{of.solved}/{of.judged}{text}", of.solved) for of, text in zip(some, incomplete, strict=True)]
+        interval, name = "success_rate_interval", f"{prefix}success_rate"
+        rates = estimates_column(some, f"success rate {where}", "success_rate", words.rate, interval)
+        return text_column(where, counts, name=f"{prefix}solved"), replace(rates, name=name)
+    title, write = words.metric_title(metric, rows.metrics[metric]), words.metric_notation(rows.metrics[metric])
+    means = [of.metrics[metric] for of in some]
     counts = [(f"{mean.count}{text}", mean.count) for mean, text in zip(means, incomplete, strict=True)]
-    estimates = [(write(m.mean, m.mean_interval), m.mean) for m in means]
-    return (
-        text_column(f"trials {where}", counts, name=f"{prefix}trials"),
-        text_column(f"{title} {where}", estimates, name=f"{prefix}{metric}_mean"),
-    )
+    estimates = estimates_column(means, f"{title} {where}", "mean", write, "mean_interval")
+    name = f"{prefix}{metric}_mean"
+    return text_column(f"trials {where}", counts, name=f"{prefix}trials"), replace(estimates, name=name)
 
 
 def trends_table(contrasts: Contrasts) -> TextTable:
     """Lay out one row for each trend of the success rate, or of the metric."""
-    some = contrasts.trends
+    some, write = contrasts.trends, words.rate if contrasts.metric is None else words.measure
 
     def end(of: tuple[float, float]) -> tuple[str, float]:
-        at, number = of
-        return f"{words.rate(number) if contrasts.metric is None else words.measure(number)} at {at:g}", number
+        return f"{write(of[1])} at {of[0]:g}", of[1]
 
     return TextTable(
         (
@@ -229,58 +220,43 @@ def slopes_table(contrasts: Contrasts) -> TextTable:
 
 
 def pairs_table(contrasts: Contrasts) -> TextTable:
-    """Lay out one row for each finding; those that tell methods apart are marked."""
-    some = contrasts.pairs
+    """Lay out one row for each finding: differences of rates or means, and probabilities that the first is better.
+
+    Findings that tell methods apart are marked. At how many seeds which method was better, is blank where trials aren't
+    of the same seeds.
+    """
+    some, metric = contrasts.pairs, contrasts.metric
     at = [
         "on average" if question.swept and len(contrasts.findings) > 1 else finding.question
         for question, findings in contrasts.findings.items()
         for finding in findings
     ]
-    return TextTable(
-        (
-            *_named("at", at),
-            text_column("first", [(p.first, p.first) for p in some], is_number=False),
-            text_column("second", [(p.second, p.second) for p in some], is_number=False),
-            *_estimates(some, contrasts.metric),
-            text_column("p", [_p(p.p_value) for p in some]),
-            text_column("p, Holm", [_p(p.p_adjusted) for p in some]),
-            *_seed_by_seed(some),
-            text_column("verdict", [(p.statement, p.statement) for p in some], is_number=False),
-        ),
-        places(p.winner is not None for p in some),
-    )
-
-
-def _estimates(findings: Sequence[Finding], metric: str | None) -> list[Column]:
-    """Lay out differences of rates or means, and probabilities that the first method is better."""
     what, change = ("success rates", words.change) if metric is None else (f"mean {words.title(metric)}", words.signed)
     kinds: Sequence[tuple[bool, str, Notation]] = (
         (False, f"difference of {what}", change),
         (True, "probability that the first is better", words.rate),
     )
-    return [
-        text_column(
-            title, [_estimate(f.estimate if f.is_probability is kind else None, f.interval, write) for f in findings]
-        )
+    estimates = [
+        text_column(title, [_estimate(f, write, is_probability=kind) for f in some])
         for kind, title, write in kinds
-        if any(f.is_probability is kind and f.estimate is not None for f in findings)
+        if any(f.is_probability is kind and f.estimate is not None for f in some)
     ]
-
-
-def _seed_by_seed(findings: Sequence[Finding]) -> list[Column]:
-    """Lay out at how many seeds which method was better; blank where trials aren't of the same seeds."""
-    if all(finding.seeds is None for finding in findings):
-        return []
-
-    def count(title: str, counts: Sequence[int | None]) -> Column:
-        texts = [("", None) if f.seeds is None else (str(n), n) for f, n in zip(findings, counts, strict=True)]
-        return text_column(title, texts)
-
-    return [
-        count("seeds", [f.seeds for f in findings]),
-        count("first better", [f.sample.first_better for f in findings]),
-        count("second better", [f.sample.second_better for f in findings]),
-    ]
+    paired = [None if f.seeds is None else (f.seeds, f.sample.first_better, f.sample.second_better) for f in some]
+    titles = ("seeds", "first better", "second better")
+    by_seed = [count_column(title, [of and of[k] for of in paired]) for k, title in enumerate(titles) if any(paired)]
+    return TextTable(
+        (
+            *_named("at", at),
+            _texts("first", [p.first for p in some]),
+            _texts("second", [p.second for p in some]),
+            *estimates,
+            text_column("p", [_p(p.p_value) for p in some]),
+            text_column("p, Holm", [_p(p.p_adjusted) for p in some]),
+            *by_seed,
+            _texts("verdict", [p.statement for p in some]),
+        ),
+        places(p.winner is not None for p in some),
+    )
 
 
 def verdicts_table(rows: ResultRows, verdicts: Sequence[Verdict]) -> TextTable:
@@ -294,88 +270,63 @@ def verdicts_table(rows: ResultRows, verdicts: Sequence[Verdict]) -> TextTable:
         text = "" if cell is None else rows.name(row_of[cell.id])
         return text, text
 
-    common = [
+    columns = [
         text_column("cell", [name(v.cell) for v in verdicts], is_number=False),
         *_named("compared with", [name(v.versus)[0] for v in verdicts]),
-        text_column("seeds", [(str(v.seeds), v.seeds) for v in verdicts], name="seeds"),
+        count_column("seeds", [v.seeds for v in verdicts], "seeds"),
     ]
-    measured = [] if all(v.p_value is None for v in verdicts) else _of_pairs(verdicts)
-    measured += [] if all(v.p_value is not None for v in verdicts) else _precision_columns(rows, verdicts)
-    sure = text_column("enough?", [(word := "yes" if v.is_sure else "no", word) for v in verdicts], is_number=False)
-    return TextTable((*common, *measured, sure), marked=places(not v.is_sure for v in verdicts))
-
-
-def _of_pairs(verdicts: Sequence[Verdict]) -> list[Column]:
-    """Lay out wins, losses and the p-value; blank for a cell alone."""
-    is_metric = any(v.metric for v in verdicts)
-    titles = ("it is better", "the other is better") if is_metric else ("it alone solved", "the other alone")
-
-    def count(title: str, counts: Sequence[int]) -> Column:
-        pairs = zip(verdicts, counts, strict=True)
-        return text_column(title, [("", None) if v.p_value is None else (str(n), n) for v, n in pairs])
-
-    return [
-        count(titles[0], [v.wins for v in verdicts]),
-        count(titles[1], [v.losses for v in verdicts]),
-        text_column("p, at any time", [_p(v.p_value) for v in verdicts], name="p_value"),
-    ]
-
-
-def _precision_columns(rows: ResultRows, verdicts: Sequence[Verdict]) -> list[Column]:
-    """Lay out how precisely a rate, or a metric's mean, is known; blank for a pair, and where there is no interval."""
-
-    def width(v: Verdict) -> tuple[str, float | None]:
-        half = None if v.interval is None else (v.interval[1] - v.interval[0]) / 2
-        return ("" if half is None else words.measure(half), half)
-
-    widths = text_column("half-width", [width(v) for v in verdicts], name="half_width")
-    name = next((v.metric for v in verdicts if v.metric), "")
-    if not name:
-        return [widths]
-    title = words.metric_title(name, rows.metrics.get(name, Metric()))
-    means = [
-        (f"none: {v.without:,} without a number", None)
-        if v.without
-        else (words.estimate_alone(words.measure, v.mean, v.interval), v.mean)
-        for v in verdicts
-    ]
-    return [text_column(f"{title}, mean", means), widths]
+    are_pairs, metric = [v.p_value is not None for v in verdicts], next((v.metric for v in verdicts if v.metric), "")
+    if any(are_pairs):
+        titles = ("it is better", "the other is better") if metric else ("it alone solved", "the other alone")
+        columns.append(count_column(titles[0], [None if v.p_value is None else v.wins for v in verdicts]))
+        columns.append(count_column(titles[1], [None if v.p_value is None else v.losses for v in verdicts]))
+        columns.append(text_column("p, at any time", [_p(v.p_value) for v in verdicts], name="p_value"))
+    if not all(are_pairs):
+        halves = [None if v.interval is None else (v.interval[1] - v.interval[0]) / 2 for v in verdicts]
+        title = f"{words.metric_title(metric, rows.metrics.get(metric, Metric()))}, mean"
+        means = [
+            (f"none: {v.without:,} without a number", None)
+            if v.without
+            else (words.estimate_alone(words.measure, v.mean, v.interval), v.mean)
+            for v in verdicts
+        ]
+        columns += [text_column(title, means)] if metric else []
+        widths = [("" if half is None else words.measure(half), half) for half in halves]
+        columns.append(text_column("half-width", widths, name="half_width"))
+    columns.append(_texts("enough?", ["yes" if v.is_sure else "no" for v in verdicts]))
+    return TextTable(tuple(columns), marked=places(not v.is_sure for v in verdicts))
 
 
 def verdicts_note(verdicts: Sequence[Verdict]) -> str:
     """Write a sentence on how many are sure, and by which method."""
-    sure = sum(v.is_sure for v in verdicts)
-    if any(v.metric for v in verdicts):
-        return _note_of_metric(verdicts, sure)
+    sure = f"{sum(v.is_sure for v in verdicts)} of {len(verdicts)}"
+    is_metric = any(v.metric for v in verdicts)
     if any(v.p_value is not None for v in verdicts):
+        if is_metric:
+            return (
+                f"{sure} pairs differ by a sign test of which is better at each seed, ties left out and a trial "
+                "without a number worse than any that has one. It stays valid however often it is evaluated, at a "
+                "level of 5% each."
+            )
         return (
-            f"{sure} of {len(verdicts)} pairs differ by a sign test of their seeds, which stays valid however "
-            "often it is evaluated, at a level of 5% each."
+            f"{sure} pairs differ by a sign test of their seeds, which stays valid however often it is evaluated, at "
+            "a level of 5% each."
         )
-    return (
-        f"{sure} of {len(verdicts)} cells have an interval as narrow as asked for. Intervals are Clopper and "
-        "Pearson's, widened so that their coverage is at least 95% although they are evaluated after every batch."
-    )
-
-
-def _note_of_metric(verdicts: Sequence[Verdict], sure: int) -> str:
-    if any(v.p_value is not None for v in verdicts):
+    if not is_metric:
         return (
-            f"{sure} of {len(verdicts)} pairs differ by a sign test of which is better at each seed, ties left out and "
-            "a trial without a number worse than any that has one. It stays valid however often it is evaluated, at a "
-            "level of 5% each."
+            f"{sure} cells have an interval as narrow as asked for. Intervals are Clopper and Pearson's, widened so "
+            "that their coverage is at least 95% although they are evaluated after every batch."
         )
-    without = sum(v.without > 0 for v in verdicts)
     note = (
-        f"{sure} of {len(verdicts)} cells have a mean known as precisely as asked for, by Student's interval, which is "
-        "evaluated after every batch from 40 seeds on: of skewed values it holds the mean less often than in 95% of "
-        "studies."
+        f"{sure} cells have a mean known as precisely as asked for, by Student's interval, which is evaluated after "
+        "every batch from 40 seeds on: of skewed values it holds the mean less often than in 95% of studies."
     )
-    if not without:
-        return note
-    return (
-        f"{note} {words.count_of(without, 'cell')} had trials that ended without a number, so that there is no mean: "
-        "these cells get the most seeds, and aren't sure."
+    without = sum(v.without > 0 for v in verdicts)
+    return note + (
+        f" {words.count_of(without, 'cell')} had trials that ended without a number, so that there is no mean: these "
+        "cells get the most seeds, and aren't sure."
+        if without
+        else ""
     )
 
 
@@ -385,9 +336,9 @@ def speeds_table(contrasts: Contrasts) -> TextTable:
     return TextTable(
         (
             *_named("at", [s.question for s in some]),
-            text_column("methods", [("; ".join(s.names), "; ".join(s.names)) for s in some], is_number=False),
+            _texts("methods", ["; ".join(s.names) for s in some]),
             text_column("χ²", [(f"{s.statistic:.1f}", s.statistic) for s in some]),
-            text_column("degrees of freedom", [(str(s.degrees_of_freedom), s.degrees_of_freedom) for s in some]),
+            count_column("degrees of freedom", [s.degrees_of_freedom for s in some]),
             text_column("p", [_p(s.p_value) for s in some]),
             text_column("p, Holm", [_p(s.p_adjusted) for s in some]),
         )
@@ -406,33 +357,26 @@ def seeds_column(title: str, summaries: Sequence[Summary]) -> Column:
     return text_column(title, [(text, s.ended) for text, s in zip(texts, summaries, strict=True)], name="seeds")
 
 
+def _texts(title: str, texts: Sequence[str]) -> Column:
+    return text_column(title, [(text, text) for text in texts], is_number=False)
+
+
 def _named(title: str, names: Sequence[str]) -> list[Column]:
     """Make a column of names, unless all are empty."""
-    return [text_column(title, [(name, name) for name in names], is_number=False)] if any(names) else []
+    return [_texts(title, names)] if any(names) else []
 
 
 def _p(value: float | None) -> tuple[str, float | None]:
     return (words.NONE if value is None else words.p_value(value)), value
 
 
-def _rate(s: Any) -> tuple[str, float | None]:
-    return words.rate(s.success_rate, s.success_rate_interval), s.success_rate
+def _estimate(finding: Finding, write: Notation, *, is_probability: bool) -> tuple[str, float | None]:
+    """Write the estimate of a finding if it is of the kind that a column has."""
+    value = finding.estimate if finding.is_probability is is_probability else None
+    return write(value, None if value is None else finding.interval), value
 
 
-def _difference(finding: Finding) -> tuple[float | None, Interval | None]:
-    """Return a difference of rates or means; of a probability, nothing: the verdict says its direction."""
-    return (None, None) if finding.is_probability else (finding.estimate, finding.interval)
-
-
-def _estimate(value: float | None, interval: Interval | None, write: Notation) -> tuple[str, float | None]:
-    return write(value, None if value is None else interval), value
-
-
-def _of(solved: int, of: Any) -> str:
-    return f"{solved}/{of.judged}" if of.complete else f"{solved}/{of.judged}, incomplete"
-
-
-def _both(s: Any) -> tuple[str, float | None]:
+def _both(s: Summary | Reference) -> tuple[str, float | None]:
     median, mean = s.solved_at_median, s.solved_at_mean
     if median is None and mean is None:
         return words.NONE, None

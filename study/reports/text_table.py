@@ -104,6 +104,11 @@ def text_column(title: str, pairs: Sequence[tuple[str, Any]], *, is_number: bool
     return Column(title, tuple(text for text, _ in pairs), tuple(value for _, value in pairs), is_number, name=name)
 
 
+def count_column(title: str, counts: Sequence[int | None], name: str = "") -> Column:
+    """Make a column of counts; blank where there is none."""
+    return text_column(title, [("" if count is None else str(count), count) for count in counts], name=name)
+
+
 def select(columns: Sequence[N], names: Sequence[str]) -> list[N]:
     """Choose columns by their names, in the order of these; ``solved_at`` stands for its mean and median.
 

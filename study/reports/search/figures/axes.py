@@ -16,7 +16,7 @@ from study.records import Interval
 from study.reports.figures import axes as axes_of
 from study.reports.figures import texts
 from study.reports.figures.scales import power_of_ten
-from study.reports.figures.style import PALETTE, PAPER, plain
+from study.reports.figures.style import PALETTE, PAPER, Tips, plain
 from study.reports.search import names as search_names
 from study.summaries.rows import ResultRows
 from study.summaries.search import NO_NUMBER, Candidate, Objective, Parameter, SearchFindings
@@ -211,6 +211,15 @@ def mark_confirmed(axes: Axes, x: Sequence[float], y: Sequence[float]) -> None:
     axes.plot(x, y, **_CONFIRMED)
 
 
+def mark_among(
+    axes: Axes, search: SearchFindings, some: Sequence[Candidate], x: Sequence[float], y: Sequence[float]
+) -> None:
+    """Mark those of some candidates, given their places, that are confirmed."""
+    confirmed = [i for i, candidate in enumerate(some) if candidate.number in search.rows]
+    if confirmed:
+        mark_confirmed(axes, [x[i] for i in confirmed], [y[i] for i in confirmed])
+
+
 def mark_fresh(axes: Axes, x: float, y: float, across: Interval | None, up: Interval | None) -> None:
     """Mark the estimate by fresh seeds; the ends of its intervals are places."""
     axes.errorbar([x], [y], xerr=_reach(x, across), yerr=_reach(y, up), **_FRESH, **_BARS)
@@ -242,12 +251,45 @@ def fresh_place(
     return place, None if interval is None else (scale.at(interval[0]), scale.at(interval[1]))
 
 
-def fresh_text(search: SearchFindings, number: int, summary: Any) -> str:
-    """Describe a candidate by its fresh seeds."""
-    values = ", ".join(
-        f"{search_names.measured(one).title} {search_names.measured(one).text(summary)}" for one in search.objectives
-    )
-    return f"#{number}, fresh seeds: {values}" + (f"; {axes_of.count(summary)} solved" if summary.judged else "")
+def add_tips(
+    axes: Axes,
+    search: SearchFindings,
+    rows: ResultRows,
+    some: Sequence[Candidate],
+    scales: Mapping[int, Scale],
+    tips: Tips,
+    most: int,
+) -> None:
+    """Add texts to at most so many dots, first to those of fresh seeds.
+
+    Args:
+        axes: the panel.
+        search: the search.
+        rows: the report's rows.
+        some: the candidates that are drawn.
+        scales: the axes of objectives, by their places; beside a single one are the candidates' numbers.
+        tips: where texts are added.
+        most: the most texts.
+    """
+    marks: list[tuple[int, list[float], str]] = []
+    for candidate, row in search_names.confirmed(search):
+        summary, estimates = rows.summaries[row], map(search_names.measured, search.objectives)
+        text = f"#{candidate.number}, fresh seeds: {', '.join(f'{one.title} {one.text(summary)}' for one in estimates)}"
+        text += f"; {axes_of.count(summary)} solved" if summary.judged else ""
+        marks.append((candidate.number, [fresh_place(search, rows, row, i, at)[0] for i, at in scales.items()], text))
+    marks += [
+        (c.number, [at.at(c.values[i]) for i, at in scales.items()], search_names.described(search, c)) for c in some
+    ]
+    for number, places, text in marks[:most]:
+        x, y = places if len(places) == 2 else (number, *places)
+        tips.add(axes, x, y, text)
+
+
+def confirmed_notes(search: SearchFindings, rows: ResultRows, fresh: str) -> list[str]:
+    """Return a caption's sentences on confirmed candidates, of which the first is given; or that there are none."""
+    if not search_names.confirmed(search):
+        return ["No candidate has been confirmed yet."]
+    return [fresh, *filter(None, [search_names.objectives_note(search, rows.metrics)])]
 
 
 def part_of(search: SearchFindings, count: int) -> list[str]:

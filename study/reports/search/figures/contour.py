@@ -10,7 +10,6 @@ import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
-from matplotlib.colors import Colormap
 from matplotlib.figure import Figure
 from matplotlib.tri import Triangulation
 
@@ -121,19 +120,16 @@ def _field(
         triangles = Triangulation(unit_x, unit_y)
     except (RuntimeError, ValueError):  # all on a line
         return None
-    if _area(triangles) < _LEAST_AREA:
+    corners = np.stack([unit_x, unit_y], axis=-1)[triangles.triangles]
+    (a, b), (c, d) = (corners[:, 1:] - corners[:, :1]).transpose(1, 2, 0)
+    if np.abs(a * d - b * c).sum() / 2 < _LEAST_AREA:
         return None
     return _Field(x, y, z, Triangulation(x, y, triangles.triangles))
 
 
-def _area(of: Triangulation) -> float:
-    x, y = of.x[of.triangles], of.y[of.triangles]
-    across, up = x[:, 1:] - x[:, :1], y[:, 1:] - y[:, :1]
-    return float(np.abs(across[:, 0] * up[:, 1] - across[:, 1] * up[:, 0]).sum() / 2)
-
-
 def _plot_field(figure: Figure, axes: Axes, search: SearchFindings, i: int, field: _Field, height_in: float) -> None:
-    colours = _colours(is_higher_better=search.objectives[i].is_higher_better)
+    # Bright where candidates are good.
+    colours = mpl.colormaps["viridis" if search.objectives[i].is_higher_better else "viridis_r"]
     low, high = float(field.z.min()), float(field.z.max())
     room = 1e-6 * (high - low)  # values equal to the highest level wouldn't be filled
     contours = axes.tricontourf(
@@ -142,29 +138,18 @@ def _plot_field(figure: Figure, axes: Axes, search: SearchFindings, i: int, fiel
     contours.set(edgecolor="face", linewidth=0.3)  # or the background shines through between levels
     axes.grid(visible=False)
     scale = objective_scales(search)[i]
-    write, where = _power if scale.is_log else _short, {"ax": axes, "aspect": height_in / _BAR_IN}
+
+    def write(place: float) -> str:
+        return f"{10.0**place:.1e}".replace("e-0", "e-") if scale.is_log else f"{place:.3g}"
+
+    where: Any = {"ax": axes, "aspect": height_in / _BAR_IN}
     colour_scale(figure, colours, (low, high), scale.lines(height_in), write, **where)
-
-
-def _short(place: float) -> str:
-    return f"{place:.3g}"
-
-
-def _power(place: float) -> str:
-    return f"{10.0**place:.1e}".replace("e-0", "e-")
-
-
-def _colours(*, is_higher_better: bool) -> Colormap:
-    """Return colours that are bright where candidates are good."""
-    return mpl.colormaps["viridis" if is_higher_better else "viridis_r"]
 
 
 def _plot_dots(axes: Axes, search: SearchFindings, some: Sequence[Candidate], field: _Field) -> None:
     style: Any = {"linestyle": "none", "marker": "o", "markeredgecolor": _LIGHT, "markeredgewidth": 0.4}
     axes.plot(field.x, field.y, color=_DARK, markersize=2.8, zorder=3, **style)
-    confirmed = [k for k, candidate in enumerate(some) if candidate.number in search.rows]
-    if confirmed:
-        search_axes.mark_confirmed(axes, list(field.x[confirmed]), list(field.y[confirmed]))
+    search_axes.mark_among(axes, search, some, field.x.tolist(), field.y.tolist())
 
 
 def _caption(search: SearchFindings, count: int, *, has_importance: bool) -> str:

@@ -32,8 +32,7 @@ def plot(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
     if search is None or len(search.objectives) < 2 or not search.candidates:
         return None
     some = search_names.selected(search, MOST_DOTS)
-    front = _front(search)
-    confirmed = search_names.confirmed(search)
+    front = sorted((c for c in search.candidates if c.number in search.front), key=lambda c: c.values[:2])
     x_scale, y_scale, *_ = scales = search_axes.objective_scales(search, rows)
     handles: list[Artist] = [
         *search_axes.sizes([candidate.seeds for candidate in some]),
@@ -44,27 +43,15 @@ def plot(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
     with mpl.rc_context(STYLE):
         figure, (axes,) = grid([""], _HEIGHT_IN, handles)
         axes.grid(visible=True, axis="both")
-        _plot_candidates(axes, some, front, scales, is_plane=len(search.objectives) == 2)
-        for candidate, row in confirmed:
+        search_axes.dots(axes, some, *_at(some, scales), 0.45)
+        style = _FRONT if len(search.objectives) == 2 else _FRONT | {"linestyle": "none"}
+        axes.plot(*_at(front, scales), zorder=3.5, **style)
+        for candidate, row in search_names.confirmed(search):
             _plot_confirmed(axes, search, rows, candidate, row, scales)
         x_scale.across(axes, panel_in(1))
         y_scale.up(axes, _HEIGHT_IN)
-        for x, y, text in _texts(search, rows, some, scales)[:MOST_TIPS]:
-            tips.add(axes, x, y, text)
+        search_axes.add_tips(axes, search, rows, some, dict(enumerate(scales[:2])), tips, MOST_TIPS)
     return Drawn("search-front", "What can be had together", _caption(search, rows, len(some)), figure, tips)
-
-
-def _front(search: SearchFindings) -> list[Candidate]:
-    front = [candidate for candidate in search.candidates if candidate.number in search.front]
-    return sorted(front, key=lambda candidate: candidate.values[:2])
-
-
-def _plot_candidates(
-    axes: Axes, some: Sequence[Candidate], front: Sequence[Candidate], scales: Sequence[Scale], *, is_plane: bool
-) -> None:
-    search_axes.dots(axes, some, *_at(some, scales), 0.45)
-    style: Any = _FRONT if is_plane else _FRONT | {"linestyle": "none"}
-    axes.plot(*_at(front, scales), zorder=3.5, **style)
 
 
 def _at(some: Sequence[Candidate], scales: Sequence[Scale]) -> tuple[list[float], list[float]]:
@@ -84,18 +71,6 @@ def _plot_confirmed(
         search_axes.mark_fresh(axes, x, y, across, up)
 
 
-def _texts(
-    search: SearchFindings, rows: ResultRows, some: Sequence[Candidate], scales: Sequence[Scale]
-) -> list[tuple[float, float, str]]:
-    """Return the places of texts and the texts, those of fresh seeds first."""
-    marks = []
-    for candidate, row in search_names.confirmed(search):
-        (x, _), (y, _) = (search_axes.fresh_place(search, rows, row, i, scales[i]) for i in range(2))
-        marks.append((x, y, search_axes.fresh_text(search, candidate.number, rows.summaries[row])))
-    at = zip(some, *_at(some, scales), strict=True)
-    return marks + [(x, y, search_names.described(search, candidate)) for candidate, x, y in at]
-
-
 def _caption(search: SearchFindings, rows: ResultRows, count: int) -> str:
     sentences = [
         "Candidates by what they were worth in the search; none is better in all respects than one of the front."
@@ -103,13 +78,9 @@ def _caption(search: SearchFindings, rows: ResultRows, count: int) -> str:
     if len(search.objectives) > 2:
         rest = ", ".join(objective.title for objective in search.objectives[2:])
         sentences.append(f"Other objectives ({rest}) count for the front and aren't shown here.")
-    sentences.append(CAUTION)
-    if search_names.confirmed(search):
-        sentences.append(
-            "Dashes lead from a confirmed candidate to what fresh seeds say of it, an estimate with its 95% intervals: "
-            "as an estimate it may look better than the end of an interval did."
-        )
-        sentences += filter(None, [search_names.objectives_note(search, rows.metrics)])
-    else:
-        sentences.append("No candidate has been confirmed yet.")
+    fresh = (
+        "Dashes lead from a confirmed candidate to what fresh seeds say of it, an estimate with its 95% intervals: as "
+        "an estimate it may look better than the end of an interval did."
+    )
+    sentences += [CAUTION, *search_axes.confirmed_notes(search, rows, fresh)]
     return " ".join(sentences + search_axes.part_of(search, count))

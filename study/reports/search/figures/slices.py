@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 import matplotlib as mpl
-from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 
 from study.reports.figures.multiples import MOST_PANELS, MOST_TIPS, columns, grid, left_out, panel_in
@@ -35,13 +34,15 @@ def plot(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
         return None
     parameters = [p for p in search.parameters if any(p.name in c.params for c in search.candidates)]
     count = len(search.objectives)
-    first = _selected(search, parameters, max(1, MOST_PANELS // count))
+    # The most important ones, in their order.
+    ranked = sorted(parameters, key=lambda one: -search_names.importance(search, one.name))
+    first = [one for one in parameters if one in ranked[: max(1, MOST_PANELS // count)]]
     if not first:
         return None
     some = search_names.selected(search, MOST_DOTS // (len(first) * count))
     scales = {p.name: parameter_scale(p) for p in first}
     handles = [*search_axes.shades(), *search_axes.confirmed_handles(search, with_fresh=False)]
-    across = columns(len(first))
+    across, last = columns(len(first)), search.candidates[-1].number
     down = -(-len(first) // across)
     height = _TALL_IN if down * count == 1 else _LOW_IN
     titles = [*[""] * len(first), *[None] * (down * across - len(first))] * count
@@ -56,40 +57,24 @@ def plot(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
                     up.up(axes, height)
                 candidates = [c for c in some if parameter.name in c.params]
                 x = _places(parameter, scales[parameter.name], candidates)
-                _plot_dots(axes, search, candidates, x, [up.at(c.values[i]) for c in candidates])
+                y = [up.at(c.values[i]) for c in candidates]
+                colours = [to_rgba(CANDIDATE, search_axes.shade(c.number, last)) for c in candidates]
+                axes.scatter(x, y, s=_DOT_PT2, color=colours, linewidths=0, zorder=3)
+                search_axes.mark_among(axes, search, candidates, x, y)
                 row = i * down + number // across
                 upright_in[row] = max(upright_in[row], scales[parameter.name].across(axes, panel_in(across)))
                 most = MOST_TIPS // (len(first) * count)
-                for candidate, place in list(zip(candidates, x, strict=True))[-most:]:
-                    tips.add(axes, place, up.at(candidate.values[i]), search_names.described(search, candidate))
+                for candidate, *at in list(zip(candidates, x, y, strict=True))[-most:]:
+                    tips.add(axes, *at, search_names.described(search, candidate))
         figure.set_figheight(figure.get_figheight() + sum(upright_in))
     caption = _caption(search, first, len(some)) + left_out(len(first), len(parameters), "parameters")
     return Drawn("search-slices", "What candidates were worth, by what was chosen", caption, figure, tips)
-
-
-def _selected(search: SearchFindings, parameters: Sequence[Parameter], most: int) -> list[Parameter]:
-    """Choose the parameters to show, in their order: all, or the most important."""
-    if len(parameters) <= most:
-        return list(parameters)
-    ranked = sorted(parameters, key=lambda parameter: -search_names.importance(search, parameter.name))[:most]
-    return [parameter for parameter in parameters if parameter in ranked]
 
 
 def _places(parameter: Parameter, scale: Scale, some: Sequence[Candidate]) -> list[float]:
     """Place candidates on the axis; those with the same name are spread, so that they can be distinguished."""
     spread = [_SPREAD * (math.modf(c.number * _GOLDEN)[0] - 0.5) if scale.parameter is not None else 0.0 for c in some]
     return [scale.at(c.params[parameter.name]) + aside for c, aside in zip(some, spread, strict=True)]
-
-
-def _plot_dots(
-    axes: Axes, search: SearchFindings, some: Sequence[Candidate], x: Sequence[float], y: Sequence[float]
-) -> None:
-    last = search.candidates[-1].number
-    colours = [to_rgba(CANDIDATE, search_axes.shade(candidate.number, last)) for candidate in some]
-    axes.scatter(x, y, s=_DOT_PT2, color=colours, linewidths=0, zorder=3)
-    confirmed = [i for i, candidate in enumerate(some) if candidate.number in search.rows]
-    if confirmed:
-        search_axes.mark_confirmed(axes, [x[i] for i in confirmed], [y[i] for i in confirmed])
 
 
 def _caption(search: SearchFindings, first: Sequence[Parameter], dots: int) -> str:

@@ -11,15 +11,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
+from operator import add
 from typing import Any
 
 from study import words
 from study.plugins.vocabulary import vocabulary
 from study.reports import metric_columns, table
-from study.reports.latex_table import LatexColumn, fitting, tabular
+from study.reports.latex_table import LatexColumn, body_line, fitting, tabular
 from study.reports.text_table import Column, select
 from study.summaries.rows import ResultRows
-from study.summaries.summary import Summary
 
 _NONE = "--"
 _SPECIAL = {
@@ -43,6 +43,7 @@ _DAGGER = r"{}^{\dagger}"
 _NUMBER = re.compile(r"([+−]?(?:\d+(?:,\d{3})*(?:\.\d+)?|∞))(k|M|e-?\d+|)")
 """A number as `study.words` writes it, and its unit."""
 _POWERS = {"k": 3, "M": 6}
+_PLAIN = str.maketrans({",": "", "−": "-", "∞": "Infinity"})
 _PUBLISHED = "as published"
 _COUNTS = ("seeds", "solved", "finished", "stopped", "diverged", "failed")
 
@@ -65,7 +66,10 @@ def latex(rows: ResultRows, *, command: str, names: Sequence[str] = ()) -> str:
     if names:
         columns = select([*usual, *_others(rows, written, {column.name for column in usual})], names)
     elif rows.as_published is None:
-        columns = fitting(keys, usual, _by_importance(usual))
+        # Medians and means of solved-at are taken together, else the medians before other columns.
+        times = [column for column in usual if column.name in ("solved_at_median", "solved_at_mean")]
+        rates = [[column] for column in usual if column.name == "success_rate"]
+        columns = fitting(keys, usual, [*rates, times, *([column] for column in (*times, *usual))])
         left_out = ", ".join(column.name for column in usual if column not in columns)
     comments = [command, _intervals(rows)]
     comments += [f"Left out, since it would be too wide: {left_out}. --columns chooses others."] if left_out else []
@@ -165,17 +169,12 @@ def _power(text: str) -> int:
 
 
 def _usual(rows: ResultRows, written: Mapping[str, Column]) -> list[LatexColumn]:
-    """Typeset the columns of statistics that published tables have.
-
-    Args:
-        rows: the rows.
-        written: the columns of the table of the terminal and the page, by name.
-    """
+    """Typeset the columns of statistics that published tables have, given those that the terminal has, by name."""
     columns = []
     if rows.has_rates:
         rates = number_column(written["success_rate"], "success rate", is_rate=True)
-        texts = zip(rates.texts, rows.summaries, strict=True)
-        columns.append(replace(rates, texts=tuple(text + _of(s) for text, s in texts)))
+        ended = ("" if s.complete else f" (${s.ended}/{s.seeds}{_DAGGER}$)" for s in rows.summaries)
+        columns.append(replace(rates, texts=tuple(map(add, rates.texts, ended))))
     times = ("median", "solved_at_median"), ("mean", "solved_at_mean"), (_PUBLISHED, "as_published_solved_at_mean")
     for below, name in times if rows.has_times else ():
         columns += [number_column(written[name], "solved at iteration", below)] if name in written else []
@@ -188,13 +187,6 @@ def _usual(rows: ResultRows, written: Mapping[str, Column]) -> list[LatexColumn]
 def _of_metric(rows: ResultRows, name: str, below: str, column: Column) -> LatexColumn:
     metric = rows.metrics[name]
     return number_column(column, words.metric_title(name, replace(metric, unit="")), below, unit=metric.unit)
-
-
-def _by_importance(usual: Sequence[LatexColumn]) -> list[list[LatexColumn]]:
-    """Order the usual columns: medians and means of solved-at together, else the medians before other columns."""
-    times = [column for column in usual if column.name in ("solved_at_median", "solved_at_mean")]
-    rates = [[column] for column in usual if column.name == "success_rate"]
-    return [*rates, times, *([column] for column in (*times, *usual))]
 
 
 def _others(rows: ResultRows, written: Mapping[str, Column], usual: Collection[str]) -> list[LatexColumn]:
@@ -234,7 +226,7 @@ def estimate(text: str, is_best: bool = False, is_rate: bool = False, power: int
         return _NONE
     own = _power(text)
     scale = (2 if is_rate else 0) + (0 if power is None else own - power)
-    value, *ends = (_decimal(digits).scaleb(scale) for digits, _ in _NUMBER.findall(text))
+    value, *ends = (Decimal(digits.translate(_PLAIN)).scaleb(scale) for digits, _ in _NUMBER.findall(text))
     factor = f" \\cdot 10^{{{own}}}" if own and power is None else ""
     printed = f"{_digits(value)}{'' if ends else factor}"
     shown = f"\\mathbf{{{printed}}}" if is_best else printed
@@ -249,23 +241,12 @@ def estimate(text: str, is_best: bool = False, is_rate: bool = False, power: int
     return f"$({shown}{reach}){factor}$" if factor else f"${shown}{reach}$"
 
 
-def _decimal(digits: str) -> Decimal:
-    return Decimal(digits.replace(",", "").replace("−", "-").replace("∞", "Infinity"))
-
-
 def _digits(number: Decimal) -> str:
     return f"{number:,f}".replace(",", "{,}").replace("Infinity", "\\infty")
 
 
-def _of(s: Summary) -> str:
-    return "" if s.complete else f" (${s.ended}/{s.seeds}{_DAGGER}$)"
-
-
 def _intervals(rows: ResultRows) -> str:
-    of_solved = ["solved at"] if rows.has_times else []
-    of_solved += [
-        words.metric_title(n, m) for n, m in rows.single_metrics.items() if m.of == "solved" and rows.has_rates
-    ]
+    of_solved = metric_columns.titles_of_solved(rows)
     verb = "is" if len(of_solved) == 1 else "are"
     return "Intervals are at 95%" + (f"; {words.join_and(of_solved)} {verb} of the solved seeds." if of_solved else ".")
 
@@ -274,15 +255,11 @@ def _body(rows: ResultRows, columns: Sequence[LatexColumn]) -> list[str]:
     """Write the rows; where there are several keys, a value of the first is written once, below a rule."""
     lines: list[str] = []
     firsts = [values[0] if values else None for values in rows.values]
-    is_grouped = len(rows.keys) > 1 and _are_neighbours(firsts)
+    # Whether all equal values are neighbours, and some values are equal.
+    changes = 1 + sum(1 for a, b in pairwise(firsts) if a != b)
+    is_grouped = len(rows.keys) > 1 and changes == len(set(firsts)) < len(firsts)
     for i, texts in enumerate(zip(*(column.texts for column in columns), strict=True)):
         is_repeated = is_grouped and i > 0 and firsts[i] == firsts[i - 1]
         lines += ["\\midrule"] if is_grouped and i and not is_repeated else []
-        lines.append(" & ".join(["" if is_repeated else texts[0], *texts[1:]]) + " \\\\")
+        lines.append(body_line(["" if is_repeated else texts[0], *texts[1:]]))
     return lines
-
-
-def _are_neighbours(values: Sequence[Any]) -> bool:
-    """Return whether all equal values are neighbours, and some values are equal."""
-    changes = 1 + sum(1 for a, b in pairwise(values) if a != b)
-    return changes == len(set(values)) < len(values)

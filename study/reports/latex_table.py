@@ -55,14 +55,7 @@ class LatexColumn:
 
 @dataclass(frozen=True)
 class _Heading:
-    """The lines above one column, or above neighbours under one title.
-
-    Args:
-        lines: those of the title.
-        below: the columns' own titles; empty for none.
-        count: the number of columns.
-        width_pt: of title and columns.
-    """
+    """The lines above one column, or above neighbours under one title with their own titles below."""
 
     lines: tuple[str, ...]
     below: tuple[str, ...]
@@ -94,12 +87,19 @@ def fitting(
     return chosen
 
 
-def tabular(columns: Sequence[LatexColumn], body: Sequence[str], *, comments: Sequence[str], note: str = "") -> str:
+def body_line(texts: Iterable[str]) -> str:
+    """Write a row of a tabular."""
+    return " & ".join(texts) + " \\\\"
+
+
+def tabular(
+    columns: Sequence[LatexColumn], body: Iterable[str] | None = None, *, comments: Sequence[str], note: str = ""
+) -> str:
     """Write a tabular, to be put into a table environment as it is.
 
     Args:
         columns: all columns, from left to right.
-        body: the lines between the header and the last rule.
+        body: the lines between the header and the last rule; None for a row of each text.
         comments: what to say above it, beside its width.
         note: what to say below it, in LaTeX.
     """
@@ -113,7 +113,7 @@ def tabular(columns: Sequence[LatexColumn], body: Sequence[str], *, comments: Se
         "\\toprule",
         *_header(columns),
         "\\midrule",
-        *body,
+        *(map(body_line, zip(*(column.texts for column in columns), strict=True)) if body is None else body),
         "\\bottomrule",
         *([f"\\multicolumn{{{len(columns)}}}{{@{{}}l@{{}}}}{{{note}}} \\\\"] if note else []),
         "\\end{tabular}}",
@@ -126,25 +126,19 @@ def _headings(columns: Sequence[LatexColumn]) -> list[_Heading]:
     for _, members in groupby(enumerate(columns), lambda of: of[1].title if of[1].below else of[0]):
         group = [column for _, column in members]
         units = {column.unit for column in group}
-        title = group[0].title + (_in_brackets(group[0].unit) if len(units) == 1 else "")
-        below = tuple(column.below + (_in_brackets(column.unit) if len(units) > 1 else "") for column in group)
+        brackets = [f" ({column.unit})" if column.unit else "" for column in group]
+        title = group[0].title + (brackets[0] if len(units) == 1 else "")
+        below = tuple(one.below + (of if len(units) > 1 else "") for one, of in zip(group, brackets, strict=True))
         widths = [max(map(_width_pt, (text, *column.texts))) for text, column in zip(below, group, strict=True)]
         span = sum(widths) + _GAP_PT * (len(group) - 1)
-        lines = _folded(title, span)
+        # A title that is wider than the column below it is broken into two lines.
+        parts = title.split(" ")
+        pairs = [(" ".join(parts[:i]), " ".join(parts[i:])) for i in range(1, len(parts))]
+        is_wide = bool(pairs) and _width_pt(title) > span
+        lines = min(pairs, key=lambda of: max(map(_width_pt, of))) if is_wide else (title,)
         width = max(span, *map(_width_pt, lines))
         headings.append(_Heading(lines, below if any(below) else (), len(group), width))
     return headings
-
-
-def _folded(title: str, column_pt: float) -> tuple[str, ...]:
-    """Break a title into two lines if it is wider than the column below it."""
-    parts = title.split(" ")
-    lines = [(" ".join(parts[:i]), " ".join(parts[i:])) for i in range(1, len(parts))]
-    return min(lines, key=lambda of: max(map(_width_pt, of))) if lines and _width_pt(title) > column_pt else (title,)
-
-
-def _in_brackets(unit: str) -> str:
-    return f" ({unit})" if unit else ""
 
 
 def _header(columns: Sequence[LatexColumn]) -> list[str]:

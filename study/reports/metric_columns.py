@@ -35,6 +35,15 @@ def names_to_show(rows: ResultRows, *, is_narrow: bool = False) -> list[str]:
     return [name for name in rows.metrics if name in chosen]
 
 
+def titles_of_solved(rows: ResultRows) -> list[str]:
+    """List the titles of what is of the solved trials alone: times to success, then single metrics."""
+    metrics = rows.single_metrics.items() if rows.has_rates else ()
+    return [
+        *(["solved at"] if rows.has_times else []),
+        *(words.metric_title(name, metric) for name, metric in metrics if metric.of == "solved"),
+    ]
+
+
 def with_values(rows: ResultRows) -> list[str]:
     """List the single metrics of which any row has a value."""
     return [

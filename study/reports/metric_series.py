@@ -93,7 +93,5 @@ def series_latex(rows: ResultRows, *, command: str) -> str:
             ]
             if width_in([*keys, *means]) <= COLUMN_IN:
                 break
-        columns = [*keys, *means]
-        body = [f"{' & '.join(texts)} \\\\" for texts in zip(*(column.texts for column in columns), strict=True)]
-        parts.append(tabular(columns, body, comments=[command, f"{series.heading}: means; intervals are at 95%."]))
+        parts.append(tabular([*keys, *means], comments=[command, f"{series.heading}: means; intervals are at 95%."]))
     return "\n".join(parts)

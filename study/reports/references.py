@@ -23,12 +23,7 @@ _TITLES: dict[Kind, str] = {"mean": "bound of the mean", "prediction": "predicti
 
 
 def reference_notes(rows: ResultRows, findings: ReferenceFindings) -> list[str]:
-    """Say by which bounds trials are judged, how many references set them and how many were dropped, or why none are.
-
-    Args:
-        rows: the study's rows.
-        findings: what its references say.
-    """
+    """Say by which bounds trials are judged, how many references set them and how many were dropped, or why none."""
     row_of = _rows_of(rows)
     known, unknown = [], []
     for cell, references in findings.references.items():
@@ -150,8 +145,6 @@ def bounds_latex(rows: ResultRows, findings: ReferenceFindings, *, command: str)
     ]
     judging = pairs[KINDS.index(findings.criterion.kind)]
     chosen = fitting(keys, [column for pair in pairs for column in pair], [judging, *pairs])
-    columns = [*keys, *chosen]
-    body = [f"{' & '.join(texts)} \\\\" for texts in zip(*(column.texts for column in columns), strict=True)]
     comments = [command, "Rates of trials within bounds of references; intervals are at 95%."]
     comments += ["The other bound would be too wide; bounds.csv has it."] if len(chosen) < len(KINDS) * 2 else []
-    return tabular(columns, body, comments=comments)
+    return tabular([*keys, *chosen], comments=comments)

@@ -130,8 +130,7 @@ def _sources(findings: Findings) -> Section | None:
 
 def _results(findings: Findings) -> Section:
     rows = findings.rows
-    of_solved = ["solved at"] if rows.has_times else []
-    of_solved += _titles_of_solved(rows) if rows.has_rates else []
+    of_solved = metric_columns.titles_of_solved(rows)
     of_all = [words.metric_title(name, rows.metrics[name]) for name in metric_columns.with_values(rows)]
     of_all = [title for title in of_all if title not in of_solved]
     solved = f". Averaged over solved trials alone: {words.join_and(of_solved)}" if of_solved else ""
@@ -308,16 +307,12 @@ _MAKERS: Mapping[str, Callable[[Findings], Section | None]] = {
 _BRIEF = ("search", "claims", "sources", "verdicts", "comparison")
 
 
-def _titles_of_solved(rows: ResultRows) -> list[str]:
-    return [words.metric_title(name, metric) for name, metric in rows.single_metrics.items() if metric.of == "solved"]
-
-
 def _stop_note(rows: ResultRows) -> list[str]:
     early = sum(s.stopped_early for s in rows.summaries)
     stops = {s.cell.value("stop") for s in rows.summaries if isinstance(s, CellSummary)}
     if not early and stops <= {"never", None}:
         return []
-    of_solved = _titles_of_solved(rows)
+    of_solved = [words.metric_title(name, one) for name, one in rows.single_metrics.items() if one.of == "solved"]
     metrics = f", and the {words.join_and(of_solved)} is that of the best step so far" if of_solved else ""
     return [
         f"stop: when_decided was on: {words.count_of(early, 'trial')} ended once the outcome could no longer change. "

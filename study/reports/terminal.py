@@ -105,13 +105,7 @@ def print_section(console: Console, section: Section) -> None:
 
 
 def section_table(content: TextTable, title: str, name: str) -> ConsoleTable:
-    """Make the table of a section.
-
-    Args:
-        content: the table.
-        title: its title.
-        name: the section's name.
-    """
+    """Make the table of a section, as its name asks for."""
     if name == "search":
         return _upright(content, "Confirmed with fresh seeds")
     mark = "bold" if name == "comparison" else "dim"

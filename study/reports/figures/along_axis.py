@@ -63,10 +63,6 @@ class _SeriesPanel:
 def plot(rows: ResultRows, references: ReferenceFindings | None = None) -> Drawn | None:
     """Draw the means of each series along its axis with 95% intervals, and how often bounds of references are passed.
 
-    Args:
-        rows: the rows, at least one.
-        references: what references say; None where there are none.
-
     Returns:
         None if no metric belongs to a series.
     """

@@ -21,9 +21,6 @@ _NAME_IN, _ROW_IN, _AROUND_IN = 2.6, 0.2, 0.15
 def plot(overall: Overall | None) -> Drawn | None:
     """Draw a line for each pair of methods: the probability that a trial of the first is better.
 
-    Args:
-        overall: the methods; None if there are none to compare.
-
     Returns:
         None if no two methods are compared.
     """

@@ -97,11 +97,6 @@ class _Content:
 def plot(rows: ResultRows, learning: Sequence[LearningCurve], metrics: Mapping[str, Metric]) -> Drawn | None:
     """Draw median and bands over trials of the metric that counts, a panel a row, with the median of a similar one.
 
-    Args:
-        rows: the rows.
-        learning: their curves.
-        metrics: the declarations of the curves' metrics.
-
     Returns:
         None if there are no curves.
     """

@@ -30,9 +30,6 @@ _MARGIN = 0.03
 def plot(overall: Overall | None) -> Drawn | None:
     """Draw the profile of each method with its band; of many methods, each in a panel with the others in grey.
 
-    Args:
-        overall: the methods; None if there are none to compare.
-
     Returns:
         None without methods, or without a number.
     """

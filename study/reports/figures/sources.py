@@ -25,10 +25,6 @@ _APART = 0.2
 def plot(rows: ResultRows, shares: Sequence[SourceShares]) -> Drawn | None:
     """Draw a row for each cell: left the sources' shares, right the standard error of its rate now and later.
 
-    Args:
-        rows: the cells.
-        shares: of success, and of other quantities, which the table has.
-
     Returns:
         None if no source's share of success is known.
     """

@@ -54,10 +54,6 @@ class _Box:
 def plot(rows: ResultRows, weights: TrialWeights | None) -> Drawn | None:
     """Draw each matrix with a field for each weight: inputs across, outputs down.
 
-    Args:
-        rows: rows that include the trial's cell.
-        weights: the trial's weights.
-
     Returns:
         None if there are no weights.
     """

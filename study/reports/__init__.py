@@ -12,16 +12,14 @@ times_notes, metric_notes            notes on rows with trials that ended early,
 reference_notes                      notes on the bounds that references set
 contrasts, headline                  trends and tests between rows, and the finding in a sentence
 failure_lines, markdown_failures     the reasons of failed trials
-varying                              the hyperparameters that tell the cells apart
 chart_series                         points for a chart that is drawn elsewhere
 check_columns                        whether statistics can be chosen for tables
 write_report, FORMATS, USUAL         the files
 """
 
-from study.comparisons.comparison import PUBLISHED, Comparison, Comparisons, with_groups, with_published, with_study
+from study.comparisons.comparison import PUBLISHED, Comparisons, with_groups, with_published, with_study
 from study.comparisons.contrasts import Contrasts, contrasts
 from study.comparisons.headline import headline, search_headline
-from study.records import Labels
 from study.reports.claims import claims_rows, claims_sentence, judged_before
 from study.reports.content import DataRows, Findings, PageLinks, Report
 from study.reports.failures import failure_lines, markdown_failures
@@ -31,10 +29,9 @@ from study.reports.references import reference_notes
 from study.reports.sections import brief_sections
 from study.reports.sources import sources_sentence
 from study.reports.table import check_columns
-from study.reports.terminal import MOST_ROWS, print_findings, print_section, print_summaries, summaries_table
+from study.reports.terminal import MOST_ROWS, print_findings, print_section, summaries_table
 from study.reports.write import FORMATS, USUAL, draws, write_report
 from study.summaries.learning import LearningCurve
-from study.summaries.questions import varying
 from study.summaries.rows import ResultRows, cell_rows, groups
 from study.summaries.series import chart_series
 from study.summaries.trial_details import Gates, TrialWeights
@@ -44,13 +41,11 @@ __all__ = [
     "MOST_ROWS",
     "PUBLISHED",
     "USUAL",
-    "Comparison",
     "Comparisons",
     "Contrasts",
     "DataRows",
     "Findings",
     "Gates",
-    "Labels",
     "LearningCurve",
     "PageLinks",
     "Report",
@@ -74,13 +69,11 @@ __all__ = [
     "metric_notes",
     "print_findings",
     "print_section",
-    "print_summaries",
     "reference_notes",
     "search_headline",
     "sources_sentence",
     "summaries_table",
     "times_notes",
-    "varying",
     "with_groups",
     "with_published",
     "with_study",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from study import words
 from study.records import Cell
 from study.reports.csv_text import ends
-from study.reports.text_table import Column, TextTable, places, text_column
+from study.reports.text_table import TextTable, count_column, places, text_column
 from study.summaries.aggregate import CellSummary
 from study.summaries.rows import ResultRows
 
@@ -55,12 +55,7 @@ def judged_before(verdict: ClaimVerdict) -> str:
 
 
 def _percent(error: float) -> str:
-    """Write a probability as a percentage, to three digits.
-
-    Example:
-        >>> _percent(0.05), _percent(0.0166667), _percent(0.09375)
-        ('5%', '1.67%', '9.38%')
-    """
+    """Write a probability as a percentage, to three digits: 5%, 1.67%."""
     return f"{100 * error:.3g}%"
 
 
@@ -110,63 +105,38 @@ def claims_table(rows: ResultRows, verdicts: Sequence[ClaimVerdict]) -> TextTabl
         text = "" if cell is None or cell.id not in row_of else rows.name(row_of[cell.id]) or cell.model
         return text, text
 
-    some = [(number, v.claim, cell) for number, v in enumerate(verdicts, 1) for cell in v.cells]
-    versus = [name(cell.versus) for _, _, cell in some]
-    columns = [
-        text_column("claim", [(str(number), number) for number, _, _ in some], name="claim"),
-        text_column("cell", [name(cell.cell) for _, _, cell in some], is_number=False),
-    ]
-    if any(text for text, _ in versus):
-        columns.append(text_column("compared with", versus, is_number=False))
-    columns += [
-        text_column("seeds", [(f"{cell.seeds:,}", cell.seeds) for _, _, cell in some], name="seeds"),
-        *_failed([cell for _, _, cell in some]),
-        text_column("estimate", [(_estimate(claim, cell), cell.estimate) for _, claim, cell in some], name="estimate"),
-        text_column("evidence for", [(_times(c.evidence), c.evidence) for _, _, c in some], name="evidence_for"),
-        text_column("against", [(_times(c.against), c.against) for _, _, c in some], name="evidence_against"),
-        *_of_last_look([cell for _, _, cell in some]),
-        text_column("shown?", [("yes" if c.holds else "no", c.holds) for _, _, c in some], is_number=False),
-    ]
-    return TextTable(tuple(columns), places(not cell.holds for _, _, cell in some))
-
-
-def _failed(cells: Sequence[ClaimedCell]) -> list[Column]:
-    if not any(cell.failed for cell in cells):
-        return []
-    return [text_column("failed", [(f"{cell.failed:,}", cell.failed) for cell in cells], name="failed")]
-
-
-def _of_last_look(cells: Sequence[ClaimedCell]) -> list[Column]:
-    if all(cell.p_values is None for cell in cells):
-        return []
-    texts: list[tuple[str, float | None]] = []
-    for cell in cells:
-        if cell.p_values is None:
-            texts.append(("", None))
-        else:
-            texts.append((" / ".join(words.p_value(p) for p in cell.p_values), cell.p_values[0]))
-    return [text_column("p for / against, at the end", texts, name="p_value")]
+    claims = [(number, v.claim) for number, v in enumerate(verdicts, 1) for _ in v.cells]
+    cells = [cell for v in verdicts for cell in v.cells]
+    versus = [name(cell.versus) for cell in cells]
+    estimates = [(_estimate(claim, c), c.estimate) for (_, claim), c in zip(claims, cells, strict=True)]
+    at_end, failed = "p for / against, at the end", [(f"{cell.failed:,}", cell.failed) for cell in cells]
+    looks = [(" / ".join(map(words.p_value, c.p_values or ())), c.p_values and c.p_values[0]) for c in cells]
+    columns = (
+        count_column("claim", [number for number, _ in claims], "claim"),
+        text_column("cell", [name(cell.cell) for cell in cells], is_number=False),
+        *([text_column("compared with", versus, is_number=False)] if any(text for text, _ in versus) else []),
+        text_column("seeds", [(f"{cell.seeds:,}", cell.seeds) for cell in cells], name="seeds"),
+        *([text_column("failed", failed, name="failed")] if any(cell.failed for cell in cells) else []),
+        text_column("estimate", estimates, name="estimate"),
+        text_column("evidence for", [(_times(c.evidence), c.evidence) for c in cells], name="evidence_for"),
+        text_column("against", [(_times(c.against), c.against) for c in cells], name="evidence_against"),
+        *([text_column(at_end, looks, name="p_value")] if any(text for text, _ in looks) else []),
+        text_column("shown?", [("yes" if c.holds else "no", c.holds) for c in cells], is_number=False),
+    )
+    return TextTable(columns, places(not cell.holds for cell in cells))
 
 
 def _estimate(claim: Claim, cell: ClaimedCell) -> str:
-    is_time = claim.quantity in ("solved_at", "time_to_success")
-    is_rate = claim.quantity == "success_rate" or claim.is_of_share
-
     is_signed = bool(claim.others) and not claim.is_of_share
-    if is_time:
+    if claim.quantity in ("solved_at", "time_to_success"):
         return words.iterations(cell.estimate, cell.interval, is_signed=is_signed)
-    if is_rate:
-        return (words.change if is_signed else words.rate)(cell.estimate, cell.interval)
-    return (words.signed if is_signed else words.measure)(cell.estimate, cell.interval)
+    is_rate = claim.quantity == "success_rate" or claim.is_of_share
+    writes = (words.change, words.rate) if is_rate else (words.signed, words.measure)
+    return writes[0 if is_signed else 1](cell.estimate, cell.interval)
 
 
 def _times(evidence: float) -> str:
-    """Write evidence to three digits.
-
-    Example:
-        >>> _times(0.0582), _times(19.53), _times(4998.5), _times(3.2e12)
-        ('0.0582', '19.5', '4,998', '3e+12')
-    """
+    """Write evidence to three digits: 0.0582, 19.5, 4,998, 3e+12."""
     if evidence >= _MOST_EXACT:
         return f"{evidence:.0e}"
     return f"{evidence:,.0f}" if evidence >= 100 else f"{evidence:.3g}"
@@ -180,16 +150,12 @@ def claims_rows(verdicts: Sequence[ClaimVerdict]) -> list[dict[str, Any]]:
         | {"cell_id": cell.cell.id, "other_cell_id": None if cell.versus is None else cell.versus.id}
         | {name: getattr(cell, name) for name in ("seeds", "failed", "estimate")}
         | ends("estimate_", cell.interval)
-        | {"bound": _bound(v.claim), "evidence_for": cell.evidence, "evidence_against": cell.against}
+        # Of pairs, the estimate is compared with a difference.
+        | {"bound": 0.5 if v.claim.is_of_share else sign * v.claim.bound}
+        | {"evidence_for": cell.evidence, "evidence_against": cell.against}
         | dict(zip(("p_value_for", "p_value_against"), cell.p_values or (None, None), strict=True))
         | {"holds": cell.holds}
         for number, v in enumerate(verdicts, 1)
+        for sign in [-1 if v.claim.is_below and v.claim.others else 1]
         for cell in v.cells
     ]
-
-
-def _bound(claim: Claim) -> float:
-    """Return what the estimate is compared with: of pairs, a difference."""
-    if claim.is_of_share:
-        return 0.5
-    return -claim.bound if claim.is_below and claim.others else claim.bound

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from study import words
-from study.comparisons.overall import Overall, OverallMethod
+from study.comparisons.overall import Overall
 from study.reports.csv_text import ends
-from study.reports.text_table import Column, TextTable, text_column
+from study.reports.text_table import Column, TextTable, count_column, names_column, text_column
 from study.statistics import MeanOverCells
 from study.words import Notation
 
@@ -19,11 +19,11 @@ def overall_table(overall: Overall) -> TextTable:
     """Lay out one row a method."""
     some, write = overall.methods, words.metric_notation(overall.metric)
     columns = [
-        text_column("method", [(one.name, one.name) for one in some], is_number=False),
-        text_column("seeds", [(_seeds(one), one.seeds[0]) for one in some]),
+        names_column("method", [one.name for one in some]),
+        text_column("seeds", [(" to ".join(map(str, dict.fromkeys(one.seeds))), one.seeds[0]) for one in some]),
     ]
     if any(one.without_number for one in some):
-        columns.append(text_column("without a number", [(str(one.without_number), one.without_number) for one in some]))
+        columns.append(count_column("without a number", [one.without_number for one in some]))
     columns.append(_column(f"{overall.title}, interquartile mean", [one.interquartile_mean for one in some], write))
     against = range(len(some)) if len(some) <= _MOST_OTHERS else [overall.best]
     columns += [
@@ -32,14 +32,8 @@ def overall_table(overall: Overall) -> TextTable:
     return TextTable(tuple(columns))
 
 
-def _seeds(method: OverallMethod) -> str:
-    fewest, most = method.seeds
-    return str(fewest) if fewest == most else f"{fewest} to {most}"
-
-
 def _column(title: str, some: list[MeanOverCells | None], write: Notation) -> Column:
-    texts = [words.NONE if of is None else write(of.value, of.interval) for of in some]
-    return text_column(title, [(text, of and of.value) for text, of in zip(texts, some, strict=True)])
+    return text_column(title, [(write(of.value, of.interval), of.value) if of else (words.NONE, None) for of in some])
 
 
 def overall_note(overall: Overall) -> str:

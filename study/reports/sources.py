@@ -8,7 +8,7 @@ from typing import Any
 from study import words
 from study.comparisons.sources import MORE, SUCCESS, SourceShares
 from study.reports.csv_text import ends
-from study.reports.text_table import TextTable, text_column
+from study.reports.text_table import TextTable, names_column, text_column
 from study.summaries.aggregate import CellSummary
 from study.summaries.rows import ResultRows
 
@@ -17,14 +17,13 @@ def sources_table(rows: ResultRows, shares: Sequence[SourceShares]) -> TextTable
     """Lay out one row for each cell, quantity and source."""
     lines = [(one, part) for one in shares for part in one.parts]
     names = [name_of(rows, one.row) for one, _ in lines]
-    return TextTable(
-        (
-            text_column("cell", [(name, name) for name in names], is_number=False),
-            text_column("of the variance of", [(one.quantity, one.quantity) for one, _ in lines], is_number=False),
-            text_column("source", [(name, name) for _, (name, _, _) in lines], is_number=False),
-            text_column("share", [(words.rate(share, interval), share) for _, (_, share, interval) in lines]),
-        )
+    columns = (
+        names_column("cell", names),
+        names_column("of the variance of", [one.quantity for one, _ in lines]),
+        names_column("source", [name for _, (name, _, _) in lines]),
+        text_column("share", [(words.rate(share, interval), share) for _, (_, share, interval) in lines]),
     )
+    return TextTable(columns)
 
 
 def name_of(rows: ResultRows, row: int) -> str:
@@ -42,7 +41,7 @@ def next_table(rows: ResultRows, shares: Sequence[SourceShares]) -> TextTable | 
     names = [name_of(rows, one.row) for one in some]
     titles = [f"new {some[0].sources[0]} seeds", f"new {some[0].sources[1]} seeds", "new seeds of both"]
     columns = [
-        text_column("cell", [(name, name) for name in names], is_number=False),
+        names_column("cell", names),
         text_column("standard error now", [_error(one.of.standard_error) for one in some]),
     ]
     columns += [text_column(title, [_error(errors[k]) for errors in after]) for k, title in enumerate(titles)]
@@ -88,13 +87,9 @@ def sources_sentence(shares: Sequence[SourceShares]) -> str:
     for one in some:
         for name, share, _ in one.parts[:2]:
             of.setdefault(name, []).append(100 * share)
-    parts = [f"{name} seeds make {_span(numbers)}" for name, numbers in of.items()]
+    spans = {name: dict.fromkeys((f"{min(shares):.0f}", f"{max(shares):.0f}")) for name, shares in of.items()}
+    parts = [f"{name} seeds make {' to '.join(span)}%" for name, span in spans.items()]
     return f"Of the variance of success, {words.join_and(parts)}." if parts else ""
-
-
-def _span(numbers: Sequence[float]) -> str:
-    low, high = f"{min(numbers):.0f}", f"{max(numbers):.0f}"
-    return f"{low}%" if low == high else f"{low} to {high}%"
 
 
 def sources_rows(rows: ResultRows, shares: Sequence[SourceShares]) -> list[dict[str, Any]]:

@@ -111,19 +111,13 @@ def _drawn(
         text = ": ".join(part for part in (rows.name(row), write(value, interval)) if part)
         marks.append(Mark(round(_EDGE + (row + 0.5) * step, 2), height(value), ends, text))
     lowest, highest = (choose(present, key=present.__getitem__) for choose in (min, max))
+    ends_named = (f"{write(present[row])} ({rows.name(row)})" for row in (lowest, highest))
     return Strip(
         caption=title,
         limits=(write(low), write(high)),
         description=f"{title} of {words.count_of(len(values), rows.noun)} with 95% intervals, in the report's order: "
-        + _range(rows, present, lowest, highest, write),
+        + ("from {} to {}".format(*ends_named) if len(present) > 1 else write(present[lowest])),
         width=round(2 * _EDGE + step * len(values), 2),
         mark_width=round(min(_WIDEST_MARK, 0.8 * step), 2),
         marks=marks,
     )
-
-
-def _range(rows: ResultRows, values: dict[int, float], lowest: int, highest: int, write: Notation) -> str:
-    if len(values) == 1:
-        return write(values[lowest])
-    ends = (f"{write(values[row])} ({rows.name(row)})" for row in (lowest, highest))
-    return "from {} to {}".format(*ends)

@@ -14,7 +14,16 @@ from study.comparisons.finding import Finding
 from study.interface.declarations import Metric
 from study.records import Cell
 from study.reports import metric_columns
-from study.reports.text_table import Column, TextTable, count_column, estimates_column, places, select, text_column
+from study.reports.text_table import (
+    Column,
+    TextTable,
+    count_column,
+    estimates_column,
+    names_column,
+    places,
+    select,
+    text_column,
+)
 from study.summaries.aggregate import CellSummary, published_error
 from study.summaries.rows import ResultRows
 from study.summaries.summary import Summary
@@ -152,7 +161,7 @@ def comparison_table(rows: ResultRows, against: Comparisons) -> TextTable:
         text_column("difference", differences, name="difference"),
         text_column("p", [_p(c.finding.p_value) for c in compared], name="p_value"),
         text_column("p, Holm", [_p(c.finding.p_adjusted) for c in compared], name="p_adjusted"),
-        replace(_texts("verdict", [c.verdict for c in compared]), name="verdict"),
+        replace(names_column("verdict", [c.verdict for c in compared]), name="verdict"),
     ]
     if against.metric is None and any(c.summary.solved_at_mean or c.beside.solved_at_mean for c in compared):
         title, name = "solved at iteration {}: median, mean", "solved_at_mean"
@@ -247,13 +256,13 @@ def pairs_table(contrasts: Contrasts) -> TextTable:
     return TextTable(
         (
             *_named("at", at),
-            _texts("first", [p.first for p in some]),
-            _texts("second", [p.second for p in some]),
+            names_column("first", [p.first for p in some]),
+            names_column("second", [p.second for p in some]),
             *estimates,
             text_column("p", [_p(p.p_value) for p in some]),
             text_column("p, Holm", [_p(p.p_adjusted) for p in some]),
             *by_seed,
-            _texts("verdict", [p.statement for p in some]),
+            names_column("verdict", [p.statement for p in some]),
         ),
         places(p.winner is not None for p in some),
     )
@@ -293,7 +302,7 @@ def verdicts_table(rows: ResultRows, verdicts: Sequence[Verdict]) -> TextTable:
         columns += [text_column(title, means)] if metric else []
         widths = [("" if half is None else words.measure(half), half) for half in halves]
         columns.append(text_column("half-width", widths, name="half_width"))
-    columns.append(_texts("enough?", ["yes" if v.is_sure else "no" for v in verdicts]))
+    columns.append(names_column("enough?", ["yes" if v.is_sure else "no" for v in verdicts]))
     return TextTable(tuple(columns), marked=places(not v.is_sure for v in verdicts))
 
 
@@ -336,7 +345,7 @@ def speeds_table(contrasts: Contrasts) -> TextTable:
     return TextTable(
         (
             *_named("at", [s.question for s in some]),
-            _texts("methods", ["; ".join(s.names) for s in some]),
+            names_column("methods", ["; ".join(s.names) for s in some]),
             text_column("χ²", [(f"{s.statistic:.1f}", s.statistic) for s in some]),
             count_column("degrees of freedom", [s.degrees_of_freedom for s in some]),
             text_column("p", [_p(s.p_value) for s in some]),
@@ -357,13 +366,9 @@ def seeds_column(title: str, summaries: Sequence[Summary]) -> Column:
     return text_column(title, [(text, s.ended) for text, s in zip(texts, summaries, strict=True)], name="seeds")
 
 
-def _texts(title: str, texts: Sequence[str]) -> Column:
-    return text_column(title, [(text, text) for text in texts], is_number=False)
-
-
 def _named(title: str, names: Sequence[str]) -> list[Column]:
     """Make a column of names, unless all are empty."""
-    return [_texts(title, names)] if any(names) else []
+    return [names_column(title, names)] if any(names) else []
 
 
 def _p(value: float | None) -> tuple[str, float | None]:

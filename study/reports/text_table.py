@@ -109,6 +109,11 @@ def count_column(title: str, counts: Sequence[int | None], name: str = "") -> Co
     return text_column(title, [("" if count is None else str(count), count) for count in counts], name=name)
 
 
+def names_column(title: str, names: Sequence[str]) -> Column:
+    """Make a column of texts that are sorted as they are."""
+    return text_column(title, [(name, name) for name in names], is_number=False)
+
+
 def select(columns: Sequence[N], names: Sequence[str]) -> list[N]:
     """Choose columns by their names, in the order of these; ``solved_at`` stands for its mean and median.
 

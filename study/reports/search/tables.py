@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from operator import add
 
 import pyarrow as pa
 
@@ -10,7 +12,7 @@ from study import words
 from study.reports.content import DataRows
 from study.reports.search import names as search_names
 from study.reports.table import seeds_column
-from study.reports.text_table import Column, TextTable, places, text_column
+from study.reports.text_table import Column, TextTable, count_column, names_column, places, text_column
 from study.summaries.rows import ResultRows
 from study.summaries.search import Candidate, Parameter, SearchFindings
 
@@ -29,12 +31,17 @@ def winners_table(search: SearchFindings, rows: ResultRows) -> TextTable:
     some = [candidate for candidate, _ in confirmed]
     summaries = [rows.summaries[row] for _, row in confirmed]
     rates = [search_names.SUCCESS_RATE] if rows.has_rates else []
+    seeds = [f", {words.count_of(c.seeds, 'seed')}" for c in some]
+    in_search = [
+        replace(column, title=f"in the search: {column.title}", texts=tuple(map(add, column.texts, seeds)))
+        for column in _values(search, some)
+    ]
     measured = dict.fromkeys([*rates, *map(search_names.measured, search.objectives)])
     return TextTable(
         (
             text_column("candidate", [(f"#{c.number}", c.number) for c in some]),
             *_parameters(search, some),
-            *_values_with_seeds(search, some),
+            *in_search,
             *(
                 text_column(f"by fresh seeds: {m.title}", [(m.text(s), m.of(s)[0]) for s in summaries])
                 for m in measured
@@ -47,14 +54,15 @@ def winners_table(search: SearchFindings, rows: ResultRows) -> TextTable:
 def candidates_table(search: SearchFindings) -> TextTable:
     """Lay out one row a candidate, in order; of very many, the front, which is marked, and others evenly between."""
     some = search_names.selected(search, MOST_CANDIDATES)
+    states = dict.fromkeys(search.front, "front") | dict.fromkeys(search.rows, "confirmed")
     return TextTable(
         (
             text_column("candidate", [(f"#{c.number}", c.number) for c in some]),
-            text_column("round", [(str(c.round + 1), c.round + 1) for c in some]),
+            count_column("round", [c.round + 1 for c in some]),
             *_parameters(search, some),
-            text_column("seeds", [(str(c.seeds), c.seeds) for c in some]),
+            count_column("seeds", [c.seeds for c in some]),
             *_values(search, some),
-            text_column("front", [(word := _front_text(search, c), word) for c in some], is_number=False),
+            names_column("front", [states.get(c.number, "") for c in some]),
         ),
         marked=places(c.number in search.front for c in some),
     )
@@ -124,12 +132,6 @@ def importance_line(search: SearchFindings) -> str:
     return f"What mattered (PED-ANOVA{over}): {', '.join(shares)}{more}."
 
 
-def _front_text(search: SearchFindings, candidate: Candidate) -> str:
-    if candidate.number in search.rows:
-        return "confirmed"
-    return "front" if candidate.number in search.front else ""
-
-
 def _is_number(parameter: Parameter) -> bool:
     return all(isinstance(one, int | float) and not isinstance(one, bool) for one in parameter.choices)
 
@@ -144,18 +146,6 @@ def _parameters(search: SearchFindings, some: Sequence[Candidate]) -> list[Colum
         return text_column(search_names.title(parameter), pairs, is_number=_is_number(parameter))
 
     return [column(p) for p in search.parameters if any(p.name in c.params for c in some)]
-
-
-def _values_with_seeds(search: SearchFindings, some: Sequence[Candidate]) -> list[Column]:
-    """Lay out the values in the search, with the number of seeds behind each."""
-    return [
-        Column(
-            f"in the search: {column.title}",
-            tuple(f"{text}, {words.count_of(c.seeds, 'seed')}" for text, c in zip(column.texts, some, strict=True)),
-            column.values,
-        )
-        for column in _values(search, some)
-    ]
 
 
 def _values(search: SearchFindings, some: Sequence[Candidate]) -> list[Column]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from study import statistics, words
 from study.comparisons.comparison import Comparison, Comparisons, Reference
+from study.comparisons.contrasts import Contrasts, TimesTest, TrendTest
 from study.comparisons.finding import LEVEL, Finding
 from study.reports import metric_columns, table
 from study.reports.claims import claims_guarantee, claims_note, claims_table, verdict_line
@@ -44,8 +45,7 @@ def sections(findings: Findings, parts: Parts | None = None, figures: Sequence[s
         parts: keeps the sections that fail, and has what failed before, which the notes name; None to raise.
         figures: the names of the figures that were drawn.
     """
-    made = [_made(name, findings, parts) for name in _MAKERS]
-    there = [section for one in made if one is not None and (section := one.with_figures(figures)) is not None]
+    there = _made(_MAKERS, findings, parts, figures)
     placed = {name for section in there for name in section.every_figure()}
     free = [name for name in figures if name not in placed]
     failed = [] if parts is None else map(str, parts.failures)
@@ -61,13 +61,14 @@ def sections(findings: Findings, parts: Parts | None = None, figures: Sequence[s
 
 def brief_sections(findings: Findings, parts: Parts | None = None) -> list[Section]:
     """Return the sections that a terminal and a notebook show after the results."""
-    made = [_made(name, findings, parts) for name in _BRIEF]
-    return [section for one in made if one is not None and (section := one.with_figures([])) is not None]
+    return _made(_BRIEF, findings, parts, [])
 
 
-def _made(name: str, findings: Findings, parts: Parts | None) -> Section | None:
-    make = partial(_MAKERS[name], findings)
-    return make() if parts is None else parts.attempt(f"section {name}", make, None)
+def _made(names: Iterable[str], findings: Findings, parts: Parts | None, figures: Sequence[str]) -> list[Section]:
+    """Make those of some sections that have a content; those that are named as a field of the findings need it."""
+    makers = {name: partial(_MAKERS[name], findings) for name in names if getattr(findings, name, True)}
+    made = [make() if parts is None else parts.attempt(f"section {name}", make, None) for name, make in makers.items()]
+    return [section for one in made if one is not None and (section := one.with_figures(figures)) is not None]
 
 
 def _missing(findings: Findings) -> Section | None:
@@ -76,11 +77,9 @@ def _missing(findings: Findings) -> Section | None:
     failed = sum(one.trials for one in failures) or failed
     if not pending and not failed:
         return None
-    items = []
-    if pending:
-        items.append(f"{words.count_of(pending, 'trial')} not yet done. Run the study again to train what is missing.")
-    if failed:
-        items.append(f"{words.count_of(failed, 'trial')} failed and left no result. {advice(failures)}".rstrip())
+    again = f"{words.count_of(pending, 'trial')} not yet done. Run the study again to train what is missing."
+    lost = f"{words.count_of(failed, 'trial')} failed and left no result. {advice(failures)}".rstrip()
+    items = [*([again] if pending else []), *([lost] if failed else [])]
     items += [
         f"{words.count_of(one.trials, 'trial')}: {one.reason}; {example(one, rows)}" for one in failures[:MOST_REASONS]
     ]
@@ -96,9 +95,7 @@ def _missing(findings: Findings) -> Section | None:
     )
 
 
-def _claims(findings: Findings) -> Section | None:
-    if not findings.claims:
-        return None
+def _claims(findings: Findings) -> Section:
     return Section(
         title="Claims",
         name="claims",
@@ -111,9 +108,7 @@ def _claims(findings: Findings) -> Section | None:
     )
 
 
-def _sources(findings: Findings) -> Section | None:
-    if not findings.sources:
-        return None
+def _sources(findings: Findings) -> Section:
     after = next_table(findings.rows, findings.sources)
     following = Section(
         title="The next trials", sentences=[sources_advice(findings.sources)], table=after, is_brief=True, is_open=True
@@ -164,7 +159,7 @@ def _bold_note(findings: Findings) -> str:
 
 def _overall(findings: Findings) -> Section | None:
     overall = findings.overall
-    if overall is None or not (overall.methods or overall.notes):
+    if overall is None:
         return None
     has_methods = bool(overall.methods)
     return Section(
@@ -189,12 +184,9 @@ def _series(findings: Findings) -> Section:
 
 
 def _bounds(findings: Findings) -> Section | None:
-    if findings.references is None:
-        return None
-    return Section(
-        title="Bounds of references",
-        details=[bounds_note(findings.references)],
-        table=bounds_table(findings.rows, findings.references),
+    references = findings.references
+    return references and Section(
+        title="Bounds of references", details=[bounds_note(references)], table=bounds_table(findings.rows, references)
     )
 
 
@@ -228,7 +220,7 @@ def _search(findings: Findings) -> Section | None:
 
 def _comparison(findings: Findings) -> Section | None:
     against, rows = findings.against, findings.rows
-    if against is None or not (against.comparisons or against.notes):
+    if against is None:
         return None
     compared = against.comparisons
     described = [c for c in compared if len(compared) <= MOST_SENTENCES or c.verdict == "differs"]
@@ -245,9 +237,7 @@ def _comparison(findings: Findings) -> Section | None:
     )
 
 
-def _verdicts(findings: Findings) -> Section | None:
-    if not findings.verdicts:
-        return None
+def _verdicts(findings: Findings) -> Section:
     return Section(
         title="Are the seeds enough?",
         name="verdicts",
@@ -258,14 +248,17 @@ def _verdicts(findings: Findings) -> Section | None:
 
 def _tests(findings: Findings) -> Section:
     contrasts = findings.contrasts
+    how = _either(contrasts.speeds, "log-rank scores compared seed by seed", "log-rank test of independent samples")
+    slopes = "Several hyperparameters at once, with profile-likelihood intervals."
+    speeds = f"Do methods take equally long to succeed, unsolved trials counted? Test: {how}."
     layouts = {
-        "Trends": (contrasts.trends, table.trends_table, _trends_note),
-        "Logistic regression of success": (contrasts.slopes, table.slopes_table, _slopes_note),
-        "Pairs of methods": (contrasts.pairs, table.pairs_table, _pairs_note),
-        "Times to success": (contrasts.speeds, table.speeds_table, _speeds_note),
+        "Trends": (contrasts.trends, table.trends_table, _trends_note(contrasts)),
+        "Logistic regression of success": (contrasts.slopes, table.slopes_table, slopes),
+        "Pairs of methods": (contrasts.pairs, table.pairs_table, _pairs_note(contrasts.pairs)),
+        "Times to success": (contrasts.speeds, table.speeds_table, speeds),
     }
     parts = [
-        Section(title=title, details=[note(findings)], table=lay_out(contrasts), is_of_page=True)
+        Section(title=title, details=[note], table=lay_out(contrasts), is_of_page=True)
         for title, (tests, lay_out, note) in layouts.items()
         if tests
     ]
@@ -346,9 +339,8 @@ def _test_names(findings: Sequence[Finding]) -> str:
     return "; ".join(dict.fromkeys(_TESTS.get(name, name) for name in used))
 
 
-def _pairs_note(findings: Findings) -> str:
+def _pairs_note(pairs: Sequence[Finding]) -> str:
     """Name the tests of pairs, and the seeds that a verdict takes."""
-    pairs = findings.contrasts.pairs
     enough = ""
     if any(not finding.has_enough_seeds for finding in pairs):
         least = statistics.seeds_needed(LEVEL / max(1, *(finding.family for finding in pairs)))
@@ -356,31 +348,20 @@ def _pairs_note(findings: Findings) -> str:
     return f"Methods two by two: {_test_names(pairs)}.{enough}"
 
 
-def _trends_note(findings: Findings) -> str:
-    contrasts = findings.contrasts
+def _trends_note(contrasts: Contrasts) -> str:
     if contrasts.metric is not None:
         return (
             "Does the metric grow or fall with what is swept? Test: slopes of ranks within each seed, by flipping "
             "signs, by rank of the values; trials without a number are worst."
         )
-    paired, independent = "slopes of the seeds' outcomes, by flipping signs", "Cochran-Armitage"
-    how = _either({trend.seeds is not None for trend in contrasts.trends}, paired, independent)
+    how = _either(contrasts.trends, "slopes of the seeds' outcomes, by flipping signs", "Cochran-Armitage")
     return f"Does the success rate grow or fall with what is swept? Test: {how}, by rank of the values."
 
 
-def _slopes_note(findings: Findings) -> str:
-    del findings
-    return "Several hyperparameters at once, with profile-likelihood intervals."
-
-
-def _speeds_note(findings: Findings) -> str:
-    paired, independent = "log-rank scores compared seed by seed", "log-rank test of independent samples"
-    how = _either({speed.seeds is not None for speed in findings.contrasts.speeds}, paired, independent)
-    return f"Do methods take equally long to succeed, unsolved trials counted? Test: {how}."
-
-
-def _either(kinds: set[bool], paired: str, independent: str) -> str:
-    return paired if kinds == {True} else independent if kinds == {False} else f"{paired}, or {independent}"
+def _either(tests: Iterable[TrendTest | TimesTest], paired: str, independent: str) -> str:
+    """Name what some tests are, where those of seeds are paired."""
+    kinds = {test.seeds is not None for test in tests}
+    return ", or ".join([*([paired] if True in kinds else []), *([independent] if False in kinds else [])])
 
 
 # --- comparisons with other studies
@@ -408,7 +389,8 @@ def _sentence(c: Comparison, against: Comparisons, rows: ResultRows) -> str:
     source = f"; {c.beside.source}" if against.is_published else ""
     lacking = "" if c.summary.complete and c.beside.complete else f", over an incomplete {rows.noun}"
     here, there = (_compared(of, against.metric) for of in (c.summary, c.beside))
-    test = f"p {_equals(c.finding.p_value)}, after Holm {_equals(c.finding.p_adjusted)}"
+    equals = (words.NONE if p is None else f"= {words.p_value(p)}" for p in (c.finding.p_value, c.finding.p_adjusted))
+    test = "p {}, after Holm {}".format(*equals).replace("= <", "<")
     return f"{rows.name(c.row)}: {here} {verb} {others} {there} ({test}{source}{lacking})."
 
 
@@ -418,10 +400,3 @@ def _compared(of: Summary | Reference, metric: str | None) -> str:
     mean = of.metrics[metric]
     number = words.estimate_alone(words.metric_notation(mean.metric), mean.mean, mean.mean_interval)
     return f"{number} ({words.count_of(mean.count, 'trial')})"
-
-
-def _equals(p: float | None) -> str:
-    if p is None:
-        return words.NONE
-    text = words.p_value(p)
-    return text if text.startswith("<") else f"= {text}"

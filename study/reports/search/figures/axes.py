@@ -27,15 +27,10 @@ MOST_DOTS = 3000
 
 _FRESH: dict[str, Any] = {"marker": "D", "color": CONFIRMED, "markersize": 4, "markeredgewidth": 0.7, "zorder": 5}
 _BARS: dict[str, Any] = {"elinewidth": 0.9, "capsize": 1.8, "capthick": 0.9, "linestyle": "none"}
-_CONFIRMED: dict[str, Any] = {
-    "marker": "s",
-    "color": CONFIRMED,
-    "markersize": 5,
-    "markeredgecolor": PAPER,
-    "markeredgewidth": 0.5,
-    "linestyle": "none",
-    "zorder": 4.5,
-}
+_DOT: dict[str, Any] = {"marker": "o", "linestyle": "none", "markeredgewidth": 0}
+_CONFIRMED = _DOT | {
+    "marker": "s", "color": CONFIRMED, "markersize": 5, "markeredgecolor": PAPER, "markeredgewidth": 0.5, "zorder": 4.5,
+}  # fmt: skip
 _FAINT, _DENSE = 0.32, 0.85
 _LEAST_PT2, _MOST_PT2 = 7.0, 42.0
 _ROOM = 0.05
@@ -107,18 +102,17 @@ def objective_scales(search: SearchFindings, rows: ResultRows | None = None) -> 
 
 
 def _objective_scale(objective: Objective, values: Sequence[float]) -> Scale:
-    finite = [value for value in values if math.isfinite(value)]
+    finite, title = [value for value in values if math.isfinite(value)], objective.title
     if objective.statistic == "rate":
-        ticks = {tick: f"{tick:g}" for tick in (0.0, 0.25, 0.5, 0.75, 1.0)}
-        return Scale(objective.title, -0.04, 1.04, ticks)
-    if objective.statistic != "time" and (objective.is_higher_better or min(finite, default=0.0) < 0):
-        return _scale(objective.title, min(finite, default=0.0), max(finite, default=1.0))
-    if objective.statistic != "time":
-        powers = [math.log10(value) for value in finite if value > 0] or [0.0]
-        return _scale(objective.title, min(powers), max(powers), is_log=True)
-    unit, name = axes_of.unit(max(finite, default=1.0))
-    ends = min(finite, default=0.0) / unit, max(finite, default=unit) / unit
-    return _scale(f"{objective.title} ({name})", *ends, unit=unit)
+        return Scale(title, -0.04, 1.04, {tick: f"{tick:g}" for tick in (0.0, 0.25, 0.5, 0.75, 1.0)})
+    if objective.statistic == "time":
+        unit, name = axes_of.unit(max(finite, default=1.0))
+        ends = min(finite, default=0.0) / unit, max(finite, default=unit) / unit
+        return _scale(f"{title} ({name})", *ends, unit=unit)
+    if objective.is_higher_better or min(finite, default=0.0) < 0:
+        return _scale(title, min(finite, default=0.0), max(finite, default=1.0))
+    powers = [math.log10(value) for value in finite if value > 0] or [0.0]
+    return _scale(title, min(powers), max(powers), is_log=True)
 
 
 def parameter_scale(parameter: Parameter) -> Scale:
@@ -136,14 +130,10 @@ def parameter_scale(parameter: Parameter) -> Scale:
 
 def _scale(title: str, low: float, high: float, *, unit: float = 1.0, is_log: bool = False) -> Scale:
     room = _ROOM * (high - low) or 0.5
-    ticks = _powers(low - room, high + room) if is_log else _steps(low, high)
+    places = map(float, MaxNLocator(_TICKS, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high))
+    steps = {place: _short(place) for place in places if low - room <= place <= high + room}
+    ticks = _powers(low - room, high + room) if is_log else steps
     return Scale(title, low - room, high + room, ticks, unit, is_log)
-
-
-def _steps(low: float, high: float) -> dict[float, str]:
-    room = _ROOM * (high - low) or 0.5
-    ticks = MaxNLocator(_TICKS, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
-    return {float(tick): _short(float(tick)) for tick in ticks if low - room <= tick <= high + room}
 
 
 def _powers(low: float, high: float) -> dict[float, str]:
@@ -151,13 +141,10 @@ def _powers(low: float, high: float) -> dict[float, str]:
     first, last = math.ceil(low), math.floor(high)
     if last > first:
         step = -(-(last - first) // _TICKS)
-        return {float(power): _power(power) for power in range(first, last + 1, step)}
+        powers = range(first, last + 1, step)
+        return {float(power): f"{10.0**power:g}" if abs(power) <= 3 else power_of_ten(power) for power in powers}
     between = [mantissa * 10.0**power for power in range(first - 1, last + 2) for mantissa in (1, 2, 5)]
     return {math.log10(number): _short(number) for number in between if low <= math.log10(number) <= high}
-
-
-def _power(power: int) -> str:
-    return f"{10.0**power:g}" if abs(power) <= 3 else power_of_ten(power)
 
 
 def _short(number: float) -> str:
@@ -175,13 +162,12 @@ def area_pt2(seeds: int, most: int) -> float:
 def dots(axes: Axes, some: Sequence[Candidate], x: Sequence[float], y: Sequence[float], density: float) -> None:
     """Draw candidates as dots with an area for their number of seeds, small dots over large ones."""
     most = max(candidate.seeds for candidate in some)
-    style: dict[str, Any] = {"marker": "o", "linestyle": "none", "markeredgewidth": 0, "zorder": 3}
     # One line of markers for each size: for a scatter, a file would have the outline of every dot.
     for seeds in sorted({candidate.seeds for candidate in some}, reverse=True):
         these = [i for i, candidate in enumerate(some) if candidate.seeds == seeds]
         places = [x[i] for i in these], [y[i] for i in these]
         size_pt = math.sqrt(area_pt2(seeds, most))
-        axes.plot(*places, color=CANDIDATE, alpha=density, markersize=size_pt, **style)
+        axes.plot(*places, color=CANDIDATE, alpha=density, markersize=size_pt, zorder=3, **_DOT)
 
 
 def shade(number: int, last: int) -> float:
@@ -202,8 +188,7 @@ def sizes(seeds: Sequence[int]) -> list[Artist]:
 
 
 def _dot(name: str, alpha: float, size_pt: float = 4.5) -> Artist:
-    style: dict[str, Any] = {"marker": "o", "linestyle": "none", "markeredgewidth": 0, "alpha": alpha}
-    return Line2D([], [], color=CANDIDATE, markersize=size_pt, label=name, **style)
+    return Line2D([], [], color=CANDIDATE, alpha=alpha, markersize=size_pt, label=name, **_DOT)
 
 
 def mark_confirmed(axes: Axes, x: Sequence[float], y: Sequence[float]) -> None:

@@ -64,8 +64,8 @@ def plot(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
                 row = i * down + number // across
                 upright_in[row] = max(upright_in[row], scales[parameter.name].across(axes, panel_in(across)))
                 most = MOST_TIPS // (len(first) * count)
-                for candidate, *at in list(zip(candidates, x, y, strict=True))[-most:]:
-                    tips.add(axes, *at, search_names.described(search, candidate))
+                for candidate, at, value in list(zip(candidates, x, y, strict=True))[-most:]:
+                    tips.add(axes, at, value, search_names.described(search, candidate))
         figure.set_figheight(figure.get_figheight() + sum(upright_in))
     caption = _caption(search, first, len(some)) + left_out(len(first), len(parameters), "parameters")
     return Drawn("search-slices", "What candidates were worth, by what was chosen", caption, figure, tips)

@@ -30,10 +30,10 @@ def failure_lines(failures: Sequence[Failure], rows: ResultRows, study: str, ret
     if not failures:
         return []
     first = failures[0]
+    trials = count_of(sum(one.trials for one in failures), "trial")
     if len(failures) == 1:
-        lines = [f"{count_of(first.trials, 'trial')} failed: {first.reason}", f"  {example(first, rows)}"]
+        lines = [f"{trials} failed: {first.reason}", f"  {example(first, rows)}"]
     else:
-        trials = count_of(sum(one.trials for one in failures), "trial")
         lines = [f"{trials} failed, for {count_of(len(failures), 'reason')}:"]
         for one in failures[:MOST_REASONS]:
             lines += [f"  {count_of(one.trials, 'trial')}: {one.reason}", f"    {example(one, rows)}"]

@@ -161,15 +161,12 @@ def _statistics_row(s: Summary) -> dict[str, Any]:
 
 
 def _published_row(group: GroupSummary, error: str | None) -> dict[str, Any]:
-    published = group.as_published
-    if published is None or error is None:
-        return {}
-    return {
-        "as_published_solved_at_mean": published.solved_at_mean,
-        **ends("as_published_solved_at_", published.solved_at_interval),
-        f"as_published_{error}_mean": published.error_mean,
-        **ends(f"as_published_{error}_", published.error_interval),
-    }
+    fields = {} if group.as_published is None or error is None else {"solved_at": "solved_at", error: "error"}
+    row = {}
+    for name, field in fields.items():
+        row[f"as_published_{name}_mean"] = getattr(group.as_published, f"{field}_mean")
+        row |= ends(f"as_published_{name}_", getattr(group.as_published, f"{field}_interval"))
+    return row
 
 
 def _statistics_types(names: Iterable[str]) -> list[tuple[str, pa.DataType]]:

@@ -13,7 +13,7 @@ from study.reports.columns import OWN_OF_BOUNDS
 from study.reports.csv_text import ends, key_values
 from study.reports.latex_table import LatexColumn, fitting, tabular
 from study.reports.table import key_columns
-from study.reports.text_table import TextTable, text_column
+from study.reports.text_table import TextTable, count_column, text_column
 from study.summaries.references import BoundRate, ReferenceFindings
 from study.summaries.rows import ResultRows
 
@@ -54,7 +54,8 @@ def _counts(references: References) -> str:
 def _bounds(rows: ResultRows, findings: ReferenceFindings, cell: str) -> str:
     """Write the bounds of a question's metrics."""
     of_cell = [r for r in findings.rates if r.cell_id == cell and r.kind == findings.criterion.kind]
-    texts = [f"{_title(rows, r.metric)} {_sign(findings, r.metric)} {words.measure(r.bound)}" for r in of_cell]
+    is_higher = findings.criterion.higher_is_better
+    texts = [f"{_title(rows, r.metric)} {'≤≥'[is_higher[r.metric]]} {words.measure(r.bound)}" for r in of_cell]
     more = [f"{len(texts) - _MOST_METRICS} more in the table of bounds"] if len(texts) > _MOST_METRICS else []
     return words.join_and([*texts[:_MOST_METRICS], *more])
 
@@ -66,10 +67,6 @@ def _join(parts: Sequence[str]) -> str:
 
 def _title(rows: ResultRows, metric: str) -> str:
     return words.metric_title(metric, rows.metrics.get(metric, Metric()))
-
-
-def _sign(findings: ReferenceFindings, metric: str) -> str:
-    return "≥" if findings.criterion.higher_is_better[metric] else "≤"
 
 
 def _rows_of(rows: ResultRows) -> dict[str, int]:
@@ -103,7 +100,7 @@ def bounds_table(rows: ResultRows, findings: ReferenceFindings) -> TextTable:
     columns = [
         *key_columns(rows, [row for row, _ in lines]),
         text_column("metric", metrics, is_number=False),
-        text_column("trials", [(str(of[0].judged), of[0].judged) for _, of in lines]),
+        count_column("trials", [of[0].judged for _, of in lines]),
     ]
     for place, kind in enumerate(KINDS):
         some = [of[place] for _, of in lines]

@@ -185,9 +185,10 @@ def _series(findings: Findings) -> Section:
 
 def _bounds(findings: Findings) -> Section | None:
     references = findings.references
-    return references and Section(
-        title="Bounds of references", details=[bounds_note(references)], table=bounds_table(findings.rows, references)
-    )
+    if references is None:
+        return None
+    content = bounds_table(findings.rows, references)
+    return Section(title="Bounds of references", details=[bounds_note(references)], table=content)
 
 
 def _search(findings: Findings) -> Section | None:

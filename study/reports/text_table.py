@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -48,14 +48,11 @@ class Column:
     @property
     def entries(self) -> list[tuple[str, str, bool, bool]]:
         """By row: the text, the number behind it ("" if the text is that), `is_number`, and whether it is best."""
+        are_numbers = (isinstance(value, int | float) and not isinstance(value, bool) for value in self.values)
         return [
-            (text, _hidden_number(value, text), self.is_number, row in self.best)
-            for row, (text, value) in enumerate(zip(self.texts, self.values, strict=True))
+            (text, f"{value:.17g}" if is_number and str(value) != text else "", self.is_number, row in self.best)
+            for row, (text, value, is_number) in enumerate(zip(self.texts, self.values, are_numbers, strict=True))
         ]
-
-    def first(self, most: int | None) -> Column:
-        """Return the column of the first rows; None for all."""
-        return replace(self, texts=self.texts[:most], values=self.values[:most])
 
 
 @dataclass(frozen=True)
@@ -82,11 +79,10 @@ class TextTable:
         """What tells each row apart, in one text; empty if one column does."""
         if self.keys < 2:
             return []
-        keys = [
-            [text if text == NONE or not column.is_number else f"{column.title} {text}" for text in column.texts]
-            for column in self.columns[: self.keys]
-        ]
-        return [" · ".join(text for text in texts if text != NONE) or NONE for texts in zip(*keys, strict=True)]
+        titles = [f"{column.title} " if column.is_number else "" for column in self.columns[: self.keys]]
+        keys = (zip(titles, texts, strict=False) for texts in self.rows)
+        rows = ([title + text for title, text in of_row if text != NONE] for of_row in keys)
+        return [" · ".join(texts) or NONE for texts in rows]
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
@@ -147,12 +143,6 @@ def places(are_marked: Iterable[bool]) -> frozenset[int]:
         [0, 2]
     """
     return frozenset(row for row, is_marked in enumerate(are_marked) if is_marked)
-
-
-def _hidden_number(value: Any, text: str) -> str:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or str(value) == text:
-        return ""
-    return f"{value:.17g}"
 
 
 def estimates_column(

@@ -111,18 +111,13 @@ def _with_figures(report: Report, parts: Parts) -> dict[str, Callable[[], bytes 
     from study.reports.figures.all import plot_all
     from study.reports.figures.style import render
 
-    figures = [
-        figure
-        for figure in plot_all(report, parts)
-        if parts.attempt(f"figure {figure.name}", partial(render, figure, "svg"), b"")
-    ]
-
-    contents: dict[str, Callable[[], bytes | str | None]] = {
-        f"{figure.name}.{kind}": partial(render, figure, kind) for figure in figures for kind in KINDS
+    drawn = plot_all(report, parts)
+    figures = [one for one in drawn if parts.attempt(f"figure {one.name}", partial(render, one, "svg"), b"")]
+    return {
+        **{f"{figure.name}.{kind}": partial(render, figure, kind) for figure in figures for kind in KINDS},
+        "report.html": lambda: page.page(report, figures, parts),
+        "report.md": lambda: markdown(report, figures, parts),
     }
-    contents["report.html"] = lambda: page.page(report, figures, parts)
-    contents["report.md"] = lambda: markdown(report, figures, parts)
-    return contents
 
 
 def _write_all(
@@ -193,16 +188,11 @@ def _write(path: Path, data: bytes) -> Path:
     """Put a whole file in place: a reader sees the old one or the new one."""
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as draft:
         draft.write(data)
+    os.umask(mask := os.umask(0))  # it can be read only by setting it
     try:
-        Path(draft.name).chmod(0o666 & ~_umask())
+        Path(draft.name).chmod(0o666 & ~mask)
         Path(draft.name).replace(path)
     except OSError:
         Path(draft.name).unlink(missing_ok=True)
         raise
     return path
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -131,10 +131,16 @@ class Scale:
         if self.kind == "rate":
             low, high, needed = -0.04, 1.04, (0.0, 1.0)
         elif self.is_log:
-            low, high = _log_ends([y for point in shown for y in (point[0], *(point[1] or ())) if y <= self.ends[1]])
-            needed = (low, high)
+            inside = [y for point in shown for y in (point[0], *(point[1] or ())) if 0 < y <= self.ends[1]]
+            lowest = math.floor(math.log10(min(inside, default=1e-3)) + 0.05)
+            top = 10 ** (math.log10(max(inside)) + 0.3) if inside else 1.0
+            low, high = needed = 10.0 ** (lowest - 0.3), max(top, 10.0 ** (lowest + 1))
+        elif self.kind == "time":
+            longest = max((y for y, _ in shown), default=1.0) or 1.0
+            highest = max([longest, *(interval[1] for _, interval in shown if interval is not None)])
+            low, high, needed = 0.0, 1.05 * min(highest, 1.6 * longest), (0.0, highest)
         else:
-            low, high, needed = (_time_ends if self.kind == "time" else _linear_ends)(shown)
+            low, high, needed = _linear_ends(shown)
         for axes in some:
             set_ends(axes, low, high, self.which, is_log=self.is_log)
             if self.kind == "rate":
@@ -166,13 +172,6 @@ class Scale:
                 axes.plot(*((places, edges) if is_y else (edges, places)), clip_on=False, **look, **turned)
 
 
-def _log_ends(values: Sequence[float]) -> Interval:
-    positive = [value for value in values if value > 0]
-    lowest = math.floor(math.log10(min(positive, default=1e-3)) + 0.05)
-    top = 10 ** (math.log10(max(positive)) + 0.3) if positive else 1.0
-    return 10.0 ** (lowest - 0.3), max(top, 10.0 ** (lowest + 1))
-
-
 def _linear_ends(points: Sequence[tuple[float, Interval | None]]) -> tuple[float, float, Interval]:
     """Choose the ends: all means fit, and intervals as far as the means are apart, or the narrowest is wide."""
     means, ends = [y for y, _ in points], [interval for _, interval in points if interval is not None]
@@ -182,12 +181,6 @@ def _linear_ends(points: Sequence[tuple[float, Interval | None]]) -> tuple[float
     lowest, highest = max(needed[0], low - room), min(needed[1], high + room)
     margin = 0.06 * (highest - lowest) or 0.5 * room
     return lowest - margin, highest + margin, needed
-
-
-def _time_ends(points: Sequence[tuple[float, Interval | None]]) -> tuple[float, float, Interval]:
-    longest = max((y for y, _ in points), default=1.0) or 1.0
-    highest = max([longest, *(interval[1] for _, interval in points if interval is not None)])
-    return 0.0, 1.05 * min(highest, 1.6 * longest), (0.0, highest)
 
 
 def mark_handles(scales: Mapping[str, Scale]) -> list[Line2D]:

@@ -53,14 +53,12 @@ class Measured:
 
 
 SUCCESS_RATE = Measured("success rate", words.rate, "success_rate", "success_rate_interval")
-_MEASURED: Mapping[str, Measured] = {
-    "success_rate": SUCCESS_RATE,
-    "solved_at": Measured(
-        "solved at iteration, median", words.iterations, "solved_at_median", "solved_at_median_interval"
-    ),
-    "time_to_success": Measured(
-        "iterations to success, mean", words.iterations, "time_to_success_mean", "time_to_success_interval"
-    ),
+_TIMES = (
+    ("solved_at", "solved at iteration, median", "solved_at_median", "solved_at_median_interval"),
+    ("time_to_success", "iterations to success, mean", "time_to_success_mean", "time_to_success_interval"),
+)
+_MEASURED = {"success_rate": SUCCESS_RATE} | {
+    name: Measured(title, words.iterations, estimate, interval) for name, title, estimate, interval in _TIMES
 }
 
 
@@ -146,10 +144,8 @@ def worth(objective: Objective, number: float) -> str:
 
 def described(search: SearchFindings, candidate: Candidate) -> str:
     """Describe a candidate: its values, the number of its seeds, and its parameters."""
-    worths = ", ".join(
-        f"{objective.title} {worth(objective, number)}"
-        for objective, number in zip(search.objectives, candidate.values, strict=True)
-    )
+    values = zip(search.objectives, candidate.values, strict=True)
+    worths = ", ".join(f"{objective.title} {worth(objective, number)}" for objective, number in values)
     return f"#{candidate.number}: {worths}, {candidate.seeds} seeds; {choices(search, candidate.params)}"
 
 

@@ -24,9 +24,6 @@ from study.reports.figures.style import Drawn
 from study.reports.search.figures import contour, front, history, importance, slices
 from study.summaries.parts import Parts
 
-Drawing = tuple[str, Callable[[], Drawn | None]]
-"""The name of a figure for messages, and what draws it."""
-
 
 def plot_all(report: Report, parts: Parts | None = None) -> list[Drawn]:
     """Draw the figures, in the order of the page; those without content are left out.
@@ -40,8 +37,9 @@ def plot_all(report: Report, parts: Parts | None = None) -> list[Drawn]:
     rows, search = report.rows, report.search
     has_many_axes = len(rows.varying()) >= effects.LEAST_AXES and not (report.against and report.against.comparisons)
     has_seconds = not has_many_axes and paces_differ(rows)
-    compared: Drawing = ("ranking of methods", lambda: ranking.plot(rows, report.contrasts))
-    drawings: list[Drawing] = [
+    compared = ("ranking of methods", lambda: ranking.plot(rows, report.contrasts))
+    # By names for messages.
+    drawings: list[tuple[str, Callable[[], Drawn | None]]] = [
         ("search history", lambda: history.plot(search, rows)),
         ("Pareto front", lambda: front.plot(search, rows)),
         ("importance of parameters", lambda: importance.plot(search)),

@@ -29,6 +29,7 @@ ITERATIONS: Units = ((1e6, "10⁶ iterations"), (1e3, "10³ iterations"), (1.0, 
 
 NULL: dict[str, Any] = {"color": INK, "linewidth": 0.6, "linestyle": (0, (4, 3)), "zorder": 1}
 """The line where two methods are equal."""
+_ERROR_BARS = {"elinewidth": 0.8, "capsize": 1.4, "capthick": 0.8}
 _MOST_NAMES = 20
 """The most names on the x axis of a panel."""
 _MARKERS_OF_CURVE = 3
@@ -55,17 +56,19 @@ class Across:
 
     def label(self, axes: Axes, width_in: float) -> float:
         """Label the axis of a panel of about this width, and return the height of upright names in inches."""
-        at = sorted(self.ticks)
-        spare = 0.5 * min((b - a for a, b in pairwise(at)), default=1.0)
-        axes.set_xlim(at[0] - spare, at[-1] + spare)
+        axes.set_xlim(min(self.ticks) - 0.5 * self.gap, max(self.ticks) + 0.5 * self.gap)
         if self.key != "model":
             axes.set_xlabel(texts.fit(self.title, width_in))
         return texts.x_ticks(axes, self.ticks, width_in, is_numeric=self.is_numeric)
 
     def dodge(self, slots: int) -> float:
         """Return the distance between neighbouring curves' points at which intervals don't hide each other."""
-        gap = min((b - a for a, b in pairwise(sorted(self.ticks))), default=1.0)
-        return min(0.1, 0.56 / max(slots, 1)) * gap
+        return min(0.1, 0.56 / max(slots, 1)) * self.gap
+
+    @property
+    def gap(self) -> float:
+        """The least distance between ticks."""
+        return min((b - a for a, b in pairwise(sorted(self.ticks))), default=1.0)
 
 
 def across(rows: ResultRows) -> Across:
@@ -86,18 +89,8 @@ def curve_style(slot: int, *, is_line: bool) -> dict[str, Any]:
     """Return a curve's colour, marker and dash; where colours repeat, markers and dashes differ."""
     cycle = slot // len(PALETTE)
     dash = ("-", (0, (5, 1.5)), (0, (1, 1)))[cycle % 3]
-    return {
-        "color": PALETTE[slot % len(PALETTE)],
-        "marker": MARKERS[(slot + 3 * cycle) % len(MARKERS)],
-        "linestyle": dash if is_line else "none",
-        "linewidth": 1.1,
-        "markersize": 3.6,
-        "markeredgewidth": 0.7,
-        "elinewidth": 0.8,
-        "capsize": 1.4,
-        "capthick": 0.8,
-        "zorder": 3,
-    }
+    own = {"color": PALETTE[slot % len(PALETTE)], "marker": MARKERS[(slot + 3 * cycle) % len(MARKERS)]}
+    return neutral() | own | {"linestyle": dash if is_line else "none", "zorder": 3} | _ERROR_BARS
 
 
 def marker_places(slot: int, curves: int) -> npt.NDArray[np.float64]:
@@ -130,8 +123,7 @@ def neutral() -> dict[str, Any]:
 
 def handle(name: str, style: Mapping[str, Any]) -> Line2D:
     """Make a legend's entry."""
-    error_bars = ("elinewidth", "capsize", "capthick")
-    return Line2D([], [], label=name, **{key: value for key, value in style.items() if key not in error_bars})
+    return Line2D([], [], label=name, **{key: value for key, value in style.items() if key not in _ERROR_BARS})
 
 
 def unit(largest: float, units: Units = ITERATIONS) -> tuple[float, str]:

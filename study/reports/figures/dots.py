@@ -131,11 +131,8 @@ def paces_differ(rows: ResultRows) -> bool:
     """
     from scipy.stats import kruskal  # imported late: it takes long, and most of a report does without it
 
-    paces = []
-    for times in (summary.times for summary in rows.summaries if summary.times):
-        is_known = times.solved & np.isfinite(times.seconds) & (times.iterations > 0)
-        paces.append(times.seconds[is_known] / times.iterations[is_known])
-    paces = [pace for pace in paces if pace.size]
+    known = ((t, t.solved & np.isfinite(t.seconds) & (t.iterations > 0)) for s in rows.summaries if (t := s.times))
+    paces = [times.seconds[which] / times.iterations[which] for times, which in known if which.any()]
     medians = [float(np.median(pace)) for pace in paces]
     if len(paces) < 2 or max(medians) < _DIFFERENT_PACE * min(medians):
         return False

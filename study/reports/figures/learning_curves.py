@@ -34,13 +34,7 @@ _THRESHOLD: dict[str, Any] = {"color": INK, "linewidth": 0.6, "linestyle": (0, (
 _WIDE, _NARROW = 0.14, 0.22
 """Opacity of the bands."""
 _LEAST_IN_GRID, _MOST_ACROSS = 5, 4
-_RIGHT: dict[str, Any] = {
-    "xycoords": "axes fraction",
-    "rotation": 270,
-    "va": "center",
-    "fontweight": "bold",
-    "annotation_clip": False,
-}
+_RIGHT: dict[str, Any] = {"xycoords": "axes fraction", "rotation": 270, "va": "center", "annotation_clip": False}
 _MEDIAN = len(QUANTILES) // 2
 _MOST_DECADES = 24
 """The most decades of an axis: beyond, an error is as good as zero or infinite."""
@@ -115,7 +109,7 @@ def plot(rows: ResultRows, learning: Sequence[LearningCurve], metrics: Mapping[s
         for axes in every:
             axes.set_axis_off() if axes not in panels else None
         for place, title in layout.right.items():
-            every[place].annotate(texts.fit(title, height), (1.03, 0.5), **_RIGHT)
+            every[place].annotate(texts.fit(title, height), (1.03, 0.5), fontweight="bold", **_RIGHT)
         for axes, curve in zip(panels, curves, strict=True):
             _plot_curve(axes, curve, unit, content)
         panels[0].set_xlim(0, 1.04 * longest / unit)
@@ -196,18 +190,16 @@ def _limits(curves: Sequence[LearningCurve], names: Sequence[str], metric: Metri
     """Choose a logarithmic y axis: all small errors fit; of large ones the medians, and those at the start."""
     both = [curve.quantiles[name] for curve in curves for name in names]
     every = [part.ravel() for part in both] + [np.array([curve.threshold or np.nan for curve in curves])]
-    large = _present([part[:, 0] for part in both] + [part[_MEDIAN] for part in both])
-    least = _present(every).min(initial=1.0)
+    large, small = (
+        values[np.isfinite(values) & (values > 0)]
+        for values in map(np.concatenate, ([of for part in both for of in (part[:, 0], part[_MEDIAN])], every))
+    )
+    least = small.min(initial=1.0)
     highest = scales.fences(large.tolist(), metric, is_log=True)[1]
     top = np.log10(large[large <= highest].max(initial=least))
     bottom = max(np.log10(least), top - _MOST_DECADES)
     room = max(0.05 * (top - bottom), 0.15)
     return float(10 ** (bottom - room)), float(10 ** (top + room))
-
-
-def _present(parts: Sequence[Floats]) -> Floats:
-    values = np.concatenate(parts)
-    return values[np.isfinite(values) & (values > 0)]
 
 
 def _plot_curve(axes: Axes, curve: LearningCurve, unit: float, content: _Content) -> None:

@@ -33,26 +33,15 @@ DPI = 200
 STYLE: Any = {
     "font.family": "DejaVu Sans",
     "font.size": 7.0,
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "axes.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
+    **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "text.color", "xtick.color", "ytick.color"), INK),
+    **dict.fromkeys(("axes.linewidth", "xtick.major.width", "ytick.major.width"), 0.6),
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right", "legend.frameon"), False),
+    **dict.fromkeys(("axes.grid", "axes.axisbelow"), True),
+    **dict.fromkeys(("xtick.major.size", "ytick.major.size"), 2.5),
+    **dict.fromkeys(("xtick.major.pad", "ytick.major.pad"), 2),
     "axes.grid.axis": "y",
-    "axes.axisbelow": True,
     "grid.color": RULE,
     "grid.linewidth": 0.5,
-    "text.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "xtick.major.size": 2.5,
-    "ytick.major.size": 2.5,
-    "xtick.major.pad": 2,
-    "ytick.major.pad": 2,
-    "legend.frameon": False,
     "mathtext.fontset": "dejavusans",
     "svg.hashsalt": "study",
     "svg.fonttype": "path",
@@ -84,7 +73,7 @@ class Tips:
 
     def add(self, axes: Axes, x: float, y: float, text: str) -> None:
         """Add the text of a point."""
-        self.marks.append((text, axes, (x, y, x, y)))
+        self.add_field(axes, x, y, x, y, text)
 
     def add_field(self, axes: Axes, left: float, bottom: float, right: float, top: float, text: str) -> None:
         """Add the text of a rectangle."""
@@ -144,8 +133,7 @@ def _mark(text: str, axes: Axes, box: tuple[float, float, float, float]) -> str:
     inside = axes.get_window_extent().padded(1.0)
     if not np.isfinite(corners).all() or not inside.contains(*corners.mean(axis=0)):
         return ""
-    left, bottom = corners.min(axis=0) * 72 / figure.dpi
-    right, top = corners.max(axis=0) * 72 / figure.dpi
+    (left, bottom), (right, top) = (ends * 72 / figure.dpi for ends in (corners.min(axis=0), corners.max(axis=0)))
     height = 72 * figure.get_size_inches()[1]
     title = f"<title>{escape(_printable(text))}</title>"
     if left == right:

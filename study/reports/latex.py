@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from itertools import pairwise
 from operator import add
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 from study import words
 from study.plugins.vocabulary import vocabulary
 from study.reports import metric_columns, table
-from study.reports.latex_table import LatexColumn, body_line, fitting, tabular
+from study.reports.latex_table import body_line, fitting, tabular
 from study.reports.text_table import Column, select
 from study.summaries.rows import ResultRows
 
@@ -112,22 +113,21 @@ def latex_value(key: str, value: Any, text: str | None = None) -> str:
     return escape(text)
 
 
-def key_columns(rows: ResultRows, some: Iterable[int]) -> list[LatexColumn]:
+def key_columns(rows: ResultRows, some: Iterable[int]) -> list[Column]:
     """Typeset the keys of some rows, each as often as it is named."""
-    chosen = list(some)
     return [
-        LatexColumn(
-            vocabulary().latex_titles.get(key) or heading(rows.title(key)),
-            tuple(latex_value(key, rows.value(row, key), rows.text(row, key)) for row in chosen),
-            is_number=rows.is_number[place],
+        replace(
+            column,
+            title=vocabulary().latex_titles.get(column.name) or heading(column.title),
+            texts=tuple(map(partial(latex_value, column.name), column.values, column.texts)),
         )
-        for place, key in enumerate(rows.keys)
+        for column in table.key_columns(rows, some)
     ]
 
 
 def number_column(
     column: Column, title: str, below: str = "", *, unit: str = "", is_rate: bool = False, is_scaled: bool = True
-) -> LatexColumn:
+) -> Column:
     """Typeset a column of another table: means with their limits, if those differ; counts as they are.
 
     Args:
@@ -147,7 +147,8 @@ def number_column(
         for row, (number, up_to, limit) in enumerate(parts)
     )
     units = [f"$10^{{{power}}}$" if power else "", r"\%" if is_rate else escape(unit).replace(" ", "~")]
-    return LatexColumn(heading(title), texts, heading(below), "~".join(filter(None, units)), name=column.name)
+    unit = "~".join(filter(None, units))
+    return Column(heading(title), texts, below=heading(below), unit=unit, name=column.name)
 
 
 def heading(text: str) -> str:
@@ -168,7 +169,7 @@ def _power(text: str) -> int:
     return _POWERS.get(unit) or int(unit.removeprefix("e") or 0)
 
 
-def _usual(rows: ResultRows, written: Mapping[str, Column]) -> list[LatexColumn]:
+def _usual(rows: ResultRows, written: Mapping[str, Column]) -> list[Column]:
     """Typeset the columns of statistics that published tables have, given those that the terminal has, by name."""
     columns = []
     if rows.has_rates:
@@ -184,12 +185,12 @@ def _usual(rows: ResultRows, written: Mapping[str, Column]) -> list[LatexColumn]
     return columns
 
 
-def _of_metric(rows: ResultRows, name: str, below: str, column: Column) -> LatexColumn:
+def _of_metric(rows: ResultRows, name: str, below: str, column: Column) -> Column:
     metric = rows.metrics[name]
     return number_column(column, words.metric_title(name, replace(metric, unit="")), below, unit=metric.unit)
 
 
-def _others(rows: ResultRows, written: Mapping[str, Column], usual: Collection[str]) -> list[LatexColumn]:
+def _others(rows: ResultRows, written: Mapping[str, Column], usual: Collection[str]) -> list[Column]:
     """Typeset the columns that the usual tables don't have: counts, times to success, seconds."""
     of_metrics = {
         f"{name}_{field}": (name, below)
@@ -251,7 +252,7 @@ def _intervals(rows: ResultRows) -> str:
     return "Intervals are at 95%" + (f"; {words.join_and(of_solved)} {verb} of the solved seeds." if of_solved else ".")
 
 
-def _body(rows: ResultRows, columns: Sequence[LatexColumn]) -> list[str]:
+def _body(rows: ResultRows, columns: Sequence[Column]) -> list[str]:
     """Write the rows; where there are several keys, a value of the first is written once, below a rule."""
     lines: list[str] = []
     firsts = [values[0] if values else None for values in rows.values]

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from study.reports.text_table import Column
+
 COLUMN_IN = 3.15
 """The most inches of a table that fits a column of two: LaTeX's own article has 3.18, conferences up to 3.5."""
 
@@ -33,27 +35,6 @@ _TOKENS = re.compile(r"[\^_]\{((?:[^{}]|\{[^{}]*\})*)\}|(\\[A-Za-z]+|\\.|[^\\${}
 
 
 @dataclass(frozen=True)
-class LatexColumn:
-    """A column of a tabular, in LaTeX.
-
-    Args:
-        title: the title; neighbours of one title that have titles below it stand under it together.
-        texts: one a row.
-        below: its own title below that; empty for none.
-        unit: the unit of its numbers; empty for none.
-        is_number: whether it is aligned to the right.
-        name: the statistic's name in cells.csv.
-    """
-
-    title: str
-    texts: tuple[str, ...]
-    below: str = ""
-    unit: str = ""
-    is_number: bool = True
-    name: str = ""
-
-
-@dataclass(frozen=True)
 class _Heading:
     """The lines above one column, or above neighbours under one title with their own titles below."""
 
@@ -63,15 +44,13 @@ class _Heading:
     width_pt: float
 
 
-def width_in(columns: Sequence[LatexColumn]) -> float:
+def width_in(columns: Sequence[Column]) -> float:
     """Estimate the width of a tabular, in inches."""
     headings = _headings(columns)
     return (sum(heading.width_pt for heading in headings) + _GAP_PT * (len(headings) - 1)) / _PT_AN_INCH
 
 
-def fitting(
-    keys: Sequence[LatexColumn], columns: Sequence[LatexColumn], parts: Iterable[Sequence[LatexColumn]]
-) -> list[LatexColumn]:
+def fitting(keys: Sequence[Column], columns: Sequence[Column], parts: Iterable[Sequence[Column]]) -> list[Column]:
     """Choose columns that fit a paper's column beside the keys.
 
     Args:
@@ -79,7 +58,7 @@ def fitting(
         columns: all others, in order.
         parts: those that are only taken together, the most important first. The first is taken in any case.
     """
-    chosen: list[LatexColumn] = []
+    chosen: list[Column] = []
     for part in parts:
         more = [column for column in columns if column in chosen or column in part]
         if not chosen or width_in([*keys, *more]) <= COLUMN_IN:
@@ -93,7 +72,7 @@ def body_line(texts: Iterable[str]) -> str:
 
 
 def tabular(
-    columns: Sequence[LatexColumn], body: Iterable[str] | None = None, *, comments: Sequence[str], note: str = ""
+    columns: Sequence[Column], body: Iterable[str] | None = None, *, comments: Sequence[str], note: str = ""
 ) -> str:
     """Write a tabular, to be put into a table environment as it is.
 
@@ -121,7 +100,7 @@ def tabular(
     return "\n".join(lines) + "\n"
 
 
-def _headings(columns: Sequence[LatexColumn]) -> list[_Heading]:
+def _headings(columns: Sequence[Column]) -> list[_Heading]:
     headings = []
     for _, members in groupby(enumerate(columns), lambda of: of[1].title if of[1].below else of[0]):
         group = [column for _, column in members]
@@ -141,7 +120,7 @@ def _headings(columns: Sequence[LatexColumn]) -> list[_Heading]:
     return headings
 
 
-def _header(columns: Sequence[LatexColumn]) -> list[str]:
+def _header(columns: Sequence[Column]) -> list[str]:
     """Write the lines of the header, with rules between titles and those below them."""
     headings = _headings(columns)
     height = max(len(heading.lines) + bool(heading.below) for heading in headings)

@@ -37,13 +37,7 @@ def places_to_show(series: MetricSeries, most: int = _MOST_PLACES) -> dict[str, 
 
 
 def place_title(series: MetricSeries, at: float) -> str:
-    """Write a place of a series.
-
-    Example:
-        >>> from study.interface.declarations import Metric
-        >>> place_title(MetricSeries("MSE", "length", {}), 1000.0)
-        'length 1,000'
-    """
+    """Write a place of a series, such as ``length 1,000``."""
     return f"{series.along} {number(at)}"
 
 

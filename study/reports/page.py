@@ -28,7 +28,6 @@ _MOST_NUMBERS = 200
 _PLACE = "0000TRIAL0000"
 """A placeholder for a trial's id in the address that the page's script completes."""
 _CODES = {"solved": "s", "unsolved": "u", "finished": "e", "stopped": "p", "diverged": "d", "failed": "f"}
-_OUTCOMES = ("solved", "unsolved", "finished", "stopped", "diverged", "failed", "pending")
 
 
 def page(report: Report, figures: Sequence[Drawn], parts: Parts | None = None) -> str:
@@ -45,7 +44,7 @@ def page(report: Report, figures: Sequence[Drawn], parts: Parts | None = None) -
         sections=sections.sections(replace(report, columns=()), parts, names),
         figures={figure.name: figure for figure in figures},
         planned=sum(s.seeds for s in rows.summaries),
-        counts={name: sum(getattr(s, name) for s in rows.summaries) for name in _OUTCOMES},
+        counts={name: sum(getattr(s, name) for s in rows.summaries) for name in (*_CODES, "pending")},
         trials=None if trials is None else _trials(trials, report),
         row_names=[rows.name(row) for row in range(len(rows.summaries))],
     )

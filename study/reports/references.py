@@ -11,9 +11,9 @@ from study.interface.references import FEWEST, KINDS, Kind, References
 from study.reports import latex
 from study.reports.columns import OWN_OF_BOUNDS
 from study.reports.csv_text import ends, key_values
-from study.reports.latex_table import LatexColumn, fitting, tabular
+from study.reports.latex_table import fitting, tabular
 from study.reports.table import key_columns
-from study.reports.text_table import TextTable, count_column, text_column
+from study.reports.text_table import Column, TextTable, count_column, text_column
 from study.summaries.references import BoundRate, ReferenceFindings
 from study.summaries.rows import ResultRows
 
@@ -131,7 +131,7 @@ def bounds_rows(rows: ResultRows, findings: ReferenceFindings) -> list[dict[str,
 def bounds_latex(rows: ResultRows, findings: ReferenceFindings, *, command: str) -> str:
     """Write the table as a tabular; with the bounds that judge alone, if both don't fit a paper's column."""
     content, key_count = bounds_table(rows, findings), len(rows.keys)
-    metrics = LatexColumn("Metric", tuple(map(latex.escape, content.columns[key_count].texts)), is_number=False)
+    metrics = Column("Metric", tuple(map(latex.escape, content.columns[key_count].texts)), is_number=False)
     keys = [*latex.key_columns(rows, [row for row, _ in _lines(rows, findings)]), metrics]
     pairs = [
         [

@@ -5,22 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from study.errors import InputError, nearest
 from study.words import NONE, Notation, estimate_alone
-
-
-class Named(Protocol):
-    """A column that has the name of a column of cells.csv."""
-
-    @property
-    def name(self) -> str:
-        """The name."""
-
-
-N = TypeVar("N", bound=Named)
-
 
 _STATISTICS = ("mean", "median", "interquartile_mean")
 
@@ -30,20 +18,24 @@ class Column:
     """A column of a table.
 
     Args:
-        title: its title.
+        title: its title; in LaTeX, neighbours of one title that have titles below it stand under it together.
         texts: one a row.
-        values: one a row, to sort by; None where there is none.
+        values: one a row, to sort by; None where there is none. LaTeX has none.
         is_number: whether it is aligned to the right.
         best: the rows that have the best values of their groups.
         name: the column of the files of numbers that has the same; empty if none is called so.
+        below: in LaTeX, its own title below that; empty for none.
+        unit: in LaTeX, the unit of its numbers; empty for none.
     """
 
     title: str
     texts: tuple[str, ...]
-    values: tuple[Any, ...]
+    values: tuple[Any, ...] = ()
     is_number: bool = True
     best: frozenset[int] = frozenset()
     name: str = ""
+    below: str = ""
+    unit: str = ""
 
     @property
     def entries(self) -> list[tuple[str, str, bool, bool]]:
@@ -110,7 +102,7 @@ def names_column(title: str, names: Sequence[str]) -> Column:
     return text_column(title, [(name, name) for name in names], is_number=False)
 
 
-def select(columns: Sequence[N], names: Sequence[str]) -> list[N]:
+def select(columns: Sequence[Column], names: Sequence[str]) -> list[Column]:
     """Choose columns by their names, in the order of these; ``solved_at`` stands for its mean and median.
 
     Raises:

@@ -138,15 +138,11 @@ def plot(rows: ResultRows) -> Drawn | None:
 def _plane(rows: ResultRows) -> _Plane | None:
     """Choose the two numeric keys with the most values."""
     levels = {key: tuple(series.levels(rows, key)) for key in rows.varying()}
-    numbers = [key for key, values in levels.items() if all(map(_is_number, values))]
+    numbers = [key for key, of in levels.items() if all(one is None or type(one) in (int, float) for one in of)]
     if len(numbers) < 2:
         return None
     x, y = sorted(numbers, key=lambda key: -len(levels[key]))[:2]
     return _Plane(x, y, levels[x], levels[y])
-
-
-def _is_number(level: Any) -> bool:
-    return level is None or (isinstance(level, int | float) and not isinstance(level, bool))
 
 
 def _begin(
@@ -156,7 +152,13 @@ def _begin(
     names = [[words.format_value(key, at) for at in of] for key, of in ((plane.x, plane.across), (plane.y, plane.up))]
     room = WIDTH_IN - _AROUND_IN - max(map(texts.width_of, names[1]))
     needed_in = max(text_width_in, 0.06 + max(map(texts.width_of, names[0])))
-    across, field = _columns(len(titles), len(plane.across), needed_in, room)
+    # As many panels stand side by side as let the numbers fit.
+    for most in range(4, 0, -1):
+        across = columns(len(titles), most)
+        field = (room / across - _GAP_IN) / len(plane.across)
+        if field >= needed_in:
+            break
+    field = min(field, _WIDEST_IN)
     width, height = field * len(plane.across), min(_HIGHEST_IN * len(plane.up), _TALLEST_IN)
     figure, panels = grid([""] * len(titles), height, across=across, x=rows.title(plane.x), y=rows.title(plane.y))
     down = -(-len(titles) // across)
@@ -177,16 +179,6 @@ def _begin(
     bar: Any = {"ax": panels, "pad": _GAP_IN / width / across, "aspect": down * (height + above) / _SCALE_IN}
     colour_scale(figure, mpl.colormaps[_COLOURS], quantity.ends, quantity.title, **bar)
     return figure, panels, field
-
-
-def _columns(panels: int, levels: int, needed_in: float, room: float) -> tuple[int, float]:
-    """Choose how many panels stand side by side so that the numbers fit; also return the width of a field."""
-    for most in range(4, 0, -1):
-        across = columns(panels, most)
-        width = (room / across - _GAP_IN) / levels
-        if width >= needed_in:
-            break
-    return across, min(width, _WIDEST_IN)
 
 
 def _caption(summaries: Sequence[Summary], quantity: _Quantity, *, is_written: bool, is_full: bool) -> str:

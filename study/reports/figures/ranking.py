@@ -12,7 +12,6 @@ from matplotlib.axes import Axes
 from study import words
 from study.comparisons.contrasts import Contrasts
 from study.comparisons.finding import Finding
-from study.comparisons.methods import Method
 from study.comparisons.plan import Question
 from study.interface.declarations import Metric
 from study.reports.figures import axes as axes_of
@@ -84,14 +83,13 @@ def plot(rows: ResultRows, contrasts: Contrasts) -> Drawn | None:
 
 def _rank(rows: ResultRows, question: Question, findings: Sequence[Finding], panel: Panel) -> _Ranked:
     tested = {f.first: f.values[0] for f in findings} | {f.second: f.values[1] for f in findings}
-
-    def point(method: Method) -> Point:
-        if question.tuned or len(method.rows) > 1:
-            return tested[method.name], None
-        return panel.point(rows.summaries[method.rows[0]])
-
+    points: dict[str, Point] = {
+        one.name: (tested[one.name], None)
+        if question.tuned or len(one.rows) > 1
+        else panel.point(rows.summaries[one.rows[0]])
+        for one in question.methods
+    }
     sign = -1 if panel.metric is None or panel.metric.higher_is_better else 1
-    points = {method.name: point(method) for method in question.methods}
     order = sorted(points, key=lambda one: (points[one][0] is None, sign * (points[one][0] or 0.0)))[:_MOST_METHODS]
     pairs = {frozenset((f.first, f.second)): f for f in findings}
     places = range(len(order))

@@ -110,10 +110,9 @@ def _name(rows: ResultRows, row: int) -> str:
     if not isinstance(summary, CellSummary):
         return rows.name(row)
     swept = [key for key in vocabulary().swept_first if key in summary.cell.names]
-    first = [f"{rows.title(key)} {words.format_value(key, summary.cell.value(key))}" for key in swept]
-    first = [words.symbol(summary.cell.model), *first]
+    named = [f"{rows.title(key)} {words.format_value(key, summary.cell.value(key))}" for key in swept]
     others = [key for key in rows.varying() if key not in ("model", *swept)]
-    return ", ".join([*first, *([rows.name(row, others)] if others else [])])
+    return ", ".join([words.symbol(summary.cell.model), *named, *([rows.name(row, others)] if others else [])])
 
 
 def _flow(shapes: Sequence[tuple[int, ...]]) -> list[_Box]:

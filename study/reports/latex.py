@@ -138,7 +138,10 @@ def number_column(
         is_rate: whether to write per cent.
         is_scaled: whether a power of ten that all numbers have is a part of the unit.
     """
-    power = None if column.name in _COUNTS or not is_scaled else _shared_power(column.texts)
+    powers = {_power(text) for text in column.texts if text != words.NONE and "∞" not in text.partition(" ")[0]}
+    # Thousands count for smaller numbers, too.
+    has_power = column.name not in _COUNTS and is_scaled and (len(powers) == 1 or powers == {0, 3})
+    power = max(powers) if has_power else None
     parts = (text.partition(" up to ") for text in column.texts)
     texts = tuple(
         (f"${number}$" if column.name in _COUNTS else estimate(number, row in column.best, is_rate, power))
@@ -155,12 +158,6 @@ def heading(text: str) -> str:
     """Typeset a title, which begins with a capital unless it is a symbol or an identifier, such as h or batch_size."""
     is_word = len(text) > 2 and "_" not in text
     return escape(text[:1].upper() + text[1:] if is_word else text).replace("−", "$-$")
-
-
-def _shared_power(texts: Iterable[str]) -> int | None:
-    """Return the power of ten that all numbers of a column have; thousands count for smaller numbers, too."""
-    powers = {_power(text) for text in texts if text != words.NONE and "∞" not in text.partition(" ")[0]}
-    return max(powers) if len(powers) == 1 or powers == {0, 3} else None
 
 
 def _power(text: str) -> int:

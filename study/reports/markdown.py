@@ -54,9 +54,8 @@ def _section(section: Section, titles: Mapping[str, str], level: int) -> Iterato
 
 def _table(content: TextTable) -> str:
     rule = ["---:" if column.is_number else "---" for column in content.columns]
-    body = [
-        [f"**{_escape(text)}**" if is_best else _escape(text) for text, _, _, is_best in row] for row in content.entries
-    ]
+    marks = {True: "**", False: ""}
+    body = ([marks[is_best] + _escape(text) + marks[is_best] for text, _, _, is_best in row] for row in content.entries)
     lines = [[_escape(text) for text in content.header], rule, *body]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 

@@ -143,8 +143,7 @@ def _style(slot: int) -> dict[str, Any]:
 
 def _plot_curve(axes: Axes, curve: _Curve, unit: float, style: dict[str, Any], *, complete: bool) -> None:
     time, colour = curve.time / unit, style["color"]
-    corners, low = _steps(time, curve.low)
-    _, high = _steps(time, curve.high)
+    (corners, low), (_, high) = _steps(time, curve.low), _steps(time, curve.high)
     axes.fill_between(corners, low, high, where=np.isfinite(low), color=colour, alpha=0.15, linewidth=0)
     axes.plot(*_line(curve, unit), **style | {"marker": "None"})
     axes.plot(time[curve.censored], curve.share[curve.censored], color=colour, zorder=3, **_CENSORED)
@@ -177,15 +176,16 @@ def _marks(curve: _Curve, name: str, summary: Summary, most: int) -> Iterator[tu
 
 
 def _handles(names: Sequence[str], summaries: Sequence[Summary], curves: Sequence[_Curve]) -> list[Artist]:
-    handles: list[Artist] = [Line2D([], [], label=name, **_style(slot)) for slot, name in enumerate(names) if name]
     neutral: dict[str, Any] = {"color": INK}
-    if any(curve.share[-1] == 1 for curve in curves):
-        handles.append(Line2D([], [], label="all are solved", linestyle="none", **neutral, **_END))
-    if any(curve.censored.any() for curve in curves):
-        handles.append(Line2D([], [], label="censored", **neutral, **_CENSORED))
-    if not all(s.complete for s in summaries):
-        handles.append(Line2D([], [], label="lacks trials", **axes_of.half_filled(neutral | _LACKING)))
-    return handles
+    marks = [
+        ("all are solved", any(curve.share[-1] == 1 for curve in curves), neutral | {"linestyle": "none"} | _END),
+        ("censored", any(curve.censored.any() for curve in curves), neutral | _CENSORED),
+        ("lacks trials", not all(s.complete for s in summaries), axes_of.half_filled(neutral | _LACKING)),
+    ]
+    return [
+        *(Line2D([], [], label=name, **_style(slot)) for slot, name in enumerate(names) if name),
+        *(Line2D([], [], label=name, **style) for name, is_drawn, style in marks if is_drawn),
+    ]
 
 
 def _caption(panels: Sequence[_Panel], curves: int, unknown: int) -> str:

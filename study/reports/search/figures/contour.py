@@ -36,6 +36,9 @@ _DARK, _LIGHT = text_on((1.0, 1.0, 1.0)), text_on((0.0, 0.0, 0.0))
 """Colours of dots on a map, which are the same on a dark page."""
 
 
+_DOT: Any = {"linestyle": "none", "marker": "o", "markeredgecolor": _LIGHT, "markeredgewidth": 0.4}
+
+
 @dataclass(frozen=True)
 class _Field:
     """Values of an objective over two numbers; all arrays have shape [candidates]."""
@@ -57,11 +60,8 @@ def plot(search: SearchFindings | None) -> Drawn | None:
         return None
     across, up = map(parameter_scale, pair)
     some = [c for c in search_names.selected(search, _MOST) if all(p.name in c.params for p in pair)]
-    fields = [
-        (i, field)
-        for i in range(len(search.objectives))
-        if (field := _field(search, i, some, pair, across, up)) is not None
-    ][:_MOST_PANELS]
+    found = [(i, _field(search, i, some, pair, across, up)) for i in range(len(search.objectives))]
+    fields = [(i, field) for i, field in found if field is not None][:_MOST_PANELS]
     if not fields:
         return None
     height = _ALONE_IN if len(fields) == 1 else _BESIDE_IN
@@ -72,14 +72,15 @@ def plot(search: SearchFindings | None) -> Drawn | None:
         figure, panels = grid([""] * len(fields), height, handles, sharex=False)
         for axes, (i, field) in zip(panels, fields, strict=True):
             _plot_field(figure, axes, search, i, field, height)
-            _plot_dots(axes, search, some, field)
+            axes.plot(field.x, field.y, color=_DARK, markersize=2.8, zorder=3, **_DOT)
+            search_axes.mark_among(axes, search, some, field.x.tolist(), field.y.tolist())
             across.across(axes, panel_in(len(fields)) - _SCALE_IN)
             most = MOST_TIPS // len(fields)
             for candidate, x, y in list(zip(some, field.x, field.y, strict=True))[-most:]:
                 tips.add(axes, float(x), float(y), search_names.described(search, candidate))
         up.up(panels[0], height)
     names = " and ".join(search_names.title(parameter) for parameter in pair)
-    caption = _caption(search, len(some), has_importance=bool(search.importance))
+    caption = _caption(search, len(some))
     return Drawn("search-contour", f"What candidates were worth, over {names}", caption, figure, tips)
 
 
@@ -146,14 +147,8 @@ def _plot_field(figure: Figure, axes: Axes, search: SearchFindings, i: int, fiel
     colour_scale(figure, colours, (low, high), scale.lines(height_in), write, **where)
 
 
-def _plot_dots(axes: Axes, search: SearchFindings, some: Sequence[Candidate], field: _Field) -> None:
-    style: Any = {"linestyle": "none", "marker": "o", "markeredgecolor": _LIGHT, "markeredgewidth": 0.4}
-    axes.plot(field.x, field.y, color=_DARK, markersize=2.8, zorder=3, **style)
-    search_axes.mark_among(axes, search, some, field.x.tolist(), field.y.tolist())
-
-
-def _caption(search: SearchFindings, count: int, *, has_importance: bool) -> str:
-    why = "The two numbers that mattered most, of" if has_importance else "The first two numbers, of"
+def _caption(search: SearchFindings, count: int) -> str:
+    why = "The two numbers that mattered most, of" if search.importance else "The first two numbers, of"
     sentences = [
         f"{why} those that most candidates have; the brighter, the better. Colours are linear between neighbouring "
         "candidates (Delaunay), the dots: they show what was seen of noisy values, with all else varying, and are no "

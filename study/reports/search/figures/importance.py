@@ -36,7 +36,7 @@ def plot(search: SearchFindings | None) -> Drawn | None:
         for slot, objective in enumerate(objectives)
         if len(objectives) > 1
     ]
-    height = each * len(first)
+    height, titles = each * len(first), [search_names.title(search.parameter(name)) for name in first]
     tips = Tips()
     with mpl.rc_context(STYLE):
         figure, (axes,) = grid([""], height, handles, x="importance, as a share of all")
@@ -47,12 +47,10 @@ def plot(search: SearchFindings | None) -> Drawn | None:
                 at = line * each + _GAP_IN / 2 + (slot + 0.5) * _BAR_IN
                 axes.barh(at, share, height=0.86 * _BAR_IN, color=colour, linewidth=0)
                 axes.text(share + 0.006, at, f"{share:.2f}", va="center_baseline", fontsize=_WRITTEN_PT)
-                text = (
-                    f"{search_names.title(search.parameter(name))}: {share:.2f} of what mattered for {objective.title}"
-                )
+                text = f"{titles[line]}: {share:.2f} of what mattered for {objective.title}"
                 tips.add_field(axes, 0, at - _BAR_IN / 2, max(share, 0.01), at + _BAR_IN / 2, text)
         axes.set_ylim(height, 0)
-        names = [texts.fit(search_names.title(search.parameter(name)), _NAME_IN) for name in first]
+        names = [texts.fit(title, _NAME_IN) for title in titles]
         axes.set_yticks([(line + 0.5) * each for line in range(len(first))], names)
         axes.set_xlim(0, 1.06 * max(max(of.values()) for of in search.importance.values()))
         axes.grid(visible=False, axis="y")

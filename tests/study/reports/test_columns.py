@@ -14,6 +14,7 @@ import pytest
 
 from study.console import Console
 from study.driver.options import Options
+from study.interface.declarations import Metric
 from study.plan.plan import make_plan
 from study.records import names_of
 from study.reports.columns import (
@@ -27,6 +28,7 @@ from study.reports.columns import (
     SERIES,
     TESTS,
     ColumnNote,
+    of_metric,
 )
 from study.results.groups import tabulate
 from study.results.groups import write_group_report as write_groups
@@ -237,3 +239,9 @@ def test_what_is_not_described_would_be_found() -> None:
     names: Mapping[str, Collection[str]] = {name: [] for name in ("axis", "hyperparameter", "metric")}
     wrong = pyarrow.table({"lost_mean": [1.0], "seeds": [1.5], "success_rate": [1.5], "complete": [None]})
     assert [text.partition(":")[0] for text in mistakes(wrong, CELLS, names)] == wrong.column_names
+
+
+def test_the_name_of_a_metric_may_have_any_characters() -> None:
+    """A metric's name is inserted after the table of columns is read, so that it can't add fields or lines to it."""
+    name = "a | b <c>\n  d"
+    assert list(of_metric(name, Metric())) == [name + column[1:] for column in of_metric("m", Metric())]

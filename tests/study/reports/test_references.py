@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from itertools import product
 
 import pytest
 
@@ -13,6 +14,8 @@ from study.interface.declarations import Metric
 from study.interface.references import ReferenceCriterion
 from study.records import Cell, Outcome, Result, Trial
 from study.reports import Report, ResultRows, cell_rows, cells_rows, reference_notes, write_report
+from study.reports.columns import OWN_OF_BOUNDS
+from study.reports.csv_text import csv_text, key_values
 from study.reports.references import bounds_table
 from study.summaries.aggregate import aggregate
 from study.summaries.references import ReferenceFindings, reference_findings
@@ -112,3 +115,16 @@ def test_every_format_has_the_table(tmp_path, with_references: bool) -> None:
     tex = files["bounds.tex"].read_text()
     assert len(tex.partition("\\midrule")[2].split("\\\\\n")) == 9
     assert {line.count("&") for line in tex.partition("\\midrule")[2].splitlines() if "&" in line} == {4}
+
+
+def test_keys_are_written_as_in_other_files() -> None:
+    """Flags are lower case, ranges are texts, and a key that is called like a column is marked."""
+    values = {"clipped": (False, True), "span": (((1.0, 2.5),), ((1.0, 3.5),)), "rate": (0.0, 0.5)}
+    cells = [Cell("lab:Sums", "NMU", dict(zip(values, some, strict=True))) for some in product(*values.values())]
+    results = [Result(trial=Trial(cell, 0), outcome=Outcome.SOLVED, metrics={}) for cell in cells]
+    rows = cell_rows(aggregate(TrialTable(results_table(results), {})), {})
+    text = csv_text([key_values(rows, row, OWN_OF_BOUNDS, "{} (hyperparameter)") for row in range(len(cells))])
+    lines = list(csv.DictReader(io.StringIO(text)))
+    assert {line["clipped"] for line in lines} == {"false", "true"}
+    assert {line["span"] for line in lines} == {"[1,2.5]", "[1,3.5]"}
+    assert {line["rate (hyperparameter)"] for line in lines} == {"0.0", "0.5"}

@@ -339,6 +339,7 @@ class SideBySide(Members):
         groups = np.array_split(range(size), -(-size // at_once))
         self._evaluated = [slice(int(rows[0]), int(rows[-1]) + 1) for rows in groups]
         self._setup = self._set_up()
+        self._parts = self._flat.parts("weight")
         self._updates = 0
         self.draws: Draws = {}
         """What an update draws, once it is recorded."""
@@ -363,7 +364,7 @@ class SideBySide(Members):
         return AlignedProducts() if self._layout.is_aligned else nullcontext()
 
     def _differentiate(self) -> None:
-        inputs = self._flat.parts("weight"), self._others, self._strengths(), self._setup
+        inputs = self._parts, self._others, self._strengths(), self._setup
         if self._updates == _RECORDED_AFTER:
             self._record(inputs)
         self._updates += 1

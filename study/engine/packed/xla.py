@@ -31,9 +31,9 @@ from study.engine.packed.traced import Draws, ListeningStream, drawn, drawn_ahea
 from study.stream.stream import Purpose
 from study.stream.trial_stream import Stream
 
-# Iterations whose numbers are drawn at once, and how much memory those of a group may take: a core's cache.
+# Iterations whose numbers are drawn at once, and how much memory those of a group may take: a cache.
 _MOST_UPDATES = 64
-_MOST_BYTES = 2 * 2**20
+_MOST_BYTES = 4 * 2**20
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ from tests.study.engine.packed.test_engine import GRID, MLP, comparable
 from tests.study.engine.packed.test_traced import RECIPES
 from tests.study.lab import packed_study
 
+lowering = pytest.importorskip("study.engine.packed.lowering", reason="JAX isn't installed")
 xla = pytest.importorskip("study.engine.packed.xla", reason="JAX isn't installed")
 
 XLA = PackLayout(multiple=16, backend="xla")
@@ -191,6 +192,13 @@ def test_what_has_no_counterpart_is_left_to_torch() -> None:
     assert proof.packs
     assert "aten.linalg_inv_ex" in proof.uncompiled
     assert proof_of(as_layout(proof)) == proof
+
+
+def test_what_takes_too_long_to_compile_is_left_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network of very many steps says how many operations it has."""
+    monkeypatch.setattr(lowering, "_MOST_OPERATIONS", 20)
+    with pytest.raises(LoweringError, match=r"minutes to compile the \d+ operations of an update"):
+        xla.XlaSideBySide(recipe(), members(1, 2), layout=XLA)
 
 
 def test_without_jax_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

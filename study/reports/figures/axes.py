@@ -97,8 +97,8 @@ def marker_places(slot: int, curves: int) -> npt.NDArray[np.float64]:
     """Return where a curve has its markers, as shares of its length: beside those of curves that lie on it.
 
     Example:
-        >>> marker_places(0, 2).tolist(), marker_places(1, 2).tolist()
-        ([0.125, 0.625], [0.375, 0.875])
+        >>> (12 * marker_places(0, 2)).round().tolist(), (12 * marker_places(1, 2)).round().tolist()
+        ([1.0, 5.0, 9.0], [3.0, 7.0, 11.0])
     """
     return (np.arange(_MARKERS_OF_CURVE) + (slot + 0.5) / curves) / _MARKERS_OF_CURVE
 

@@ -164,19 +164,31 @@ def prove(recipe: Recipe, *, sizes: Sequence[int] = (2, 5, 8), device: str = "cp
     _check_repeats(recipe, members[:2], device)
     if max(sizes) == 1:
         return Proof(layout=None, reason="one of them keeps a core busy by itself")
-    reasons: dict[str, list[str]] = {"xla": [], "torch": []}
-    compiled = _COMPILED if is_compiled else ()
-    for layout in (*compiled, *_LAYOUTS) if device == "cpu" else (*_LAYOUTS, _ONE_SIZE):
+    uncompiled = ""
+    if is_compiled and device == "cpu":
+        try:
+            layout, uncompiled = _first_sound(recipe, members, sizes, _COMPILED, device)
+        except LoweringError as error:
+            layout, uncompiled = None, str(error)
+        if layout is not None:
+            return Proof(layout=layout)
+    layouts = _LAYOUTS if device == "cpu" else (*_LAYOUTS, _ONE_SIZE)
+    layout, reason = _first_sound(recipe, members, sizes, layouts, device)
+    return Proof(layout=layout, reason=reason, uncompiled="" if layout is None else uncompiled)
+
+
+def _first_sound(
+    recipe: Recipe, members: Sequence[Member], sizes: Sequence[int], layouts: Sequence[PackLayout], device: str
+) -> tuple[PackLayout | None, str]:
+    """Return the first layout in which trials have the same bits in all packs; None, and why the first isn't one."""
+    reasons = []
+    for layout in layouts:
         more = () if layout == _ONE_SIZE else (max(layout.multiple, layout.wide) + 1,)
         reason = _breach(recipe, members, (*sizes, *more), layout, device)
         if not reason:
-            return Proof(layout=layout, uncompiled="" if layout.backend == "xla" else _first(reasons["xla"]))
-        reasons[layout.backend].append(reason)
-    return Proof(layout=None, reason=reasons["torch"][0])
-
-
-def _first(reasons: Sequence[str]) -> str:
-    return reasons[0] if reasons else ""
+            return layout, ""
+        reasons.append(reason)
+    return None, reasons[0]
 
 
 def _quick(recipe: Recipe, device: str) -> Recipe:
@@ -216,8 +228,8 @@ def _breach(recipe: Recipe, members: Sequence[Member], sizes: Sequence[int], lay
         if layout != _ONE_SIZE:  # there may be room for a smaller pack
             raise
         return "there is no room for arrays of one size"
-    except LoweringError as error:
-        return str(error)
+    except LoweringError:
+        raise
     except Exception as error:  # whatever a user's code raises under vmap: trained one by one, it didn't
         return f"they can't be one array program: {_explained(recipe, error)}"
     if moved := moved_generators(before, device):

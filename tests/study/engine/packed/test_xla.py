@@ -204,7 +204,7 @@ def test_what_takes_too_long_to_compile_is_left_to_torch(monkeypatch: pytest.Mon
 def test_without_jax_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without JAX can't go on with trials that XLA trains: their bits would be others."""
     monkeypatch.setattr(proof_module, "find_spec", lambda _: None)
-    with pytest.raises(InputError, match="pip install '.\\[xla\\]'"):
+    with pytest.raises(InputError, match=r"pip install '\.\[xla\]'"):
         start(recipe(), [Member(seed=1)], Proof(layout=XLA))
 
 

@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 
 from benchmarks.measure import Measure, finish, in_turns, one_core, parser
 from benchmarks.packed import Spirals, mlp, timed
-from study.engine.packed import members as members_module
 from study.engine.packed.members import PackLayout, SideBySide
 from study.engine.packed.recipe import Member, Recipe
 from study.engine.packed.traced import drawn, drawn_ahead
@@ -32,8 +31,8 @@ def parts(hidden: int, trials: int) -> dict[str, Measure]:
     some = [Member(seed=seed) for seed in range(trials)]
     unrecorded, pack = SideBySide(recipe, some), SideBySide(recipe, some)
     pack.update(_RECORDED)
-    compiled = XlaSideBySide(recipe, some, layout=PackLayout(multiple=16, backend="xla", wide=64))
-    rows, flat = len(pack._rows), pack._flat
+    compiled = XlaSideBySide(recipe, some, layout=PackLayout(multiple=16, backend="xla"))
+    flat = pack._flat
     numbers = drawn(pack.draws, pack._seeds, 0)
     inputs = flat.parts("weight"), pack._others, pack._strengths(), pack._setup
     assert pack._repeat is not None
@@ -54,7 +53,6 @@ def parts(hidden: int, trials: int) -> dict[str, Measure]:
         "xla_draws": (lambda: drawn_ahead(pack.draws, compiled._seeds, range(_AT_ONCE)), _AT_ONCE),
         "xla_update": (lambda: compiled.update(_AT_ONCE), _AT_ONCE),
     }
-    assert rows >= trials
     return {name: timed(work, trials * updates) for name, (work, updates) in works.items()}
 
 
@@ -64,7 +62,6 @@ def main(words: Sequence[str] | None = None) -> None:
     options.add_argument("--hidden", type=int, nargs="+", default=[2, 32, 128])
     options.add_argument("--packs", type=int, nargs="+", default=[1, 16, 64, 512])
     arguments = options.parse_args(words)
-    members_module._RECORDED_AFTER = _RECORDED // 2
     rows = []
     with one_core():
         for hidden in arguments.hidden:

@@ -13,7 +13,7 @@ import torch
 from study import cluster
 from study.console import Console
 from study.driver.options import Options
-from study.driver.own_engine import layouts_of, own_engine, proven, trained_one_by_one
+from study.driver.own_engine import layouts_of, own_engine, proven, training_notices
 from study.driver.progress import waiting
 from study.engine import Engine, check_device, engine_for, pack_key, passed_over, trials_at_once
 from study.engine.calls import CallEngine
@@ -154,7 +154,7 @@ class Engines:
                 engine = self.engine(cell)
                 for other, reason in passed_over(engine, cell, self.device).items():
                     reasons[f"{cell.model} is trained by the {engine.name} engine, not by {other}: {reason}"] = None
-        return [*reasons, *trained_one_by_one(self.cells, self.own)]
+        return [*reasons, *training_notices(self.cells, self.own)]
 
     def missing_ray(self) -> list[str]:
         """Return a sentence if this process trains because Ray is missing, and how to use all cores."""

@@ -103,14 +103,16 @@ def layouts_of(own: Engine | None) -> Mapping[str, str]:
     return own.layouts if isinstance(own, PackedEngine) else {}
 
 
-def trained_one_by_one(cells: Sequence[Cell], own: Engine | None) -> list[str]:
-    """Return sentences that say which models' trials don't train side by side, and why."""
+def training_notices(cells: Sequence[Cell], own: Engine | None) -> list[str]:
+    """Say which models' trials don't train side by side, and which models' updates XLA doesn't compile, and why."""
     reasons: dict[str, None] = {}
     for cell in cells if isinstance(own, PackedEngine) else ():
         layout = layouts_of(own).get(recipe_text(cell))
-        proof = None if layout is None else proof_of(layout)
-        if proof is not None and proof.reason:
+        if layout is None:
+            continue
+        proof = proof_of(layout)
+        if proof.reason:
             reasons[f"trials of {cell.model} train one after another: {proof.reason}"] = None
-        if proof is not None and proof.uncompiled:
+        if proof.uncompiled:
             reasons[f"updates of {cell.model} aren't compiled by XLA: {proof.uncompiled}"] = None
     return list(reasons)

@@ -155,7 +155,12 @@ def number_column(
 
 
 def heading(text: str) -> str:
-    """Typeset a title, which begins with a capital unless it is a symbol or an identifier, such as h or batch_size."""
+    r"""Typeset a title, which begins with a capital unless it is a symbol or an identifier.
+
+    Example:
+        >>> heading("success rate"), heading("h"), heading("batch_size")
+        ('Success rate', 'h', 'batch\\_size')
+    """
     is_word = len(text) > 2 and "_" not in text
     return escape(text[:1].upper() + text[1:] if is_word else text).replace("−", "$-$")
 

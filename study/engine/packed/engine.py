@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -247,6 +248,7 @@ class PackedEngine(Engine):
             if strength is None
             else Sparsity(strength, cell.value("sparsity_start"), cell.value("sparsity_end")),
             l1=None if l1_strength is None else L1(cell.value("l1_first_strength"), l1_strength),
+            programs=_programs(self.code.digest, recipe_text(cell), *(data.digest for data in self.data)),
         )
 
 
@@ -256,6 +258,12 @@ def _untrainable(cell: Cell, folder: CodeFolder, error: Exception) -> InputError
 
 _proven: dict[tuple[str, str, str, int], Proof] = {}
 """How recipes train on this machine's GPU, by the digest of the code, the recipe, the device and the pack's size."""
+
+
+@lru_cache(maxsize=8)
+def _programs(*recipe: str) -> dict[Any, Any]:
+    """Keep the programs that this process compiled for the recipes that it trained last: each pack builds its own."""
+    return {}
 
 
 def _builder(folder: CodeFolder, cell: Cell, task: Task) -> Callable[..., nn.Module]:
@@ -278,9 +286,10 @@ def as_layout(proof: Proof) -> str:
     """
     if proof.layout is None:
         return json.dumps({"reason": proof.reason})
-    of_torch = {"multiple": proof.layout.multiple, "is_aligned": proof.layout.is_aligned}
-    of_xla = {"backend": "xla", "wide": proof.layout.wide} if proof.layout.backend == "xla" else {}
-    return json.dumps(of_torch | of_xla | ({"uncompiled": proof.uncompiled} if proof.uncompiled else {}))
+    # Those of torch are written as they were before there was another backend.
+    of_torch = ("multiple", "is_aligned")
+    layout = {k: v for k, v in vars(proof.layout).items() if proof.layout.backend == "xla" or k in of_torch}
+    return json.dumps(layout | ({"uncompiled": proof.uncompiled} if proof.uncompiled else {}))
 
 
 def proof_of(layout: str) -> Proof:

@@ -63,16 +63,6 @@ class FlatWeights:
         parts = self.parts_of(self.arrays[kind][:rows].cpu())
         return {name: part.numpy().copy() for name, part in parts.items()}
 
-    def joined(self, gradients: Mapping[str, Tensor], like: Tensor) -> Tensor:
-        """Lay gradients out as the arrays are, without writing; that of a parameter that isn't there is 0."""
-        columns, end = [], 0
-        for name, (at, shape) in self._places.items():
-            columns.append(like.new_zeros(len(like), at - end))
-            end = at + shape.numel()
-            gradient = gradients.get(name)
-            columns.append(like.new_zeros(len(like), end - at) if gradient is None else gradient.reshape(len(like), -1))
-        return torch.cat([*columns, like.new_zeros(len(like), like.shape[1] - end)], 1)
-
     def parts_of(self, array: Tensor) -> dict[str, Tensor]:
         """Return each parameter's part of an array that is laid out as these are, [trials, *shape], by name."""
         return {
@@ -82,9 +72,14 @@ class FlatWeights:
 
     def set_gradient(self, gradients: Mapping[str, Tensor | None], row: slice | int = slice(None)) -> None:
         """Copy gradients in, of all rows or of one; that of a parameter that the loss doesn't depend on is 0."""
-        for name, part in self._gradients.items():
-            gradient = gradients.get(name)
-            if gradient is None:
-                part[row].zero_()
-            else:
-                part[row].copy_(gradient)
+        fill({name: part[row] for name, part in self._gradients.items()}, gradients)
+
+
+def fill(parts: Mapping[str, Tensor], gradients: Mapping[str, Tensor | None]) -> None:
+    """Copy gradients into parts of an array by their names; that of a parameter that has none is 0."""
+    for name, part in parts.items():
+        gradient = gradients.get(name)
+        if gradient is None:
+            part.zero_()
+        else:
+            part.copy_(gradient)

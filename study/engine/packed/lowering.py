@@ -217,10 +217,6 @@ def _slice_scatter(
     return x.at[_slices(x, dim, start, end, step)].set(of)
 
 
-def _select_scatter(x: Array, of: Array, dim: int, index: int) -> Array:
-    return x.at[(slice(None),) * (dim % x.ndim) + (index,)].set(of)
-
-
 def _select(x: Array, dim: int, index: int) -> Array:
     return lax.index_in_dim(x, index, dim % x.ndim, keepdims=False)
 
@@ -381,18 +377,16 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     **{name: getattr(lax, name) for name in ("rsqrt", "erf", "erfc")},
     **{"asin": jnp.arcsin, "acos": jnp.arccos, "atan": jnp.arctan, "atan2": jnp.arctan2, "asinh": jnp.arcsinh},
     **{"acosh": jnp.arccosh, "atanh": jnp.arctanh},
-    **dict.fromkeys(("clone", "detach", "alias", "lift_fresh", "_to", "contiguous"), _same),
-    **dict.fromkeys(("view", "reshape", "_unsafe_view"), lambda x, shape: jnp.reshape(x, shape)),
-    **dict.fromkeys(("full", "new_full"), _full),
-    **dict.fromkeys(("empty", "empty_permuted", "new_zeros", "zeros"), lambda shape, *_, **__: jnp.zeros(tuple(shape))),
+    **dict.fromkeys(("clone", "detach", "alias", "lift_fresh", "_to"), _same),
+    "view": lambda x, shape: jnp.reshape(x, shape),
+    "full": _full,
+    **dict.fromkeys(("empty", "empty_permuted"), lambda shape, *_, **__: jnp.zeros(tuple(shape))),
     **dict.fromkeys(("bmm", "mm"), jnp.matmul),
     "add": lambda x, y, *, alpha=1: x + (y if alpha == 1 else alpha * y),
     "sub": lambda x, y, *, alpha=1: x - (y if alpha == 1 else alpha * y),
     "div": _divide,
     "pow": _power,
     "clamp": _clamp,
-    "clamp_min": lambda x, low: jnp.maximum(x, low),
-    "clamp_max": lambda x, high: jnp.minimum(x, high),
     "hardtanh": lambda x, low=-1.0, high=1.0: jnp.clip(x, low, high),
     "relu": lambda x: jnp.maximum(x, 0),
     "leaky_relu": lambda x, slope=0.01: jnp.where(x > 0, x, x * slope),
@@ -404,26 +398,21 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "native_layer_norm": _layer_norm,
     "linalg_vector_norm": _vector_norm,
     "expand": _expand,
+    "copy": lambda x, of, *_: jnp.broadcast_to(of, x.shape),
     "permute": jnp.transpose,
-    "transpose": jnp.swapaxes,
-    "t": jnp.transpose,
     "unsqueeze": jnp.expand_dims,
     "squeeze": _squeeze,
     "select": _select,
-    "select_scatter": _select_scatter,
     "slice": _slice,
     "slice_scatter": _slice_scatter,
     "split": _split,
     "split_with_sizes": _split_with_sizes,
     "unbind": lambda x, dim=0: [_select(x, dim, i) for i in range(x.shape[dim])],
     "cat": lambda tensors, dim=0: jnp.concatenate(tensors, axis=dim),
-    "stack": lambda tensors, dim=0: jnp.stack(tensors, axis=dim),
     "flip": lambda x, dims: jnp.flip(x, dims),
     "repeat": lambda x, times: jnp.tile(x, times),
     "constant_pad_nd": _pad,
     "full_like": lambda x, value, **_: jnp.full_like(x, value),
-    "zeros_like": lambda x, **_: jnp.zeros_like(x),
-    "ones_like": lambda x, **_: jnp.ones_like(x),
     "scalar_tensor": lambda value, **_: jnp.asarray(value),
     "arange": lambda start, end, step=1, **_: jnp.arange(start, end, step),
     "sum": _reduction(jnp.sum),
@@ -432,7 +421,6 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "amax": _reduction(jnp.max),
     "amin": _reduction(jnp.min),
     "any": _reduction(jnp.any),
-    "all": _reduction(jnp.all),
     "argmax": _placed(jnp.argmax),
     "argmin": _placed(jnp.argmin),
     "max": _extreme(jnp.max, jnp.argmax),

@@ -78,11 +78,10 @@ class Members(ABC):
         self._modules = [build(recipe, member.seed) for member in members]
         moments = ["first", "second"][: MOMENTS[recipe.optimizer.name]]
         self._flat = FlatWeights(self._modules[0], size, moments, device=device)
-        for name, part in self._flat.parts("weight").items():
+        self._parts = self._flat.parts("weight")
+        for name, part in self._parts.items():
             part.copy_(torch.stack([self._modules[row].get_parameter(name).detach() for row in self._rows]))
-        weights = self._flat.parts("weight")
         self._limits = limits_of(self._modules[0])
-        self._limited = [(weights[name], *limits) for name, limits in self._limits.items()]
         self._regularisers = regularisers(self._modules[0])
         self._sparsity = recipe.sparsity if self._regularisers else None
         self._l1 = recipe.l1
@@ -109,8 +108,7 @@ class Members(ABC):
             for _ in range(updates):
                 self._differentiate()
                 self._optimizer.step(weight, gradient, moments, self._rates.at(self.iteration), self.iteration)
-                for part, low, high in self._limited:
-                    part.clamp_(low, high)
+                self._limit(self._parts)
                 self.iteration += 1
 
     def update_for(self, most: int, for_s: float) -> int:
@@ -202,6 +200,11 @@ class Members(ABC):
         """Return what dense layers are computed within."""
         return nullcontext()
 
+    def _limit(self, weights: Mapping[str, Tensor]) -> None:
+        """Keep parameters within their limits."""
+        for name, limits in self._limits.items():
+            weights[name].clamp_(*limits)
+
     def _copied(self, kind: str) -> dict[str, npt.NDArray[Any]]:
         return self._flat.copied(kind, self._count)
 
@@ -220,11 +223,10 @@ class Members(ABC):
             loss = loss + of_l1 * l1(tensors[name] for name in self._flat.leaves)
         return loss
 
-    def _strengths(self, iteration: int | None = None) -> Strengths:
+    def _strengths(self) -> Strengths:
         weight = self._flat.arrays["weight"]
-        iteration = self.iteration if iteration is None else iteration
         of_sparsity, of_l1 = (
-            torch.tensor(0.0 if of is None else of.at(iteration), dtype=weight.dtype, device=self._device)
+            torch.tensor(0.0 if of is None else of.at(self.iteration), dtype=weight.dtype, device=self._device)
             for of in (self._sparsity, self._l1)
         )
         return of_sparsity, of_l1
@@ -339,7 +341,6 @@ class SideBySide(Members):
         groups = np.array_split(range(size), -(-size // at_once))
         self._evaluated = [slice(int(rows[0]), int(rows[-1]) + 1) for rows in groups]
         self._setup = self._set_up()
-        self._parts = self._flat.parts("weight")
         self._updates = 0
         self.draws: Draws = {}
         """What an update draws, once it is recorded."""
@@ -376,16 +377,20 @@ class SideBySide(Members):
     def _record(self, inputs: tuple[Any, ...]) -> None:
         """Record how gradients are computed, for all updates from now on."""
 
-        def listening(purpose: Purpose, place: Tensor) -> Stream:
-            return ListeningStream(draws[purpose], self._seeds, self.iteration, purpose, trial=place)
-
         def compute(weights: Any, others: Any, strengths: Strengths, setup: Any, numbers: Numbers) -> Gradients:
             return self._compute(self._stream, weights, others, strengths, setup, numbers)
 
+        expected, self.draws = self._listened(*inputs)
+        self._repeat = recorded(compute, expected, *inputs, drawn(self.draws, self._seeds, self.iteration))
+
+    def _listened(self, *inputs: Any) -> tuple[Gradients, Draws]:
+        """Compute gradients, and write down what is drawn for them."""
+
+        def listening(purpose: Purpose, place: Tensor) -> Stream:
+            return ListeningStream(draws[purpose], self._seeds, self.iteration, purpose, trial=place)
+
         draws: Draws = {Purpose.TRAIN: [], Purpose.NOISE: []}
-        expected = self._compute(listening, *inputs)
-        self.draws = draws
-        self._repeat = recorded(compute, expected, *inputs, drawn(draws, self._seeds, self.iteration))
+        return self._compute(listening, *inputs), draws
 
     def _compute(
         self,

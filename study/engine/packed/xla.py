@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import jax
@@ -23,13 +23,13 @@ from jax import numpy as jnp
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
+from torch.utils.dlpack import from_dlpack
 
+from study.engine.packed.flat import fill
 from study.engine.packed.lowering import Array, lowered
 from study.engine.packed.members import Arrays, PackLayout, SideBySide
 from study.engine.packed.recipe import Member, Recipe
-from study.engine.packed.traced import Draws, ListeningStream, drawn, drawn_ahead
-from study.stream.stream import Purpose
-from study.stream.trial_stream import Stream
+from study.engine.packed.traced import Draws, drawn, drawn_ahead
 
 # Iterations whose numbers are drawn at once, and how much memory those of a group may take: a cache.
 _MOST_UPDATES = 64
@@ -60,25 +60,17 @@ class XlaSideBySide(SideBySide):
         layout: of the arrays, with ``xla`` as its backend.
         state: of these trials, as `state` returned it; None to begin.
 
-    Raises:
-        LoweringError: if there is an operation that XLA has no counterpart of.
+    An update raises `LoweringError` if there is an operation that XLA has no counterpart of.
     """
 
     def __init__(
         self, recipe: Recipe, members: Sequence[Member], *, layout: PackLayout, state: Arrays | None = None
     ) -> None:
         super().__init__(recipe, members, layout=layout, state=state)
-        _begin()
+        self._recipe = recipe
         sizes = [size for size in (layout.wide, layout.multiple) if 0 < size <= len(self._rows)]
         self._groups = list(_groups(len(self._rows), sizes))
         self._update_s = 0.0
-        with self._computing():
-            if layout.is_aligned not in recipe.programs:
-                recipe.programs[layout.is_aligned] = self._without_programs()
-            self._programs: _Programs = recipe.programs[layout.is_aligned]
-            for size in sizes:
-                if size not in self._programs.by_size:
-                    self._programs.by_size[size] = self._program(size)
 
     def update(self, updates: int = 1) -> None:
         """Update every trial so many times."""
@@ -86,9 +78,8 @@ class XlaSideBySide(SideBySide):
             while updates:
                 count = min(updates, self._programs.at_once)
                 for some, new in self._computed(count):
-                    *state, gradient = self._state_of(some)
-                    for tensor, value in zip((*state, gradient), new, strict=True):
-                        tensor.copy_(torch.from_numpy(np.array(value)))
+                    for tensor, value in zip(self._state_of(some), new, strict=True):
+                        tensor.copy_(from_dlpack(value))
                 self.iteration += count
                 updates -= count
 
@@ -103,24 +94,26 @@ class XlaSideBySide(SideBySide):
 
     def _differentiate(self) -> None:
         for some, new in self._computed(1):
-            self._flat.arrays["gradient"][some].copy_(torch.from_numpy(np.array(new[-1])))
+            self._flat.arrays["gradient"][some].copy_(from_dlpack(new[-1]))
 
     # --- the program --------------------------------------------------------------------------------------
 
+    @cached_property
+    def _programs(self) -> _Programs:
+        """What is compiled for the recipe, made by the first of its packs that trains."""
+        programs: dict[bool, _Programs] = self._recipe.programs
+        if self._layout.is_aligned not in programs:
+            programs[self._layout.is_aligned] = self._without_programs()
+        return programs[self._layout.is_aligned]
+
     def _without_programs(self) -> _Programs:
-        draws: Draws = {Purpose.TRAIN: [], Purpose.NOISE: []}
         some = slice(0, self._layout.multiple)
-
-        def listening(purpose: Purpose, place: Tensor) -> Stream:
-            return ListeningStream(draws[purpose], self._seeds, self.iteration, purpose, trial=place)
-
         weight, *_ = self._state_of(some)
         others = {name: tensor[some].clone() for name, tensor in self._others.items()}
-        self._compute(listening, self._flat.parts_of(weight), others, self._strengths(), self._setup_of(some))
-        of_group = drawn(draws, self._seeds[some], self.iteration)
-        size = max(1, self._layout.wide // self._layout.multiple) * sum(
-            tensor.numel() * tensor.element_size() for tensor in tree_flatten(of_group)[0]
-        )
+        _, draws = self._listened(self._flat.parts_of(weight), others, self._strengths(), self._setup_of(some))
+        of_trial = drawn(draws, self._seeds[:1], self.iteration)
+        group = max(self._layout.wide, self._layout.multiple)
+        size = group * sum(tensor.numel() * tensor.element_size() for tensor in tree_flatten(of_trial)[0])
         return _Programs(draws, max(1, min(_MOST_UPDATES, _MOST_BYTES // max(1, size))), {})
 
     def _program(self, size: int) -> Callable[..., Sequence[Array]]:
@@ -151,18 +144,16 @@ class XlaSideBySide(SideBySide):
         self, state: list[Tensor], setup: tuple[Any, ...], numbers: Any, factors: Mapping[str, Tensor]
     ) -> list[Tensor]:
         """Return the state of some trials after an update, without writing to what is given."""
-        weight, *arrays = (tensor.clone() for tensor in state[:-1])
+        weight, *arrays, gradient = (tensor.clone() for tensor in state)
         moments = arrays[: len(self._flat.moments)]
         others = dict(zip(self._others, arrays[len(moments) :], strict=True))
         strengths = factors["sparsity"][0], factors["l1"][0]
         gradients = self._compute(self._stream, self._flat.parts_of(weight), others, strengths, setup, numbers)
-        gradient = self._flat.joined(gradients, weight)
         with torch.no_grad():
+            fill(self._flat.parts_of(gradient), gradients)
             by = {name: factor[:, None] for name, factor in factors.items()}
             self._optimizer.move(weight, gradient.clone(), moments, by)
-            parts = self._flat.parts_of(weight)
-            for name, (low, high) in self._limits.items():
-                parts[name].clamp_(low, high)
+            self._limit(self._flat.parts_of(weight))
         return [weight, *moments, *others.values(), gradient]
 
     # --- its inputs ---------------------------------------------------------------------------------------
@@ -189,6 +180,7 @@ class XlaSideBySide(SideBySide):
 
     def _computed(self, count: int) -> Iterator[tuple[slice, Sequence[Array]]]:
         """Compute the state of each group after so many updates."""
+        _begin()
         programs, iterations = self._programs, range(self.iteration, self.iteration + count)
         factors = self._factors(iterations)
         # Otherwise JAX would make numbers of 64 bits shorter.
@@ -201,7 +193,10 @@ class XlaSideBySide(SideBySide):
                 drawn_numbers = drawn_ahead(programs.draws, self._seeds[some], iterations)
                 ahead = drawn_numbers, {name: factor[:, some] for name, factor in factors.items()}
                 each = [jnp.asarray(_longer(one.numpy(), programs.at_once)) for one in tree_flatten(ahead)[0]]
-                yield some, programs.by_size[some.stop - some.start](state, setup, each, count)
+                size = some.stop - some.start
+                if size not in programs.by_size:
+                    programs.by_size[size] = self._program(size)
+                yield some, programs.by_size[size](state, setup, each, count)
 
 
 def _groups(trials: int, sizes: Sequence[int]) -> Iterator[slice]:

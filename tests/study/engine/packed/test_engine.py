@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from study.driver.own_engine import own_engine, proven, trained_one_by_one
+from study.driver.own_engine import own_engine, proven, training_notices
 from study.engine.packed.engine import PackedEngine
 from study.errors import InputError
 from study.plan.packs import shape_key
@@ -61,7 +61,7 @@ def test_a_result_is_that_of_the_trial_alone(packed_lab: Path, tmp_path: Path, m
     engine, plan = planned(packed_lab, tmp_path, models=[models])
     trials = plan.trials
     assert len({shape_key(trial.cell) for trial in trials}) == 1
-    assert bool(trained_one_by_one(plan.cells, engine)) == (models != MLP)
+    assert bool(training_notices(plan.cells, engine)) == (models != MLP)
     whole = trained(engine, trials)
     assert trained(engine, trials[::-1]) == whole[::-1]
     assert trained(engine, trials, for_s=0.0) == whole

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
-from study.driver.own_engine import own_engine, proven, trained_one_by_one
+from study.driver.own_engine import own_engine, proven, training_notices
 from study.errors import SpecError
 from study.plan.plan import Plan, make_plan, study_cells
 from study.spec import Spec, parse_spec
@@ -57,7 +57,7 @@ def test_a_result_is_that_of_the_trial_alone(folder: Path) -> None:
     """Trials of a table train side by side, and have the bits that they have alone, however training is cut."""
     plan = planned(folder, split="extrapolate", split_column="sulphur", constant=True)
     engine = proven(own_engine(plan.spec), plan, folder / "store")
-    assert not trained_one_by_one(plan.cells, engine)
+    assert not training_notices(plan.cells, engine)
     whole = trained(engine, plan.trials)
     assert trained(engine, plan.trials, for_s=0.0) == whole
     assert trained(engine, plan.trials[::-1]) == whole[::-1]

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from study.driver.own_engine import own_engine, proven, trained_one_by_one
+from study.driver.own_engine import own_engine, proven, training_notices
 from study.engine import engine_for
 from study.engine.packed import engine as engine_module
 from study.engine.packed import proof as proof_module
@@ -187,7 +187,7 @@ def test_what_has_no_counterpart_is_left_to_torch() -> None:
     """The operation is named, and trials train side by side by torch."""
     made = recipe(model=Inverse)
     with pytest.raises(LoweringError, match=r"no counterpart here of .*aten\.linalg_inv_ex"):
-        xla.XlaSideBySide(made, members(1, 2), layout=XLA)
+        xla.XlaSideBySide(made, members(1, 2), layout=XLA).update()
     proof = prove(made, is_compiled=True)
     assert proof.packs
     assert "aten.linalg_inv_ex" in proof.uncompiled
@@ -198,7 +198,7 @@ def test_what_takes_too_long_to_compile_is_left_to_torch(monkeypatch: pytest.Mon
     """A network of very many steps says how many operations it has."""
     monkeypatch.setattr(lowering, "_MOST_OPERATIONS", 20)
     with pytest.raises(LoweringError, match=r"minutes to compile the \d+ operations of an update"):
-        xla.XlaSideBySide(recipe(), members(1, 2), layout=XLA)
+        xla.XlaSideBySide(recipe(), members(1, 2), layout=XLA).update()
 
 
 def test_without_jax_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,7 +226,7 @@ def test_long_trainings_are_compiled(packed_lab: Path, tmp_path: Path, monkeypat
     engine, plan = planned(packed_lab, tmp_path, 40)
     assert [trial.id for trial in plan.trials] == ids
     assert {proof_of(layout).layout.backend for layout in engine.layouts.values()} == {"xla"}
-    assert trained_one_by_one(plan.cells, engine) == []
+    assert training_notices(plan.cells, engine) == []
 
     def trained(trials: tuple[Trial, ...], for_s: float, checkpoint: Any = None) -> list[tuple[Any, ...]]:
         training = engine.start(Pack(trials), device="cpu", checkpoint=checkpoint)
@@ -241,6 +241,19 @@ def test_long_trainings_are_compiled(packed_lab: Path, tmp_path: Path, monkeypat
     training = engine.start(Pack(plan.trials), device="cpu")
     training.advance(0.0)
     assert trained(plan.trials, 1e9, training.checkpoint()) == whole
+
+
+def test_packs_share_what_is_compiled(packed_lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the proof, or an earlier pack of this process, has compiled isn't compiled again for the next pack."""
+    monkeypatch.setattr(engine_module, "_COMPILED_FROM", 40)
+    engine, plan = planned(packed_lab, tmp_path, 40)
+
+    def again(*_: Any) -> Any:
+        raise AssertionError("compiled again")
+
+    monkeypatch.setattr(xla, "lowered", again)
+    for trials in (plan.trials[:2], plan.trials[2:4]):
+        engine.start(Pack(trials), device="cpu").advance(1e9)
 
 
 def test_what_is_proven_stays(packed_lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -228,9 +229,15 @@ def _begin() -> None:
         jax.config.update("jax_platforms", "cpu")  # type: ignore[no-untyped-call]
         jax.config.update("jax_cpu_enable_async_dispatch", False)  # type: ignore[no-untyped-call]
         jax.devices()
+        os.register_at_fork(before=_without_warning)  # what is registered last is called first
     finally:
         for name, value in before.items():
             if value is None:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def _without_warning() -> None:
+    """Keep JAX from warning of a fork: Ray's execute a program at once. A filter set earlier might be gone by then."""
+    warnings.filterwarnings("ignore", message=r"os\.fork\(\) was called", category=RuntimeWarning)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -199,6 +203,15 @@ def test_what_takes_too_long_to_compile_is_left_to_torch(monkeypatch: pytest.Mon
     monkeypatch.setattr(lowering, "_MOST_OPERATIONS", 20)
     with pytest.raises(LoweringError, match=r"minutes to compile the \d+ operations of an update"):
         xla.XlaSideBySide(recipe(), members(1, 2), layout=XLA).update()
+
+
+def test_a_program_is_started_beside_it_without_a_warning() -> None:
+    """Ray's processes are forks that execute a program at once, of which JAX needn't warn the user."""
+    xla.XlaSideBySide(recipe(), members(1, 2), layout=XLA).update()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        subprocess.run([sys.executable, "-c", ""], preexec_fn=os.getpid, check=True)
+    assert [one for one in told if "JAX" in str(one.message)] == []
 
 
 def test_without_jax_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

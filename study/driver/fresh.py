@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from multiprocessing import Pipe
-from multiprocessing.connection import Connection
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-_GUARD = Path(__file__).parents[1] / "engine" / "calls" / "guard.py"
+from study.engine.calls.guarded import GuardedProcess
+
 _PROGRAM = "study.interface.function.fresh"
 
 
@@ -41,30 +37,13 @@ class FreshProcess:
         self._environment, self._is_quiet = environment, is_quiet
 
     def __enter__(self) -> Self:
-        ours, theirs = Pipe()
-        self._connection: Connection = ours
-        with theirs, Path(os.devnull).open("wb") as unread_exit_code:
-            descriptors = (theirs.fileno(), unread_exit_code.fileno())
-            self._guard = subprocess.Popen(
-                [sys.executable, "-P", str(_GUARD), *map(str, descriptors)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL if self._is_quiet else None,
-                env=self._environment,
-                pass_fds=descriptors,
-                start_new_session=True,  # Ctrl-C is for this process, which ends the other
-            )
         path = [os.path.abspath(entry) for entry in sys.path]  # noqa: PTH100 (an empty entry is the working folder)
-        with suppress(OSError):  # the process has ended already, as the first call will say
-            ours.send_bytes(json.dumps({"path": path, "program": _PROGRAM}).encode())
+        output = None if self._is_quiet else 2
+        self._process = GuardedProcess(_PROGRAM, {"path": path}, environment=self._environment, output=output)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        assert self._guard.stdin is not None
-        with suppress(OSError):
-            self._guard.stdin.close()  # at which the guard kills the process and its forks
-        self._connection.close()
-        self._guard.wait()
+        self._process.close()
 
     def prepare(self, function: Callable[..., object], *arguments: Any) -> None:
         """Begin to call a function in the process itself, so that later calls find what it imported; `ready` waits."""
@@ -94,15 +73,13 @@ class FreshProcess:
 
     def _send(self, is_forked: bool, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
         name = {"module": function.__module__, "name": function.__qualname__}
-        call = json.dumps({"is_forked": is_forked, "arguments": arguments} | name)
-        with suppress(OSError):  # the process has ended, and there will be no answer
-            self._connection.send_bytes(call.encode())
+        self._process.send({"is_forked": is_forked, "arguments": arguments} | name)
 
     def _receive(self, timeout_s: float | None) -> Any:
         try:
-            if not self._connection.poll(timeout_s):
+            if not self._process.connection.poll(timeout_s):
                 raise FreshCallError(f"it took longer than {timeout_s:g} s")
-            answer = json.loads(self._connection.recv_bytes())
+            answer = json.loads(self._process.connection.recv_bytes())
         except (EOFError, OSError, ValueError):
             raise FreshCallError("its process ended") from None
         if "error" in answer:

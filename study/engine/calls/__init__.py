@@ -3,7 +3,8 @@
 - engine: what the engines of functions and of programs share
 - trial: what a call is given, and the record of what comes of it
 - call: a call, pulled a slice of time at a time; pack: a pack of them
-- limits: what a trial in a process of its own may use; guard: the program that ends such a process, whatever happens
+- limits: what a trial in a process of its own may use
+- guarded: a process that ends with this one, whatever happens; guard: the program that ends it
 - output: the log of a trial; pump: the program that writes logs
 - helper: how pump, and the guard of programs, are started
 """

@@ -3,8 +3,8 @@
 It is run by its path, since importing this package would import torch, which takes seconds; it imports nothing of ours.
 It has two uses:
 
-- `guard.py CONNECTION END` guards one trial of a function, which is a fork of it: the trial's exit code is written to
-  the file descriptor END;
+- `guard.py CONNECTION END` guards one process that runs a program of ours (`guarded.py`), such as a trial of a function.
+  The process is a fork of it; its exit code is written to the file descriptor END;
 - `guard.py programs SOCKET` starts programs, one after another, as the socket's commands say: to start Python for each
   of them would take longer than many a program does.
 
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def guard_function(connection: int, end: int) -> None:
-    """Start a trial of a function, guard it, and report its exit code; negative for a signal.
+    """Start a process, such as a trial of a function, guard it, and report its exit code; negative for a signal.
 
     Args:
         connection: file descriptor of the trial's connection to its worker.
@@ -67,7 +67,8 @@ def guard_function(connection: int, end: int) -> None:
     _, status = os.waitpid(trial, 0)
     _kill(trial)  # what it has left behind
     _kill_adopted(guard)
-    os.write(end, str(os.waitstatus_to_exitcode(status)).encode())
+    with suppress(OSError):  # the worker has ended
+        os.write(end, str(os.waitstatus_to_exitcode(status)).encode())
 
 
 class Programs:

@@ -7,23 +7,19 @@ again. What it reports is data: nothing that comes from it could run code here.
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from multiprocessing import Pipe
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy.typing as npt
 
-from study.engine.calls import guard
 from study.engine.calls.call import TrialCall
+from study.engine.calls.guarded import GuardedProcess, ending
 from study.engine.calls.limits import Limits
 from study.engine.calls.output import TrialOutput
 from study.engine.calls.trial import Arrays, CallProgress, CallTrial, state_in
@@ -31,15 +27,7 @@ from study.interface.error_text import shortened
 from study.interface.function import Step
 from study.interface.function.messages import BrokenMessageError, MessageReader, packed, unpacked
 
-_GUARD = guard.__file__
-_REASONS: dict[int, str] = {
-    signal.SIGSEGV: "a segmentation fault",
-    signal.SIGBUS: "a bus error",
-    signal.SIGILL: "an illegal instruction",
-    signal.SIGFPE: "an arithmetic error",
-    signal.SIGABRT: "it aborted",
-    signal.SIGKILL: "perhaps the machine ran out of memory",
-}
+_PROGRAM = "study.interface.function.child"
 _GRACE_S = 10.0
 _MOST_S = 3600.0
 
@@ -79,10 +67,8 @@ class IsolatedTraining(TrialCall):
         self._load = _reference(load)
         self._limits = limits or Limits()
         self._before_s = self._history.training_s
-        self._guard: subprocess.Popen[bytes] | None = None
-        self._connection: Connection | None = None
+        self._process: GuardedProcess | None = None
         self._messages: MessageReader | None = None
-        self._end: IO[bytes] | None = None
         self._started_at = 0.0
         self._reports_steps = checkpoint is not None  # only a function that reports steps saves a state
 
@@ -93,7 +79,7 @@ class IsolatedTraining(TrialCall):
 
     def advance(self, for_s: float) -> CallProgress:
         """Wait for about that many seconds, or until the trial has ended."""
-        if self._guard is None and not self._done:
+        if self._process is None and not self._done:
             self._start()
         until = time.monotonic() + for_s
         while not self._done:
@@ -111,40 +97,24 @@ class IsolatedTraining(TrialCall):
 
     def close(self) -> None:
         """End the process and everything that it has started."""
-        if self._guard is None:
-            return
-        guard, connection, end = self._process()
-        assert guard.stdin is not None
-        with suppress(OSError):
-            guard.stdin.close()  # at which the guard kills the trial
-        connection.close()
-        guard.wait()
-        end.close()
+        if self._process is not None:
+            self._process.close()
 
     def _start(self) -> None:
-        (ours, theirs), (end, guards_end) = Pipe(), os.pipe()
-        self._connection, self._messages, self._started_at = ours, MessageReader(ours.fileno()), time.monotonic()
-        self._end = os.fdopen(end, "rb")
+        self._started_at = time.monotonic()
         if self._folder is not None:
             self._folder.mkdir(parents=True, exist_ok=True)
-        output = 2 if self._output is None else self._output.descriptor
-        try:
-            self._guard = subprocess.Popen(
-                [sys.executable, "-P", _GUARD, str(theirs.fileno()), str(guards_end)],
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=output,
-                cwd=self._folder,
-                env=self._limits.environment(),
-                pass_fds=(theirs.fileno(), guards_end),
-                start_new_session=True,  # Ctrl-C is for this process, which ends the trial when it has its checkpoint
-            )
-        finally:
-            theirs.close()
-            os.close(guards_end)
+        self._process = GuardedProcess(
+            _PROGRAM,
+            self._request(),
+            environment=self._limits.environment(),
+            output=2 if self._output is None else self._output.descriptor,
+            folder=self._folder,
+        )
+        self._messages = MessageReader(self._process.connection.fileno())
         with suppress(OSError):  # it has ended already; the reason is found when its answer is awaited
-            ours.send_bytes(json.dumps(self._request()).encode())
-            ours.send_bytes(b"" if self._checkpoint is None else packed(state_in(self._checkpoint)))
+            state = b"" if self._checkpoint is None else packed(state_in(self._checkpoint))
+            self._process.connection.send_bytes(state)
 
     def _request(self) -> dict[str, Any]:
         call = {
@@ -171,10 +141,11 @@ class IsolatedTraining(TrialCall):
 
     def _receive(self, timeout_s: float) -> None:
         """Take what the process has reported, or see that it has ended."""
-        guard, connection, end = self._process()
+        process = self._process
+        assert process is not None
         assert self._messages is not None
-        ready = wait([connection, end.fileno()], max(0.0, min(timeout_s, _MOST_S)))
-        if connection in ready:
+        ready = wait([process.connection, process.end], max(0.0, min(timeout_s, _MOST_S)))
+        if process.connection in ready:
             try:
                 is_open = self._messages.receive()
             except OSError:
@@ -182,16 +153,10 @@ class IsolatedTraining(TrialCall):
             if is_open:
                 self._take_all(self._messages)
                 return
-            if not wait([end.fileno()], _GRACE_S) and guard.stdin is not None:
-                guard.stdin.close()  # it has closed the connection, and reports nothing any more
+            if not process.has_ended(_GRACE_S):
+                process.kill()  # it has closed the connection, and reports nothing any more
         if ready:
-            self._fail(self._reason(end.read()))
-
-    def _process(self) -> tuple[subprocess.Popen[bytes], Connection, IO[bytes]]:
-        assert self._guard is not None
-        assert self._end is not None
-        assert self._connection is not None
-        return self._guard, self._connection, self._end
+            self._fail(self._reason(process))
 
     def _take_all(self, messages: MessageReader) -> None:
         try:
@@ -230,16 +195,13 @@ class IsolatedTraining(TrialCall):
             case _:
                 raise BrokenMessageError(shortened(repr(content), 60))
 
-    def _reason(self, answer: bytes) -> str:
-        """Say why the process ended before the function did, given the guard's answer; it has none if it was killed."""
-        code = int(answer or -signal.SIGKILL)
+    def _reason(self, process: GuardedProcess) -> str:
+        """Say why the process ended before the function did."""
+        code = process.exit_code()
+        how = ending(code, self._limits.memory_gb)
         if code >= 0:
-            return f"its process ended with exit code {code} before the function did, as by os._exit"
-        known = {int(number): number.name for number in signal.Signals}
-        why = _REASONS.get(-code, "")
-        if -code in (signal.SIGABRT, signal.SIGSEGV) and self._limits.memory_gb is not None:
-            why += f"; perhaps its memory_gb of {self._limits.memory_gb:g} wasn't enough"
-        return f"its process was ended by {known.get(-code, f'signal {-code}')}" + (f" ({why})" if why else "")
+            return f"its process ended with {how} before the function did, as by os._exit"
+        return f"its process was ended by {how}"
 
 
 def _are_numbers(values: Mapping[Any, Any]) -> bool:

@@ -209,7 +209,7 @@ def test_a_trial_ends_with_its_guard(mytrials, ids):
     with closing(isolated(mytrials, "forever", pipe_path=str(path))) as training:
         training.advance(0.0)
         trial, started = read()
-        os.kill(training._guard.pid, signal.SIGKILL)
+        os.kill(training._process._guard.pid, signal.SIGKILL)
         assert record_of(training).error.startswith("its process was ended by SIGKILL")
         assert has_ended(trial)
         os.kill(started, signal.SIGKILL)  # of this one, only the guard knew

@@ -245,6 +245,7 @@ class Progress:
         diverged: number of trials whose weights are no longer numbers.
         begun_at: number of updates with which this worker began: those of the checkpoint that it goes on from.
         latest: by cell, the mean of the first metric's latest values among its trials, and the number of these.
+        ended: number of its trials that have ended, where they are trained one after another.
     """
 
     pack_id: str
@@ -255,6 +256,7 @@ class Progress:
     diverged: int
     begun_at: int = 0
     latest: Mapping[str, tuple[float, int]] = field(default_factory=dict)
+    ended: int = 0
 
 
 @dataclass(frozen=True)

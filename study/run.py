@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from enum import Enum
 from functools import partial
@@ -39,6 +39,7 @@ from study.trials.table import TrialTable
 from study.words import count_of
 
 if TYPE_CHECKING:
+    from study import cluster
     from study.driver.engines import Engines
     from study.driver.resources import Resources
 
@@ -129,6 +130,7 @@ class Run:
     _lock: StudyLock
     _stop: threading.Event
     _monitor: Monitor
+    _workers: ExitStack
 
     def __init__(self, plan: Plan, options: Options, console: Console, extend: Extend) -> None:
         self.plan, self.options, self.console, self._extend = plan, options, console, extend
@@ -236,12 +238,15 @@ class Run:
 
         The cluster outlives the publisher, because Ray ends the process if another thread uses it after its shutdown.
         """
-        from study.driver.resources import workers  # imported late: engines and Ray take seconds to import
+        from study.driver.resources import first_workers  # imported late: engines and Ray take seconds to import
 
         # Without engines, another run had trained all of it, and its results have gone since.
         engines = self._engines or self._resolve()
-        with workers(engines, self.plan, self.console) as self.resources, self._publication():
-            yield
+        with ExitStack() as self._workers:
+            first = first_workers(engines, self.plan, self._attempt, self.console)
+            self.resources = self._workers.enter_context(first)
+            with self._publication():
+                yield
 
     @contextmanager
     def _publication(self) -> Iterator[None]:
@@ -256,28 +261,41 @@ class Run:
             Whether training came to its end, and wasn't stopped.
         """
         formed = self.resources.form(pending, self.folder, self.console)
+        self._stop, options = threading.Event(), self.options
+        self._monitor = Monitor(
+            self.folder,
+            self.publication.publisher,
+            self.console,
+            self._stop,
+            options.patience_s,
+            keep_going=options.keep_going,
+        )
+        self._monitor.begin(self.plan, formed.packs, pending)
+        left = self._train_here(formed.bundles, formed.shares)
+        if left and not self._stop.is_set():
+            from study.driver.resources import workers
+
+            ray = workers(self.resources.engines, self.plan, self.console)
+            self.resources = self._workers.enter_context(ray)
+            self._train_here(left, None)
+        return not self._stop.is_set() or self._monitor.gave_up is not None
+
+    def _train_here(
+        self, bundles: Sequence[cluster.Bundle], shares: Mapping[str, float] | None
+    ) -> Sequence[cluster.Bundle]:
+        """Train bundles on what there is, and return those that are left for Ray."""
         # Our signal handlers are set after Ray has started, since Ray sets its own when it starts.
-        with stopping(self.console) as self._stop:
-            options = self.options
-            self._monitor = Monitor(
-                self.folder,
-                self.publication.publisher,
-                self.console,
-                self._stop,
-                options.patience_s,
-                keep_going=options.keep_going,
-            )
-            self._monitor.begin(self.plan, formed.packs, pending)
+        with stopping(self.console, self._stop):
             more = self._more if self.plan.may_extend else None
             scheduler = self.resources.scheduler(self._attempt, self._stop, more)
             began = time.monotonic()
             with self._monitor.showing():
-                used = scheduler.run(formed.bundles, formed.shares, self._on_event)
+                used = scheduler.run(bundles, shares, self._on_event)
             took_s = time.monotonic() - began
         finished = not self._stop.is_set() or self._monitor.gave_up is not None
-        if len(used) < min(self.resources.count, len(formed.bundles)) and took_s > _TIME_TO_START_S and finished:
+        if used and len(used) < min(self.resources.count, len(bundles)) and took_s > _TIME_TO_START_S and finished:
             self._notify(f"only {len(used)} of {self.resources.count} workers were used")
-        return finished
+        return scheduler.left
 
     def explain_early_stop(self, results: StudyResults) -> None:
         """Print why the run ended early, if trials that failed for one reason have ended it."""

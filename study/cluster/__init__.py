@@ -1,8 +1,9 @@
-"""Packs on Ray Tune, or in this process; the only folder that imports Ray, except for the client of jobs.
+"""Packs on Ray Tune, in this process or in one beside it; only this folder and the client of jobs import Ray.
 
 `scheduler` is imported where it is used, since Ray takes seconds to import.
 """
 
+from study.cluster.beside import BesideScheduler, PackProcess
 from study.cluster.connect import Capacity, ask, ask_each, capacity, check_versions, connection, watching_head
 from study.cluster.local import LocalScheduler
 from study.cluster.queue import CPU, GPU
@@ -11,10 +12,12 @@ from study.cluster.workers import Bundle, More, Scheduler, WorkerGroup
 __all__ = [
     "CPU",
     "GPU",
+    "BesideScheduler",
     "Bundle",
     "Capacity",
     "LocalScheduler",
     "More",
+    "PackProcess",
     "Scheduler",
     "WorkerGroup",
     "ask",

@@ -27,6 +27,7 @@ class LocalScheduler:
     work: Work
     stop: threading.Event
     more: More | None = None
+    left: Sequence[Bundle] = ()
 
     def run(
         self, bundles: Sequence[Bundle], shares: Mapping[str, float] | None, on_event: Callable[[Event], None]

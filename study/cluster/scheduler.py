@@ -62,6 +62,7 @@ class TuneScheduler:
     stop: threading.Event
     silent_after_s: float = 300.0
     more: More | None = None
+    left: Sequence[Bundle] = ()
 
     def run(
         self, bundles: Sequence[Bundle], shares: Mapping[str, float] | None, on_event: Callable[[Event], None]

@@ -44,7 +44,12 @@ class WorkerGroup:
 
 
 class Scheduler(Protocol):
-    """Runs packs on workers: on a cluster, or one after another in this process."""
+    """Runs packs on workers: on a cluster, or one after another in this process or in one beside it."""
+
+    @property
+    def left(self) -> Sequence[Bundle]:
+        """Bundles that `run` has left for another scheduler."""
+        ...
 
     def run(
         self, bundles: Sequence[Bundle], shares: Mapping[str, float] | None, on_event: Callable[[Event], None]

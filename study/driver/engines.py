@@ -8,16 +8,13 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
-import torch
-
 from study import cluster
 from study.console import Console
 from study.driver.options import Options
-from study.driver.own_engine import layouts_of, own_engine, proven, training_notices
+from study.driver.own_engine import as_packed, layouts_of, own_engine, proven, training_notices
 from study.driver.progress import waiting
-from study.engine import Engine, check_device, engine_for, pack_key, passed_over, trials_at_once
+from study.engine import Engine, engine_for, pack_key, passed_over, trials_at_once
 from study.engine.calls import CallEngine
-from study.engine.packed.engine import PackedEngine
 from study.errors import InputError
 from study.extras import INSTALL_RAY, check_ray, ray_problem
 from study.plan.packs import AtOnce, KeyOf, shape_key
@@ -62,12 +59,22 @@ class Engines:
         """The device of this machine that trains: for ``auto`` the GPU if torch sees one, else the CPU."""
         if self.options.device != "auto":
             return self.options.device
+        import torch
+
         return cluster.GPU if torch.cuda.is_available() else cluster.CPU
 
     @property
     def cores(self) -> int:
         """The number of cores of this machine on which packs train side by side."""
         return 1 if self.options.local else self.options.cpus or os.cpu_count() or 1
+
+    @property
+    def may_begin_beside(self) -> bool:
+        """Whether trials begin in a process beside this one, which may be done with them before Ray has started."""
+        options, own = self.options, self.own
+        if options.local or options.address is not None or options.ray_at_once:
+            return False
+        return isinstance(own, CallEngine) and not own.limits.gpus
 
     @property
     def needs(self) -> Needs:
@@ -192,7 +199,9 @@ def resolve(plan: Plan, options: Options, console: Console) -> Engines:
     engines = _unproven(plan, options)
     for sentence in engines.missing_ray():  # to stderr, since nothing is wrong with the study
         Console(stderr=True).print(sentence, style="yellow", soft_wrap=True)
-    if options.address is None:
+    if options.address is None and engines.device != cluster.CPU:
+        from study.engine.device import check_device
+
         check_device(engines.device)
     engines.used()
     with waiting(console, "finding out whether trials train side by side"):
@@ -235,7 +244,7 @@ def _with_device(options: Options, own: Engine | None) -> Options:
     A study file of a training function names it. Packed tasks train on a GPU only if that is asked for, because no
     measurement says that they are faster there.
     """
-    if isinstance(own, PackedEngine):
+    if as_packed(own) is not None:
         return replace(options, device=cluster.CPU) if options.device == "auto" else options
     if not isinstance(own, CallEngine):
         return options

@@ -17,9 +17,9 @@ from study.driver.engines import Engines, resolve_to_estimate
 from study.driver.first_call import try_first_trial
 from study.driver.options import Options
 from study.driver.outline import Outline, outline, outline_search
+from study.driver.own_engine import as_packed
 from study.engine import Engine
 from study.engine.calls import CallEngine
-from study.engine.packed.engine import PackedEngine
 from study.errors import InputError, StudyError
 from study.plan.costs import count_draws, pack_cost
 from study.plan.packs import make_bundles, make_packs, shape_key
@@ -212,7 +212,7 @@ def _explained(cell: Cell, engine: Engine) -> Iterator[None]:
     except StudyError:
         raise
     except Exception as error:
-        if not isinstance(engine, PackedEngine):
+        if as_packed(engine) is None:
             raise
         reason = failure_reason("".join(traceback.format_exception(error)))
         raise InputError(f"{cell.model} can't be trained on {cell.task}: {reason.text}\n{reason.traceback}") from error

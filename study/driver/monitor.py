@@ -247,14 +247,17 @@ def _failed_results(pack: Pack, error: str) -> list[Result]:
 
 
 @contextmanager
-def stopping(console: Console) -> Iterator[threading.Event]:
+def stopping(console: Console, stop: threading.Event) -> Iterator[None]:
     """Turn the first SIGINT or SIGTERM into a gentle stop; the second has its usual effect.
 
     Only the main thread may handle signals; in any other, nothing is changed.
+
+    Args:
+        console: where it is told.
+        stop: set by the first signal.
     """
-    stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield stop
+        yield
         return
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     heard: set[int] = set()
@@ -274,7 +277,7 @@ def stopping(console: Console) -> Iterator[threading.Event]:
     for number in before:
         signal.signal(number, on_signal)
     try:
-        yield stop
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -32,6 +32,7 @@ class Options:
         root: the store's folder, or its URL.
         tracking_uri: of MLflow; None not to publish.
         patience_s: seconds that the store may be away, or the study gone from it.
+        ray_at_once: whether Ray starts at once, also for own code that may be done before it has started.
     """
 
     root: str | Path
@@ -54,6 +55,7 @@ class Options:
     local: bool = _option(False, "Run packs one after another in this process, for debuggers.", is_local=True)
     address: str | None = _option(None, "A running Ray cluster. Default: start Ray on this machine.", is_local=True)
     patience_s: float = PATIENCE_S
+    ray_at_once: bool = False
 
     def __post_init__(self) -> None:
         """Make the addresses absolute, since a study's code may change the working directory."""

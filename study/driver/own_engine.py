@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from study.engine.base import Engine
-from study.engine.calls import Limits
+from study.engine.calls import CallEngine, Limits
 from study.engine.function import FunctionEngine
 from study.engine.own_code import OwnCode
-from study.engine.packed.engine import PackedEngine, proof_of
 from study.engine.program import ProgramEngine
 from study.errors import InputError
 from study.interface.packed_family import recipe_text
@@ -23,6 +22,9 @@ from study.spec.function_tables import FunctionSpec
 from study.spec.packed_tables import PackedSpec
 from study.spec.program_tables import ProgramSpec
 from study.store import Store
+
+if TYPE_CHECKING:
+    from study.engine.packed.engine import PackedEngine
 
 
 def own_engine(spec: Spec) -> Engine | None:
@@ -61,6 +63,8 @@ def _of_calls(spec: CallSpec) -> dict[str, Any]:
 
 
 def _packed_engine(spec: PackedSpec) -> PackedEngine:
+    from study.engine.packed.engine import PackedEngine
+
     declared = spec.declared
     return PackedEngine(
         task=declared.task,
@@ -80,6 +84,15 @@ def _code(spec: Spec, name: str) -> OwnCode:
     return OwnCode(archive=code.archive if code.files else b"", digest=code.digest, distributions=code.distributions)
 
 
+def as_packed(own: Engine | None) -> PackedEngine | None:
+    """Return the engine if it trains packed tasks, otherwise None; torch is imported only if it may."""
+    if own is None or isinstance(own, CallEngine):
+        return None
+    from study.engine.packed.engine import PackedEngine
+
+    return own if isinstance(own, PackedEngine) else None
+
+
 def proven(own: Engine | None, plan: Plan, root: str | Path) -> Engine | None:
     """Return an engine that knows how the trials of each recipe train; other engines are returned as they are.
 
@@ -91,22 +104,28 @@ def proven(own: Engine | None, plan: Plan, root: str | Path) -> Engine | None:
     Raises:
         InputError: if a recipe can't be trained.
     """
-    if not isinstance(own, PackedEngine):
+    packed = as_packed(own)
+    if packed is None:
         return own
     assert isinstance(plan.spec, PackedSpec)
     folder = Store(root, read_only=True).study(plan.spec.study)
-    return own.proven(plan.cells, stored_layouts(map(recipe_text, plan.cells), plan.spec, folder))
+    return packed.proven(plan.cells, stored_layouts(map(recipe_text, plan.cells), plan.spec, folder))
 
 
 def layouts_of(own: Engine | None) -> Mapping[str, str]:
     """Return how the trials of each proven recipe train."""
-    return own.layouts if isinstance(own, PackedEngine) else {}
+    packed = as_packed(own)
+    return {} if packed is None else packed.layouts
 
 
 def training_notices(cells: Sequence[Cell], own: Engine | None) -> list[str]:
     """Say which models' trials don't train side by side, and which models' updates XLA doesn't compile, and why."""
+    if not layouts_of(own):
+        return []
+    from study.engine.packed.engine import proof_of
+
     reasons: dict[str, None] = {}
-    for cell in cells if isinstance(own, PackedEngine) else ():
+    for cell in cells:
         layout = layouts_of(own).get(recipe_text(cell))
         if layout is None:
             continue

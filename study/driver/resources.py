@@ -51,12 +51,14 @@ class Resources:
         slots: workers of each kind.
         at_once: trials of each shape that a GPU trains side by side; None where no GPU trains.
         plan: what the study asks for when the workers start.
+        process: the process beside this one that trains; None where Ray or this process does.
     """
 
     engines: Engines
     slots: Slots
     at_once: AtOnce | None
     plan: Plan
+    process: cluster.PackProcess | None = None
 
     @property
     def count(self) -> int:
@@ -97,27 +99,17 @@ class Resources:
         return Formed(packs, bundles, shares)
 
     def scheduler(self, attempt: str, stop: threading.Event, more: cluster.More | None) -> cluster.Scheduler:
-        """Create the scheduler that runs bundles on the cluster or in this process.
+        """Create the scheduler that runs bundles on the cluster, in this process, or in the one beside it.
 
         Args:
             attempt: the driver's attempt; workers stop when another driver has taken the study over.
             stop: set to end early, with checkpoints.
             more: called for more bundles when all are done; None if no more can follow.
         """
+        if self.process is not None:
+            return cluster.BesideScheduler(self.process, stop, more)
         options, needs = self.engines.options, self.engines.needs
-        work = PackWork(
-            root=Store(options.root).address,
-            study=self.plan.spec.study,
-            attempt=attempt,
-            engine=options.engine,
-            device=cluster.CPU,
-            own=self.engines.own,
-            checkpoint_every_s=options.checkpoint_every_s,
-            patience_s=options.patience_s,
-            repository=repository_of(self.plan.spec),
-            keep=self.plan.spec.keep_files,
-            is_shared=options.local,
-        )
+        work = _work(self.engines, self.plan, attempt)
         if options.local:
             (kind,) = self.slots
             return cluster.LocalScheduler(replace(work, device=kind), stop, more)
@@ -136,6 +128,47 @@ class Resources:
         return TuneScheduler(groups, stop, options.silent_after_s, more)
 
 
+def _work(engines: Engines, plan: Plan, attempt: str) -> PackWork:
+    options = engines.options
+    return PackWork(
+        root=Store(options.root).address,
+        study=plan.spec.study,
+        attempt=attempt,
+        engine=options.engine,
+        device=cluster.CPU,
+        own=engines.own,
+        checkpoint_every_s=options.checkpoint_every_s,
+        patience_s=options.patience_s,
+        repository=repository_of(plan.spec),
+        keep=plan.spec.keep_files,
+        is_shared=options.local,
+    )
+
+
+@contextmanager
+def first_workers(engines: Engines, plan: Plan, attempt: str, console: Console) -> Iterator[Resources]:
+    """Yield what a study begins on: a process beside this one for own code that may be done soon, else its workers.
+
+    Args:
+        engines: the engines that train it.
+        plan: what the study asks for.
+        attempt: the driver's attempt.
+        console: where remarks and the start of the workers are shown.
+    """
+    for sentence in (*plan.spec.family.remarks, *engines.slow_cells(), *engines.hidden_gpu()):
+        console.print(sentence, style="yellow")
+    if not engines.may_begin_beside:
+        with workers(engines, plan, console) as resources:
+            yield resources
+        return
+    assert isinstance(engines.own, CallEngine)
+    limits = replace(engines.own.limits, cpus=engines.needs.cpus)
+    slots = {cluster.CPU: max(1, engines.cores // engines.needs.cpus)}  # packs suit Ray's workers, too
+    environment = limits.environment() | {"PYTHONSAFEPATH": "1"}
+    with cluster.PackProcess(_work(engines, plan, attempt), plan.cells[0], environment) as process:
+        yield Resources(engines, slots, None, plan, process)
+
+
 @contextmanager
 def workers(engines: Engines, plan: Plan, console: Console) -> Iterator[Resources]:
     """Start or join Ray, prepare the engines meanwhile, and yield what the study runs on.
@@ -144,8 +177,6 @@ def workers(engines: Engines, plan: Plan, console: Console) -> Iterator[Resource
         InputError: if no engine trains a cell.
         ClusterError: if there is no room for a worker.
     """
-    for sentence in (*plan.spec.family.remarks, *engines.slow_cells(), *engines.hidden_gpu()):
-        console.print(sentence, style="yellow")
     with _slots(engines, console) as slots:
         # The GPUs are asked now because workers occupy them later.
         asks_gpus = cluster.GPU in slots and not isinstance(engines.own, CallEngine)

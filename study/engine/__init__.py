@@ -1,16 +1,6 @@
 """Engines train packs. `base` says what one must provide, `registry` finds them by name."""
 
 from study.engine.base import Engine, Training
-from study.engine.device import check_device
 from study.engine.registry import engine_for, engine_named, pack_key, passed_over, trials_at_once
 
-__all__ = [
-    "Engine",
-    "Training",
-    "check_device",
-    "engine_for",
-    "engine_named",
-    "pack_key",
-    "passed_over",
-    "trials_at_once",
-]
+__all__ = ["Engine", "Training", "engine_for", "engine_named", "pack_key", "passed_over", "trials_at_once"]

@@ -158,10 +158,15 @@ def test_whatever_a_trial_raises_it_fails_alone(folder: Path) -> None:
     check_only_seed_5_failed(*trained(folder, study_of("train", *REASONS), local=True))
 
 
+def test_whatever_a_trial_raises_it_fails_alone_beside_the_driver(folder: Path) -> None:
+    """Signals and exits that it raises end neither process."""
+    check_only_seed_5_failed(*trained(folder, study_of("train", *REASONS)))
+
+
 @pytest.mark.slow
 def test_whatever_a_trial_raises_it_fails_alone_on_ray(folder: Path) -> None:
     """Exceptions by which Ray ends a worker included."""
-    check_only_seed_5_failed(*trained(folder, study_of("train", *REASONS), cpus=1))
+    check_only_seed_5_failed(*trained(folder, study_of("train", *REASONS), cpus=1, ray_at_once=True))
 
 
 def test_what_a_trial_does_to_the_process_ends_with_it(folder: Path) -> None:

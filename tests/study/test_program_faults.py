@@ -9,7 +9,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -73,6 +73,15 @@ def in_the_middle(lab: Path) -> list[int]:
     return [int(path.name.rpartition("-")[2]) for path in (lab / "waits").glob("middle-*")]
 
 
+def workers_of(driver: int, programs: Sequence[int]) -> tuple[int, set[int]] | None:
+    """Return a program that a worker of Ray runs, and the processes of this worker; None if there is none."""
+    ray = {one for one in below(driver) if b"ray::" in Path(f"/proc/{one}/cmdline").read_bytes()}
+    for program in programs:
+        if workers := {one for one in ray if program in below(one)}:
+            return program, workers
+    return None
+
+
 def is_running(process: int) -> bool:
     """Tell whether a process runs; one that has ended and isn't waited for doesn't."""
     try:
@@ -113,14 +122,8 @@ def test_a_killed_driver_takes_its_programs_along(how: str, lab: Path, study: St
 def test_a_killed_worker_is_replaced(lab: Path, study: Start) -> None:
     """On Ray another worker trains the pack of one that was killed; its program was killed with it."""
     driver = study("--cpus", "2")
-    wait_for(lambda: in_the_middle(lab), "a program to reach its middle")
-    program = in_the_middle(lab)[0]
-    workers = {
-        process
-        for process in below(driver.pid)
-        if b"ray::" in Path(f"/proc/{process}/cmdline").read_bytes() and program in below(process)
-    }
-    assert workers
+    wait_for(lambda: workers_of(driver.pid, in_the_middle(lab)), "a program of a worker to reach its middle")
+    program, workers = workers_of(driver.pid, in_the_middle(lab))
     for worker in workers:
         os.kill(worker, signal.SIGKILL)
     wait_for(lambda: not is_running(program), "its program to be killed")

@@ -132,7 +132,7 @@ def test_on_ray_all_that_a_trial_prints_is_in_its_log(lab: Path) -> None:
     )
     content = {"study": "s", "train": "mine:train", "metrics": {"loss": "lower"}, "seeds": 6}
     plan = make_plan(parse_spec(json.dumps(content), source="s.yaml", folder=lab))
-    run(plan, Options(lab / "studies", None, cpus=2), Console(file=StringIO()))
+    run(plan, Options(lab / "studies", None, cpus=2, ray_at_once=True), Console(file=StringIO()))
     study = Store(lab / "studies").study("s")
     assert {_log(study, trial) for trial in plan.trials} == {f"seed {n}\nwritten\nprogram\n" for n in range(6)}
 

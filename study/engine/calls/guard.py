@@ -3,8 +3,8 @@
 It is run by its path, since importing this package would import torch, which takes seconds; it imports nothing of ours.
 It has two uses:
 
-- `guard.py CONNECTION END` guards one process that runs a program of ours (`guarded.py`), such as a trial of a function.
-  The process is a fork of it; its exit code is written to the file descriptor END;
+- `guard.py CONNECTION END` guards one process that runs a program of ours (`guarded.py`), such as a trial of a
+  function. It is a fork of the guard; its exit code is written to the file descriptor END;
 - `guard.py programs SOCKET` starts programs, one after another, as the socket's commands say: to start Python for each
   of them would take longer than many a program does.
 

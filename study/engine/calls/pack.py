@@ -160,6 +160,7 @@ class CallPack(Training):
             solved=outcomes.count(Outcome.SOLVED),
             diverged=outcomes.count(Outcome.DIVERGED),
             latest=latest_by_cell(trials[: len(values)], values),
+            ended=len(self._records),
         )
 
     def checkpoint(self) -> Checkpoint:

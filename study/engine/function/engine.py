@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -53,6 +54,7 @@ class FunctionEngine(CallEngine):
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
         """Begin a pack, or go on from a checkpoint of these very trials."""
         folder, function = self._load()
+        self._limit_threads()
         begin = partial(self._begin_here, function)
         if self.is_isolated:
             begin = partial(self._begin_isolated, partial(load_copied, str(folder.path or ""), self.function))
@@ -90,6 +92,14 @@ class FunctionEngine(CallEngine):
     def _load(self) -> tuple[CodeFolder, Callable[..., Any]]:
         folder = self.code.folder()
         function: Callable[..., Any] = folder.load(parse_import_string(self.function))
-        if "torch" in sys.modules:
-            sys.modules["torch"].set_num_threads(self.limits.cpus or 1)  # sums depend on the number of threads
         return folder, function
+
+    def _limit_threads(self) -> None:
+        """Set the number of torch's threads, on which sums depend, now or for when it is imported."""
+        threads = self.limits.cpus or 1
+        if self.is_shared:
+            pass  # the environment of this process isn't ours
+        if "torch" in sys.modules:
+            sys.modules["torch"].set_num_threads(threads)
+        else:
+            os.environ["OMP_NUM_THREADS"] = str(threads)

@@ -1,0 +1,173 @@
+"""Packs in a process beside the driver: short studies need no Ray, and what takes longer is left to Ray."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from study.cluster import BesideScheduler, PackProcess, beside
+from study.cluster.local import LocalScheduler
+from study.console import Console
+from study.driver.options import Options
+from study.driver.own_engine import own_engine
+from study.plan.plan import Plan, make_plan
+from study.records import Event, Pack, PackCrashed, PackDone, Progress
+from study.run import Ending, run
+from study.spec import parse_spec
+from study.store import Store, StudyStore
+from study.worker.beside import event_of
+from study.worker.pack_work import PackWork
+from tests.study.builders import bits
+from tests.study.source.builders import deactivate
+
+CODE = '''
+import os
+import random
+from pathlib import Path
+
+from study import seeded
+
+
+@seeded
+def once(seed):
+    return {"loss": random.random()}
+
+
+@seeded
+def stuck(seed):
+    """Wait in the middle of seed 1 until this process is killed, unless told to go."""
+    if seed == 1 and not Path(WAITS, "go").exists():
+        os.mkfifo(Path(WAITS, "pipe"))
+        Path(WAITS, "pipe").open("rb")
+    return {"loss": random.random()}
+
+
+@seeded
+def exits(seed):
+    if seed == 1 and not Path(WAITS, "go").exists():
+        os._exit(0)
+    return {"loss": random.random()}
+
+
+@seeded
+def counts(seed, *, resume=None):
+    total, first = (0.0, 0) if resume is None else (resume["total"], resume["step"] + 1)
+    random.setstate(random.getstate() if resume is None else resume["generator"])
+    for step in range(first, 300):
+        total += random.random()
+        sum(range(100_000))
+        yield {"step": step, "loss": total, "state": {"total": total, "step": step, "generator": random.getstate()}}
+'''
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return a working folder with a module `brief`."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = tmp_path / "lab"
+    folder.mkdir()
+    (folder / "brief.py").write_text(CODE.replace("WAITS", repr(str(tmp_path))))
+    monkeypatch.chdir(folder)
+    yield folder
+    deactivate()
+
+
+def plan_of(folder: Path, function: str, seeds: int = 3) -> Plan:
+    content = {"study": "brief", "train": f"brief:{function}", "metrics": {"loss": "lower"}, "seeds": seeds}
+    return make_plan(parse_spec(yaml.safe_dump(content), source="brief.yaml", folder=folder))
+
+
+def beside_here(
+    plan: Plan, root: Path, stop: threading.Event, on_event: Any, attempt: str | None = None
+) -> tuple[StudyStore, PackWork, list[Pack]]:
+    """Train a plan as one pack in a process beside this one, and return its folder and what is left."""
+    folder = Store(root).study("brief")
+    work = PackWork(str(root), "brief", attempt or folder.begin_attempt(), "auto", "cpu", own=own_engine(plan.spec))
+    pack = Pack(tuple(plan.trials))
+    with PackProcess(work, plan.cells[0], os.environ) as process:
+        scheduler = BesideScheduler(process, stop)
+        scheduler.run([(pack,)], None, on_event)
+    return folder, work, [pack for bundle in scheduler.left for pack in bundle]
+
+
+def go_on(work: PackWork, packs: list[Pack]) -> None:
+    """Train packs in this process, as a worker of Ray would."""
+    LocalScheduler(work, threading.Event()).run([(pack,) for pack in packs], None, lambda event: None)
+
+
+def undisturbed(plan: Plan, root: Path) -> StudyStore:
+    assert run(plan, Options(root, None, local=True), Console(file=StringIO())) is Ending.FINISHED
+    return Store(root).study("brief")
+
+
+def test_a_short_study_of_a_function_starts_no_ray(lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has the bits of a run in this process."""
+    monkeypatch.setitem(sys.modules, "ray", None)  # an import of it would fail
+    monkeypatch.setattr("study.driver.engines.ray_problem", lambda: None)
+    plan = plan_of(lab, "once", seeds=40)
+    assert run(plan, Options(lab / "studies", None), Console(file=StringIO())) is Ending.FINISHED
+    assert bits(Store(lab / "studies").study("brief")) == bits(undisturbed(plan, lab / "whole"))
+
+
+def test_trials_that_take_long_are_left(lab: Path, tmp_path: Path) -> None:
+    """A function that doesn't return is ended with its process; another worker trains all that isn't stored."""
+    plan, events = plan_of(lab, "stuck"), list[Event]()
+    folder, work, left = beside_here(plan, lab / "studies", threading.Event(), events.append)
+    assert not [event for event in events if isinstance(event, PackCrashed | PackDone)]
+    assert [trial for pack in left for trial in pack.trials] == list(plan.trials)
+    (tmp_path / "go").touch()
+    go_on(work, left)
+    assert bits(folder) == bits(undisturbed(plan, lab / "whole"))
+
+
+def test_a_process_that_ends_is_told_and_its_packs_are_left(lab: Path, tmp_path: Path) -> None:
+    """On Ray they are tried again."""
+    plan, events = plan_of(lab, "exits"), list[Event]()
+    folder, work, left = beside_here(plan, lab / "studies", threading.Event(), events.append)
+    (crash,) = [event for event in events if isinstance(event, PackCrashed)]
+    assert crash.error == "its process failed: it ended with exit code 0"
+    (tmp_path / "go").touch()
+    go_on(work, left)
+    assert bits(folder) == bits(undisturbed(plan, lab / "whole"))
+
+
+def test_a_stop_keeps_a_checkpoint(lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was trained until then isn't trained again, and the bits are those of an undisturbed run."""
+    monkeypatch.setattr(beside, "_FIRST_TRIAL_S", float("inf"))
+    plan, stop = plan_of(lab, "counts", seeds=2), threading.Event()
+
+    def on_event(event: Event) -> None:
+        if isinstance(event, Progress):
+            stop.set()
+
+    folder, work, left = beside_here(plan, lab / "studies", stop, on_event)
+    ((_, trial_ids, _),) = folder.checkpoints()
+    assert list(trial_ids) == [trial.id for trial in plan.trials]
+    go_on(work, left)
+    assert bits(folder) == bits(undisturbed(plan, lab / "whole"))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of Ray
+def test_a_study_goes_on_with_ray(lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was begun beside the driver ends there, with the bits of a run in this process."""
+    monkeypatch.setattr(beside, "_FIRST_TRIAL_S", 0.0)
+    plan, console = plan_of(lab, "counts", seeds=4), Console(file=StringIO())
+    assert run(plan, Options(lab / "studies", None, cpus=2), console) is Ending.FINISHED
+    assert bits(Store(lab / "studies").study("brief")) == bits(undisturbed(plan, lab / "whole"))
+    assert "crashed" not in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("data", [b"", b"junk", b"1", b'{"event": "PackSplit"}', b'{"event": "PackDone", "x": 1}'])
+def test_what_is_no_event_is_refused(data: bytes) -> None:
+    """Code of the user's can write to the connection's file descriptor."""
+    with pytest.raises(ValueError, match="data must be an event"):
+        event_of(data)

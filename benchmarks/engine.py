@@ -1,9 +1,12 @@
-"""Microseconds per trial-iteration on one core: the engines, in packs, beside a plain one-trial PyTorch loop.
+"""Microseconds per trial-iteration on one core: the engines and JAX, in packs, beside a plain one-trial PyTorch loop.
 
     python -m benchmarks.engine [--models NMU NALU] [--packs 1 16 64] [--cells 1 9 45]
                                 [--out benchmarks/results/engine.csv]
+    python -m benchmarks.engine --models NMU NAC-add NALU --packs 16 64 --cells 1 9
+                                --out benchmarks/results/engine_peers.csv
 
-Each round measures every row of a shape in turn. Medians over rounds are quoted; a ratio is taken within a round.
+Each round measures every row of a shape in turn. Medians over rounds are quoted; a ratio is taken within a round. JAX
+trains the models of `jax_networks.KNOWN` on the CPU, if it is installed.
 """
 
 from __future__ import annotations
@@ -11,7 +14,9 @@ from __future__ import annotations
 import statistics
 import time
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from benchmarks.measure import (
@@ -24,6 +29,7 @@ from benchmarks.measure import (
     parser,
     published_cell,
     ratio,
+    repeated,
     tell,
     training,
 )
@@ -34,7 +40,7 @@ from study.records import Cell
 
 
 class Way(NamedTuple):
-    """How a cell is trained: the plain loop or an engine, trials in a pack, and how many cells a seed has there."""
+    """How a cell is trained: the plain loop, an engine or JAX; trials in a pack, and cells of a seed there."""
 
     name: str
     pack: int
@@ -42,12 +48,19 @@ class Way(NamedTuple):
 
 
 PLAIN = Way("plain loop", 1, 1)
+JAX = "JAX"
+_AT_ONCE = 64
+"""Updates of one call of JAX."""
 
 
 def ways(cell: Cell, packs: Sequence[int], cells: Sequence[int], device: str) -> list[Way]:
     """List the ways to train a cell."""
     engines = [(name, engine_named(name)) for name in family_of(cell).engines]
     able = [name for name, engine in engines if device in engine.devices and engine.refuses(cell) is None]
+    if device == "cpu" and find_spec("jax") is not None:
+        from benchmarks import jax_networks
+
+        able += [JAX] if cell.model in jax_networks.KNOWN else []
     return [PLAIN, *(Way(name, pack, of_seed) for name in able for pack in packs for of_seed in cells)]
 
 
@@ -55,8 +68,20 @@ def measurement(cell: Cell, way: Way, device: str) -> Measure:
     """Start to train a cell one way, and give its measurement."""
     if way == PLAIN:
         return plain_loop(cell, device)
+    if way.name == JAX:
+        from benchmarks import jax_networks
+
+        seeds = -(-way.pack // way.cells)
+        update = jax_networks.jax_network_updates(cell, seeds, way.cells, _AT_ONCE)
+        return repeated(lambda units: update(), _AT_ONCE * seeds * way.cells)
     clock = time.perf_counter if device == "cuda" else time.process_time
     return training(engine_named(way.name), new_pack(cell, way.pack, way.cells), device, clock=clock)
+
+
+def times(measured: Mapping[Way, Sequence[float]], way: Way, other: str, middle: Callable[[list[float]], float]) -> str:
+    """Summarise, over rounds, how many times as fast one way is as another with the same packs; empty without it."""
+    beside = measured.get(way._replace(name=other))
+    return "" if beside is None else f"{middle([a / b for a, b in zip(beside, measured[way], strict=True)]):.2f}"
 
 
 def rows_of(cell: Cell, arguments: Namespace) -> list[dict[str, Any]]:
@@ -74,7 +99,10 @@ def rows_of(cell: Cell, arguments: Namespace) -> list[dict[str, Any]]:
             "cells_a_seed": way.cells,
             "us_per_trial_iteration": f"{statistics.median(us):.2f}",
             "times_the_plain_loop": f"{ratio(measured[PLAIN], us):.2f}",
-            "times_torch": "" if way == PLAIN else f"{ratio(measured[way._replace(name='torch')], us):.2f}",
+            "times_torch": times(measured, way, "torch", statistics.median),
+            "times_jax": times(measured, way, JAX, statistics.median),
+            "times_jax_least": times(measured, way, JAX, min),
+            "times_jax_most": times(measured, way, JAX, max),
         }
         for way, us in measured.items()
     ]
@@ -99,7 +127,7 @@ def main(words: Sequence[str] | None = None) -> None:
                 f"{number}/{len(shapes)} {' '.join(map(str, shape))}: "
                 + ", ".join(f"{r['engine']}, {r['cells_a_seed']}: {r['us_per_trial_iteration']} us" for r in rows)
             )
-    finish(table, arguments)
+    finish(table, arguments, jax=version("jax") if find_spec("jax") is not None else None)
 
 
 if __name__ == "__main__":

@@ -42,17 +42,22 @@ def jax_updates(hidden: int, seeds: int, batch: int, at_once: int) -> Callable[[
 
 
 def _update(batch: int, state: Any, i: Any, key: Any) -> Any:
-    weights, first, second = state
     of_label, of_radius = random.split(random.fold_in(key, i))
     label = random.bernoulli(of_label, 0.5, (batch,)).astype(jnp.float32)
     radius = random.uniform(of_radius, (batch,))
     angle = jnp.pi * (2 * radius + label)
     x = jnp.stack([radius * jnp.cos(angle), radius * jnp.sin(angle)], -1)
-    gradient = jax.grad(_loss)(weights, x, label)
+    gradient = jax.grad(_loss)(state[0], x, label)
+    return adam_step(state, gradient, i, _RATE)
+
+
+def adam_step(state: Any, gradient: Any, i: Any, rate: Any) -> Any:
+    """Return weights and both moments after iteration i, from those before it and the gradient."""
+    weights, first, second = state
     first = jax.tree.map(lambda m, g: _BETA_1 * m + (1 - _BETA_1) * g, first, gradient)
     second = jax.tree.map(lambda v, g: _BETA_2 * v + (1 - _BETA_2) * g * g, second, gradient)
     one, two = 1 - _BETA_1 ** (i + 1.0), 1 - _BETA_2 ** (i + 1.0)
-    step = jax.tree.map(lambda m, v: _RATE * (m / one) / (jnp.sqrt(v / two) + _EPSILON), first, second)
+    step = jax.tree.map(lambda m, v: rate * (m / one) / (jnp.sqrt(v / two) + _EPSILON), first, second)
     return jax.tree.map(jnp.subtract, weights, step), first, second
 
 

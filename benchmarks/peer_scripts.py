@@ -1,7 +1,7 @@
 """Scripts that a user would write instead of a study: the same trials by other libraries.
 
-python peer_scripts.py WAY KIND TRIALS
-python peer_scripts.py start program TIMES
+python peer_scripts.py WAY KIND TRIALS SECONDS
+python peer_scripts.py start program TIMES 0
 
 This file is copied into an empty folder and run there, because the time of its whole process is measured. So it imports
 each library only where it is needed. The second form prints the mean milliseconds of the program alone.
@@ -28,8 +28,11 @@ Train = Callable[[int], float]
 """Trains with a seed, and returns the loss."""
 
 
-def train_function(seed: int) -> float:
-    """Return the loss at once."""
+def train_function(seed: int, seconds: float) -> float:
+    """Compute for so many seconds of this thread's CPU time, as a training would."""
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
     return 0.0
 
 
@@ -58,26 +61,31 @@ def joblib(train: Train, trials: int) -> list[float]:
     return list(Parallel(n_jobs=CORES)(delayed(train)(seed) for seed in range(trials)))
 
 
-def ray_tune(train: Train, trials: int, *, reuse_actors: bool = False) -> list[float]:
-    """Search the grid of seeds; Ray Tune keeps the results in files.
+def ray_tune(train: Train, trials: int, *, reuse_actors: bool = False, mlflow: bool = False) -> list[float]:
+    """Search the grid of seeds; Ray Tune keeps the results in files, and its callback logs them to MLflow.
 
     Args:
         train: trains with a seed.
         trials: number of seeds.
         reuse_actors: whether a process runs more than one trial; Ray Tune's default is one.
+        mlflow: whether to log to MLflow, in an SQLite database.
     """
     import ray
     from ray import tune
+    from ray.air.integrations.mlflow import MLflowLoggerCallback
 
     def trainable(config: dict[str, Any]) -> None:
         tune.report({"loss": train(config["seed"])})
 
+    logger = MLflowLoggerCallback(tracking_uri="sqlite:///mlflow.db", experiment_name="trials") if mlflow else None
     ray.init(num_cpus=CORES, include_dashboard=False, logging_level=logging.ERROR)
     tuner = tune.Tuner(
         tune.with_resources(trainable, {"cpu": 1}),
         param_space={"seed": tune.grid_search(list(range(trials)))},
         tune_config=tune.TuneConfig(reuse_actors=reuse_actors),
-        run_config=tune.RunConfig(name="trials", storage_path=str(Path("tune").absolute()), verbose=0),
+        run_config=tune.RunConfig(
+            name="trials", storage_path=str(Path("tune").absolute()), verbose=0, callbacks=[logger] if logger else None
+        ),
     )
     results = tuner.fit()
     return [(results[number].metrics or {})["loss"] for number in range(len(results))]
@@ -91,7 +99,7 @@ def optuna(train: Train, trials: int) -> list[float]:
     study = optuna.create_study(study_name="trials", storage=storage)
     shares = [trials // CORES + (number < trials % CORES) for number in range(CORES)]
     script = [sys.executable, __file__, "optuna-worker", sys.argv[2]]
-    others = [subprocess.Popen([*script, str(share)]) for share in shares[1:] if share]
+    others = [subprocess.Popen([*script, str(share), sys.argv[4]]) for share in shares[1:] if share]
     optimize(train, shares[0])
     assert all(process.wait() == 0 for process in others)
     return [trial.value for trial in study.get_trials() if trial.value is not None]
@@ -109,8 +117,9 @@ def optimize(train: Train, trials: int) -> None:
 WAYS: dict[str, Callable[[Train, int], list[float]]] = {
     "pool": pool,
     "joblib": joblib,
-    "ray-tune": ray_tune,
     "ray-tune-reuse": partial(ray_tune, reuse_actors=True),
+    "ray-tune-mlflow-reuse": partial(ray_tune, reuse_actors=True, mlflow=True),
+    "ray-tune-mlflow": partial(ray_tune, mlflow=True),
     "optuna": optuna,
 }
 
@@ -126,11 +135,11 @@ def own_start_ms(times: int) -> float:
 
 def main(words: Sequence[str]) -> None:
     """Run the trials, and check that each has its loss."""
-    way, kind, trials = words[0], words[1], int(words[2])
+    way, kind, trials, seconds = words[0], words[1], int(words[2]), float(words[3])
     if way == "start":
         print(own_start_ms(trials))
         return
-    train = train_program if kind == "program" else train_function
+    train = train_program if kind == "program" else partial(train_function, seconds=seconds)
     if way == "optuna-worker":
         optimize(train, trials)
         return

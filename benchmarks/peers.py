@@ -1,6 +1,7 @@
-"""Overhead per trial of `study run`, beside that of other libraries: empty functions and empty programs.
+"""Overhead per trial of `study run`, beside that of other libraries: functions of several durations, and programs.
 
-python -m benchmarks.peers [--trials N] [--rounds N] [--only WAY ...] [--out FILE.csv]
+python -m benchmarks.peers [--seconds-a-trial S ...] [--trials N] [--rounds N] [--only WAY ...] [--out FILE.csv]
+python -m benchmarks.peers --kind program [--only WAY ...] [--out FILE.csv]
 """
 
 from __future__ import annotations
@@ -17,18 +18,20 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks import peer_scripts
 from benchmarks.commands import environment
-from benchmarks.measure import finish, in_turns, parser, ratio, tell
+from benchmarks.measure import finish, in_turns, parser, tell
 from benchmarks.peer_scripts import CORES, PROGRAM, SCRIPT
 
 MODULE = """
+from peer_scripts import train_function
 from study import seeded
 
 @seeded
-def nothing(seed):
-    return {"loss": 0.0}
+def nothing(seed, *, busy_s: float = 0.0):
+    return {"loss": train_function(seed, busy_s)}
 """
 METRICS = {"metrics": {"loss": "lower"}}
 STUDIES: dict[str, Mapping[str, object]] = {
@@ -38,45 +41,64 @@ STUDIES: dict[str, Mapping[str, object]] = {
 """Study files by the kind of their trials, without the keys that they share."""
 
 RUN, LOCAL, ALONE = "study run FILE", "study run FILE --local", "the program alone"
-OPTIONS = {RUN: [], LOCAL: ["--local"]}
+RUN_OFF, LOCAL_OFF = f"{RUN} --tracking-uri off", f"{LOCAL} --tracking-uri off"
+_OFF = ["--tracking-uri", "off"]
+OPTIONS = {RUN: [], RUN_OFF: _OFF, LOCAL: ["--local"], LOCAL_OFF: ["--local", *_OFF]}
+TUNE, TUNE_MLFLOW, TUNE_DEFAULT = (f"Ray Tune, {name}" for name in ("reuse_actors", "MLflow, reuse_actors", "MLflow"))
+OPTUNA = "Optuna, SQLite"
 PEERS = {
     "multiprocessing.Pool": "pool",
     "joblib": "joblib",
-    "Ray Tune, reuse_actors": "ray-tune-reuse",
-    "Ray Tune": "ray-tune",
-    "Optuna, SQLite": "optuna",
+    TUNE: "ray-tune-reuse",
+    TUNE_MLFLOW: "ray-tune-mlflow-reuse",
+    TUNE_DEFAULT: "ray-tune-mlflow",
+    OPTUNA: "optuna",
 }
 """Names of the peers' scripts."""
 
-_TUNE = ["ray", "pandas", "pyarrow"]
+_TUNE = ["ray", "pandas", "pyarrow", "mlflow"]
 PACKAGES = {
     "joblib": ["joblib"],
-    "Ray Tune, reuse_actors": _TUNE,
-    "Ray Tune": _TUNE,
-    "Optuna, SQLite": ["optuna", "sqlalchemy"],
+    TUNE: _TUNE,
+    TUNE_MLFLOW: _TUNE,
+    TUNE_DEFAULT: _TUNE,
+    OPTUNA: ["optuna", "sqlalchemy"],
 }
 """Packages that a peer needs, if it isn't part of Python."""
 
-MOST_TRIALS = {"Ray Tune": 20}
+EMPTY_ONLY = {RUN_OFF, LOCAL_OFF, TUNE}
+"""Ways without MLflow, measured on empty trials only: what MLflow costs a trial doesn't depend on its duration."""
+
+MOST_TRIALS = {TUNE: 100, TUNE_MLFLOW: 100, TUNE_DEFAULT: 10}
 """Most trials of a slow peer: by default, Ray Tune starts a process for each trial, which takes seconds."""
 
-FUNCTION_TARGETS_MS = {RUN: 1.5, LOCAL: 1.0}
+MOST_BUSY_S = 40.0
+"""Most seconds of CPU time of all trials of a run."""
+
+TARGETS_MS = {("function", RUN_OFF): 1.5, ("function", LOCAL_OFF): 1.0}
 PROGRAM_TARGET_MS = 15.0
 """Milliseconds that a trial may take beyond the start: a function's, and a program's beyond those of the program."""
 
-Key = tuple[str, str, int]
-"""Kind, way, and number of trials."""
+
+class Key(NamedTuple):
+    """A run: the kind of its trials, by what, how many, and the seconds of CPU time of each."""
+
+    kind: str
+    way: str
+    trials: int
+    trial_s: float = 0.0
 
 
-def script_words(way: str, kind: str, trials: int) -> list[str]:
+def script_words(way: str, key: Key) -> list[str]:
     """Return the command of a peer's script."""
-    return [sys.executable, Path(peer_scripts.__file__).name, way, kind, str(trials)]
+    return [sys.executable, Path(peer_scripts.__file__).name, way, key.kind, str(key.trials), str(key.trial_s)]
 
 
-def study_words(way: str, trials: int) -> list[str]:
+def study_words(key: Key) -> list[str]:
     """Return the command of the service."""
-    options = ["--store", "studies", "--tracking-uri", "off", "--cpus", str(CORES), *OPTIONS[way]]
-    return [sys.executable, "-m", "study", "run", "nothing.yaml", *options, f"seeds={trials}"]
+    options = ["--store", "studies", "--cpus", str(CORES), *OPTIONS[key.way], f"seeds={key.trials}"]
+    busy = [f"fixed.busy_s={key.trial_s}"] if key.kind == "function" else []
+    return [sys.executable, "-m", "study", "run", "nothing.yaml", *options, *busy]
 
 
 def write_files(folder: Path, kind: str) -> None:
@@ -107,16 +129,15 @@ def run_in_new_folder(kind: str, words: Sequence[str]) -> tuple[float, str]:
 
 def run_s(key: Key, seconds: float) -> float:
     """Return the seconds of a whole run; `seconds` is ignored."""
-    kind, way, trials = key
-    words = study_words(way, trials) if way in OPTIONS else script_words(PEERS[way], kind, trials)
-    took_s, _ = run_in_new_folder(kind, words)
-    tell(f"{kind}, {way}, {trials:,}: {took_s:.2f} s")
+    words = study_words(key) if key.way in OPTIONS else script_words(PEERS[key.way], key)
+    took_s, _ = run_in_new_folder(key.kind, words)
+    tell(f"{', '.join(map(str, key))}: {took_s:.2f} s")
     return took_s
 
 
-def program_s(times: int, seconds: float) -> float:
+def program_s(key: Key, seconds: float) -> float:
     """Return the mean seconds of the program, started by Python; `seconds` is ignored."""
-    _, printed = run_in_new_folder("program", script_words("start", "program", times))
+    _, printed = run_in_new_folder(key.kind, script_words("start", key))
     return float(printed) / 1e3
 
 
@@ -131,59 +152,69 @@ def is_installed(way: str) -> bool:
     return all(find_spec(name) is not None for name in PACKAGES.get(way, []))
 
 
-def target_ms(kind: str, way: str, alone_ms: float) -> float | None:
-    """Return the most milliseconds that a trial of the service should take beyond the start; None for a peer."""
-    if way not in OPTIONS:
-        return None
-    return FUNCTION_TARGETS_MS[way] if kind == "function" else alone_ms + PROGRAM_TARGET_MS
+def target_ms(key: Key, alone_s: Sequence[float]) -> float | None:
+    """Return the most milliseconds that a trial should take beyond the start; None without a target."""
+    if key.kind == "program" and key.way in OPTIONS:
+        return statistics.median(alone_s) * 1e3 + PROGRAM_TARGET_MS
+    return TARGETS_MS.get((key.kind, key.way)) if key.trial_s == 0 else None
 
 
-def ms_a_trial(totals_s: Sequence[float], starts_s: Sequence[float], trials: int) -> list[float]:
-    """Return the milliseconds of each further trial, round by round."""
-    return [(total - start) / trials * 1e3 for total, start in zip(totals_s, starts_s, strict=True)]
+def ms_a_trial(key: Key, totals_s: Sequence[float], starts_s: Sequence[float]) -> list[float]:
+    """Return each round's overhead in milliseconds per trial.
+
+    It is the time of the run, less that of a run of one empty trial, and less the trials' own time, which a way's
+    processes share.
+    """
+    busy_s = key.trial_s / (1 if "--local" in key.way else CORES)
+    return [
+        ((total - start) / (key.trials - 1) - busy_s) * 1e3 for total, start in zip(totals_s, starts_s, strict=True)
+    ]
 
 
-def row(key: Key, measured: Mapping[Key, Sequence[float]], alone_ms: float) -> dict[str, str]:
-    """Return a way's medians, its time per trial, and its whole time as a multiple of the service's."""
-    kind, way, trials = key
-    total_s, one_s, two_s = (measured[kind, way, count] for count in (trials, 1, CORES))
-    beside_s = measured.get((kind, RUN, trials))
-    target = target_ms(kind, way, alone_ms)
-    return {
-        "kind": kind,
-        "way": way,
-        "trials": str(trials),
-        "total_s": f"{statistics.median(total_s):.3f}",
-        "start_s": f"{statistics.median(one_s):.3f}",
-        "start_of_two_s": f"{statistics.median(two_s):.3f}",
-        "ms_a_trial": f"{statistics.median(ms_a_trial(total_s, one_s, trials - 1)):.3f}",
-        "ms_a_trial_beyond_two": f"{statistics.median(ms_a_trial(total_s, two_s, trials - CORES)):.3f}",
-        "ms_a_trial_of_the_quickest": f"{ms_a_trial([min(total_s)], [min(one_s)], trials - 1)[0]:.3f}",
-        "target_ms": "" if target is None else f"{target:.3f}",
-        "times_study_run": "" if beside_s is None else f"{ratio(total_s, beside_s):.3f}",
-    }
+def spread(name: str, values: Sequence[float]) -> dict[str, str]:
+    """Return the median, the least and the greatest value as columns."""
+    found = {"": statistics.median(values), "_least": min(values), "_most": max(values)}
+    return {name + end: f"{value:.3f}" for end, value in found.items()}
 
 
-def alone_row(alone_s: Sequence[float], times: int, columns: Sequence[str]) -> dict[str, str]:
-    """Return the row of the program without any library."""
-    ms = [one * 1e3 for one in alone_s]
-    known = {
-        "kind": "program",
-        "way": ALONE,
-        "trials": str(times),
-        "ms_a_trial": f"{statistics.median(ms):.3f}",
-        "ms_a_trial_of_the_quickest": f"{min(ms):.3f}",
-    }
-    return {name: known.get(name, "") for name in columns}
+def row(key: Key, measured: Mapping[Key, Sequence[float]], alone_s: Sequence[float]) -> dict[str, str]:
+    """Return a way's times over rounds; those of the program alone have neither start nor total."""
+    known = {"kind": key.kind, "way": key.way, "trial_s": f"{key.trial_s:g}", "trials": str(key.trials)}
+    if key.way == ALONE:
+        empty = dict.fromkeys(("start_s", *spread("total_s", [0])), "")
+        return known | empty | spread("ms_a_trial", [one * 1e3 for one in alone_s]) | {"target_ms": ""}
+    total_s, start_s = measured[key], measured[Key(key.kind, key.way, 1)]
+    target = target_ms(key, alone_s)
+    return (
+        known
+        | {"start_s": f"{statistics.median(start_s):.3f}"}
+        | spread("total_s", total_s)
+        | spread("ms_a_trial", ms_a_trial(key, total_s, start_s))
+        | {"target_ms": "" if target is None else f"{target:.3f}"}
+    )
+
+
+def keys(kind: str, ways: Sequence[str], durations_s: Sequence[float], most: int) -> list[Key]:
+    """List the runs of several trials."""
+    found = []
+    for trial_s in durations_s if kind == "function" else [0.0]:
+        fit = most if trial_s == 0 else min(most, max(CORES + 1, round(MOST_BUSY_S / trial_s)))
+        found += [
+            Key(kind, way, min(fit, MOST_TRIALS.get(way, fit)), trial_s)
+            for way in ways
+            if trial_s == 0 or way not in EMPTY_ONLY
+        ]
+    return found
 
 
 def main(words: Sequence[str] | None = None) -> None:
     """Measure."""
     ways = [*OPTIONS, *PEERS]
     options = parser(__doc__, rounds=3, seconds=0)
-    options.add_argument("--trials", type=int, default=500, help="trials of a run (default: %(default)s)")
+    options.add_argument("--trials", type=int, default=500, help="most trials of a run (default: %(default)s)")
+    options.add_argument("--seconds-a-trial", type=float, nargs="+", default=[0, 0.01, 1], metavar="S")
     options.add_argument("--starts", type=int, default=100, help="starts of the program alone (default: %(default)s)")
-    options.add_argument("--kinds", nargs="+", choices=list(STUDIES), default=list(STUDIES), metavar="KIND")
+    options.add_argument("--kind", choices=list(STUDIES), default="function", help="of trials (default: %(default)s)")
     options.add_argument("--only", nargs="+", choices=ways, default=ways, metavar="WAY", help="by default all")
     arguments = options.parse_args(words)
     if arguments.trials <= CORES:
@@ -194,24 +225,17 @@ def main(words: Sequence[str] | None = None) -> None:
     chosen = [way for way in ways if way in arguments.only and way not in missing]
     if not chosen:
         options.error("nothing to measure: install the packages of one of --only")
-    most = {way: min(arguments.trials, MOST_TRIALS.get(way, arguments.trials)) for way in chosen}
-    keys = [(kind, way, most[way]) for kind in arguments.kinds for way in chosen]
-    measures: dict[Key, Callable[[float], float]] = {}
-    for kind, way, trials in keys:
-        measures |= {key: partial(run_s, key) for key in ((kind, way, 1), (kind, way, CORES), (kind, way, trials))}
-    alone_key = ("program", ALONE, arguments.starts)
-    measures[alone_key] = partial(program_s, arguments.starts)
+    runs = keys(arguments.kind, chosen, arguments.seconds_a_trial, arguments.trials)
+    starts = [Key(arguments.kind, way, 1) for way in chosen]
+    measures: dict[Key, Callable[[float], float]] = {key: partial(run_s, key) for key in (*starts, *runs)}
+    alone = Key("program", ALONE, arguments.starts)
+    if arguments.kind == "program":
+        measures[alone] = partial(program_s, alone)
+        runs.append(alone)
     measured = in_turns(measures, rounds=arguments.rounds, seconds=0)
-    alone = measured[alone_key]
-    alone_ms = statistics.median(alone) * 1e3
-    rows = [row(key, measured, alone_ms) for key in keys]
-    rows.append(alone_row(alone, arguments.starts, list(rows[0])))
-    finish(rows, arguments, runs_s=runs(measured))
-
-
-def runs(measured: Mapping[Key, Sequence[float]]) -> dict[str, list[float]]:
-    """Return the seconds of each run in each round, to be kept beside the table."""
-    return {", ".join(map(str, key)): [round(one, 4) for one in took_s] for key, took_s in measured.items()}
+    rows = [row(key, measured, measured.get(alone, [])) for key in runs]
+    noted = {", ".join(map(str, key)): [round(one, 4) for one in took_s] for key, took_s in measured.items()}
+    finish(rows, arguments, runs_s=noted)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,10 @@ import argparse
 import csv
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import mean, median
+from textwrap import fill
 
 from benchmarks.markdown import Row, markdown, number
 from benchmarks.measure import PACK
@@ -42,6 +43,61 @@ def engine_table(rows: Sequence[Row]) -> str:
     cells = [f"fused, {cells} cells a seed" if cells != "1" else "fused, 1 cell a seed" for cells in shared]
     head = ["model", "inputs", "hidden", "plain loop", "torch", *cells]
     return markdown([*head, *("times the plain loop" for _ in shared)], lines, 1)
+
+
+def engine_peers_table(rows: Sequence[Row]) -> str:
+    """Write a line for each shape, size of a pack and number of cells that share a seed."""
+    plain = {_shape(row): row for row in rows if row["engine"] == "plain loop"}
+    lines = []
+    for key, ways in _packs(rows).items():
+        us = [way["us_per_trial_iteration"] for way in (plain[key[:3]], *(ways[name] for name in _PEERS))]
+        fused = ways["fused"]
+        times = [fused["times_the_plain_loop"], fused["times_torch"], fused["times_jax"]]
+        spread = f"{number(fused['times_jax_least'])} to {number(fused['times_jax_most'])}"
+        lines.append([*key, *map(number, us), *map(number, times), spread])
+    head = ["model", "inputs", "hidden", "trials in a pack", "cells a seed", "plain loop", *_PEERS]
+    return markdown(
+        [*head, *(f"fused, times {name}" for name in ("the plain loop", "torch", "JAX")), "JAX, rounds"], lines, 1
+    )
+
+
+_PEERS = ("torch", "JAX", "fused")
+
+
+def _shape(row: Row) -> tuple[str, ...]:
+    return row["model"], row["input_size"], row["hidden_size"]
+
+
+def _packs(rows: Sequence[Row]) -> dict[tuple[str, ...], dict[str, Row]]:
+    """Return the rows of each pack by engine."""
+    packs: dict[tuple[str, ...], dict[str, Row]] = {}
+    for row in rows:
+        if row["engine"] in _PEERS:
+            packs.setdefault((*_shape(row), row["pack"], row["cells_a_seed"]), {})[row["engine"]] = row
+    return packs
+
+
+def engine_peers_sentence(rows: Sequence[Row]) -> str:
+    """Write how many times as fast as JAX, batched torch and a plain loop the fused engine is."""
+    packs, columns = _packs(rows), ("us_per_trial_iteration", "times_jax", "times_torch", "times_the_plain_loop")
+    ends = [packs["NMU", "100", "2", str(PACK), cells]["fused"] for cells in ("9", "1")]
+    us, jax, torch, plain = (" and ".join(number(row[name]) for row in ends) for name in columns)
+    all_jax = sorted((ways["fused"]["times_jax"] for ways in packs.values()), key=float)
+    models = _listed(list(dict.fromkeys(key[0] for key in packs)))
+    return fill(
+        f"One core makes an iteration of the published NMU (100 inputs, 2 hidden units) in {us} µs, where nine cells "
+        f"share a seed and where none do: {jax} times as fast as hand-written JAX, {torch} times as fast as the same "
+        f"units in batched PyTorch, all trials as one array program, and {plain} times as fast as a plain loop. Over "
+        f"all measured shapes of {models} it is {number(all_jax[0])} to {number(all_jax[-1])} times as fast as JAX "
+        "([benchmarks](benchmarks/README.md#beside-jax-and-batched-pytorch)).",
+        120,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
 
 
 def packed_table(rows: Sequence[Row]) -> str:
@@ -171,20 +227,49 @@ def function_table(rows: Sequence[Row]) -> str:
 
 
 def trial_peers_table(rows: Sequence[Row]) -> str:
-    """Write a line for each kind of trial and way to run it."""
-    columns = (
-        "total_s",
-        "start_s",
-        "start_of_two_s",
-        "ms_a_trial",
-        "ms_a_trial_beyond_two",
-        "ms_a_trial_of_the_quickest",
-        "target_ms",
-        "times_study_run",
-    )
-    lines = [[row["kind"], row["way"], row["trials"], *(number(row[name]) for name in columns)] for row in rows]
-    head = ["trial", "by", "trials", "total, s", "1 trial, s", "2 trials, s", "ms a trial beyond 1", "beyond 2"]
-    return markdown([*head, "of the quickest runs", "target, ms", "total, times `study run FILE`"], lines, 2)
+    """Write a line for each way to run trials, and each of their durations."""
+    lines = []
+    for row in rows:
+        spreads = [
+            f"{number(row[name])} ({number(row[f'{name}_least'])} to {number(row[f'{name}_most'])})"
+            if row[name]
+            else "–"
+            for name in ("total_s", "ms_a_trial")
+        ]
+        known = [row["trial_s"], row["trials"], number(row["start_s"])]
+        lines.append([_way(row["way"]), *known, *spreads, number(row["target_ms"])])
+    head = ["by", "a trial, s", "trials", "1 empty trial, s", "total, s", "overhead, ms a trial", "target, ms"]
+    return markdown(head, lines, 1)
+
+
+def peers_excerpt(rows: Sequence[Row]) -> str:
+    """Write a line for each of five ways: the start, and the overhead of a trial, by the trials' durations."""
+    durations = list(dict.fromkeys(row["trial_s"] for row in rows))
+    found = {(row["way"], row["trial_s"]): row for row in rows}
+    lines = [
+        [
+            _way(way),
+            f"{number(found[way, '0']['start_s'])} s",
+            *(f"{number(found[way, trial_s]['ms_a_trial'])} ms" for trial_s in durations),
+        ]
+        for way in (
+            "study run FILE",
+            "study run FILE --local",
+            "Ray Tune, MLflow, reuse_actors",
+            "Optuna, SQLite",
+            "joblib",
+        )
+    ]
+    head = [
+        "by",
+        "start",
+        *(f"a trial of {trial_s} s" if trial_s != "0" else "an empty trial" for trial_s in durations),
+    ]
+    return markdown(head, lines, 1)
+
+
+def _way(name: str) -> str:
+    return f"`{name}`" if name.startswith("study ") else name
 
 
 def report_table(rows: Sequence[Row]) -> str:
@@ -509,8 +594,9 @@ def search_table(rows: Sequence[Row]) -> str:
     return markdown(head, lines, 1)
 
 
-TABLES = {
-    "engine": engine_table, "floor": floor_table, "scaling": scaling_table,
+TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
+    "engine": engine_table, "engine_peers": engine_peers_table, "engine_peers:sentence": engine_peers_sentence,
+    "floor": floor_table, "scaling": scaling_table,
     "packed": packed_table, "parts": parts_table, "presets": presets_table,
     "coverage": coverage_table, "restricted": restricted_table, "centres": restricted_table, "looks": looks_table,
     "precision": precision_table,
@@ -525,7 +611,7 @@ TABLES = {
     "aggregate": aggregate_table,
     "commands": commands_table,
     "function": function_table,
-    "peers": trial_peers_table,
+    "peers": trial_peers_table, "peers_programs": trial_peers_table, "peers:excerpt": peers_excerpt,
     "pruning": pruning_table,
     "report": report_table,
     "scale": scale_table,
@@ -539,6 +625,7 @@ TABLES = {
 }  # fmt: skip
 DOCS = HERE.parent / "docs"
 PAGES = (
+    HERE.parent / "README.md",
     HERE / "README.md", *sorted((DOCS / "statistics").glob("*.md")), DOCS / "theory.md", DOCS / "deploy.md",
     DOCS / "one-machine.md",
     DOCS / "results" / "README.md", DOCS / "results" / "until" / "README.md", DOCS / "results" / "search" / "README.md",
@@ -569,11 +656,13 @@ def source(note: Path) -> str:
 
 def table(name: str) -> str:
     """Give a benchmark's table as it stands in a document, or say that there is none yet."""
-    file = (DOCS / "results" if name.startswith(("until/", "search/")) else RESULTS) / f"{name}.csv"
+    stem, _, excerpt = name.partition(":")
+    file = (DOCS / "results" if stem.startswith(("until/", "search/")) else RESULTS) / f"{stem}.csv"
     if not file.exists():
         return "Not measured yet."
     with file.open(newline="") as lines:
-        return TABLES[name](list(csv.DictReader(lines))) + "\n\n" + source(file.with_suffix(".json"))
+        made = TABLES[name](list(csv.DictReader(lines)))
+    return made if excerpt else f"{made}\n\n{source(file.with_suffix('.json'))}"
 
 
 def written(page: str) -> str:

@@ -7,7 +7,10 @@ import io
 import json
 import os
 import re
+import sqlite3
+import subprocess
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -57,6 +60,7 @@ from study.summaries.aggregate import CellSummary
 from tasks.arithmetic import MODELS
 from tasks.arithmetic.networks import Network
 from tests.servers import postgres_programs
+from units.regularize import LIMITS
 
 TEXTS = {"model", "preset", "engine", "part", "kind", "file", "asked", "what", "command"}
 MAY_BE_NONE = {"packs"}
@@ -96,14 +100,14 @@ def test_scripts_are_measured_beside_the_torch_engine(tmp_path):
 def test_the_engines_are_measured_beside_the_plain_loop(tmp_path):
     """Each shape has the plain loop and both engines by cells a seed, and afterwards all cores are free again."""
     before = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
-    words = "--models NMU NMU-normalized --inputs 4 --hidden 2 --packs 64 --cells 1 4 --rounds 2 --seconds 0.01"
+    words = "--models NAC-mul NMU-normalized --inputs 4 --hidden 2 --packs 64 --cells 1 4 --rounds 2 --seconds 0.01"
     rows = measured(engine.main, tmp_path, *words.split())
     assert [(row["model"], row["engine"], row["pack"], row["cells_a_seed"]) for row in rows] == [
-        ("NMU", "plain loop", "1", "1"),
-        ("NMU", "fused", "64", "1"),
-        ("NMU", "fused", "64", "4"),
-        ("NMU", "torch", "64", "1"),
-        ("NMU", "torch", "64", "4"),
+        ("NAC-mul", "plain loop", "1", "1"),
+        ("NAC-mul", "fused", "64", "1"),
+        ("NAC-mul", "fused", "64", "4"),
+        ("NAC-mul", "torch", "64", "1"),
+        ("NAC-mul", "torch", "64", "4"),
         ("NMU-normalized", "plain loop", "1", "1"),  # the fused engine refuses it
         ("NMU-normalized", "torch", "64", "1"),
         ("NMU-normalized", "torch", "64", "4"),
@@ -111,6 +115,63 @@ def test_the_engines_are_measured_beside_the_plain_loop(tmp_path):
     assert [row["times_torch"] for row in rows if row["engine"] == "torch"] == ["1.00"] * 4
     assert tables.engine_table(rows).count("\n") == 3
     assert before == (os.sched_getaffinity(0) if before else None)
+
+
+@pytest.mark.slow
+def test_the_engines_are_measured_beside_jax(tmp_path):
+    """Each pack has torch, JAX and the fused engine; ratios are those of the rounds."""
+    pytest.importorskip("jax")
+    words = "--models NMU --inputs 100 --hidden 2 --packs 5 64 --cells 1 9 --rounds 1 --seconds 0.01"
+    rows = measured(engine.main, tmp_path, *words.split())
+    us = {(row["engine"], row["pack"], row["cells_a_seed"]): float(row["us_per_trial_iteration"]) for row in rows}
+    assert len(us) == 1 + 3 * 4
+    for row in rows[1:]:
+        expected = us["JAX", row["pack"], row["cells_a_seed"]] / float(row["us_per_trial_iteration"])
+        assert [float(row[name]) for name in ("times_jax", "times_jax_least", "times_jax_most")] == pytest.approx(
+            [expected] * 3, rel=0.03, abs=0.01
+        )
+    assert tables.engine_peers_table(rows).count("\n") == 5
+    assert f"{tables.number(fused_times_jax(rows, '9'))} and" in " ".join(tables.engine_peers_sentence(rows).split())
+
+
+def fused_times_jax(rows: list[dict[str, str]], cells: str) -> str:
+    """Return how many times as fast as JAX the fused engine is in a full pack."""
+    (row,) = [row for row in rows if (row["engine"], row["pack"], row["cells_a_seed"]) == ("fused", "64", cells)]
+    return row["times_jax"]
+
+
+@pytest.mark.parametrize("model", ["NMU", "NAC-add", "NALU"])
+def test_networks_in_jax_make_the_plain_loops_update(model):
+    """Loss, regulariser, Adam and clipping change the weights as torch's autograd and optimiser do."""
+    pytest.importorskip("jax")
+    from jax import numpy as jnp
+    from jax import tree
+
+    from benchmarks import jax_networks
+
+    torch.manual_seed(1)
+    cell = published_cell(model, 10, 3)
+    strength = cell.value("sparsity_strength")
+    cell = cell.replace(sparsity_end=2) if strength else cell
+    network, x, target = Network(MODELS[model], 10, 3), torch.empty(16, 10).uniform_(1, 2), torch.rand(16, 1)
+    layers = tuple(
+        {name: jnp.asarray(p.detach().numpy().copy()) for name, p in u.named_parameters()} for u in network.layers
+    )
+    state = (layers, *(tree.map(jnp.zeros_like, layers) for _ in range(2)))
+    update, optimizer = jax_networks.update_of_cell(cell), torch.optim.Adam(network.parameters(), lr=0.3)
+    for iteration, ramp in enumerate((0.0, 0.5, 1.0, 1.0)):
+        state = update(state, 0.3, iteration, x.numpy(), target.numpy())
+        loss = torch.nn.functional.mse_loss(output(network, x), target)
+        loss = loss + strength * ramp * penalty(network) if strength else loss
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        for layer in network.layers:
+            for name, kind in layer.traits.bounded.items():
+                getattr(layer, name).data.clamp_(*LIMITS[kind])
+    for layer, ours in zip(network.layers, state[0], strict=True):
+        for name, weight in layer.named_parameters():
+            np.testing.assert_allclose(ours[name], weight.detach().numpy(), rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.slow
@@ -210,16 +271,60 @@ def test_trials_of_functions_are_measured(tmp_path):
 
 
 @pytest.mark.slow
-def test_other_libraries_are_measured(tmp_path):
-    """Empty trials of the service and of a peer; what a trial takes beyond the start is a difference of two runs."""
-    out, words = tmp_path / "out.csv", ["--trials", "3", "--rounds", "1", "--starts", "2"]
-    peers.main([*words, "--only", peers.LOCAL, "multiprocessing.Pool", "--out", str(out)])
+@pytest.mark.parametrize(("kind", "durations"), [("function", ["0", "0.01"]), ("program", ["0"])])
+def test_other_libraries_are_measured(tmp_path, kind, durations):
+    """Trials of the service and of a peer; what a trial takes beyond the start is a difference of two runs."""
+    ways = [peers.LOCAL_OFF, "multiprocessing.Pool"]
+    rows = peers_measured(tmp_path, "--kind", kind, "--seconds-a-trial", "0", "0.01", "--only", *ways)
+    expected = [(way, s) for s in durations for way in ways if s == "0" or way not in peers.EMPTY_ONLY]
+    assert [(row["way"], row["trial_s"]) for row in rows] == [*expected, *[(peers.ALONE, "0")] * (kind == "program")]
+    assert all(0 < float(row["total_s_least"]) <= float(row["total_s_most"]) for row in rows if row["total_s"])
+    assert tables.trial_peers_table(rows).count("\n") == len(rows) + 1
+
+
+def peers_measured(folder: Path, *words: str) -> list[dict[str, str]]:
+    """Measure runs of three trials, once, and read the table."""
+    out = folder / "out.csv"
+    peers.main([*words, "--trials", "3", "--rounds", "1", "--starts", "2", "--out", str(out)])
     with out.open(newline="") as lines:
-        rows = list(csv.DictReader(lines))
-    ways = [(row["kind"], row["way"]) for row in rows]
-    assert {("function", peers.LOCAL), ("program", "multiprocessing.Pool"), ("program", peers.ALONE)} <= set(ways)
-    assert all(float(row["total_s"]) > 0 for row in rows if row["total_s"])
-    assert "multiprocessing.Pool" in tables.trial_peers_table(rows)
+        return list(csv.DictReader(lines))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", peers.PEERS)
+def test_each_peer_trains_every_seed(tmp_path, way):
+    """A peer's script ends well only if each trial has its loss; with MLflow each trial has a run with it."""
+    if not peers.is_installed(way):
+        pytest.skip(f"{way} isn't installed")
+    peers.write_files(tmp_path, "function")
+    words = peers.script_words(peers.PEERS[way], peers.Key("function", way, 3, 0.01))
+    subprocess.run(words, cwd=tmp_path, check=True)
+    database = tmp_path / "mlflow.db"
+    assert database.exists() == ("MLflow" in way)
+    if database.exists():
+        with closing(sqlite3.connect(database)) as found:
+            assert found.execute("SELECT count(*) FROM latest_metrics WHERE key = 'loss'").fetchone() == (3,)
+
+
+def test_the_overhead_of_a_trial_is_beyond_start_and_training():
+    """A way's processes share the trials' own time; each round has its own start."""
+    of_two, of_one = (peers.Key("function", way, 41, 1.0) for way in (peers.RUN, peers.LOCAL))
+    assert peers.ms_a_trial(of_two, [30.0, 25.0], [6.0, 5.0]) == pytest.approx([100, 0])
+    assert peers.ms_a_trial(of_one, [50.0], [6.0]) == pytest.approx([100])
+    found = peers.row(of_two, {of_two: [30, 25, 27], of_two._replace(trials=1, trial_s=0.0): [6, 5, 5]}, [])
+    assert [found[f"total_s{end}"] for end in ("", "_least", "_most")] == ["27.000", "25.000", "30.000"]
+    assert (found["ms_a_trial_most"], found["trial_s"], found["target_ms"]) == ("100.000", "1", "")
+
+
+def test_runs_of_long_trials_have_fewer():
+    """A run's trials compute for 40 seconds at most; slow peers have fewer, and ways without MLflow no long ones."""
+    runs = peers.keys("function", [peers.RUN, peers.RUN_OFF, peers.TUNE_DEFAULT], [0.0, 0.01, 1.0], 500)
+    assert [(key.way, key.trials, key.trial_s) for key in runs] == [
+        (peers.RUN, 500, 0), (peers.RUN_OFF, 500, 0), (peers.TUNE_DEFAULT, 10, 0),
+        (peers.RUN, 500, 0.01), (peers.TUNE_DEFAULT, 10, 0.01),
+        (peers.RUN, 40, 1), (peers.TUNE_DEFAULT, 10, 1),
+    ]  # fmt: skip
+    assert {key.trial_s for key in peers.keys("program", [peers.RUN], [0.0, 1.0], 500)} == {0}
 
 
 @pytest.mark.slow

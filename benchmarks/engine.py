@@ -2,8 +2,8 @@
 
     python -m benchmarks.engine [--models NMU NALU] [--packs 1 16 64] [--cells 1 9 45]
                                 [--out benchmarks/results/engine.csv]
-    python -m benchmarks.engine --models NMU NAC-add NALU --packs 16 64 --cells 1 9
-                                --out benchmarks/results/engine_peers.csv
+    python -m benchmarks.engine --models NMU NAC-add NALU --inputs 100 --packs 16 64
+                                --cells 1 9 --out benchmarks/results/engine_peers.csv
 
 Each round measures every row of a shape in turn. Medians over rounds are quoted; a ratio is taken within a round. JAX
 trains the models of `jax_networks.KNOWN` on the CPU, if it is installed.

@@ -66,13 +66,13 @@ PACKAGES = {
 }
 """Packages that a peer needs, if it isn't part of Python."""
 
-EMPTY_ONLY = {RUN_OFF, LOCAL_OFF, TUNE}
-"""Ways without MLflow, measured on empty trials only: what MLflow costs a trial doesn't depend on its duration."""
+EMPTY_ONLY = {RUN_OFF, LOCAL_OFF, TUNE, TUNE_DEFAULT}
+"""Ways measured on empty trials only: what MLflow or a new process costs a trial doesn't depend on its duration."""
 
 MOST_TRIALS = {TUNE: 100, TUNE_MLFLOW: 100, TUNE_DEFAULT: 10}
 """Most trials of a slow peer: by default, Ray Tune starts a process for each trial, which takes seconds."""
 
-MOST_BUSY_S = 40.0
+MOST_BUSY_S = 20.0
 """Most seconds of CPU time of all trials of a run."""
 
 TARGETS_MS = {("function", RUN_OFF): 1.5, ("function", LOCAL_OFF): 1.0}

@@ -317,12 +317,13 @@ def test_the_overhead_of_a_trial_is_beyond_start_and_training():
 
 
 def test_runs_of_long_trials_have_fewer():
-    """A run's trials compute for 40 seconds at most; slow peers have fewer, and ways without MLflow no long ones."""
-    runs = peers.keys("function", [peers.RUN, peers.RUN_OFF, peers.TUNE_DEFAULT], [0.0, 0.01, 1.0], 500)
+    """A run's trials compute for 20 seconds at most; slow peers have fewer, and some ways have empty trials only."""
+    runs = peers.keys(
+        "function", [peers.RUN, peers.RUN_OFF, peers.TUNE_MLFLOW, peers.TUNE_DEFAULT], [0.0, 0.01, 1.0], 500
+    )
     assert [(key.way, key.trials, key.trial_s) for key in runs] == [
-        (peers.RUN, 500, 0), (peers.RUN_OFF, 500, 0), (peers.TUNE_DEFAULT, 10, 0),
-        (peers.RUN, 500, 0.01), (peers.TUNE_DEFAULT, 10, 0.01),
-        (peers.RUN, 40, 1), (peers.TUNE_DEFAULT, 10, 1),
+        (peers.RUN, 500, 0), (peers.RUN_OFF, 500, 0), (peers.TUNE_MLFLOW, 100, 0), (peers.TUNE_DEFAULT, 10, 0),
+        (peers.RUN, 500, 0.01), (peers.TUNE_MLFLOW, 100, 0.01), (peers.RUN, 20, 1), (peers.TUNE_MLFLOW, 20, 1),
     ]  # fmt: skip
     assert {key.trial_s for key in peers.keys("program", [peers.RUN], [0.0, 1.0], 500)} == {0}
 

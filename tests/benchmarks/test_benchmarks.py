@@ -158,9 +158,9 @@ def test_networks_in_jax_make_the_plain_loops_update(model):
         {name: jnp.asarray(p.detach().numpy().copy()) for name, p in u.named_parameters()} for u in network.layers
     )
     state = (layers, *(tree.map(jnp.zeros_like, layers) for _ in range(2)))
-    update, optimizer = jax_networks.update_of_cell(cell), torch.optim.Adam(network.parameters(), lr=0.3)
+    update, optimizer = jax_networks.update_of_cell(cell), torch.optim.Adam(network.parameters(), lr=1.0)
     for iteration, ramp in enumerate((0.0, 0.5, 1.0, 1.0)):
-        state = update(state, 0.3, iteration, x.numpy(), target.numpy())
+        state = update(state, 1.0, iteration, x.numpy(), target.numpy())
         loss = torch.nn.functional.mse_loss(output(network, x), target)
         loss = loss + strength * ramp * penalty(network) if strength else loss
         optimizer.zero_grad()

@@ -32,8 +32,8 @@ from study.stream.stream import Purpose
 from study.stream.trial_stream import Stream
 
 _WARM_UP = 20
-# Updates of one call that is compiled.
-_AT_ONCE = 64
+AT_ONCE = 64
+"""Updates of one call that is compiled."""
 _GOALS = {2: 20, 32: 8, 128: 3}
 
 
@@ -59,9 +59,11 @@ def mlp(hidden: int) -> nn.Module:
     return nn.Sequential(nn.Linear(2, hidden), nn.Tanh(), nn.Linear(hidden, 1))
 
 
-def timed(update: Callable[[], object], trials: int, wait: Callable[[], object] = lambda: None) -> Measure:
+def timed(
+    update: Callable[[], object], trials: int, wait: Callable[[], object] = lambda: None, *, warm_up: int = _WARM_UP
+) -> Measure:
     """Return the measurement of a trial-iteration by updates of so many trials, for which `wait` waits."""
-    for _ in range(_WARM_UP):
+    for _ in range(warm_up):
         update()
     wait()
 
@@ -96,14 +98,19 @@ def plain_loop(hidden: int) -> Measure:
 def pack(hidden: int, trials: int, device: str = "cpu", *, is_compiled: bool = False) -> Measure:
     """Return the measurement of a pack, in the layout that the proof says."""
     recipe = Recipe(task=Spirals(), model=mlp, hyperparameters={"hidden": hidden})
+    return pack_of(recipe, trials, device, is_compiled=is_compiled)
+
+
+def pack_of(recipe: Recipe, trials: int, device: str = "cpu", *, is_compiled: bool = False) -> Measure:
+    """Return the measurement of a pack of a recipe, in the layout that the proof says."""
     sizes = (2, 5, 8) if device == "cpu" else (2, 5, 8, trials)
     proof = prove(recipe, sizes=sizes, device=device, is_compiled=is_compiled)
     if proof.layout is None or (is_compiled and proof.uncompiled):
         raise ValueError(f"the network must train in packs, but {proof.reason or proof.uncompiled}")
     training = start(recipe, [Member(seed=seed) for seed in range(trials)], proof, device=device)
-    update = partial(training.update, _AT_ONCE) if is_compiled else training.update
+    update = partial(training.update, AT_ONCE) if is_compiled else training.update
     wait = training.is_finite if device == "cuda" else lambda: None
-    return timed(update, trials * (_AT_ONCE if is_compiled else 1), wait)
+    return timed(update, trials * (AT_ONCE if is_compiled else 1), wait, warm_up=2 if is_compiled else _WARM_UP)
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -121,7 +128,7 @@ def main(words: Sequence[str] | None = None) -> None:
                 ways = {"plain_loop": plain_loop(hidden), "packed": pack(hidden, trials, arguments.device)}
                 if arguments.device == "cpu":
                     ways["compiled"] = pack(hidden, trials, is_compiled=True)
-                    ways["jax"] = timed(jax_updates(hidden, trials, BATCH, _AT_ONCE), trials * _AT_ONCE)
+                    ways["jax"] = timed(jax_updates(hidden, trials, BATCH, AT_ONCE), trials * AT_ONCE)
                 us = in_turns(ways, rounds=arguments.rounds, seconds=arguments.seconds)
                 best = us.get("compiled", us["packed"])
                 rows.append(

@@ -246,26 +246,23 @@ def peers_excerpt(rows: Sequence[Row]) -> str:
     """Write a line for each of five ways: the start, and the overhead of a trial, by the trials' durations."""
     durations = list(dict.fromkeys(row["trial_s"] for row in rows))
     found = {(row["way"], row["trial_s"]): row for row in rows}
-    lines = [
-        [
-            _way(way),
-            f"{number(found[way, '0']['start_s'])} s",
-            *(f"{number(found[way, trial_s]['ms_a_trial'])} ms" for trial_s in durations),
-        ]
-        for way in (
-            "study run FILE",
-            "study run FILE --local",
-            "Ray Tune, MLflow, reuse_actors",
-            "Optuna, SQLite",
-            "joblib",
-        )
-    ]
-    head = [
-        "by",
-        "start",
-        *(f"a trial of {trial_s} s" if trial_s != "0" else "an empty trial" for trial_s in durations),
-    ]
+    lines = []
+    for names in _EXCERPT:
+        way = next(name for name in names if (name, "0") in found)
+        overheads = [found.get((way, trial_s), {"ms_a_trial": ""})["ms_a_trial"] for trial_s in durations]
+        lines.append([_way(way), number(found[way, "0"]["start_s"]), *map(number, overheads)])
+    head = ["by", "start, s", *(f"{trial_s} s, ms" if trial_s != "0" else "empty, ms" for trial_s in durations)]
     return markdown(head, lines, 1)
+
+
+_EXCERPT = (
+    ("study run FILE", "study run FILE --tracking-uri off"),
+    ("study run FILE --local", "study run FILE --local --tracking-uri off"),
+    ("Ray Tune, MLflow, reuse_actors", "Ray Tune, reuse_actors"),
+    ("Optuna, SQLite",),
+    ("joblib",),
+)
+"""Ways of the excerpt, each with what stands in where only runs without MLflow were measured."""
 
 
 def _way(name: str) -> str:
@@ -635,8 +632,9 @@ PAGES = (
 def source(note: Path) -> str:
     """Say where results come from, and how many trials they took, if that is what was asked."""
     found = labelled(json.loads(note.read_text()))
+    versions = found["packages"] | ({"jax": found["jax"]} if found.get("jax") else {})
     packages = ", ".join(
-        f"{name} {found['packages'][name]}" for name in ("torch", "numpy", "numba", "ray") if name in found["packages"]
+        f"{name} {versions[name]}" for name in ("torch", "numpy", "numba", "ray", "jax") if name in versions
     )
     shown = (
         "rounds", "seconds", "study_rounds", "study_seconds", "studies", "samples", "grid", "seed", "half_width", "max",

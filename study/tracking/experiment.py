@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from study.addresses import without_secret
 from study.errors import TrackingError
-from study.records import Curve, Outcome, Result
+from study.records import Outcome, Result
 from study.tracking.address import connect, count_rows, place_of_files, user
 from study.tracking.cell_runs import PARENT, CellRun, CellRuns
 from study.tracking.charts import ChartLine, publish_charts
-from study.tracking.packs import CHECKED, WRITING, FilesOf, empty_tags, mark_of, marks_of, marks_tags
+from study.tracking.existing import ENDED, ExistingRun, existing_run, rank, trial_id_of
+from study.tracking.packs import CHECKED, WRITING, FilesOf, ReadPack, empty_tags, marks_of, marks_tags
 from study.tracking.pages import EXPERIMENT_KIND
 from study.tracking.read import runs_of
-from study.tracking.rows import KIND, LABEL, PACK, TRIAL_ID, TrialRun, run_digest, trial_run, trials_of
+from study.tracking.rows import KIND, PACK, TRIAL_ID, TrialRun, trial_run, trials_of
 from study.tracking.study_run import StudyRun, log_batch, metric, now_ms
 
 if TYPE_CHECKING:
@@ -27,28 +28,18 @@ if TYPE_CHECKING:
 
 _TRIALS = f"tags.`{KIND}` = 'trial'"
 _UNFINISHED = f"{_TRIALS} and attributes.status != 'FINISHED'"
-# If a trial has several runs, the one whose status comes first is kept.
-_ENDED = {"FINISHED": 0, "FAILED": 1}
-
-
-@dataclass(frozen=True)
-class _ExistingRun:
-    """A trial's run that is already there; `blank` until its metrics are, which are written all at once."""
-
-    run_id: str
-    start_ms: int
-    running: bool
-    blank: bool
-    digest: str | None
-    tags: Mapping[str, str]
 
 
 class Experiment:
     """One study in MLflow, written to by one thread.
 
-    Packs are published one after another: a pack is noted as being written, its runs are written and read back, and if
-    each of them is there once, the pack is marked. When the experiment is opened after a kill, a timeout or a lost
-    answer, the unfinished runs and those of the pack that was being written are read; no other runs can be incomplete.
+    Packs are published group by group: a group is noted as being written, its runs are written and read back, and if
+    each of them is there once, its packs are marked. When the experiment is opened after a kill, a timeout or a lost
+    answer, the unfinished runs and those of the packs that were being written are read; no other runs can be
+    incomplete.
+
+    A group's runs are read back by their ids, in one request, unless another publisher has been open at the same time:
+    then by their packs, one request a pack, which also finds the runs that the other one wrote.
 
     Args:
         uri: MLflow's address.
@@ -57,6 +48,7 @@ class Experiment:
         spec: text of the study's file.
         cells: the cells that are planned, in the plan's order.
         look_at_all: ignore marks and compare all runs, which takes half a minute for 20,000.
+        publisher: a name of who writes; None for a new one.
     """
 
     def __init__(
@@ -68,21 +60,20 @@ class Experiment:
         spec: str = "",
         cells: Sequence[CellRun] = (),
         look_at_all: bool = False,
+        publisher: str | None = None,
     ) -> None:
         self._client, self._uri = connect(uri), uri
         self._id, is_new = _experiment_id(self._client, uri, study)
-        self.study = StudyRun(self._client, uri, self._id, study, question, spec)
+        self.study = StudyRun(self._client, uri, self._id, study, question, spec, publisher or uuid4().hex)
         self._cells = CellRuns(self._client, self._id, self.study, cells, is_new=is_new)
-        self._runs: dict[str, _ExistingRun] = {}
+        self._runs: dict[str, ExistingRun] = {}
         self._marks = marks_of(self.study.tags)
         self._compares_all = False
         if look_at_all or CHECKED not in self.study.tags:  # written by a version without marks
             self.look_at_all()
             return
         self._look_at(_UNFINISHED)
-        writing = self.study.tags.get(WRITING)
-        if writing:
-            self._look_at(_of_pack(writing))
+        self._look_at_packs(filter(None, self.study.tags.get(WRITING, "").split(",")))
 
     def look_at_all(self) -> None:
         """Compare all runs from now on, not only the packs without a mark."""
@@ -97,19 +88,11 @@ class Experiment:
         """Return whether a pack has a mark, and so doesn't need to be compared."""
         return not self._compares_all and mark in self._marks
 
-    def publish(
-        self,
-        name: str,
-        results: Sequence[Result],
-        curves: Callable[[], Sequence[Curve]],
-        files: FilesOf = lambda trial_id, into: {},
-    ) -> int:
-        """Write what is missing of a pack, replace what differs, and complete what a kill left half-written.
+    def publish(self, packs: Sequence[ReadPack], files: FilesOf = lambda trial_id, into: {}) -> int:
+        """Write what is missing of a group of packs, replace what differs, and complete what a kill left half-written.
 
         Args:
-            name: the pack's name.
-            results: results of its trials.
-            curves: reads their learning curves; not called if nothing is missing.
+            packs: the packs; the learning curves of those of which nothing is missing aren't read.
             files: returns the paths of a trial's files by name; see `Packs.files`.
 
         Returns:
@@ -118,21 +101,20 @@ class Experiment:
         Raises:
             TrackingError: if a run isn't there after it was written.
         """
-        mark = mark_of(name, results)
-        if self.has(mark):
-            return 0
-        missing = [result for result in results if not self._has(result)]
-        if missing:
-            self.study.tag({WRITING: name})
-            for trial in trials_of(missing, curves()):
-                self._publish(name, trial, files)
-            self._read_back(name, missing)
-        if not any(result.outcome is Outcome.FAILED for result in results):  # failed trials may still be solved
-            self._mark(mark)
-            if not self._compares_all:
-                for result in results:
+        unmarked = [pack for pack in packs if not self.has(pack.mark)]
+        incomplete = [pack for pack in unmarked if not all(map(self._has, pack.results))]
+        if incomplete:
+            names = [pack.name for pack in incomplete]
+            self.study.tag({WRITING: ",".join(names)})
+            written = [self._write(pack, files) for pack in incomplete]
+            self._read_back(names, {trial_id for ids in written for trial_id in ids})
+        whole = [pack for pack in unmarked if all(result.outcome is not Outcome.FAILED for result in pack.results)]
+        self._mark([pack.mark for pack in whole])  # failed trials may still be solved
+        if not self._compares_all:
+            for pack in whole:
+                for result in pack.results:
                     self._runs.pop(result.trial.id, None)
-        return len(missing)
+        return sum(map(len, written)) if incomplete else 0
 
     def believe_marks(self, marks: Sequence[str]) -> None:
         """Record that all stored packs were compared, and keep only their marks.
@@ -164,21 +146,28 @@ class Experiment:
         """Delete running runs of trials that also have an ended one; end the study's run."""
         for run in runs_of(self._client, self._id, f"{_TRIALS} and attributes.status = 'RUNNING'"):
             others = runs_of(self._client, self._id, f"tags.`{TRIAL_ID}` = '{run.data.tags[TRIAL_ID]}'")
-            ended = [other for other in others if other.info.status in _ENDED]
+            ended = [other for other in others if other.info.status in ENDED]
             if ended:  # the answer to its creation came too late
-                self._drop([run], min(ended, key=_rank))
+                self._drop([run], min(ended, key=rank))
         self._cells.finish()
         self.study.finish()
         count_rows(self._uri)
 
     def _look_at(self, which: str) -> None:
-        """Read the runs that a filter selects, and delete all but the best of each trial; check who is below whom."""
-        runs = [run for run in runs_of(self._client, self._id, which) if TRIAL_ID in run.data.tags]
-        for trial_id, twins in groupby(sorted(runs, key=_rank), key=_trial_id):
+        self._keep_best(runs_of(self._client, self._id, which))
+
+    def _look_at_packs(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._look_at(f"{_TRIALS} and tags.`{PACK}` = '{name}'")
+
+    def _keep_best(self, runs: Iterable[Run]) -> None:
+        """Delete all runs but the best of each trial, and remember that one; check who is below whom."""
+        of_trials = [run for run in runs if TRIAL_ID in run.data.tags]
+        for trial_id, twins in groupby(sorted(of_trials, key=rank), key=trial_id_of):
             best, *others = twins  # left by two publishers at once, or by a lost answer
             left = self._drop(others, best)
             self._cells.check(left)
-            self._runs[trial_id] = _existing_run(left)
+            self._runs[trial_id] = existing_run(left)
 
     def _drop(self, twins: Sequence[Run], best: Run) -> Run:
         """Delete a trial's other runs, and return the one that is left.
@@ -198,7 +187,14 @@ class Experiment:
 
     def _has(self, result: Result) -> bool:
         run = self._runs.get(result.trial.id)
-        return run is not None and not run.running and run.digest == trial_run(result, None).digest
+        return run is not None and run.content == (False, trial_run(result, None).digest)
+
+    def _write(self, pack: ReadPack, files: FilesOf) -> list[str]:
+        """Write the trials of a pack that are missing or differ, and return their ids."""
+        missing = [result for result in pack.results if not self._has(result)]
+        for trial in trials_of(missing, pack.curves()) if missing else ():
+            self._publish(pack.name, trial, files)
+        return [result.trial.id for result in missing]
 
     def _publish(self, pack: str, trial: TrialRun, files: FilesOf) -> None:
         run = self._runs.get(trial.trial.id)
@@ -216,20 +212,24 @@ class Experiment:
             self._log(run_id, start_ms, trial)
         self._add_files(run_id, trial.trial.id, files)
         self._end(run_id, start_ms, trial)
-        self._runs[trial.trial.id] = _ExistingRun(run_id, start_ms, False, False, trial.digest, {})
+        self._runs[trial.trial.id] = ExistingRun(run_id, start_ms, False, False, trial.digest, {})
 
-    def _read_back(self, pack: str, results: Sequence[Result]) -> None:
-        """Check that each trial has one run, with this result; delete other runs of the pack."""
-        self._look_at(_of_pack(pack))
-        lost = [result.trial.id for result in results if not self._has(result)]
+    def _read_back(self, packs: Sequence[str], trial_ids: Collection[str]) -> None:
+        """Check that each trial has one run, as it was written; delete other publishers' runs of these packs."""
+        written = {trial_id: self._runs.pop(trial_id) for trial_id in trial_ids}
+        run_ids = [self.study.run_id, *(run.run_id for run in written.values())]
+        runs = list(runs_of(self._client, self._id, f"attributes.run_id IN ({', '.join(map(repr, run_ids))})"))
+        self._keep_best(runs)
+        if not self.study.is_alone(runs):
+            self._look_at_packs(packs)
+        lost = [i for i, run in written.items() if i not in self._runs or self._runs[i].content != run.content]
         if lost:
-            raise TrackingError(f"{len(lost)} runs of pack {pack} aren't as they were written: trial {lost[0]}")
+            raise TrackingError(f"{len(lost)} runs of pack {packs[0]} aren't as they were written: trial {lost[0]}")
 
-    def _mark(self, new: str) -> None:
+    def _mark(self, new: Sequence[str]) -> None:
         count = len(self._marks)
-        if new not in self._marks:
-            self._marks.append(new)
-        if not self._compares_all:  # otherwise they are written once, at the end
+        self._marks += [mark for mark in dict.fromkeys(new) if mark not in self._marks]
+        if new and not self._compares_all:  # otherwise they are written once, at the end
             self.study.tag({WRITING: "", **marks_tags(self._marks, since=count)})
 
     def _begin(self, pack: str, trial: TrialRun) -> tuple[str, int]:
@@ -279,29 +279,3 @@ def _experiment_id(client: MlflowClient, uri: str, study: str) -> tuple[str, boo
 
 def _of_pack(name: str) -> str:
     return f"{_TRIALS} and tags.`{PACK}` = '{name}'"
-
-
-def _trial_id(run: Run) -> str:
-    return str(run.data.tags[TRIAL_ID])
-
-
-def _rank(run: Run) -> tuple[str, int, int, str]:
-    """Return a sort key that puts each trial's best run first, the same for every publisher."""
-    return _trial_id(run), _ENDED.get(run.info.status, 2), run.info.start_time, run.info.run_id
-
-
-def _existing_run(run: Run) -> _ExistingRun:
-    running = run.info.status not in _ENDED
-    blank = not run.data.metrics
-    return _ExistingRun(
-        run_id=run.info.run_id,
-        start_ms=run.info.start_time,
-        running=running,
-        blank=blank,
-        digest=None if blank else run_digest(run.data.params, run.data.metrics, run.data.tags),
-        tags={name: value for name, value in run.data.tags.items() if _is_ours(name)} if running else {},
-    )
-
-
-def _is_ours(tag: str) -> bool:
-    return tag not in (KIND, PACK) and not tag.startswith(("mlflow.", LABEL))

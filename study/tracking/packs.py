@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -20,14 +22,16 @@ from study.tracking.rows import row_digest
 # The dashboard doesn't show tags that begin with mlflow.
 _MARKS = "mlflow.study.published"
 WRITING = "mlflow.study.writing"
-"""Tag of the study's run: the pack that is being written; its runs may be incomplete."""
+"""Tag of the study's run: the packs that are being written, with commas between; their runs may be incomplete."""
 CHECKED = "mlflow.study.checked"
-"""Tag of the study's run: every trial's run belongs to a marked pack or the one being written, or is unfinished."""
+"""Tag of the study's run: every trial's run belongs to a marked pack or one being written, or is unfinished."""
 SHOWS = "mlflow.study.shows"
 """Tag of the study's run: the mark of what it shows, while no process writes to it and nothing is missing."""
 _LAYOUT = 2  # trials' runs are below those of cells since then; what an earlier version published is published anew
 _LENGTH = 11  # characters of a mark: 66 bits
 _MARKS_A_TAG = 450  # MLflow allows 8000 characters, 5000 on some databases
+TRIALS_TOGETHER = 50
+"""Trials of small packs that are written together, since noting, reading back and marking cost as much as a trial."""
 
 
 FilesOf = Callable[[str, Path], Mapping[str, Path]]
@@ -52,6 +56,38 @@ class Packs(Protocol):
     def files(self, trial_id: str, into: Path) -> Mapping[str, Path]:
         """Return the paths of a trial's files by name; those that aren't on this machine are copied into a folder."""
         ...
+
+
+@dataclass(frozen=True)
+class ReadPack:
+    """A pack to publish.
+
+    Args:
+        name: the pack's name.
+        results: the results of its trials.
+        curves: reads their learning curves.
+    """
+
+    name: str
+    results: Sequence[Result]
+    curves: Callable[[], Sequence[Curve]]
+
+    @cached_property
+    def mark(self) -> str:
+        """The pack's mark."""
+        return mark_of(self.name, self.results)
+
+
+def in_groups(packs: Iterable[ReadPack]) -> Iterator[list[ReadPack]]:
+    """Yield packs in groups that are written together: each has at most `TRIALS_TOGETHER` trials, or one pack."""
+    group: list[ReadPack] = []
+    for pack in packs:
+        if group and sum(len(other.results) for other in (*group, pack)) > TRIALS_TOGETHER:
+            yield group
+            group = []
+        group.append(pack)
+    if group:
+        yield group
 
 
 def shows_value(mark: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
+from uuid import uuid4
 
 from study.addresses import without_secret
 from study.errors import StoreAwayError, StudyError, TrackingError
@@ -17,7 +18,7 @@ from study.tracking.address import imported
 from study.tracking.cell_runs import CellRun
 from study.tracking.charts import ChartLine
 from study.tracking.experiment import Experiment
-from study.tracking.packs import Packs, mark_of
+from study.tracking.packs import TRIALS_TOGETHER, Packs, ReadPack, in_groups
 from study.tracking.trouble import explanation
 
 _LONGEST_PAUSE_S = 60.0
@@ -25,15 +26,36 @@ _NOTIFY_AFTER = 3
 """Failures in a row after which the user is notified."""
 _PATIENCE_S = 15.0
 """How long an outage may last before closing gives up; the restart of a server takes 5 s."""
+_GATHER_S = 2.0
+"""How long a small pack waits for others, to be written together with them."""
+
+
+@dataclass(frozen=True)
+class _Pack:
+    """A queued pack: its name, how many of its trials to publish, and the ids of those to leave out."""
+
+    name: str
+    trials: int
+    without: Collection[str]
 
 
 @dataclass(frozen=True)
 class _Job:
-    """Something to write; of several queued jobs of the same kind, only the last is done."""
+    """Something to write; of several queued jobs of the same kind, only the last is done.
+
+    Args:
+        act: writes it.
+        trials: how many trials it writes.
+        kind: its kind; None for a job that no later one replaces.
+        packs: the packs that it writes and that others may join; it waits for those until `due_s`.
+        due_s: when it is to be done at the latest.
+    """
 
     act: Callable[[Experiment], object]
     trials: int = 0
     kind: str | None = None
+    packs: tuple[_Pack, ...] = ()
+    due_s: float = 0.0
 
 
 class Publisher:
@@ -70,8 +92,9 @@ class Publisher:
     ) -> None:
         self.trouble: str | None = None
         self._uri, self._packs, self._notify = uri, packs, notify
+        name = uuid4().hex
         self._open: Callable[[], Experiment] = lambda: Experiment(
-            uri, study, question=question, spec=spec, cells=cells()
+            uri, study, question=question, spec=spec, cells=cells(), publisher=name
         )
         self._close_timeout_s = close_timeout_s
         self._jobs: deque[_Job] = deque()
@@ -102,14 +125,14 @@ class Publisher:
         self._first_try_over.wait(timeout_s)
 
     def queue_pack(self, pack: str, trials: int, without: Collection[str] = ()) -> None:
-        """Queue a stored pack.
+        """Queue a stored pack. It waits up to two seconds for others, unless the publisher is closed.
 
         Args:
             pack: the pack's name.
             trials: how many of its trials to publish.
             without: ids of its trials that were queued with another pack, since a trial has only one run.
         """
-        self._put(_Job(partial(self._publish, pack, without=without), trials))
+        self._put(self._pack_job((_Pack(pack, trials, without),)))
 
     def catch_up(self) -> None:
         """Queue the packs that were stored earlier; those that MLflow has already cost little."""
@@ -177,13 +200,29 @@ class Publisher:
             while not self._give_up:
                 pause_s = self._again_at - time.monotonic() if self._failures else 0.0
                 if self._jobs and pause_s <= 0:
-                    job = self._jobs.popleft()
-                    self._writing = job.trials
-                    return job
+                    job = self._joined()
+                    if self._closing or job.trials >= TRIALS_TOGETHER or (pause_s := job.due_s - time.monotonic()) <= 0:
+                        self._jobs.popleft()
+                        self._writing = job.trials
+                        return job
                 if self._closing and not self._jobs:
                     return None
                 self._changed.wait(pause_s if self._jobs else None)
         return None
+
+    def _joined(self) -> _Job:
+        """Make one job of the first jobs if they write small packs, and return it."""
+        while len(self._jobs) > 1:
+            first, second = self._jobs[0], self._jobs[1]
+            if not (first.packs and second.packs) or first.trials + second.trials > TRIALS_TOGETHER:
+                break
+            self._jobs.popleft()
+            self._jobs[0] = replace(self._pack_job(first.packs + second.packs), due_s=first.due_s)
+        return self._jobs[0]
+
+    def _pack_job(self, packs: tuple[_Pack, ...]) -> _Job:
+        trials = sum(pack.trials for pack in packs)
+        return _Job(partial(self._publish, packs), trials, packs=packs, due_s=time.monotonic() + _GATHER_S)
 
     def _run(self) -> None:
         experiment: Experiment | None = None
@@ -222,7 +261,11 @@ class Publisher:
     def _failed(self, job: _Job, error: Exception) -> None:
         if isinstance(error, StudyError) and not isinstance(error, TrackingError | StoreAwayError):
             with self._changed:  # the store can't be read, and waiting won't help
-                self._lost, self._writing = self._lost + self._writing, 0
+                if len(job.packs) > 1:  # all but one of them may be readable
+                    self._jobs += [replace(self._pack_job((pack,)), packs=(), due_s=0.0) for pack in job.packs]
+                else:
+                    self._lost += self._writing
+                self._writing = 0
             self.trouble = str(error)
             return
         now = time.monotonic()
@@ -247,25 +290,27 @@ class Publisher:
             longest_s = (1.0 if self._was_reached else 0.1) if self._closing else _LONGEST_PAUSE_S
             self._again_at = time.monotonic() + min(2.0 ** (self._failures - 1), longest_s)
 
-    def _publish(self, pack: str, experiment: Experiment, without: Collection[str] = ()) -> None:
-        results = [result for result in self._packs.results(pack) if result.trial.id not in without]
-        experiment.publish(pack, results, partial(self._packs.curves, pack), self._packs.files)
+    def _publish(self, packs: Sequence[_Pack], experiment: Experiment) -> None:
+        experiment.publish([self._read(pack.name, pack.without) for pack in packs], self._packs.files)
+
+    def _read(self, name: str, without: Collection[str] = ()) -> ReadPack:
+        results = [result for result in self._packs.results(name) if result.trial.id not in without]
+        return ReadPack(name, results, partial(self._packs.curves, name))
 
     def _catch_up(self, experiment: Experiment) -> None:
-        names = list(self._packs.names())
         marks, counts = {}, {}
-        for name in names:
-            results = self._packs.results(name)
-            marks[name], counts[name] = mark_of(name, results), len(results)
+        for name in self._packs.names():
+            pack = self._read(name)
+            marks[name], counts[name] = pack.mark, len(pack.results)
         if experiment.has_marks_of_others(list(marks.values())):
             experiment.look_at_all()
-        missing = [name for name in names if not experiment.has(marks[name])]
+        missing = [name for name, mark in marks.items() if not experiment.has(mark)]
         with self._changed:
             self._writing = sum(counts[name] for name in missing)
-        for name in missing:
+        for group in in_groups(map(self._read, missing)):
             if self._give_up:
                 return
-            self._publish(name, experiment)
+            experiment.publish(group, self._packs.files)
             with self._changed:
-                self._writing -= counts[name]
+                self._writing -= sum(counts[pack.name] for pack in group)
         experiment.believe_marks(list(marks.values()))

@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ _NOTE = "mlflow.note.content"
 _NAME = "mlflow.runName"
 _BEFORE = "mlflow.study.before"
 _UNFINISHED = "mlflow.study.unfinished"  # tag of a run that replaces another, until it has all that it takes over
+_PUBLISHER = "mlflow.study.publisher."  # tags of the publishers that are open, or were killed
 # Charts were metrics of this run, with a number where points had changed, until they got runs of their own.
 _OLD_CHART = re.compile(r"(success_rate|solved_at_median|.+_mean)(\.\d+)?/")
 
@@ -41,21 +43,21 @@ class StudyRun:
         study: the study's name.
         question: the question that the study asks.
         spec: text of the study's file.
+        publisher: a name of who writes.
 
     Attributes:
         run_id: MLflow's id of the run.
         began_ms: when the study was first published.
         before: MLflow's id of the run that this one replaced, which may have runs below it; None if there was none.
-        tags: the run's tags when it was opened.
+        tags: the run's tags after it was opened.
     """
 
     def __init__(
-        self, client: MlflowClient, uri: str, experiment_id: str, study: str, question: str, spec: str
+        self, client: MlflowClient, uri: str, experiment_id: str, study: str, question: str, spec: str, publisher: str
     ) -> None:
         self._client, self._experiment_id, self._question = client, experiment_id, question
-        runs = client.search_runs(
-            [experiment_id], f"tags.`{KIND}` = 'study'", order_by=["attributes.start_time ASC"], max_results=9
-        )
+        self._publisher, self._was_alone = f"{_PUBLISHER}{publisher}", True
+        runs = self._study_runs()
         if runs:
             replaced = {run.data.tags.get(_BEFORE) for run in runs}
             run, *twins = sorted(runs, key=lambda r: (bool(r.data.tags.get(_UNFINISHED)), r.info.run_id in replaced))
@@ -73,7 +75,8 @@ class StudyRun:
         self.before = self.tags.get(_BEFORE) or None
         self.keeps_files = can_keep_files(uri, run.info.artifact_uri)
         note = {} if runs and _NOTE in self.tags else {_NOTE: study_note(question)}
-        self.tag(note | {SHOWS: "", PLACE: "000000"} | _spec_tags(spec))
+        self.tag(note | {SHOWS: "", PLACE: "000000", self._publisher: "open"} | _spec_tags(spec))
+        self._meet()
         self._tag_experiment(experiment_tags(question), only_new=True)
         if spec and self.keeps_files:
             client.log_text(self.run_id, spec, "spec.yaml")
@@ -114,8 +117,45 @@ class StudyRun:
         self.tag({SHOWS: shows_value(mark)})
 
     def finish(self) -> None:
-        """Set the run's status to finished."""
+        """Set the run's status to finished, and remove the tags of publishers, also of those that were killed."""
+        from mlflow.exceptions import MlflowException
+
+        for name in filter(_is_publisher, self._client.get_run(self.run_id).data.tags):
+            with suppress(MlflowException):  # another publisher has removed it
+                self._client.delete_tag(self.run_id, name)
         self._client.set_terminated(self.run_id)
+
+    def is_alone(self, runs: Sequence[Run]) -> bool:
+        """Return whether no other publisher has been open since this one was opened.
+
+        Each sets a tag of its own before it looks at those of the others. So of two that write the same trial, the one
+        that is later to look sees the other's tag; it never trusts to be alone again.
+
+        Args:
+            runs: runs as they are now, the study's among them.
+        """
+        tags = next((run.data.tags for run in runs if run.info.run_id == self.run_id), {})
+        if set(filter(_is_publisher, tags)) != {self._publisher}:
+            self._was_alone = False
+            if self._publisher not in tags:  # another publisher has ended, and took this one for a killed one
+                self.tag({self._publisher: "open"})
+        return self._was_alone
+
+    def _meet(self) -> None:
+        """Read the run's tags; sign each other run that another publisher has made for the study at the same time."""
+        runs = self._study_runs()
+        if self.is_alone(runs):
+            self._was_alone = len(runs) == 1
+        for run in runs:
+            if run.info.run_id == self.run_id:
+                self.tags = dict(run.data.tags)
+            else:
+                log_batch(self._client, run.info.run_id, {self._publisher: "open"})
+
+    def _study_runs(self) -> Sequence[Run]:
+        return self._client.search_runs(
+            [self._experiment_id], f"tags.`{KIND}` = 'study'", order_by=["attributes.start_time ASC"], max_results=9
+        )
 
     def _without_charts(self, old: Run) -> Run:
         """Make the run anew without the charts of an earlier version, since MLflow can't delete a metric."""
@@ -170,6 +210,10 @@ def metric(name: str, value: float, timestamp_ms: int, step: int) -> Metric:
 def now_ms() -> int:
     """Return the current time in milliseconds, as MLflow expects it."""
     return time.time_ns() // 1_000_000
+
+
+def _is_publisher(tag: str) -> bool:
+    return tag.startswith(_PUBLISHER)
 
 
 def _spec_tags(spec: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from study.tracking.cell_runs import CellRun
 from study.tracking.charts import ChartLine
 from study.tracking.experiment import Experiment
-from study.tracking.packs import Packs, mark_of
+from study.tracking.packs import Packs, ReadPack, in_groups
 from study.tracking.trouble import explaining_errors
 
 
@@ -51,10 +51,10 @@ def sync(
     with explaining_errors(uri):
         experiment = Experiment(uri, study, question=question, spec=spec, cells=cells, look_at_all=True)
         written, marks = 0, []
-        for name in packs.names():
-            results = packs.results(name)
-            written += experiment.publish(name, results, partial(packs.curves, name), packs.files)
-            marks.append(mark_of(name, results))
+        read = (ReadPack(name, packs.results(name), partial(packs.curves, name)) for name in packs.names())
+        for group in in_groups(read):
+            written += experiment.publish(group, packs.files)
+            marks += [pack.mark for pack in group]
         experiment.believe_marks(marks)
         if counts:
             experiment.study.counts(counts)

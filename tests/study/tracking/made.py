@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from study.arrow import metric_columns
 from study.records import Curve, Outcome, Result, Trial
 from study.tracking import Publisher
 from study.tracking.address import connect
+from study.tracking.packs import ReadPack
 from tests.study.builders import arithmetic_cell, exact_result
 
 CELL = arithmetic_cell(
@@ -72,6 +74,9 @@ class Made:
     def curves(self, name: str) -> list[Curve]:
         here = {result.trial.id for result in self.results(name)}
         return [curve for curve in self._curves if curve.trial_id in here]
+
+    def pack(self, name: str) -> ReadPack:
+        return ReadPack(name, self.results(name), partial(self.curves, name))
 
     def files(self, trial_id: str, into: Path) -> dict[str, Path]:
         return {}

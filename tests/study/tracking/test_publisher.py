@@ -159,9 +159,8 @@ def test_packs_published_after_a_comparison_of_all_are_marked(uri: str) -> None:
     experiment = Experiment(uri, "demo", look_at_all=True)
     experiment.believe_marks([])
     later = Made([solved(1), solved(2)])
-    results = later.results("pack-0")
-    assert experiment.publish("later", results, list) == 2
-    assert experiment.has(mark_of("later", results))
+    assert experiment.publish([later.pack("pack-0")]) == 2
+    assert experiment.has(mark_of("pack-0", later.results("pack-0")))
     assert [run.info.status for run in runs_of(uri)] == ["FINISHED"] * 2
 
 

@@ -188,7 +188,7 @@ def test_a_killed_driver_leaves_nothing_running(addresses: tuple[str, str]) -> N
         "from study.tracking.rows import trials_of\n"
         "from tests.study.tracking.test_server import PACKS, RESULTS\n"
         "experiment = Experiment(sys.argv[1], 'driver')\n"
-        "experiment.publish('pack-0', PACKS.results('pack-0'), lambda: PACKS.curves('pack-0'))\n"
+        "experiment.publish([PACKS.pack('pack-0')])\n"
         "experiment.study.tag({'mlflow.study.writing': 'pack-3'})\n"
         "half, other = list(trials_of(RESULTS[3:5], []))\n"
         "experiment._publish('pack-3', half, lambda trial_id, into: {}); experiment._begin('pack-3', other)\n"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from study.errors import TrackingError
 from study.records import Curve
 from study.tracking import CURVE_POINTS, Publisher, load, published, sync
 from study.tracking.address import connect
+from study.tracking.existing import ExistingRun
 from study.tracking.experiment import Experiment
 from study.tracking.packs import CHECKED, marks_of
 from study.tracking.rows import PACK, trial_run, trials_of
@@ -157,14 +157,12 @@ def test_a_published_pack_is_not_read_or_written_again(uri: str) -> None:
     """A pack has a mark once it is whole: then its curves aren't read, and its runs aren't asked for."""
     packs = Counting([solved(seed) for seed in range(6)], [curve(seed) for seed in range(6)], size=2)
     experiment = Experiment(uri, "demo")
-    assert [experiment.publish(name, packs.results(name), partial(packs.curves, name)) for name in packs.names()] == [
-        2
-    ] * 3
+    assert [experiment.publish([packs.pack(name)]) for name in packs.names()] == [2] * 3
     (study,) = runs_of(uri, "study")
     assert len(marks_of(study.data.tags)) == 3
     again = Experiment(uri, "demo")
     assert not again._runs
-    assert sum(again.publish(name, packs.results(name), partial(packs.curves, name)) for name in packs.names()) == 0
+    assert again.publish([packs.pack(name) for name in packs.names()]) == 0
     assert packs.read == 3
     assert {run.data.tags[PACK] for run in runs_of(uri)} == {"pack-0", "pack-2", "pack-4"}
 
@@ -225,6 +223,7 @@ def test_a_run_that_was_made_too_late_is_deleted(uri: str) -> None:
 
 def test_two_that_delete_each_others_run_of_a_trial_lose_none(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One finds the other's run unfinished; before it is deleted, the other ends it and deletes the one's."""
+    packs = Made(RESULTS[:1], CURVES[:1])
     (trial,) = trials_of(RESULTS[:1], CURVES[:1])
     slow, quick = Experiment(uri, "demo"), Experiment(uri, "demo")
     run_id, start_ms = slow._begin("pack-0", trial)
@@ -234,13 +233,14 @@ def test_two_that_delete_each_others_run_of_a_trial_lose_none(uri: str, monkeypa
     def delete_after_the_other(run: str) -> None:
         monkeypatch.setattr(quick._client, "delete_run", delete_run)
         slow._end(run_id, start_ms, trial)
-        slow._read_back("pack-0", RESULTS[:1])
+        slow._runs[trial.trial.id] = ExistingRun(run_id, start_ms, False, False, trial.digest, {})
+        slow._read_back(["pack-0"], [trial.trial.id])
         assert [run.info.run_id for run in runs_of(uri)] == [run_id]
         delete_run(run)
 
     monkeypatch.setattr(quick._client, "delete_run", delete_after_the_other)
     monkeypatch.setattr("study.tracking.experiment.now_ms", lambda: start_ms + 10_000)  # it begins later
-    quick.publish("pack-0", RESULTS[:1], lambda: CURVES[:1])
+    quick.publish([packs.pack("pack-0")])
     assert [run.info.run_id for run in runs_of(uri)] == [run_id]
     assert sync(uri, "demo", Made(RESULTS[:1], CURVES)) == 0
 

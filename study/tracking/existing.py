@@ -1,0 +1,60 @@
+"""Trials' runs that MLflow already has, and which of a trial's several runs is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from study.tracking.rows import KIND, LABEL, PACK, TRIAL_ID, run_digest
+
+if TYPE_CHECKING:
+    from mlflow.entities import Run
+
+# If a trial has several runs, the one whose status comes first is kept.
+ENDED = {"FINISHED": 0, "FAILED": 1}
+
+
+@dataclass(frozen=True)
+class ExistingRun:
+    """A trial's run that is already there; `blank` until its metrics are, which are written all at once."""
+
+    run_id: str
+    start_ms: int
+    running: bool
+    blank: bool
+    digest: str | None
+    tags: Mapping[str, str]
+
+    @property
+    def content(self) -> tuple[bool, str | None]:
+        """Whether it is unfinished, and the hash of what it has of its trial's result."""
+        return self.running, self.digest
+
+
+def existing_run(run: Run) -> ExistingRun:
+    """Convert a run of MLflow."""
+    running = run.info.status not in ENDED
+    blank = not run.data.metrics
+    return ExistingRun(
+        run_id=run.info.run_id,
+        start_ms=run.info.start_time,
+        running=running,
+        blank=blank,
+        digest=None if blank else run_digest(run.data.params, run.data.metrics, run.data.tags),
+        tags={name: value for name, value in run.data.tags.items() if _is_ours(name)} if running else {},
+    )
+
+
+def trial_id_of(run: Run) -> str:
+    """Return the id of a run's trial."""
+    return str(run.data.tags[TRIAL_ID])
+
+
+def rank(run: Run) -> tuple[str, int, int, str]:
+    """Return a sort key that puts each trial's best run first, the same for every publisher."""
+    return trial_id_of(run), ENDED.get(run.info.status, 2), run.info.start_time, run.info.run_id
+
+
+def _is_ours(tag: str) -> bool:
+    return tag not in (KIND, PACK) and not tag.startswith(("mlflow.", LABEL))

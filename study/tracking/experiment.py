@@ -38,8 +38,8 @@ class Experiment:
     answer, the unfinished runs and those of the packs that were being written are read; no other runs can be
     incomplete.
 
-    A group's runs are read back by their ids, in one request, unless another publisher has been open at the same time:
-    then by their packs, one request a pack, which also finds the runs that the other one wrote.
+    A group's runs are read back by their ids, in one request, if nobody else can have written its trials. Otherwise,
+    they are read back by their packs, in one request a pack, which also finds other runs of these trials.
 
     Args:
         uri: MLflow's address.
@@ -63,9 +63,9 @@ class Experiment:
         publisher: str | None = None,
     ) -> None:
         self._client, self._uri = connect(uri), uri
-        self._id, is_new = _experiment_id(self._client, uri, study)
+        self._id, self._is_new = _experiment_id(self._client, uri, study)
         self.study = StudyRun(self._client, uri, self._id, study, question, spec, publisher or uuid4().hex)
-        self._cells = CellRuns(self._client, self._id, self.study, cells, is_new=is_new)
+        self._cells = CellRuns(self._client, self._id, self.study, cells, is_new=self._is_new)
         self._runs: dict[str, ExistingRun] = {}
         self._marks = marks_of(self.study.tags)
         self._compares_all = False
@@ -88,12 +88,16 @@ class Experiment:
         """Return whether a pack has a mark, and so doesn't need to be compared."""
         return not self._compares_all and mark in self._marks
 
-    def publish(self, packs: Sequence[ReadPack], files: FilesOf = lambda trial_id, into: {}) -> int:
+    def publish(
+        self, packs: Sequence[ReadPack], files: FilesOf = lambda trial_id, into: {}, *, are_new: bool = False
+    ) -> int:
         """Write what is missing of a group of packs, replace what differs, and complete what a kill left half-written.
 
         Args:
             packs: the packs; the learning curves of those of which nothing is missing aren't read.
             files: returns the paths of a trial's files by name; see `Packs.files`.
+            are_new: whether they were stored after the experiment was opened. Packs from before may have runs that
+                aren't known, if one of their trials failed, since such a pack has no mark.
 
         Returns:
             How many trials were written; 0 if MLflow had them all.
@@ -107,7 +111,8 @@ class Experiment:
             names = [pack.name for pack in incomplete]
             self.study.tag({WRITING: ",".join(names)})
             written = [self._write(pack, files) for pack in incomplete]
-            self._read_back(names, {trial_id for ids in written for trial_id in ids})
+            are_known = are_new or self._is_new or self._compares_all
+            self._read_back(names, {trial_id for ids in written for trial_id in ids}, are_known=are_known)
         whole = [pack for pack in unmarked if all(result.outcome is not Outcome.FAILED for result in pack.results)]
         self._mark([pack.mark for pack in whole])  # failed trials may still be solved
         if not self._compares_all:
@@ -214,13 +219,13 @@ class Experiment:
         self._end(run_id, start_ms, trial)
         self._runs[trial.trial.id] = ExistingRun(run_id, start_ms, False, False, trial.digest, {})
 
-    def _read_back(self, packs: Sequence[str], trial_ids: Collection[str]) -> None:
-        """Check that each trial has one run, as it was written; delete other publishers' runs of these packs."""
+    def _read_back(self, packs: Sequence[str], trial_ids: Collection[str], *, are_known: bool) -> None:
+        """Check that each trial has one run, as it was written; delete other runs, unless all of them were known."""
         written = {trial_id: self._runs.pop(trial_id) for trial_id in trial_ids}
         run_ids = [self.study.run_id, *(run.run_id for run in written.values())]
         runs = list(runs_of(self._client, self._id, f"attributes.run_id IN ({', '.join(map(repr, run_ids))})"))
         self._keep_best(runs)
-        if not self.study.is_alone(runs):
+        if not self.study.is_alone(runs) or not are_known:
             self._look_at_packs(packs)
         lost = [i for i, run in written.items() if i not in self._runs or self._runs[i].content != run.content]
         if lost:

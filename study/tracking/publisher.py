@@ -103,7 +103,7 @@ class Publisher:
         self._changed = threading.Condition()
         self._closing = self._give_up = False
         self._failures, self._failing_since, self._again_at = 0, 0.0, 0.0
-        self._was_reached = False
+        self._was_reached, self._never_failed = False, True
         self._mark: str | None = None
         self._first_try_over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
@@ -233,7 +233,7 @@ class Publisher:
                 job.act(experiment)
             except Exception as error:  # a failure to publish never fails the study
                 # It isn't known what reached MLflow, so the next try opens the experiment again.
-                experiment = None
+                experiment, self._never_failed = None, False
                 self._failed(job, error)
             else:
                 self._succeeded(job)
@@ -291,7 +291,8 @@ class Publisher:
             self._again_at = time.monotonic() + min(2.0 ** (self._failures - 1), longest_s)
 
     def _publish(self, packs: Sequence[_Pack], experiment: Experiment) -> None:
-        experiment.publish([self._read(pack.name, pack.without) for pack in packs], self._packs.files)
+        read = [self._read(pack.name, pack.without) for pack in packs]
+        experiment.publish(read, self._packs.files, are_new=self._never_failed)
 
     def _read(self, name: str, without: Collection[str] = ()) -> ReadPack:
         results = [result for result in self._packs.results(name) if result.trial.id not in without]

@@ -15,7 +15,7 @@ from study.tracking.experiment import Experiment
 from study.tracking.packs import TRIALS_TOGETHER, WRITING, in_groups, marks_of
 from study.tracking.rows import TRIAL_ID
 from tests.processes import READY_S, wait_for
-from tests.study.tracking.made import Made, failed, publish_all, runs_of, solved
+from tests.study.tracking.made import Made, failed, runs_of, solved
 
 # What MLflow and its libraries deprecate is not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -151,6 +151,18 @@ def test_a_trial_that_failed_and_was_solved_in_one_group_is_one_run(uri: str) ->
     assert sorted(run.data.tags["study.outcome"] for run in runs_of(uri)) == ["solved", "solved"]
     (study,) = runs_of(uri, "study")
     assert marks_of(study.data.tags) == [packs[1].mark]
+
+
+def test_a_pack_with_a_failed_trial_is_published_again_without_twins(uri: str) -> None:
+    """It has no mark, and a later publisher doesn't know its finished runs until it reads them back by pack."""
+    packs = Made([failed(1), solved(2), solved(3), solved(4)], size=2)
+    for results in (packs, Made([solved(seed) for seed in (1, 2, 3, 4)], size=2)):
+        with Publisher(uri, "demo", results) as publisher:
+            publisher.catch_up()
+        assert publisher.trouble is None
+        assert set(trials_in(uri).values()) == {1}
+        assert len(trials_in(uri)) == 4
+    assert {run.info.status for run in runs_of(uri)} == {"FINISHED"}
 
 
 class Written(Made):

@@ -234,7 +234,7 @@ def test_two_that_delete_each_others_run_of_a_trial_lose_none(uri: str, monkeypa
         monkeypatch.setattr(quick._client, "delete_run", delete_run)
         slow._end(run_id, start_ms, trial)
         slow._runs[trial.trial.id] = ExistingRun(run_id, start_ms, False, False, trial.digest, {})
-        slow._read_back(["pack-0"], [trial.trial.id])
+        slow._read_back(["pack-0"], [trial.trial.id], are_known=True)
         assert [run.info.run_id for run in runs_of(uri)] == [run_id]
         delete_run(run)
 

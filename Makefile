@@ -98,6 +98,7 @@ benchmark: statistics  ## measure speed and coverage, simulate moments, and put 
 	$(BIN)/python -m benchmarks.peers --kind program --out benchmarks/results/peers_programs.csv
 	$(BIN)/python -m benchmarks.pruning --out benchmarks/results/pruning.csv
 	$(BIN)/python -m benchmarks.report --out benchmarks/results/report.csv
+	$(BIN)/python -m benchmarks.publishing --out benchmarks/results/publishing.csv
 	$(BIN)/python -m benchmarks.tracking --out benchmarks/results/tracking.csv
 	$(BIN)/python -m benchmarks.tables --write
 

@@ -613,6 +613,7 @@ TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
     "report": report_table,
     "scale": scale_table,
     "script": script_table,
+    "publishing": whole_table,
     "tracking": tracking_table,
     "moments": moments_table, "curvature": curvature_table, "near_zero": near_zero_table,
     "search/methods": search_table,

@@ -35,6 +35,7 @@ from benchmarks import (
     peers,
     precision,
     presets,
+    publishing,
     report,
     restricted,
     robust,
@@ -367,6 +368,21 @@ def test_publishing_is_measured(tmp_path, monkeypatch):
         ("http", "50", "350"),
     ]
     assert tables.tracking_table(rows).count("\n") == 4
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_publishing_is_compared_with_mlflows_minimum(tmp_path):
+    """Every kind of MLflow, length of curve and size of pack has a line; the server is measured where there is one."""
+    rows = measured(publishing.main, tmp_path, "--trials", "50", "--rounds", "1")
+    assert [(row["kind"], row["points"], row["pack"]) for row in rows] == [
+        (kind, points, pack)
+        for kind in ("sqlite", "http")
+        for points, packs in (("0", "1 50"), ("10", "1 50 1"), ("100", "1 50"))
+        for pack in packs.split()
+    ]
+    assert all(float(row["client_ratio"]) > 0 for row in rows)
+    assert [bool(row["server_ratio"]) for row in rows] == [False] * 7 + [True] * 7
 
 
 def test_numbers_of_cores_end_with_all():

@@ -73,7 +73,7 @@ class StoredPacks:
 
     def curves(self, name: str) -> list[Curve]:
         """Return a pack's learning curves."""
-        curves = table_curves(self._folder.read_pack(name)[1])
+        curves = table_curves(self._folder.pack_curves(name))
         left_out = self._without_curves
         return [
             replace(curve, metrics={name: values for name, values in curve.metrics.items() if name not in left_out})

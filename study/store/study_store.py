@@ -299,8 +299,12 @@ class StudyStore:
         if results is None:
             raise StoreError(f"no readable results of pack {pack_id} in {self.where}: run the study again")
         results = self._judged(results, are_all=False)
-        curves = self._files.table(key_of("curves", pack_id)) if with_curves else None
-        return results, EMPTY_CURVES if curves is None else curves
+        return results, self.pack_curves(pack_id) if with_curves else EMPTY_CURVES
+
+    def pack_curves(self, pack_id: str) -> pa.Table:
+        """Return the learning curves of one pack; an empty table if it has none that can be read."""
+        curves = self._files.table(key_of("curves", pack_id))
+        return EMPTY_CURVES if curves is None else curves
 
     def done(self, *, with_stopped: bool = True) -> set[str]:
         """Return the ids of the trials that have a result other than failed, also those stopped early if wanted."""

@@ -1,0 +1,71 @@
+"""SMAC3 as a peer of `benchmarks.search`: a random forest, and an intensifier that races candidates over seeds."""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from ConfigSpace import ConfigurationSpace, Float, ForbiddenGreaterThanEqualsRelation, Integer
+from smac import AlgorithmConfigurationFacade, Scenario
+from smac.runhistory.dataclasses import TrialValue
+
+from benchmarks.search_methods import Pick, Task
+from study.records import Trial
+from study.search.space import Space
+from study.summaries.search import Parameter
+
+# The forest asks for all cores, and a thread for each; it is joblib that counts them.
+os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")
+
+
+def race(task: Task, most_seeds: int) -> Pick:
+    """Minimise the share of unsolved trials by SMAC's facade for stochastic algorithms, and choose its incumbent.
+
+    SMAC numbers seeds as it likes. They are replaced by the repetition's, in the order in which they come.
+
+    Args:
+        task: what is asked.
+        most_seeds: the most seeds of a candidate.
+    """
+    space = Space(task.spec())
+    seeds: dict[int, int] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        scenario = Scenario(
+            _configurations(space, task),
+            deterministic=False,
+            n_trials=task.trials,
+            seed=task.repetition,
+            output_directory=Path(folder),
+        )
+        facade = AlgorithmConfigurationFacade(
+            scenario,
+            lambda config, seed=0: 0.0,  # never called: trials are asked for and told
+            intensifier=AlgorithmConfigurationFacade.get_intensifier(scenario, max_config_calls=most_seeds),
+            logging_level=logging.ERROR,
+        )
+        for _ in range(task.trials):
+            asked = facade.ask()
+            seed = seeds.setdefault(asked.seed, task.first_seed + len(seeds))
+            trial = Trial(space.cell(dict(asked.config)), seed)
+            cost = 1.0 - task.question.solved([trial])[trial.id]
+            facade.tell(asked, TrialValue(cost=cost), save=False)
+        best = facade.intensifier.get_incumbent()
+        cost, runs = facade.runhistory.average_cost(best), facade.runhistory.get_trials(best)
+    return Pick(space.cell(dict(best)), task.trials, 1.0 - float(cost), len(runs))
+
+
+def _configurations(space: Space, task: Task) -> ConfigurationSpace:
+    configurations = ConfigurationSpace(seed=task.repetition)
+    configurations.add([_parameter(parameter) for parameter in space.parameters.values()])
+    if task.question.ordered is not None:
+        low, high = (configurations[name] for name in task.question.ordered)
+        configurations.add(ForbiddenGreaterThanEqualsRelation(low, high))
+    return configurations
+
+
+def _parameter(parameter: Parameter) -> Any:
+    kind, number = (Integer, int) if parameter.is_whole else (Float, float)
+    return kind(parameter.name, (number(parameter.low), number(parameter.high)), log=parameter.is_log)

@@ -65,8 +65,8 @@ def measure(arguments: Namespace) -> list[Row]:
     if not path.exists():
         path.write_text(",".join(COLUMNS) + "\n")
     measured = {key_of(row): row for row in read(path)}
-    methods = [name for name in METHODS if name != SMAC or find_spec("smac") is not None]
-    if SMAC not in methods:
+    methods = [name for name in arguments.methods if name != SMAC or find_spec("smac") is not None]
+    if len(methods) < len(arguments.methods):
         tell(f"{SMAC} isn't installed, and isn't measured")
     wanted: list[Key] = []
     for name in arguments.questions:
@@ -76,8 +76,8 @@ def measure(arguments: Namespace) -> list[Row]:
         trials = search.trials + search.confirm_seeds
         wanted.append((name, GRID, ""))
         wanted += [(name, method, str(i)) for method in METHODS for i in range(arguments.repetitions)]
-        for repetition in ("", *map(str, range(arguments.repetitions))):
-            missing = [(name, way, repetition) for way in ([GRID] if repetition == "" else methods)]
+        for repetition in ("", *map(str, range(arguments.first, arguments.repetitions))):
+            missing = [(name, way, repetition) for way in methods if (way == GRID) == (repetition == "")]
             picks = {
                 key: grid(question) if key[1] == GRID else METHODS[key[1]](Task(question, int(repetition), trials))
                 for key in missing
@@ -101,7 +101,10 @@ def main(words: Sequence[str] | None = None) -> None:
     options = plain_parser(__doc__)
     options.add_argument("--rows", type=Path, default=Path("search-rows.csv"), help="what was measured so far")
     options.add_argument("--questions", nargs="+", choices=list(QUESTIONS), default=list(QUESTIONS), metavar="NAME")
+    ways = [GRID, *METHODS]
+    options.add_argument("--methods", nargs="+", choices=ways, default=ways, metavar="NAME")
     options.add_argument("--repetitions", type=int, default=REPETITIONS)
+    options.add_argument("--first", type=int, default=0, help="the first repetition that is measured")
     options.add_argument("--only-figure", type=Path, metavar="CSV", help="draw what was measured before")
     arguments = options.parse_args(words)
     if arguments.only_figure is not None:

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from statistics import mean, median
+from statistics import mean, median, quantiles
 from textwrap import fill
 
 from benchmarks.markdown import Row, markdown, number
@@ -579,18 +579,46 @@ def _rate(row: Row, name: str) -> str:
 
 
 def search_table(rows: Sequence[Row]) -> str:
-    """Give one line a method: the true rates of what it picked, and the median of what it saw of them."""
+    """Give one line a question and method: true rates of its picks, what it saw of them, and how they compare.
+
+    The comparison with the search by TPE is Mann and Whitney's permutation test, by Holm's p-values over a question's
+    methods, with the probability that a pick of the method is better.
+    """
     lines = []
-    for method in dict.fromkeys(row["method"] for row in rows):
-        some = [row for row in rows if row["method"] == method]
-        rates = sorted(float(row["rate"]) for row in some)
-        seen = median(float(row["rate_seen"]) for row in some)
-        each = ", ".join(f"{rate:.3f}" for rate in rates) if len(rates) > 1 else ""
-        lines.append([method, f"{int(some[0]['trials']):,}", f"{median(rates):.3f}", each, f"{seen:.3f}"])
-    head = ["method", "trials", "success rate of its pick, median", "each of five search seeds", "as it saw it"]
-    return markdown(head, lines, 1)
+    for question in dict.fromkeys(row["question"] for row in rows):
+        of_question = [row for row in rows if row["question"] == question]
+        by_method = {
+            method: [row for row in of_question if row["method"] == method]
+            for method in dict.fromkeys(row["method"] for row in of_question)
+        }
+        losses = {method: [1 - float(row["rate"]) for row in some] for method, some in by_method.items()}
+        tests = {
+            method: statistics.partly_paired_ranks([], [], some, losses[SEARCH])
+            for method, some in losses.items()
+            if method != SEARCH and len(some) > 1 and SEARCH in losses
+        }
+        tests = {method: test for method, test in tests.items() if test is not None}
+        p_values = dict(zip(tests, statistics.holm([test.p_value for test in tests.values()]), strict=True))
+        for method, some in by_method.items():
+            rates, seen = ([float(row[name]) for row in some] for name in ("rate", "rate_seen"))
+            low, high = (
+                (f"{end:.3f}" for end in quantiles(rates, n=4, method="inclusive")[::2]) if len(rates) > 1 else "  "
+            )
+            test = tests.get(method)
+            better = "" if test is None else f"{test.estimate:.2f} [{test.interval[0]:.2f}, {test.interval[1]:.2f}]"
+            lines.append([
+                question, method, f"{int(some[0]['trials']):,}", f"{len(some)}", f"{median(rates):.3f}",
+                f"{low}–{high}" if len(rates) > 1 else "", f"{min(rates):.3f}", f"{median(seen):.3f}",
+                better, "" if test is None else f"{p_values[method]:.3f}",
+            ])  # fmt: skip
+    head = [
+        "question", "method", "trials", "repetitions", "success rate of its picks, median", "quartiles", "worst",
+        "as it saw them, median", "better than the search by TPE", "p",
+    ]  # fmt: skip
+    return markdown(head, lines, 2)
 
 
+SEARCH = "search, TPE"
 TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
     "engine": engine_table, "engine_peers": engine_peers_table, "engine_peers:sentence": engine_peers_sentence,
     "floor": floor_table, "scaling": scaling_table,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,6 @@ from benchmarks.search_methods import Pick, Task
 from study.records import Trial
 from study.search.space import Space
 from study.summaries.search import Parameter
-
-# The forest asks for all cores, and a thread for each; it is joblib that counts them.
-os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")
 
 
 def race(task: Task, most_seeds: int) -> Pick:
@@ -40,9 +36,13 @@ def race(task: Task, most_seeds: int) -> Pick:
             seed=task.repetition,
             output_directory=Path(folder),
         )
+        model = AlgorithmConfigurationFacade.get_model(scenario)
+        # The same trees, in a tenth of the time: SMAC reserves memory for 2^20 leaves of each, and starts threads.
+        model._rf_opts |= {"max_leaf_nodes": 2 * task.trials, "n_jobs": 1}
         facade = AlgorithmConfigurationFacade(
             scenario,
             lambda config, seed=0: 0.0,  # never called: trials are asked for and told
+            model=model,
             intensifier=AlgorithmConfigurationFacade.get_intensifier(scenario, max_config_calls=most_seeds),
             logging_level=logging.ERROR,
         )

@@ -14,6 +14,7 @@ from __future__ import annotations
 import csv
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
@@ -111,7 +112,8 @@ def main(words: Sequence[str] | None = None) -> None:
         plot(read(arguments.only_figure), arguments.only_figure.with_name("figure.png"))
         return
     rows = measure(arguments)
-    finish(rows, Namespace(out=arguments.out, repetitions=arguments.repetitions), fresh_seeds=len(FRESH))
+    peers = {name: version(name) for name in ("optuna", "smac") if find_spec(name) is not None}
+    finish(rows, Namespace(out=arguments.out), fresh_seeds=len(FRESH), peers=peers)
     if arguments.out is not None:
         plot(rows, arguments.out.with_name("figure.png"))
 

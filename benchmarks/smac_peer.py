@@ -16,6 +16,9 @@ from study.records import Trial
 from study.search.space import Space
 from study.summaries.search import Parameter
 
+RETRAIN_AFTER = 32
+"""Candidates after which the forest is trained again; SMAC's default is 8, with which a run computes for minutes."""
+
 
 def race(task: Task, most_seeds: int) -> Pick:
     """Minimise the share of unsolved trials by SMAC's facade for stochastic algorithms, and choose its incumbent.
@@ -43,6 +46,7 @@ def race(task: Task, most_seeds: int) -> Pick:
             scenario,
             lambda config, seed=0: 0.0,  # never called: trials are asked for and told
             model=model,
+            config_selector=AlgorithmConfigurationFacade.get_config_selector(scenario, retrain_after=RETRAIN_AFTER),
             intensifier=AlgorithmConfigurationFacade.get_intensifier(scenario, max_config_calls=most_seeds),
             logging_level=logging.ERROR,
         )

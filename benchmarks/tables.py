@@ -601,15 +601,13 @@ def search_table(rows: Sequence[Row]) -> str:
         p_values = dict(zip(tests, statistics.holm([test.p_value for test in tests.values()]), strict=True))
         for method, some in by_method.items():
             rates, seen = ([float(row[name]) for row in some] for name in ("rate", "rate_seen"))
-            low, high = (
-                (f"{end:.3f}" for end in quantiles(rates, n=4, method="inclusive")[::2]) if len(rates) > 1 else "  "
-            )
+            ends = quantiles(rates, n=4, method="inclusive")[::2] if len(rates) > 1 else []
             test = tests.get(method)
             better = "" if test is None else f"{test.estimate:.2f} [{test.interval[0]:.2f}, {test.interval[1]:.2f}]"
             lines.append([
                 question, method, f"{int(some[0]['trials']):,}", f"{len(some)}", f"{median(rates):.3f}",
-                f"{low}–{high}" if len(rates) > 1 else "", f"{min(rates):.3f}", f"{median(seen):.3f}",
-                better, "" if test is None else f"{p_values[method]:.3f}",
+                "–".join(f"{end:.3f}" for end in ends), f"{min(rates):.3f}", f"{median(seen):.3f}",
+                better, "" if test is None else "< 0.001" if p_values[method] < 0.001 else f"{p_values[method]:.3f}",
             ])  # fmt: skip
     head = [
         "question", "method", "trials", "repetitions", "success rate of its picks, median", "quartiles", "worst",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -119,11 +120,15 @@ def test_the_table_tells_methods_apart_only_where_they_differ(shift: float, is_c
     assert (float(better.split()[0]) > 0.95) == is_clear
 
 
-@pytest.mark.slow
 def test_a_search_in_memory_picks_what_a_run_finds(tmp_path: Path) -> None:
-    task = Task(RIDGE, 2, 800)
+    text = RIDGE.file.read_text(encoding="utf-8").replace(
+        "trials: 600, confirm_seeds: 200", "trials: 70, confirm_seeds: 9"
+    )
+    (tmp_path / "small.yaml").write_text(text.replace("success_rate,", "success_rate, candidates: 4,"))
+    shutil.copy(ridge.__file__, tmp_path)
+    task = Task(replace(RIDGE, file=tmp_path / "small.yaml"), 2, 79)
     spec = task.spec("TPE")
     options = Options(root=tmp_path, tracking_uri=None, local=True)
     assert run(make_plan(spec), options, Console(file=io.StringIO()), extend=Searching(None)) is Ending.FINISHED
     winner, pick = load_results(spec.study, tmp_path).summaries[0], METHODS["search, TPE"](task)
-    assert (pick.cell.id, pick.seen, pick.seeds) == (winner.cell_id, winner.success_rate, winner.seeds)
+    assert (pick.cell.id, pick.seen, pick.seeds) == (winner.cell_id, winner.success_rate, 9)

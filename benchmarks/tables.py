@@ -593,11 +593,11 @@ def search_table(rows: Sequence[Row]) -> str:
         }
         losses = {method: [1 - float(row["rate"]) for row in some] for method, some in by_method.items()}
         tests = {
-            method: statistics.partly_paired_ranks([], [], some, losses[SEARCH])
+            method: test
             for method, some in losses.items()
             if method != SEARCH and len(some) > 1 and SEARCH in losses
+            if (test := statistics.partly_paired_ranks([], [], some, losses[SEARCH])) is not None
         }
-        tests = {method: test for method, test in tests.items() if test is not None}
         p_values = dict(zip(tests, statistics.holm([test.p_value for test in tests.values()]), strict=True))
         for method, some in by_method.items():
             rates, seen = ([float(row[name]) for row in some] for name in ("rate", "rate_seen"))

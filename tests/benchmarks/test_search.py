@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from scipy.stats import binomtest
 
 from benchmarks import ridge, search, tables
 from benchmarks.search import FRESH
-from benchmarks.search_methods import METHODS, QUESTIONS, SEEDS_OF_A_REPETITION, Question, Task, possible
+from benchmarks.search_methods import METHODS, QUESTIONS, SEEDS_OF_A_REPETITION, Pick, Question, Task, possible
 from study.console import Console
 from study.driver.options import Options
 from study.plan.plan import make_plan
@@ -85,8 +85,8 @@ def test_rows_are_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     """A run with more repetitions measures only those that are missing, and the table has them all."""
     calls: list[tuple[str, int]] = []
 
-    def counted(method: str):
-        def pick(task: Task):
+    def counted(method: str) -> Callable[[Task], Pick]:
+        def pick(task: Task) -> Pick:
             calls.append((method, task.repetition))
             return METHODS[method](replace(task, trials=40))
 

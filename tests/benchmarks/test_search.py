@@ -126,9 +126,13 @@ def test_a_search_in_memory_picks_what_a_run_finds(tmp_path: Path) -> None:
     )
     (tmp_path / "small.yaml").write_text(text.replace("success_rate,", "success_rate, candidates: 4,"))
     shutil.copy(ridge.__file__, tmp_path)
-    task = Task(replace(RIDGE, file=tmp_path / "small.yaml"), 2, 79)
+    seen: list[Trial] = []
+    task = Task(recorded(replace(RIDGE, file=tmp_path / "small.yaml"), seen), 2, 79)
     spec = task.spec("TPE")
     options = Options(root=tmp_path, tracking_uri=None, local=True)
     assert run(make_plan(spec), options, Console(file=io.StringIO()), extend=Searching(None)) is Ending.FINISHED
-    winner, pick = load_results(spec.study, tmp_path).summaries[0], METHODS["search, TPE"](task)
+    results, pick = load_results(spec.study, tmp_path), METHODS["search, TPE"](task)
+    assert results.search is not None
+    assert {candidate.cell_id for candidate in results.search.candidates} == {trial.cell.id for trial in seen}
+    winner = results.summaries[0]
     assert (pick.cell.id, pick.seen, pick.seeds) == (winner.cell_id, winner.success_rate, 9)

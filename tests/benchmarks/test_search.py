@@ -122,12 +122,12 @@ def test_the_table_tells_methods_apart_only_where_they_differ(shift: float, is_c
 
 def test_a_search_in_memory_picks_what_a_run_finds(tmp_path: Path) -> None:
     text = RIDGE.file.read_text(encoding="utf-8").replace(
-        "trials: 600, confirm_seeds: 200", "trials: 70, confirm_seeds: 9"
+        "trials: 600, confirm_seeds: 200", "trials: 200, confirm_seeds: 9"
     )
     (tmp_path / "small.yaml").write_text(text.replace("success_rate,", "success_rate, candidates: 4,"))
     shutil.copy(ridge.__file__, tmp_path)
     seen: list[Trial] = []
-    task = Task(recorded(replace(RIDGE, file=tmp_path / "small.yaml"), seen), 2, 79)
+    task = Task(recorded(replace(RIDGE, file=tmp_path / "small.yaml"), seen), 2, 209)
     spec = task.spec("TPE")
     options = Options(root=tmp_path, tracking_uri=None, local=True)
     assert run(make_plan(spec), options, Console(file=io.StringIO()), extend=Searching(None)) is Ending.FINISHED

@@ -70,9 +70,9 @@ class PackProcess:
             self._process.kill()
         except ValueError:
             self._process.kill()
-            raise ChildProcessError("code in it wrote to a file descriptor that it hasn't opened") from None
+            raise ChildProcessError("the code wrote to a file descriptor that it hasn't opened") from None
         if self._process.has_ended(0):
-            raise ChildProcessError(f"it ended with {ending(self._process.exit_code())}")
+            raise ChildProcessError(f"the process that trained it ended with {ending(self._process.exit_code())}")
 
 
 class BesideScheduler:
@@ -132,7 +132,7 @@ class BesideScheduler:
                         ended = event.ended
             except ChildProcessError as error:
                 if not self._is_over:
-                    on_event(PackCrashed(pack.id, f"its process failed: {error}"))
+                    on_event(PackCrashed(pack.id, str(error)))
                 self._is_over = True
                 return False
             if not self._is_over and (self._stop.is_set() or self._takes_too_long(ended)):

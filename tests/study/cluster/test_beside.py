@@ -133,7 +133,7 @@ def test_a_process_that_ends_is_told_and_its_packs_are_left(lab: Path, tmp_path:
     plan, events = plan_of(lab, "exits"), list[Event]()
     folder, work, left = beside_here(plan, lab / "studies", threading.Event(), events.append)
     (crash,) = [event for event in events if isinstance(event, PackCrashed)]
-    assert crash.error == "its process failed: it ended with exit code 0"
+    assert crash.error == "the process that trained it ended with exit code 0"
     (tmp_path / "go").touch()
     go_on(work, left)
     assert bits(folder) == bits(undisturbed(plan, lab / "whole"))

@@ -28,6 +28,11 @@ _PREPARED_S = 300.0
 # Tune calls more often than that, unless the driver itself was busy, or asleep.
 _USUAL_PAUSE_S = 1.0
 _OUT_OF_MEMORY = ("running low on memory", "OutOfMemory")
+_RAYS_WORDS = "its worker process has died"
+_DIED = (
+    "a worker's process died without a word: it was killed, the machine ran out of memory, or the code of a trial "
+    "ended it, by os._exit or a crash of native code; a training function with isolation: process fails alone then"
+)
 _LOST_TOO_OFTEN = (
     f"{NODES} machines were lost while they trained this pack, the last one while it trained nothing else: perhaps the "
     "pack needs more memory than they have. Its trials are tried again when the study is run again"
@@ -201,6 +206,9 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
 
     def _lose(self, worker: str, error: str) -> None:
         """Take back the packs of a worker that died, report that, and fail those that aren't tried again."""
+        has_no_memory = any(words in error for words in _OUT_OF_MEMORY)
+        if _RAYS_WORDS in error and not has_no_memory:  # in Ray's words it is a connection that ended
+            error = _DIED
         self.last_error = error
         where = self._where.pop(worker, None)
         self._last_report_at.pop(worker, None)
@@ -215,10 +223,9 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
         if node_lost:
             self._notice(where, "was lost with its machine")
         elif where is None and not was_silent and self._early_deaths.total() <= _MOST_EARLY_DEATHS:
-            self._notify(Notice(f"a worker couldn't start: {last_line(error)}"))
+            self._notify(Notice(f"a worker ended before its first report: {last_line(error)}"))
         elif where is not None and not was_silent and not on_purpose:
-            memory = any(words in error for words in _OUT_OF_MEMORY)
-            self._notice(where, "died: its machine ran out of memory" if memory else "died")
+            self._notice(where, "died: its machine ran out of memory" if has_no_memory else "died")
         blame = not node_lost and not on_purpose
         for pack_id in self._queue.call("take_back", worker, blame, node_lost):
             self._take(PackFailed(pack_id, _LOST_TOO_OFTEN if node_lost else error))

@@ -379,7 +379,7 @@ def test_a_worker_of_another_version_is_not_used(monkeypatch):
     with pytest.raises(ClusterError, match=f"no worker of the cluster can work.*{both}"):
         on_tune([small_pack(0)], lambda pack: iter([]), events.append)
     assert not [event for event in events if isinstance(event, PackDone)]
-    assert any("couldn't start" in event.text for event in events if isinstance(event, Notice))
+    assert any("ended before its first report" in event.text for event in events if isinstance(event, Notice))
 
 
 def test_a_killed_worker_loses_at_most_a_checkpoint_interval(tmp_path):
@@ -407,6 +407,16 @@ def test_a_pack_that_always_crashes_fails_alone(tmp_path):
     assert failure.pack_id == bad.id
     assert "no such task" in failure.error
     assert folder.done() == {good.trials[0].id}
+
+
+@pytest.mark.slow
+def test_code_that_ends_its_worker_fails_its_pack_with_a_reason():
+    """Ray knows only that a connection has ended."""
+    events: list[Event] = []
+    with suppress(ClusterError):  # a worker that always ends early is given up
+        on_tune([small_pack(0)], lambda pack: os._exit(3), events.append, workers=1)
+    (failure,) = [e for e in events if isinstance(e, PackFailed)]
+    assert failure.error.startswith("a worker's process died without a word: it was killed")
 
 
 @pytest.mark.slow

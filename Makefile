@@ -85,6 +85,7 @@ benchmark: statistics  ## measure speed and coverage, simulate moments, and put 
 	$(BIN)/python -m benchmarks.engine --out benchmarks/results/engine.csv
 	$(BIN)/python -m benchmarks.engine --models NMU NAC-add NALU --inputs 100 --packs 16 64 --cells 1 9 --out benchmarks/results/engine_peers.csv
 	$(BIN)/python -m benchmarks.packed --out benchmarks/results/packed.csv
+	$(BIN)/python -m benchmarks.larger --out benchmarks/results/larger.csv
 	$(BIN)/python -m benchmarks.presets --out benchmarks/results/presets.csv
 	$(BIN)/python -m benchmarks.floor --out benchmarks/results/floor.csv
 	$(BIN)/python -m benchmarks.scaling --out benchmarks/results/scaling.csv

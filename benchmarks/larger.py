@@ -1,6 +1,6 @@
 """Microseconds of a trial-iteration of larger networks: packs as torch computes them, as XLA compiles them, and JAX.
 
-    python -m benchmarks.larger [--networks CNN LSTM transformer] [--packs 16 64] [--out benchmarks/results/larger.csv]
+    python -m benchmarks.larger [--networks CNN LSTM transformer] [--packs 16] [--out benchmarks/results/larger.csv]
 
 A CNN for images of 8 x 8 pixels, an LSTM of 32 units over 10 steps, and a transformer of two layers of width 32 over
 10 steps; batch 128, Adam, on one core, without evaluation. In JAX the same is written by hand, for as many seeds:
@@ -220,7 +220,7 @@ def main(words: Sequence[str] | None = None) -> None:
     """Measure, print and write the table."""
     options = parser(__doc__, rounds=5, seconds=0.3)
     options.add_argument("--networks", nargs="+", choices=list(NETWORKS), default=list(NETWORKS))
-    options.add_argument("--packs", type=int, nargs="+", default=[16, 64])
+    options.add_argument("--packs", type=int, nargs="+", default=[16])
     arguments = options.parse_args(words)
     rows = []
     with one_core(), reproducible("cpu"):

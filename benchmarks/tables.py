@@ -110,6 +110,15 @@ def packed_table(rows: Sequence[Row]) -> str:
     return _titled(titles, rows, 0)
 
 
+def larger_table(rows: Sequence[Row]) -> str:
+    """Write a line for each network and size of a pack."""
+    titles = {
+        "network": "network", "pack": "trials in a pack", "us_packed": "packed, us", "us_compiled": "compiled, us",
+        "us_jax": "JAX, us", "times_torch": "compiled: time, times packed", "times_jax": "compiled: time, times JAX's",
+    }  # fmt: skip
+    return _titled(titles, rows, 1)
+
+
 def parts_table(rows: Sequence[Row]) -> str:
     """Write a line for each width of the network and size of a pack: the parts of an update."""
     titles = {
@@ -123,7 +132,7 @@ def parts_table(rows: Sequence[Row]) -> str:
 def _titled(titles: Mapping[str, str], rows: Sequence[Row], text_columns: int) -> str:
     """Write those columns that the rows have, under their titles."""
     columns = [name for name in titles if name in rows[0]]
-    whole = ("hidden_size", "pack", "preset", "model")
+    whole = ("hidden_size", "pack", "preset", "model", "network")
     lines = [[row[name] if name in whole else number(row[name]) for name in columns] for row in rows]
     return markdown([titles[name] for name in columns], lines, text_columns)
 
@@ -620,7 +629,7 @@ SEARCH = "search, TPE"
 TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
     "engine": engine_table, "engine_peers": engine_peers_table, "engine_peers:sentence": engine_peers_sentence,
     "floor": floor_table, "scaling": scaling_table,
-    "packed": packed_table, "parts": parts_table, "presets": presets_table,
+    "packed": packed_table, "larger": larger_table, "parts": parts_table, "presets": presets_table,
     "coverage": coverage_table, "restricted": restricted_table, "centres": restricted_table, "looks": looks_table,
     "precision": precision_table,
     "robust/interquartile-mean": robust_table, "robust/profile": robust_table, "robust/improvement": robust_table,

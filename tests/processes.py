@@ -37,6 +37,14 @@ def wait_for(condition: Callable[[], object], what: str, timeout_s: float = READ
         time.sleep(0.05)
 
 
+def is_running(process: int) -> bool:
+    """Tell whether a process runs; one that has ended and isn't waited for doesn't."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
 def below(process_id: int) -> list[int]:
     """List the descendants of a process."""
     descendants = []

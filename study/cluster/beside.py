@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from multiprocessing.connection import wait
@@ -14,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from study.cluster.workers import Bundle, More
-from study.engine.calls.guarded import GuardedProcess, ending
+from study.engine.calls.guarded import GuardedProcess, ending, import_path
 from study.records import Cell, Event, Pack, PackCrashed, PackDone, Progress
 from study.worker.beside import event_of
 from study.worker.pack_work import PackWork
@@ -40,13 +37,16 @@ class PackProcess:
         self._work, self._cell, self._environment = work, cell, environment
 
     def __enter__(self) -> Self:
-        path = [os.path.abspath(entry) for entry in sys.path]  # noqa: PTH100 (an empty entry is the working folder)
-        self._process = GuardedProcess(_PROGRAM, {"path": path}, environment=self._environment)
+        self._process = GuardedProcess(_PROGRAM, {"path": import_path()}, environment=self._environment)
         self.send(self._work)
         self.send(self._cell)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process and whatever it trains."""
         self._process.close()
 
     def send(self, content: PackWork | Cell | Pack | None) -> None:
@@ -98,22 +98,31 @@ class BesideScheduler:
     def run(
         self, bundles: Sequence[Bundle], shares: Mapping[str, float] | None, on_event: Callable[[Event], None]
     ) -> set[str]:
-        """Run bundles until all are done or the rest is left; see `study.cluster.workers.Scheduler`."""
+        """Run bundles until all are done or the rest is left; see `study.cluster.workers.Scheduler`.
+
+        The process has ended then: a trial in it must not go on beside the worker that trains it next.
+        """
         self._asked_s = time.monotonic()
-        while bundles:
-            packs = deque(pack for bundle in bundles for pack in bundle)
-            self._total += sum(len(pack.trials) for pack in packs)
-            while packs:
-                if self._is_done(packs[0], on_event):
-                    self._ended += len(packs.popleft().trials)
-                if self._is_over:
-                    self.left = [(pack,) for pack in packs]
-                    return set()
-            bundles = self._more()[0] if self._more is not None else ()
+        try:
+            while bundles:
+                self.left = self._run([pack for bundle in bundles for pack in bundle], on_event)
+                bundles = self._more()[0] if self._more is not None and not self.left else ()
+        finally:
+            self._process.close()
         return set()
 
+    def _run(self, packs: Sequence[Pack], on_event: Callable[[Event], None]) -> list[Bundle]:
+        """Train packs, and return those that are left."""
+        self._total += sum(len(pack.trials) for pack in packs)
+        for place, pack in enumerate(packs):
+            is_done = self._is_done(pack, on_event)
+            if not is_done or self._is_over:
+                return [(other,) for other in packs[place + is_done :]]
+            self._ended += len(pack.trials)
+        return []
+
     def _is_done(self, pack: Pack, on_event: Callable[[Event], None]) -> bool:
-        """Train a pack, and return whether it came to its end; if it didn't, nothing else is trained here."""
+        """Train a pack, and return whether it came to its end."""
         self._process.send(pack)
         ended, until_s = 0, float("inf")
         while time.monotonic() < until_s:
@@ -126,14 +135,12 @@ class BesideScheduler:
                     if isinstance(event, PackDone):
                         return True
                     if isinstance(event, PackCrashed):
-                        self._is_over = True
                         return False
                     if isinstance(event, Progress):
                         ended = event.ended
             except ChildProcessError as error:
                 if not self._is_over:
                     on_event(PackCrashed(pack.id, str(error)))
-                self._is_over = True
                 return False
             if not self._is_over and (self._stop.is_set() or self._takes_too_long(ended)):
                 self._is_over = True

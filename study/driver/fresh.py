@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from study.engine.calls.guarded import GuardedProcess
+from study.engine.calls.guarded import GuardedProcess, import_path
 
 _PROGRAM = "study.interface.function.fresh"
 
@@ -37,9 +35,8 @@ class FreshProcess:
         self._environment, self._is_quiet = environment, is_quiet
 
     def __enter__(self) -> Self:
-        path = [os.path.abspath(entry) for entry in sys.path]  # noqa: PTH100 (an empty entry is the working folder)
         output = None if self._is_quiet else 2
-        self._process = GuardedProcess(_PROGRAM, {"path": path}, environment=self._environment, output=output)
+        self._process = GuardedProcess(_PROGRAM, {"path": import_path()}, environment=self._environment, output=output)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

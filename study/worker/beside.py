@@ -24,9 +24,9 @@ def run(parent: Connection, request: Mapping[str, Any]) -> None:
     when that code is imported, and then events (`event_of`).
     """
     work: PackWork = parent.recv()
+    assert work.own is not None
     with suppress(BaseException):  # the first pack fails of it, with the reason
-        if work.own is not None:
-            work.own.prepare(parent.recv())
+        work.own.prepare(parent.recv())
     parent.send_bytes(json.dumps(None).encode())
     with suppress(EOFError):
         while (pack := parent.recv()) is not None:

@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from study.engine import Engine, engine_named
+from study.engine.calls.guarded import import_path
 from study.records import Cell, Preparing
 
 _prepared: set[str] = set()
@@ -104,7 +105,7 @@ def preparing(engines: Sequence[tuple[Engine, Cell]]) -> Iterator[subprocess.Pop
         # Not the driver's: if the driver is killed, a process that reads them would wait for this one too.
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(import_path())},
         start_new_session=True,  # Ctrl-C is for the driver, which ends this
     )
     try:

@@ -22,7 +22,7 @@ from study.store import Store
 from study.store.trial_files import MOST_FILES
 from tests.commands import DEADLINE_S, Start, starting
 from tests.conftest import S3
-from tests.processes import below, wait_for
+from tests.processes import below, is_running, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
@@ -80,14 +80,6 @@ def workers_of(driver: int, programs: Sequence[int]) -> tuple[int, set[int]] | N
         if workers := {one for one in ray if program in below(one)}:
             return program, workers
     return None
-
-
-def is_running(process: int) -> bool:
-    """Tell whether a process runs; one that has ended and isn't waited for doesn't."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def results(lab: Path, root: str | None = None) -> dict[int, Result]:

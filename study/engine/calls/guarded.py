@@ -89,9 +89,7 @@ class GuardedProcess:
 
     def close(self) -> None:
         """End the process and everything that it has started."""
-        assert self._guard.stdin is not None
-        with suppress(OSError):
-            self._guard.stdin.close()  # at which the guard kills the process
+        self.kill()
         self.connection.close()
         self._guard.wait()
         self._end.close()
@@ -100,7 +98,12 @@ class GuardedProcess:
         """Begin to end the process; `exit_code` waits for it."""
         assert self._guard.stdin is not None
         with suppress(OSError):
-            self._guard.stdin.close()
+            self._guard.stdin.close()  # at which the guard kills the process
+
+
+def import_path() -> list[str]:
+    """Return the folders that this process imports from, for a process that runs elsewhere."""
+    return [os.path.abspath(entry) for entry in sys.path]  # noqa: PTH100 (an empty entry is the working folder)
 
 
 def ending(code: int, memory_gb: float | None = None) -> str:

@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,11 @@ import yaml
 from study.cluster import BesideScheduler, PackProcess, beside
 from study.cluster.local import LocalScheduler
 from study.console import Console
+from study.driver import resources
+from study.driver.engines import Engines
 from study.driver.options import Options
 from study.driver.own_engine import own_engine
+from study.driver.resources import Resources
 from study.plan.plan import Plan, make_plan
 from study.records import Event, Pack, PackCrashed, PackDone, Progress
 from study.run import Ending, run
@@ -25,6 +29,7 @@ from study.spec import parse_spec
 from study.store import Store, StudyStore
 from study.worker.beside import event_of
 from study.worker.pack_work import PackWork
+from tests.processes import is_running
 from tests.study.builders import bits
 from tests.study.source.builders import deactivate
 
@@ -33,7 +38,7 @@ import os
 import random
 from pathlib import Path
 
-from study import seeded
+from study import Trial, seeded
 
 
 @seeded
@@ -46,6 +51,7 @@ def stuck(seed):
     """Wait in the middle of seed 1 until this process is killed, unless told to go."""
     if seed == 1 and not Path(WAITS, "go").exists():
         os.mkfifo(Path(WAITS, "pipe"))
+        Path(WAITS, "process").write_text(str(os.getpid()))
         Path(WAITS, "pipe").open("rb")
     return {"loss": random.random()}
 
@@ -58,13 +64,13 @@ def exits(seed):
 
 
 @seeded
-def counts(seed, *, resume=None):
-    total, first = (0.0, 0) if resume is None else (resume["total"], resume["step"] + 1)
-    random.setstate(random.getstate() if resume is None else resume["generator"])
-    for step in range(first, 300):
-        total += random.random()
-        sum(range(100_000))
-        yield {"step": step, "loss": total, "state": {"total": total, "step": step, "generator": random.getstate()}}
+def waits(seed, *, trial: Trial):
+    """Give a state again and again until it is told to go."""
+    if not trial.resume:
+        trial.report(0, loss=1.0)
+    while not Path(WAITS, "go").exists():
+        trial.save(1)
+    trial.report(1, loss=1 / (1 + seed))
 '''
 
 
@@ -95,6 +101,8 @@ def beside_here(
     with PackProcess(work, plan.cells[0], os.environ) as process:
         scheduler = BesideScheduler(process, stop)
         scheduler.run([(pack,)], None, on_event)
+        started = root.parents[1] / "process"
+        assert not started.exists() or not is_running(int(started.read_text()))
     return folder, work, [pack for bundle in scheduler.left for pack in bundle]
 
 
@@ -139,10 +147,10 @@ def test_a_process_that_ends_is_told_and_its_packs_are_left(lab: Path, tmp_path:
     assert bits(folder) == bits(undisturbed(plan, lab / "whole"))
 
 
-def test_a_stop_keeps_a_checkpoint(lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was trained until then isn't trained again, and the bits are those of an undisturbed run."""
+def test_a_stop_keeps_a_checkpoint(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trials go on from it to the bits of an undisturbed run."""
     monkeypatch.setattr(beside, "_FIRST_TRIAL_S", float("inf"))
-    plan, stop = plan_of(lab, "counts", seeds=2), threading.Event()
+    plan, stop = plan_of(lab, "waits", seeds=2), threading.Event()
 
     def on_event(event: Event) -> None:
         if isinstance(event, Progress):
@@ -151,17 +159,27 @@ def test_a_stop_keeps_a_checkpoint(lab: Path, monkeypatch: pytest.MonkeyPatch) -
     folder, work, left = beside_here(plan, lab / "studies", stop, on_event)
     ((_, trial_ids, _),) = folder.checkpoints()
     assert list(trial_ids) == [trial.id for trial in plan.trials]
+    (tmp_path / "go").touch()
     go_on(work, left)
     assert bits(folder) == bits(undisturbed(plan, lab / "whole"))
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of Ray
-def test_a_study_goes_on_with_ray(lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was begun beside the driver ends there, with the bits of a run in this process."""
-    monkeypatch.setattr(beside, "_FIRST_TRIAL_S", 0.0)
-    plan, console = plan_of(lab, "counts", seeds=4), Console(file=StringIO())
+def test_a_study_goes_on_with_ray(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A study that was begun beside the driver ends on Ray, with the bits of a run in this process."""
+    on_ray: list[bool] = []
+
+    def workers(engines: Engines, plan: Plan, console: Console) -> AbstractContextManager[Resources]:
+        on_ray.append(True)
+        (tmp_path / "go").touch()
+        return start_workers(engines, plan, console)
+
+    start_workers = resources.workers
+    monkeypatch.setattr(resources, "workers", workers)
+    plan, console = plan_of(lab, "waits", seeds=4), Console(file=StringIO())
     assert run(plan, Options(lab / "studies", None, cpus=2), console) is Ending.FINISHED
+    assert on_ray == [True]
     assert bits(Store(lab / "studies").study("brief")) == bits(undisturbed(plan, lab / "whole"))
     assert "crashed" not in console.file.getvalue()  # type: ignore[attr-defined]
 

@@ -8,7 +8,6 @@ rows don't fit into the cache.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 import jax
@@ -16,7 +15,7 @@ import numpy as np
 from jax import lax, nn, random
 from jax import numpy as jnp
 
-from benchmarks.jax_peer import adam_step
+from benchmarks.jax_peer import adam_step, repeated
 from benchmarks.measure import BATCH
 from study.records import Cell
 from tasks.arithmetic import MODELS
@@ -129,7 +128,6 @@ def jax_network_updates(cell: Cell, seeds: int, cells: int, at_once: int) -> Cal
     layers = initial_layers(cell, seeds, cells)
     of_cells = jax.vmap(update_of_cell(cell), (0, 0, None, None, None))
 
-    @partial(jax.jit, donate_argnums=(0,))
     def run(state: Any, first: Any) -> Any:
         def train_seed(seed: Any) -> Any:
             state, key, subsets = seed
@@ -143,11 +141,4 @@ def jax_network_updates(cell: Cell, seeds: int, cells: int, at_once: int) -> Cal
 
         return lax.map(train_seed, (state, keys, masks), batch_size=min(_GROUP, seeds))
 
-    state, made = (layers, *(jax.tree.map(jnp.zeros_like, layers) for _ in range(2))), 0
-
-    def update() -> None:
-        nonlocal state, made
-        state = jax.block_until_ready(run(state, made))
-        made += at_once
-
-    return update
+    return repeated(run, layers, at_once)

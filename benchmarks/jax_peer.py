@@ -23,19 +23,41 @@ def jax_updates(hidden: int, seeds: int, batch: int, at_once: int) -> Callable[[
     first, last = 2**-0.5, hidden**-0.5
     weights = (initial(1, (hidden, 2), first), initial(2, (hidden,), first), initial(3, (1, hidden), last))
     weights = (*weights, initial(4, (1,), last))
-    zeros = jax.tree.map(jnp.zeros_like, weights)
-    state, made = (weights, zeros, zeros), 0
+    return updates_of_seeds(partial(_update, batch), weights, keys, at_once)
 
-    @partial(jax.jit, donate_argnums=(0,))
-    def run(state: Any, start: Any) -> Any:
-        each_seed = jax.vmap(partial(_update, batch), (0, None, 0))
-        return lax.scan(lambda state, i: (each_seed(state, i, keys), None), state, start + jnp.arange(at_once))[0]
 
-    state = jax.tree.map(jnp.copy, state)  # an array may be given away once only
+def updates_of_seeds(step: Callable[..., Any], weights: Any, keys: Any, at_once: int) -> Callable[[], object]:
+    """Return what makes so many updates of all seeds: seeds by vmap, updates by scan.
+
+    Args:
+        step: makes the next state of one seed from its state, the iteration and its key.
+        weights: the initial weights of all seeds.
+        keys: a key for each seed.
+        at_once: updates of one call.
+    """
+    each_seed = jax.vmap(step, (0, None, 0))
+
+    def run(state: Any, first: Any) -> Any:
+        return lax.scan(lambda state, i: (each_seed(state, i, keys), None), state, first + jnp.arange(at_once))[0]
+
+    return repeated(run, weights, at_once)
+
+
+def repeated(run: Callable[[Any, Any], Any], weights: Any, at_once: int) -> Callable[[], object]:
+    """Return what calls a compiled program again and again, each time with the state that it returned last.
+
+    Args:
+        run: makes the state after so many updates from a state and the number of the first.
+        weights: the initial weights; a state is these and both moments of Adam.
+        at_once: updates of one call.
+    """
+    compiled = jax.jit(run, donate_argnums=(0,))
+    # The weights are copied because a call gives away its state.
+    state, made = (jax.tree.map(jnp.copy, weights), *(jax.tree.map(jnp.zeros_like, weights) for _ in range(2))), 0
 
     def update() -> None:
         nonlocal state, made
-        state = jax.block_until_ready(run(state, made))
+        state = jax.block_until_ready(compiled(state, made))
         made += at_once
 
     return update

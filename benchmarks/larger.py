@@ -12,7 +12,6 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 import jax
@@ -21,7 +20,7 @@ from jax import lax, random
 from jax import numpy as jnp
 from torch import Tensor, nn
 
-from benchmarks.jax_peer import adam_step
+from benchmarks.jax_peer import adam_step, updates_of_seeds
 from benchmarks.measure import BATCH, finish, in_turns, one_core, parser, ratio
 from benchmarks.packed import AT_ONCE, pack_of, timed
 from study.engine.device import reproducible
@@ -195,19 +194,7 @@ def jax_updates(name: str, seeds: int, at_once: int) -> Callable[[], object]:
         at = random.randint(random.fold_in(key, i), (BATCH,), 0, _ROWS)
         return adam_step(state, jax.grad(loss)(state[0], rows[at], labels[at]), i, _RATE)
 
-    @partial(jax.jit, donate_argnums=(0,))
-    def run(state: Any, first: Any) -> Any:
-        of_seeds = jax.vmap(step, (0, None, 0))
-        return lax.scan(lambda state, i: (of_seeds(state, i, keys), None), state, first + jnp.arange(at_once))[0]
-
-    state, made = (weights, *(jax.tree.map(jnp.zeros_like, weights) for _ in range(2))), 0
-
-    def update() -> None:
-        nonlocal state, made
-        state = jax.block_until_ready(run(state, made))
-        made += at_once
-
-    return update
+    return updates_of_seeds(step, weights, keys, at_once)
 
 
 def recipe_of(name: str) -> Recipe:

@@ -3,9 +3,9 @@
     python -m benchmarks.publishing [--trials N] [--rounds N] [--out benchmarks/results/publishing.csv]
 
 The minimum is `create_run`, `log_batch` and `set_terminated` of each trial, with the tags, parameters and metrics that
-the publisher writes. The publisher of `study run` reads the same trials from the store, in packs of one and of fifty,
-which are queued at once, and in packs of one of which ten a second are queued. After each pack the counts are queued,
-as a run does. Both publish in turn, each time into a new experiment: to a new database in a file, and to MLflow's
+the publisher writes. The publisher of `study run` reads the same trials from the store: in packs of one and of fifty,
+all queued at once, and in packs of one, ten of them queued a second. After each pack the counts are queued, as a run
+does. Both publish in turn, each time into a new experiment: to a new database in a file, and to MLflow's
 server on such a database. The figures are the CPU time of the publishing process, and of the server's processes.
 """
 

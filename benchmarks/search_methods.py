@@ -9,10 +9,8 @@ from statistics import fmean
 from typing import Any
 
 import optuna
-import pyarrow as pa
 
 from benchmarks import ridge
-from study.arrow import results_table
 from study.engine import engine_for
 from study.plan.packs import make_packs
 from study.plan.plan import make_plan
@@ -21,6 +19,7 @@ from study.search import Searching, planned_seeds, read_record, winner_cells
 from study.search.space import Space
 from study.search.suggest import Suggestions, distribution
 from study.spec import Spec, load_spec, parse_spec
+from tests.study.search.made import MemoryFolder
 
 HERE = Path(__file__).parent
 FILES = HERE.parent / "docs" / "results" / "search"
@@ -62,7 +61,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Pick:
-    """What a method chose.
+    """The cell that a method chose.
 
     Args:
         cell: the cell.
@@ -79,7 +78,7 @@ class Pick:
 
 @dataclass(frozen=True)
 class Task:
-    """What a method is asked.
+    """A question that a method is asked, and its budget.
 
     Args:
         question: the search.
@@ -139,28 +138,8 @@ QUESTIONS: Mapping[str, Question] = {
 }
 
 
-class Memory:
-    """The folder of a search, in memory: its record, and the outcomes of its trials."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, bytes] = {}
-        self.results: dict[str, Result] = {}
-
-    def write_file(self, name: str, data: bytes) -> None:
-        """Keep a file."""
-        self.files[name] = data
-
-    def read_file(self, name: str) -> bytes | None:
-        """Return a file; None if there is none."""
-        return self.files.get(name)
-
-    def file_address(self, name: str) -> str:
-        """Return the file's name."""
-        return name
-
-    def read_results(self) -> pa.Table:
-        """Return the results, one row a trial."""
-        return results_table(list(self.results.values()))
+class Memory(MemoryFolder):
+    """The folder of a search, in memory."""
 
     def add(self, trials: Sequence[Trial], solved: Mapping[str, bool]) -> None:
         """Keep the outcomes of trials."""

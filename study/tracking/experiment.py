@@ -94,7 +94,7 @@ class Experiment:
         """Write what is missing of a group of packs, replace what differs, and complete what a kill left half-written.
 
         Args:
-            packs: the packs; the learning curves of those of which nothing is missing aren't read.
+            packs: the packs; learning curves are read only of a pack that misses a trial.
             files: returns the paths of a trial's files by name; see `Packs.files`.
             are_new: whether they were stored after the experiment was opened. Packs from before may have runs that
                 aren't known, if one of their trials failed, since such a pack has no mark.

@@ -27,7 +27,7 @@ _NOTIFY_AFTER = 3
 _PATIENCE_S = 15.0
 """How long an outage may last before closing gives up; the restart of a server takes 5 s."""
 _GATHER_S = 2.0
-"""How long a small pack waits for others, to be written together with them."""
+"""Seconds that a small pack waits for others, to be written with them."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
 
 READY_S = 300.0
 """How long a server may take to answer; longer than the busiest machine needs."""
@@ -24,32 +27,41 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def wait_for(condition: Callable[[], object], what: str, timeout_s: float = READY_S) -> None:
-    """Wait until a condition holds.
+def wait_for(condition: Callable[[], T | None], what: str, timeout_s: float = READY_S) -> T:
+    """Wait until a condition returns a true value, and return that.
 
     Raises:
         TimeoutError: if it doesn't hold in time; the message names `what`.
     """
     deadline = time.monotonic() + timeout_s
-    while not condition():
+    while not (value := condition()):
         if time.monotonic() > deadline:
             raise TimeoutError(f"waited {timeout_s:.0f} s for {what}")
         time.sleep(0.05)
+    return value
 
 
 def is_running(process: int) -> bool:
     """Tell whether a process runs; one that has ended and isn't waited for doesn't."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the latter if it ends between opening and reading
         return False
 
 
+def command_line(process: int) -> bytes:
+    """Return the command line of a process; it is empty once the process has ended."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+
+
 def below(process_id: int) -> list[int]:
-    """List the descendants of a process."""
+    """List the descendants of a process; those of one that ends meanwhile may be left out."""
     descendants = []
-    for thread in Path(f"/proc/{process_id}/task").glob("*/children"):
-        with suppress(OSError):  # it has ended meanwhile
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for thread in Path(f"/proc/{process_id}/task").glob("*/children"):
             for child in map(int, thread.read_text().split()):
                 descendants += [*below(child), child]
     return descendants

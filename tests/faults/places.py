@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.processes import wait_for
+from tests.processes import command_line, wait_for
 
 _CLONE_NEWNET = 0x40000000
 _HERE = Path(__file__).parent
@@ -137,13 +137,8 @@ class Network:
         return not left
 
     def _living(self, number: int) -> list[int]:
-        """What waits to be buried by its parent has no command left."""
-        found = []
-        for process in self.processes(number):
-            with suppress(OSError):
-                if Path(f"/proc/{process}/cmdline").read_bytes():
-                    found.append(process)
-        return found
+        """Leave out the processes that have ended and that their parents haven't waited for."""
+        return [process for process in self.processes(number) if command_line(process)]
 
     @staticmethod
     def _set(failed: int) -> None:

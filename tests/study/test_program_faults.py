@@ -22,7 +22,7 @@ from study.store import Store
 from study.store.trial_files import MOST_FILES
 from tests.commands import DEADLINE_S, Start, starting
 from tests.conftest import S3
-from tests.processes import below, is_running, wait_for
+from tests.processes import below, command_line, is_running, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
@@ -75,7 +75,7 @@ def in_the_middle(lab: Path) -> list[int]:
 
 def workers_of(driver: int, programs: Sequence[int]) -> tuple[int, set[int]] | None:
     """Return a program that a worker of Ray runs, and the processes of this worker; None if there is none."""
-    ray = {one for one in below(driver) if b"ray::" in Path(f"/proc/{one}/cmdline").read_bytes()}
+    ray = {one for one in below(driver) if b"ray::" in command_line(one)}
     for program in programs:
         if workers := {one for one in ray if program in below(one)}:
             return program, workers
@@ -95,11 +95,14 @@ def check_whole(lab: Path) -> None:
     assert {result.outcome for result in found.values()} == {Outcome.FINISHED}
 
 
-@pytest.mark.parametrize("how", ["local", "ray"])
+@pytest.mark.parametrize("how", ["local", "beside the driver", "ray"])
 def test_a_killed_driver_takes_its_programs_along(how: str, lab: Path, study: Start) -> None:
     """Run again, each trial goes on in its folder; no step is done twice, and no program is left."""
     driver = study(*(["--local"] if how == "local" else ["--cpus", "2"]))
-    wait_for(lambda: in_the_middle(lab), "a program to reach its middle")
+    wait_for(
+        lambda: workers_of(driver.pid, in_the_middle(lab)) if how == "ray" else in_the_middle(lab),
+        "a program to reach its middle",
+    )
     driver.kill()
     driver.communicate(timeout=DEADLINE_S)
     wait_for(lambda: not any(map(is_running, in_the_middle(lab))), "the programs to be killed")
@@ -114,8 +117,9 @@ def test_a_killed_driver_takes_its_programs_along(how: str, lab: Path, study: St
 def test_a_killed_worker_is_replaced(lab: Path, study: Start) -> None:
     """On Ray another worker trains the pack of one that was killed; its program was killed with it."""
     driver = study("--cpus", "2")
-    wait_for(lambda: workers_of(driver.pid, in_the_middle(lab)), "a program of a worker to reach its middle")
-    program, workers = workers_of(driver.pid, in_the_middle(lab))
+    program, workers = wait_for(
+        lambda: workers_of(driver.pid, in_the_middle(lab)), "a program of a worker to reach its middle"
+    )
     for worker in workers:
         os.kill(worker, signal.SIGKILL)
     wait_for(lambda: not is_running(program), "its program to be killed")

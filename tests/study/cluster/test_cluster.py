@@ -22,7 +22,7 @@ from study.records import Event, Notice, Pack, PackCrashed, PackDone, PackFailed
 from study.store import Store, StudyStore
 from study.worker.concurrent import Work
 from study.worker.pack_work import PackWork
-from tests.processes import below, wait_for
+from tests.processes import below, command_line, wait_for
 from tests.study.builders import bits, small_pack
 
 SLOTS = 2
@@ -56,12 +56,7 @@ def on_tune(
 
 def actors(name: str) -> set[int]:
     """Find the processes of this test's Ray that an actor of a class lives in."""
-    found = set()
-    for process_id in below(os.getpid()):
-        with suppress(OSError):  # it has ended in the meantime
-            if name.encode() in Path(f"/proc/{process_id}/cmdline").read_bytes():
-                found.add(process_id)
-    return found
+    return {process_id for process_id in below(os.getpid()) if name.encode() in command_line(process_id)}
 
 
 def test_capacity_is_counted():

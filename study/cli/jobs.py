@@ -258,13 +258,21 @@ def keep(arguments: tuple[str, ...]) -> None:
 @CLUSTERS_STORE
 @CLUSTERS_TRACKING
 @_WITHOUT_TOKEN
+@click.option("--warm", is_flag=True, help="Compile here what the engines compile, so that no study waits for it.")
 @JSON
 @click.pass_context
 def doctor(
-    ctx: click.Context, cluster: str | None, store: str, tracking_uri: str | None, without_token: bool, as_json: bool
+    ctx: click.Context,
+    cluster: str | None,
+    store: str,
+    tracking_uri: str | None,
+    without_token: bool,
+    warm: bool,
+    as_json: bool,
 ) -> None:
     """Check settings, store, tracking, Ray and GPUs here, and with a cluster each of its nodes; say what to fix."""
     from study.doctor import examine as checks
+    from study.doctor.engines import compile_engines
 
     console = make_console()
     # The checks themselves read the settings that neither the command line nor the environment sets.
@@ -274,6 +282,9 @@ def doctor(
     }
     with nullcontext() if as_json else waiting(console, "checking"):
         results = list(checks.examine(values, without_token=without_token))
+    if warm:
+        with nullcontext() if as_json else waiting(console, "compiling the engines"):
+            results.append(compile_engines())
     if as_json:
         click.echo(json.dumps([check.as_json() for check in results], indent=2))
     else:

@@ -16,9 +16,9 @@ from functools import partial
 from typing import Any
 
 from study.console import Console
-from study.driver.fresh import FreshCallError, FreshProcess
 from study.driver.progress import waiting
 from study.engine.calls import Limits
+from study.engine.calls.fresh import FreshCallError, FreshProcess
 from study.errors import StoreAwayError, StoreError
 from study.interface.function.order import call_in_order, load
 from study.interface.function_family import OWN_NAMES

@@ -300,15 +300,14 @@ def preparation_text(step: Preparing) -> str:
 
     Example:
         >>> preparation_text(Preparing("fused", "node-7", "compiling"))
-        'compiling the fused engine, once on node-7: half a minute of a core, longer where others use it too'
+        'compiling the fused engine, once on node-7: it takes about half a minute'
         >>> preparation_text(Preparing("fused", socket.gethostname(), "ready"))
         'the fused engine is compiled on this machine'
     """
     where = "this machine" if step.machine == socket.gethostname() else step.machine
     match step.doing:
         case "compiling":
-            often, core = f"once on {where}", "half a minute of a core, longer where others use it too"
-            return f"compiling the {step.engine} engine, {often}: {core}"
+            return f"compiling the {step.engine} engine, once on {where}: it takes about half a minute"
         case "preparing":
             return f"loading the {step.engine} engine on {where}, or compiling it the first time"
         case "waiting":

@@ -20,6 +20,7 @@ _bytecode: Any = bytecode
 _caching: Any = caching
 _codegen: Any = codegen
 _compiler: Any = compiler
+_unliteral: Any = nb.types.unliteral
 _numbers = itertools.count()
 
 # numba names machine code after its function, its types and the function's number, and counts in each process from 1.
@@ -106,6 +107,9 @@ def cached(stamp: str, *, made_for: object = None, **options: Any) -> Decorator:
     numba itself compares only the function's own file, and would go on using old versions of the functions that it
     calls. The process that compiles a function runs the machine code that others load.
 
+    numba would also compile a function once more for each integer constant that compiled code calls it with. Here a
+    constant is an integer like any other; where the function becomes part of its caller, LLVM knows its value anyway.
+
     Args:
         stamp: a `digest` of all files that the function is made of; this one is added.
         made_for: what distinguishes the functions that a factory makes; its text must be the same in every process.
@@ -115,6 +119,10 @@ def cached(stamp: str, *, made_for: object = None, **options: Any) -> Decorator:
 
     def decorate(function: Callable[..., Any]) -> Any:
         dispatcher = _njit(cache=True, **{"pipeline_class": IntoLibrary} | options)(function)
+        template = dispatcher.get_call_template
+        dispatcher.get_call_template = lambda types, named: template(
+            tuple(map(_unliteral, types)), {name: _unliteral(type_) for name, type_ in named.items()}
+        )
         cache = dispatcher._cache
         name = cache._impl.filename_base
         if made_for is not None:

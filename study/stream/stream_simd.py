@@ -196,8 +196,10 @@ def _fill(out, spare, seeds, low, width, iterations, purpose):  # type: ignore[n
     for s in range(trials):
         x = out[s] if direct else spare
         draw(x, x.shape[1], seeds[s], low[s, 0], low[s, 1], width[s], iterations[s], purpose, 0)
-        if not direct:
-            out[s] = spare[:features, :rows]
+        if not direct:  # by loops: for a copy of slices, numba compiles its messages of errors, which takes 2 s
+            for i in range(features):
+                for b in range(rows):
+                    out[s, i, b] = spare[i, b]
 
 
 def fill_inputs(

@@ -5,6 +5,7 @@
 - call: a call, pulled a slice of time at a time; pack: a pack of them
 - limits: what a trial in a process of its own may use
 - guarded: a process that ends with this one, whatever happens; guard: the program that ends it
+- fresh: such a process in which functions are called
 - output: the log of a trial; pump: the program that writes logs
 - helper: how pump, and the guard of programs, are started
 """

@@ -1,4 +1,4 @@
-"""Calls of functions, each in a fork of a fresh process; `study.driver.fresh` is the parent.
+"""Calls of functions, each in a fork of a fresh process; `study.engine.calls.fresh` is the parent.
 
 The process imports what the calls need once, and each fork begins with that state: nothing that a call changes is there
 in the next one.

@@ -7,11 +7,16 @@ from typing import Any
 
 import pytest
 
+from study.doctor import engines
+from study.doctor.engines import compile_engines
 from study.doctor.examine import eased, examine
 from study.doctor.node import Answer, NodeReport
 from study.doctor.nodes import Check, judge
+from study.engine import Engine
 from study.environment import versions
 from study.jobs import Node
+from study.records import Cell
+from tests.engines import ENGINES
 
 FINE = NodeReport(versions(), store=None, shared=True, tracking=None, gpus=(), free_bytes=10**11)
 HEAD = Node("0a" * 28, "head", head=True, cpus=4, gpus=0, cpu_percent=None)
@@ -119,3 +124,23 @@ def test_without_a_cluster_nothing_is_eased(tmp_path):
     values = {"store": "/dev/null/studies", "tracking_uri": "http://127.0.0.1:9", "cluster": None}
     states = {check.name: check.state for check in examine(values)}
     assert (states["store"], states["tracking"], states["cluster"]) == ("failed", "failed", "skipped")
+
+
+def test_engines_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is on disk isn't compiled again; an engine that can't be compiled is a failure with the reason."""
+    engine = ENGINES["fused"]
+    done: list[str] = []
+    monkeypatch.setattr(type(engine), "is_compiled", lambda self, cell: bool(done))
+    monkeypatch.setattr(type(ENGINES["torch"]), "is_compiled", lambda self, cell: True)
+    monkeypatch.setattr(engines, "prepare", lambda engine, cell: done.append(engine.name))
+    assert compile_engines() == Check("engines", "ok", "fused was compiled in 0 s")
+    assert compile_engines() == Check("engines", "ok", "nothing is left to compile")
+    done.clear()
+
+    def fail(engine: Engine, cell: Cell) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(engines, "prepare", fail)
+    failed = compile_engines()
+    assert failed.state == "failed"
+    assert "No space left on device" in failed.finding

@@ -33,7 +33,9 @@ def test_a_process_compiles_for_all(tmp_path):
     """When the process is done, what it compiled is on disk."""
     with preparing([(ENGINES["fused"], small_pack(0).trials[0].cell)]) as process:
         assert process.wait(DEADLINE_S) == 0
+    assert ENGINES["fused"].is_compiled(small_pack(0).trials[0].cell)
     assert list((tmp_path / "cache").rglob("*train*.nbc"))
+    assert list((tmp_path / "cache").rglob("*add_squared_errors*.nbc"))
 
 
 def test_leaving_ends_the_process(tmp_path):

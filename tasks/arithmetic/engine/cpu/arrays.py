@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from study.records import Range, Trial
+from study.spec import canonical_cell
 from study.stream.stream import Purpose
 from study.stream.stream_simd import LANES, padded
 from tasks.arithmetic.cell import typed_cell
@@ -183,6 +184,21 @@ class CpuArrays:
                 for row, place in zip(array, places, strict=True):
                     weights[place][name] = row
         return weights
+
+
+def compile_training() -> None:
+    """Compile the loop of training, or load it: make one update of a trial."""
+    _any_trial().update(np.array([0]), 0, 1)
+
+
+def compile_evaluation() -> None:
+    """Compile the loops of evaluation, or load them: evaluate a trial."""
+    _any_trial().evaluate(np.array([0]))
+
+
+def _any_trial() -> CpuArrays:
+    """Make the arrays of a trial; their types are those of any."""
+    return CpuArrays([Trial(canonical_cell("simple", "NMU", {"operation": "mul"}), 0)])
 
 
 def _prefix(part: int) -> str:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from study.engine.base import Training
+from study.engine.calls.fresh import FreshCallError, FreshProcess
 from study.engine.training import Arrays, PendingEvaluation
 from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Pack, Weights
@@ -23,7 +25,8 @@ from study.stream.compile import is_on_disk
 from tasks.arithmetic import ArithmeticTask
 from tasks.arithmetic.cell import typed_cell
 from tasks.arithmetic.engine.compiled.codes import what_is_unknown
-from tasks.arithmetic.engine.cpu.arrays import CpuArrays
+from tasks.arithmetic.engine.cpu.arrays import CpuArrays, compile_evaluation, compile_training
+from tasks.arithmetic.engine.cpu.evaluation import add_squared_errors, sparsity_errors
 from tasks.arithmetic.engine.cpu.first_layers import planes_of
 from tasks.arithmetic.engine.cpu.loop import train
 from tasks.arithmetic.engine.shared.engine import ArithmeticEngine
@@ -56,9 +59,18 @@ class FusedEngine(ArithmeticEngine):
     def __init__(self, threads: int = 1) -> None:
         self._threads = threads
 
+    def prepare(self, cell: Cell) -> None:
+        """Compile the loops: those of evaluation in another process, and meanwhile those of training in this one."""
+        with FreshProcess(is_quiet=True) as other:
+            other.prepare(compile_evaluation)
+            compile_training()
+            with suppress(FreshCallError):  # then this process compiles them, or says why it can't
+                other.ready()
+        super().prepare(cell)
+
     def is_compiled(self, cell: Cell) -> bool:
-        """Tell whether the loops are on disk: `train` is compiled last."""
-        return is_on_disk(train)
+        """Tell whether the loops are on disk."""
+        return all(map(is_on_disk, (train, add_squared_errors, sparsity_errors)))
 
     def refuses(self, cell: Cell) -> str | None:
         """Say why this engine can't train the cell, or None if it can."""

@@ -12,7 +12,7 @@ trials share their products (`stacked`).
 
 from __future__ import annotations
 
-from tasks.arithmetic.engine.compiled.cache import apart, compiled, inlined, internal
+from tasks.arithmetic.engine.compiled.cache import apart, compiled, forced, inlined, internal
 from tasks.arithmetic.engine.compiled.formulas import (
     ELU,
     LINEAR,
@@ -38,7 +38,7 @@ from tasks.arithmetic.engine.cpu.products import add_dots, add_sums, multiply
 # number, or none in vectors: 208 rows of ReLU took five to ten times as long.
 
 
-@inlined
+@forced
 def _activate(z, y, activation):  # type: ignore[no-untyped-def]
     if activation == LINEAR:
         _activate_each(z, y, LINEAR)
@@ -64,7 +64,7 @@ def _activate_each(z, y, activation):  # type: ignore[no-untyped-def]
         y[b] = activate(z[b], activation)
 
 
-@inlined
+@forced
 def _activate_back(z, y, y_grad, activation, z_grad):  # type: ignore[no-untyped-def]
     if activation == LINEAR:
         _activate_back_each(z, y, y_grad, LINEAR, z_grad)
@@ -84,7 +84,7 @@ def _activate_back(z, y, y_grad, activation, z_grad):  # type: ignore[no-untyped
         _activate_back_each(z, y, y_grad, ELU, z_grad)
 
 
-@inlined
+@forced
 def _activate_back_each(z, y, y_grad, activation, z_grad):  # type: ignore[no-untyped-def]
     for b in range(len(z)):
         z_grad[b] = activate_back(z[b], y[b], y_grad[b], activation)
@@ -209,7 +209,9 @@ def nmu_forward(w, x, before, y):  # type: ignore[no-untyped-def]
 @inlined
 def _products(w, o, x, before, product):  # type: ignore[no-untyped-def]
     """Leave in `before` the products of the factors 0..i-1, and in `product` that of all."""
-    product[:] = w.dtype.type(1)
+    one = w.dtype.type(1)
+    for b in range(len(product)):
+        product[b] = one
     for i in range(w.shape[1]):
         _next_product(w[o, i], x[i], before[i], product)
 
@@ -290,7 +292,9 @@ def logarithms(x, features, rows, logs):  # type: ignore[no-untyped-def]
 @inlined
 def logarithms_back(x, w, z_grad, spare, x_grad):  # type: ignore[no-untyped-def]
     """Add Wᵀ z̄ sign(x) / (|x| + ε)."""
-    spare[:] = 0
+    for i in range(spare.shape[0]):
+        for b in range(spare.shape[1]):
+            spare[i, b] = 0
     back_to_inputs(w, z_grad, spare)
     for i in range(x_grad.shape[0]):
         row, slope, to = x[i], spare[i], x_grad[i]

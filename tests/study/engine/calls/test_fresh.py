@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from study.driver.fresh import FreshCallError, FreshProcess
+from study.engine.calls.fresh import FreshCallError, FreshProcess
 
 
 def test_no_call_finds_what_another_one_changed(tmp_path: Path) -> None:

@@ -1,0 +1,49 @@
+"""What the engines of installed packages compile, once on a machine: done before a study needs it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+from study.doctor.nodes import Check
+from study.engine import Engine, engine_named
+from study.errors import InputError
+from study.interface.family import Family
+from study.plugins.families import families
+from study.records import Cell
+from study.spec import canonical_cell
+from study.worker.prepare import prepare
+
+
+def compile_engines() -> Check:
+    """Compile what isn't on disk for this processor, and say what was; it takes about half a minute for an engine."""
+    compiled = []
+    for engine, cell in _engines():
+        if engine.is_compiled(cell) is False:
+            began_s = time.monotonic()
+            try:
+                prepare(engine, cell)
+            except Exception as error:  # of a package that we don't know
+                finding = f"{engine.name} can't be compiled: {error!r}"
+                return Check("engines", "failed", finding, "report it to the package that brings the engine")
+            compiled.append(f"{engine.name} was compiled in {time.monotonic() - began_s:.0f} s")
+    return Check("engines", "ok", "; ".join(compiled) or "nothing is left to compile")
+
+
+def _engines() -> Iterator[tuple[Engine, Cell]]:
+    """Yield the engines that installed packages offer, each with a cell that it trains."""
+    found = set()
+    for family in families():
+        for engine in map(engine_named, family.engines):
+            cell = next((cell for cell in _cells(family) if engine.refuses(cell) is None), None)
+            if engine.name not in found and cell is not None:
+                found.add(engine.name)
+                yield engine, cell
+
+
+def _cells(family: Family) -> Iterator[Cell]:
+    """Yield a cell of each model of a family, with default values."""
+    for model in family.models:
+        with suppress(InputError):  # it has values that must be given
+            yield canonical_cell(family.tasks[0], model, {})

@@ -68,16 +68,17 @@ compiled = _cached(no_cfunc_wrapper=True, pipeline_class=_PartCompiler)
 """Compile a function that Python may call too."""
 
 # A wrapper for Python takes as long to compile as the function.
-internal = _cached(no_cfunc_wrapper=True, no_cpython_wrapper=True, pipeline_class=_PartCompiler)
+_part = partial(_cached, no_cfunc_wrapper=True, no_cpython_wrapper=True)
+internal = _part(pipeline_class=_PartCompiler)
 """Compile a function that only compiled code calls."""
 
 entry = _cached(no_cfunc_wrapper=True, nogil=True)
 """Compile a function that Python calls, and that lets other threads of Python run."""
 
-forced = _cached(forceinline=True, pipeline_class=_PartCompiler)
+forced = _part(forceinline=True, pipeline_class=_PartCompiler)
 """Compile a function of numbers that becomes part of the loop that calls it, which can then be vectorised."""
 
-apart = _cached(forceinline=True, pipeline_class=_ApartCompiler)
+apart = _part(forceinline=True, pipeline_class=_ApartCompiler)
 """Compile a function whose arrays don't overlap, which becomes part of its caller."""
 
 _njit: Any = nb.njit

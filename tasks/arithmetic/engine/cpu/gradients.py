@@ -209,9 +209,7 @@ def nmu_forward(w, x, before, y):  # type: ignore[no-untyped-def]
 @inlined
 def _products(w, o, x, before, product):  # type: ignore[no-untyped-def]
     """Leave in `before` the products of the factors 0..i-1, and in `product` that of all."""
-    one = w.dtype.type(1)
-    for b in range(len(product)):
-        product[b] = one
+    product[:] = w.dtype.type(1)
     for i in range(w.shape[1]):
         _next_product(w[o, i], x[i], before[i], product)
 
@@ -292,9 +290,7 @@ def logarithms(x, features, rows, logs):  # type: ignore[no-untyped-def]
 @inlined
 def logarithms_back(x, w, z_grad, spare, x_grad):  # type: ignore[no-untyped-def]
     """Add Wᵀ z̄ sign(x) / (|x| + ε)."""
-    for i in range(spare.shape[0]):
-        for b in range(spare.shape[1]):
-            spare[i, b] = 0
+    spare[:] = 0
     back_to_inputs(w, z_grad, spare)
     for i in range(x_grad.shape[0]):
         row, slope, to = x[i], spare[i], x_grad[i]

@@ -1,0 +1,109 @@
+"""Time until the fused engine trains: on a machine that has compiled nothing, and on one that has; and a first study.
+
+    python -m benchmarks.first_use [--rounds N] [--out benchmarks/results/first_use.csv]
+
+`study run` is a process of its own, from the command to its end: one trial of one iteration on Ray, without MLflow.
+Beside it stand the parts that it can't do without: the engine alone, and Ray's start by `ray.init` and one task, and
+by Ray Tune and one trial.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from benchmarks.commands import environment
+from benchmarks.measure import finish, in_turns, parser, tell
+
+STUDY = """
+study: little
+task: {name: simple, operation: mul}
+models: [NMU]
+seeds: 1
+protocol: {iterations: 1, evaluate_every: 1, evaluation_rows: 100}
+"""
+PREPARE = """
+from study.engine import engine_named
+from study.spec import canonical_cell
+engine_named("fused").prepare(canonical_cell("simple", "NMU", {}))
+"""
+_INIT = """
+import logging, ray
+ray.init(num_cpus=2, include_dashboard=False, logging_level=logging.ERROR)
+"""
+TASK = _INIT + "print(ray.get(ray.remote(lambda: 1).remote()))"
+TUNE = (
+    _INIT
+    + """
+from pathlib import Path
+from ray import tune
+run = tune.RunConfig(storage_path=str(Path.cwd()), verbose=0)
+tune.Tuner(lambda config: tune.report({"loss": 0.0}), run_config=run).fit()
+"""
+)
+RUN = ["-m", "study", "run", "little.yaml", "--cpus", "2", "--tracking-uri", "off"]
+NEW, KEPT = "nothing compiled", "compiled before"
+COMMANDS = {
+    ("fused engine", NEW): ["-c", PREPARE],
+    ("fused engine", KEPT): ["-c", PREPARE],
+    ("study run", NEW): RUN,
+    ("study run", KEPT): RUN,
+    ("ray.init and a task", ""): ["-c", TASK],
+    ("Ray Tune and a trial", ""): ["-c", TUNE],
+}
+
+Key = tuple[str, str]
+"""A command, and what the machine has compiled."""
+
+
+def run_s(key: Key, kept: Path, seconds: float) -> float:
+    """Run a command in a new folder, and return the seconds it took.
+
+    Args:
+        key: of `COMMANDS`.
+        kept: the folder of compiled code, if it was compiled before.
+        seconds: ignored.
+    """
+    with tempfile.TemporaryDirectory(prefix="first-", ignore_cleanup_errors=True) as name:
+        (Path(name) / "little.yaml").write_text(STUDY)
+        cache = kept if key[1] == KEPT else Path(name) / "compiled"
+        variables = environment() | {"NUMBA_CACHE_DIR": str(cache), "RAY_USAGE_STATS_ENABLED": "0"}
+        began_s = time.perf_counter()
+        done = subprocess.run([sys.executable, *COMMANDS[key]], cwd=name, env=variables, capture_output=True, text=True)
+        took_s = time.perf_counter() - began_s
+    if done.returncode:
+        raise RuntimeError(f"{key[0]} must succeed, but its exit code is {done.returncode}:\n{done.stderr}")
+    tell(f"{', '.join(filter(None, key))}: {took_s:.1f} s")
+    return took_s
+
+
+def row(key: Key, whole_s: Sequence[float]) -> dict[str, str]:
+    """Return the median time of a command, and its spread."""
+    return {
+        "command": key[0],
+        "machine": key[1],
+        "whole_s": f"{statistics.median(whole_s):.2f}",
+        "whole_s_least": f"{min(whole_s):.2f}",
+        "whole_s_most": f"{max(whole_s):.2f}",
+    }
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Measure."""
+    options = parser(__doc__, rounds=3, seconds=0)
+    arguments = options.parse_args(words)
+    with tempfile.TemporaryDirectory(prefix="first-") as kept:
+        measures = {key: partial(run_s, key, Path(kept)) for key in COMMANDS}
+        run_s(("study run", KEPT), Path(kept), 0)  # compiles
+        measured = in_turns(measures, rounds=arguments.rounds, seconds=0)
+    finish([row(key, measured[key]) for key in COMMANDS], arguments)
+
+
+if __name__ == "__main__":
+    main()

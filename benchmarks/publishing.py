@@ -173,8 +173,8 @@ def rows(kind: str, publishing: Publishing, ways: Sequence[tuple[int, float]], r
 
 def main(words: Sequence[str] | None = None) -> None:
     """Measure, print and write the table."""
-    options = parser(__doc__, rounds=5, seconds=0)
-    options.add_argument("--trials", type=int, default=100, help="a multiple of 50")
+    options = parser(__doc__, rounds=2, seconds=0)
+    options.add_argument("--trials", type=int, default=200, help="a multiple of 50 (default: %(default)s)")
     arguments = options.parse_args(words)
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)

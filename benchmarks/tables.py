@@ -226,6 +226,16 @@ def commands_table(rows: Sequence[Row]) -> str:
     return markdown(head, lines, 1)
 
 
+def first_use_table(rows: Sequence[Row]) -> str:
+    """Write a line for each command and what the machine has compiled."""
+    lines = [
+        [row["command"], row["machine"] or "–"]
+        + [f"{number(row['whole_s'])} ({number(row['whole_s_least'])} to {number(row['whole_s_most'])})"]
+        for row in rows
+    ]
+    return markdown(["command", "machine", "seconds, median and range"], lines, 2)
+
+
 def function_table(rows: Sequence[Row]) -> str:
     """Give one line what is measured."""
     lines = [
@@ -642,6 +652,7 @@ TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
     "tuned/laws": tuned_table, "tuned/ways": tuned_ways_table,
     "aggregate": aggregate_table,
     "commands": commands_table,
+    "first_use": first_use_table,
     "function": function_table,
     "peers": trial_peers_table, "peers_programs": trial_peers_table, "peers:excerpt": peers_excerpt,
     "pruning": pruning_table,

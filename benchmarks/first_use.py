@@ -100,7 +100,9 @@ def main(words: Sequence[str] | None = None) -> None:
     arguments = options.parse_args(words)
     with tempfile.TemporaryDirectory(prefix="first-") as kept:
         measures = {key: partial(run_s, key, Path(kept)) for key in COMMANDS}
-        run_s(("study run", KEPT), Path(kept), 0)  # compiles
+        for key in COMMANDS:
+            if key[1] == KEPT:
+                run_s(key, Path(kept), 0)  # compiles
         measured = in_turns(measures, rounds=arguments.rounds, seconds=0)
     finish([row(key, measured[key]) for key in COMMANDS], arguments)
 

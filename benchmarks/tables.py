@@ -226,13 +226,24 @@ def commands_table(rows: Sequence[Row]) -> str:
     return markdown(head, lines, 1)
 
 
+def publishing_table(rows: Sequence[Row]) -> str:
+    """Write a line for each way to publish: CPU time by process, and of both together as a multiple of the minimum."""
+    lines = []
+    for row in rows:
+        least, ours = (
+            [float(row[f"{process}_{figure}"] or 0) for process in ("client", "server")]
+            for figure in ("minimum_ms", "ms")
+        )
+        figures = [row[name] for name in ("client_minimum_ms", "client_ms", "server_minimum_ms", "server_ms")]
+        known = [row["kind"], row["points"], row["pack"], row["packs_per_s"] or "–"]
+        lines.append([*known, *map(number, figures), f"{sum(ours) / sum(least):.2f}"])
+    head = ["to", "points", "trials a pack", "packs a second", "client: minimum, ms", "client, ms"]
+    return markdown([*head, "server: minimum, ms", "server, ms", "times the minimum, both"], lines, 1)
+
+
 def first_use_table(rows: Sequence[Row]) -> str:
     """Write a line for each command and what the machine has compiled."""
-    lines = [
-        [row["command"], row["machine"] or "–"]
-        + [f"{number(row['whole_s'])} ({number(row['whole_s_least'])} to {number(row['whole_s_most'])})"]
-        for row in rows
-    ]
+    lines = [[row["command"], row["machine"] or "–", _spread(row, "whole_s")] for row in rows]
     return markdown(["command", "machine", "seconds, median and range"], lines, 2)
 
 
@@ -249,16 +260,16 @@ def trial_peers_table(rows: Sequence[Row]) -> str:
     """Write a line for each way to run trials, and each of their durations."""
     lines = []
     for row in rows:
-        spreads = [
-            f"{number(row[name])} ({number(row[f'{name}_least'])} to {number(row[f'{name}_most'])})"
-            if row[name]
-            else "–"
-            for name in ("total_s", "ms_a_trial")
-        ]
+        spreads = [_spread(row, name) if row[name] else "–" for name in ("total_s", "ms_a_trial")]
         known = [row["trial_s"], row["trials"], number(row["start_s"])]
         lines.append([_way(row["way"]), *known, *spreads, number(row["target_ms"])])
     head = ["by", "a trial, s", "trials", "1 empty trial, s", "total, s", "overhead, ms a trial", "target, ms"]
     return markdown(head, lines, 1)
+
+
+def _spread(row: Row, name: str) -> str:
+    """Write a median with the least and the greatest value."""
+    return f"{number(row[name])} ({number(row[f'{name}_least'])} to {number(row[f'{name}_most'])})"
 
 
 def peers_excerpt(rows: Sequence[Row]) -> str:
@@ -659,7 +670,7 @@ TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
     "report": report_table,
     "scale": scale_table,
     "script": script_table,
-    "publishing": whole_table,
+    "publishing": publishing_table,
     "tracking": tracking_table,
     "moments": moments_table, "curvature": curvature_table, "near_zero": near_zero_table,
     "search/methods": search_table,

@@ -27,6 +27,7 @@ from benchmarks import (
     components,
     coverage,
     engine,
+    first_use,
     floor,
     function,
     looks,
@@ -63,7 +64,7 @@ from tasks.arithmetic.networks import Network
 from tests.servers import postgres_programs
 from units.regularize import LIMITS
 
-TEXTS = {"model", "preset", "engine", "part", "kind", "file", "asked", "what", "command"}
+TEXTS = {"model", "preset", "engine", "part", "kind", "file", "asked", "what", "command", "machine"}
 MAY_BE_NONE = {"packs"}
 
 
@@ -252,6 +253,17 @@ def test_commands_are_measured(tmp_path, monkeypatch):
     assert [row["command"] for row in rows] == [commands.NOTHING, commands.ARRAYS, *few]
     assert [rows[0]["times_nothing"], rows[1]["times_arrays"]] == ["1.0", "1.00"]
     assert tables.commands_table(rows).count("\n") == len(rows) + 1
+
+
+@pytest.mark.slow
+def test_a_first_study_is_measured(tmp_path, monkeypatch):
+    """Each command is run in a new folder, and its time is written with its spread."""
+    task = ("ray.init and a task", "")
+    monkeypatch.setattr(first_use, "COMMANDS", {task: first_use.COMMANDS[task]})
+    (row,) = measured(first_use.main, tmp_path, "--rounds", "1")
+    assert (row["command"], row["machine"]) == task
+    assert float(row["whole_s"]) > 0
+    assert task[0] in tables.first_use_table([row])
 
 
 @pytest.mark.slow

@@ -273,26 +273,21 @@ def _spread(row: Row, name: str) -> str:
 
 
 def peers_excerpt(rows: Sequence[Row]) -> str:
-    """Write a line for each of five ways: the start, and the overhead of a trial, by the trials' durations."""
-    durations = list(dict.fromkeys(row["trial_s"] for row in rows))
+    """Write a line for each of five ways: the start, the overhead of short trials, and the whole run of long ones."""
     found = {(row["way"], row["trial_s"]): row for row in rows}
+    *short, longest = dict.fromkeys(row["trial_s"] for row in rows)
+    trials = next(row["trials"] for row in rows if row["trial_s"] == longest)
     lines = []
-    for names in _EXCERPT:
-        way = next(name for name in names if (name, "0") in found)
-        overheads = [found.get((way, trial_s), {"ms_a_trial": ""})["ms_a_trial"] for trial_s in durations]
-        lines.append([_way(way), number(found[way, "0"]["start_s"]), *map(number, overheads)])
-    head = ["by", "start, s", *(f"{trial_s} s, ms" if trial_s != "0" else "empty, ms" for trial_s in durations)]
-    return markdown(head, lines, 1)
+    for way in _EXCERPT:
+        overheads = [number(found[way, trial_s]["ms_a_trial"]) for trial_s in short]
+        lines.append(
+            [_way(way), number(found[way, "0"]["start_s"]), *overheads, number(found[way, longest]["total_s"])]
+        )
+    head = ["by", "start, s", *(f"{float(trial_s) * 1e3:g} ms, ms a trial" for trial_s in short)]
+    return markdown([*head, f"{trials} of {longest} s, s"], lines, 1)
 
 
-_EXCERPT = (
-    ("study run FILE", "study run FILE --tracking-uri off"),
-    ("study run FILE --local", "study run FILE --local --tracking-uri off"),
-    ("Ray Tune, MLflow, reuse_actors", "Ray Tune, reuse_actors"),
-    ("Optuna, SQLite",),
-    ("joblib",),
-)
-"""Ways of the excerpt, each with what stands in where only runs without MLflow were measured."""
+_EXCERPT = ("study run FILE", "study run FILE --local", "Ray Tune, MLflow, reuse_actors", "Optuna, SQLite", "joblib")
 
 
 def _way(name: str) -> str:

@@ -94,6 +94,7 @@ benchmark: statistics  ## measure speed and coverage, simulate moments, and put 
 	$(BIN)/python -m benchmarks.near_zero --out benchmarks/results/near_zero.csv
 	$(BIN)/python -m benchmarks.aggregate --out benchmarks/results/aggregate.csv
 	$(BIN)/python -m benchmarks.commands --out benchmarks/results/commands.csv
+	$(BIN)/python -m benchmarks.first_use --out benchmarks/results/first_use.csv
 	$(BIN)/python -m benchmarks.function --out benchmarks/results/function.csv
 	$(BIN)/python -m benchmarks.peers --out benchmarks/results/peers.csv
 	$(BIN)/python -m benchmarks.peers --kind program --out benchmarks/results/peers_programs.csv

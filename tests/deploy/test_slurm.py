@@ -1,0 +1,189 @@
+"""Studies on a real Slurm cluster of two nodes: trained, stopped, requeued, preempted, and ended by force."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from study.arrow import table_results
+from study.records import Outcome
+from study.store import Store
+from tests.deploy.slurm import NODES, Slurm, missing
+from tests.faults.places import Network
+from tests.faults.places import missing as missing_places
+from tests.processes import wait_for
+
+pytestmark = pytest.mark.slow
+SCRIPT = Path(__file__).resolve().parents[2] / "deploy" / "slurm" / "study.sbatch"
+BIN = Path(sys.executable).parent
+SEEDS, STEPS = 4, 400
+_UNENDED = ("PENDING", "RUNNING", "COMPLETING", "PREEMPTED", "REQUEUED")
+STUDY = f"""
+study: counting
+train: counting:train
+metrics: {{loss: lower}}
+fixed: {{waits: WAITS}}
+seeds: {SEEDS}
+"""
+# Until it is told to hurry, a trial takes long enough to be stopped in its middle. Its result is the same either way.
+TRAINING = f"""
+import socket, subprocess, time
+from pathlib import Path
+from study import seeded
+
+@seeded
+def train(seed, *, waits: str = "", resume=None):
+    total, first = resume or (0, 0)
+    for step in range(first, {STEPS}):
+        total += (seed + 1) * (step + 1) % 7
+        if step - first == 5:
+            address = subprocess.check_output(["hostname", "--all-ip-addresses"], text=True).split()[0]
+            Path(waits, f"{{seed}}-{{step}}-{{address}}").touch()
+        if not Path(waits, "hurry").exists():
+            time.sleep(0.1)
+        yield {{"step": step, "loss": -float(total), "state": [total, step + 1]}}
+"""
+
+
+class Lab:
+    """A study in a folder that all nodes see, and the jobs that run it."""
+
+    def __init__(self, folder: Path, network: Network) -> None:
+        self.folder, self.waits, self.network = folder, folder / "waits", network
+        self.waits.mkdir()
+        self.slurm = Slurm(network, folder)
+        self.slurm.environment |= {"STUDY_BIN": str(BIN), "STUDY_PRIVATE": str(folder)}
+        (folder / "counting.py").write_text(TRAINING)
+        (folder / "counting.yaml").write_text(STUDY.replace("WAITS", str(self.waits)))
+
+    def submit(self, *study: str, options: Sequence[str] = ()) -> str:
+        """Submit a study to two nodes, and return the number of the job."""
+        words = ["--parsable", "--nodes=2", "--cpus-per-task=1", f"--output={self.folder}/%j.log", *options]
+        words += [str(SCRIPT), *study, "--store", str(self.folder / "studies"), "--tracking-uri", "off"]
+        return self.slurm("sbatch", *words, "--checkpoint-every-s", "0").strip()
+
+    def log(self, job: str) -> str:
+        path = self.folder / f"{job}.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def state(self, job: str) -> str:
+        return self.slurm("scontrol", "show", "job", job).partition("JobState=")[2].split()[0]
+
+    def wait_until_trains(self, job: str) -> None:
+        """Wait until both nodes are in the middle of a trial."""
+        wait_for(lambda: self._train_both(job), "training on both nodes")
+
+    def _train_both(self, job: str) -> bool:
+        assert self.state(job) in _UNENDED, self.log(job)
+        found = {path.name.split("-")[-1] for path in self.waits.glob("*-*-*")}
+        return found == {self.network.address(number) for number in NODES}
+
+    def hurry(self) -> None:
+        """Let the trials take no longer than they must."""
+        (self.waits / "hurry").touch()
+
+    def wait_until_ended(self, job: str, state: str = "COMPLETED") -> None:
+        """Wait until a job has ended, and check how."""
+        wait_for(lambda: self.state(job) not in _UNENDED, "the end of the job")
+        assert self.state(job) == state, self.log(job)
+
+    def check_whole(self) -> None:
+        """All trials have the results of an undisturbed run."""
+        table = Store(self.folder / "studies", read_only=True).study("counting").read_results()
+        found = {result.trial.seed: result for result in table_results(table)}
+        assert {result.outcome for result in found.values()} == {Outcome.FINISHED}
+        assert {seed: dict(result.metrics) for seed, result in found.items()} == {
+            seed: {"loss": -float(sum((seed + 1) * (step + 1) % 7 for step in range(STEPS)))} for seed in range(SEEDS)
+        }
+
+
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    if (reason := missing() or missing_places()) is not None:
+        pytest.skip(reason)
+    folder = Path(tempfile.mkdtemp(dir="/var/tmp", prefix="slurm-"))
+    network = Network()
+    network.open()
+    try:
+        lab = Lab(folder, network)
+        try:
+            lab.slurm.start()
+            yield lab
+        finally:
+            lab.slurm.end()
+    finally:
+        network.close()
+        shutil.rmtree(folder)
+
+
+def test_a_study_trains_on_two_nodes(lab: Lab) -> None:
+    """Both nodes train, a second job trains beside the first, and no secret is seen in what others can read."""
+    secret = "not-to-be-seen"
+    secrets = lab.folder / "secrets"
+    secrets.write_text(f"AWS_SECRET_ACCESS_KEY={secret}\n")
+    secrets.chmod(0o600)
+    lab.slurm.environment |= {"STUDY_SECRETS": str(secrets)}
+    first, second = lab.submit("counting.yaml"), lab.submit("demo", "seeds=2")
+    lab.wait_until_trains(first)
+    seen = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline")]
+    seen += [lab.slurm("squeue", "--format=%all").encode(), lab.slurm("scontrol", "show", "job").encode()]
+    lab.hurry()
+    lab.wait_until_ended(first)
+    lab.check_whole()
+    lab.wait_until_ended(second)
+    assert Store(lab.folder / "studies", read_only=True).study("demo").read_results().num_rows == 40
+    assert secret not in lab.log(first) + lab.log(second)
+    assert not any(secret.encode() in text for text in seen)
+
+
+def test_time_that_is_over_requeues_the_job(lab: Lab) -> None:
+    """Before its time is over, the job stops the study with checkpoints, and goes on with it when it runs again."""
+    job = lab.submit("counting.yaml", options=["--time=1", "--signal=B:USR1@30"])
+    wait_for(lambda: "requeued: the study goes on from its store" in lab.log(job), "the time to be nearly over")
+    lab.hurry()
+    lab.wait_until_ended(job)
+    lab.check_whole()
+
+
+def test_a_preempted_job_goes_on(lab: Lab) -> None:
+    """A job of a partition with priority takes the nodes; Slurm runs the study's job again when they are free."""
+    job = lab.submit("counting.yaml")
+    lab.wait_until_trains(job)
+    words = ["--parsable", "--partition=high", "--nodes=2", "--exclusive", "--output=/dev/null", "--wrap=true"]
+    other = lab.slurm("sbatch", *words).strip()
+    lab.wait_until_ended(other)
+    lab.hurry()
+    lab.wait_until_ended(job)
+    assert "told to stop by TERM" in lab.log(job)
+    lab.check_whole()
+
+
+def test_a_node_that_dies_requeues_the_job(lab: Lab) -> None:
+    """Slurm runs the job again once the node is back."""
+    job = lab.submit("counting.yaml")
+    lab.wait_until_trains(job)
+    lab.network.kill(NODES[-1])
+    wait_for(lambda: lab.state(job) == "PENDING", "Slurm to miss the node")
+    lab.hurry()
+    lab.slurm.start_node(NODES[-1])
+    lab.wait_until_ended(job)
+    lab.check_whole()
+
+
+def test_a_cancelled_job_leaves_nothing_behind(lab: Lab) -> None:
+    """`scancel` ends the study and Ray on all nodes; another job goes on with what is stored."""
+    job = lab.submit("counting.yaml")
+    lab.wait_until_trains(job)
+    lab.slurm("scancel", job)
+    lab.wait_until_ended(job, "CANCELLED")
+    for number in NODES:
+        wait_for(lambda number=number: not lab.network.processes(number, "ray"), "Ray to end")
+    lab.hurry()
+    again = lab.submit("counting.yaml")
+    lab.wait_until_ended(again)
+    lab.check_whole()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from study.arrow import table_results
-from study.records import Outcome
+from study.records import Outcome, Result
 from study.store import Store
 from tests.deploy.slurm import NODES, Slurm, missing
 from tests.faults.places import Network
@@ -87,19 +87,27 @@ class Lab:
         """Let the trials take no longer than they must."""
         (self.waits / "hurry").touch()
 
-    def wait_until_ended(self, job: str, state: str = "COMPLETED") -> None:
-        """Wait until a job has ended, and check how."""
-        wait_for(lambda: self.state(job) not in _UNENDED, "the end of the job")
-        assert self.state(job) == state, self.log(job)
+    def wait_until_ended(self, job: str, state: str) -> None:
+        """Wait until a job has ended, and check how. Between two runs, a job may look ended for a moment."""
+        assert wait_for(lambda: self._ended(job), "the end of the job") == state, self.log(job)
 
-    def check_whole(self) -> None:
-        """All trials have the results of an undisturbed run."""
-        table = Store(self.folder / "studies", read_only=True).study("counting").read_results()
-        found = {result.trial.seed: result for result in table_results(table)}
+    def _ended(self, job: str) -> str | None:
+        state = self.state(job)
+        return state if state not in _UNENDED else None
+
+    def wait_until_whole(self, job: str) -> None:
+        """Wait until all trials have results and the job has ended; they are those of an undisturbed run."""
+        wait_for(lambda: len(self._results()) == SEEDS, "all results")
+        self.wait_until_ended(job, "COMPLETED")
+        found = self._results()
         assert {result.outcome for result in found.values()} == {Outcome.FINISHED}
         assert {seed: dict(result.metrics) for seed, result in found.items()} == {
             seed: {"loss": -float(sum((seed + 1) * (step + 1) % 7 for step in range(STEPS)))} for seed in range(SEEDS)
         }
+
+    def _results(self) -> dict[int, Result]:
+        table = Store(self.folder / "studies", read_only=True).study("counting").read_results()
+        return {result.trial.seed: result for result in table_results(table)}
 
 
 @pytest.fixture
@@ -133,9 +141,8 @@ def test_a_study_trains_on_two_nodes(lab: Lab) -> None:
     seen = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline")]
     seen += [lab.slurm("squeue", "--format=%all").encode(), lab.slurm("scontrol", "show", "job").encode()]
     lab.hurry()
-    lab.wait_until_ended(first)
-    lab.check_whole()
-    lab.wait_until_ended(second)
+    lab.wait_until_whole(first)
+    lab.wait_until_ended(second, "COMPLETED")
     assert Store(lab.folder / "studies", read_only=True).study("demo").read_results().num_rows == 40
     assert secret not in lab.log(first) + lab.log(second)
     assert not any(secret.encode() in text for text in seen)
@@ -143,11 +150,10 @@ def test_a_study_trains_on_two_nodes(lab: Lab) -> None:
 
 def test_time_that_is_over_requeues_the_job(lab: Lab) -> None:
     """Before its time is over, the job stops the study with checkpoints, and goes on with it when it runs again."""
-    job = lab.submit("counting.yaml", options=["--time=1", "--signal=B:USR1@30"])
+    job = lab.submit("counting.yaml", options=["--time=3", "--signal=B:USR1@60"])
     wait_for(lambda: "requeued: the study goes on from its store" in lab.log(job), "the time to be nearly over")
     lab.hurry()
-    lab.wait_until_ended(job)
-    lab.check_whole()
+    lab.wait_until_whole(job)
 
 
 def test_a_preempted_job_goes_on(lab: Lab) -> None:
@@ -156,11 +162,10 @@ def test_a_preempted_job_goes_on(lab: Lab) -> None:
     lab.wait_until_trains(job)
     words = ["--parsable", "--partition=high", "--nodes=2", "--exclusive", "--output=/dev/null", "--wrap=true"]
     other = lab.slurm("sbatch", *words).strip()
-    lab.wait_until_ended(other)
+    lab.wait_until_ended(other, "COMPLETED")
     lab.hurry()
-    lab.wait_until_ended(job)
+    lab.wait_until_whole(job)
     assert "told to stop by TERM" in lab.log(job)
-    lab.check_whole()
 
 
 def test_a_node_that_dies_requeues_the_job(lab: Lab) -> None:
@@ -171,8 +176,7 @@ def test_a_node_that_dies_requeues_the_job(lab: Lab) -> None:
     wait_for(lambda: lab.state(job) == "PENDING", "Slurm to miss the node")
     lab.hurry()
     lab.slurm.start_node(NODES[-1])
-    lab.wait_until_ended(job)
-    lab.check_whole()
+    lab.wait_until_whole(job)
 
 
 def test_a_cancelled_job_leaves_nothing_behind(lab: Lab) -> None:
@@ -185,5 +189,4 @@ def test_a_cancelled_job_leaves_nothing_behind(lab: Lab) -> None:
         wait_for(lambda number=number: not lab.network.processes(number, "ray"), "Ray to end")
     lab.hurry()
     again = lab.submit("counting.yaml")
-    lab.wait_until_ended(again)
-    lab.check_whole()
+    lab.wait_until_whole(again)

@@ -21,7 +21,7 @@ from tests.processes import wait_for
 pytestmark = pytest.mark.slow
 SCRIPT = Path(__file__).resolve().parents[2] / "deploy" / "slurm" / "study.sbatch"
 BIN = Path(sys.executable).parent
-SEEDS, STEPS = 4, 400
+SEEDS, STEPS = 4, 1500
 _UNENDED = ("PENDING", "RUNNING", "COMPLETING", "PREEMPTED", "REQUEUED")
 STUDY = f"""
 study: counting

@@ -52,6 +52,33 @@ def environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in own}
 
 
+def run_in_new_folder(words: Sequence[str], fill: Callable[[Path], object], **variables: str) -> tuple[float, str]:
+    """Run Python as a process in a new folder, and return its seconds and its output.
+
+    Args:
+        words: of the command, after the interpreter.
+        fill: writes files into the folder.
+        variables: added to the environment.
+
+    Raises:
+        RuntimeError: if the command fails.
+    """
+    with tempfile.TemporaryDirectory(prefix="run-", ignore_cleanup_errors=True) as name:
+        fill(Path(name))
+        began_s = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, *words],
+            cwd=name,
+            env=environment() | {"RAY_USAGE_STATS_ENABLED": "0"} | variables,
+            capture_output=True,
+            text=True,
+        )
+        took_s = time.perf_counter() - began_s
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(words)} must succeed, but its exit code is {done.returncode}:\n{done.stderr}")
+    return took_s, done.stdout
+
+
 def used(folder: Path, words: Sequence[str], seconds: float) -> Used:
     """Run Python as a process in a folder, and give the time that it took; how it ends is its own affair."""
     began = time.perf_counter()

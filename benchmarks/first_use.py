@@ -9,17 +9,13 @@ by Ray Tune and one trial.
 
 from __future__ import annotations
 
-import statistics
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks.commands import environment
-from benchmarks.measure import finish, in_turns, parser, tell
+from benchmarks.commands import run_in_new_folder
+from benchmarks.measure import finish, in_turns, parser, spread, tell
 
 STUDY = """
 study: little
@@ -70,28 +66,21 @@ def run_s(key: Key, kept: Path, seconds: float) -> float:
         kept: the folder of compiled code, if it was compiled before.
         seconds: ignored.
     """
-    with tempfile.TemporaryDirectory(prefix="first-", ignore_cleanup_errors=True) as name:
-        (Path(name) / "little.yaml").write_text(STUDY)
-        cache = kept if key[1] == KEPT else Path(name) / "compiled"
-        variables = environment() | {"NUMBA_CACHE_DIR": str(cache), "RAY_USAGE_STATS_ENABLED": "0"}
-        began_s = time.perf_counter()
-        done = subprocess.run([sys.executable, *COMMANDS[key]], cwd=name, env=variables, capture_output=True, text=True)
-        took_s = time.perf_counter() - began_s
-    if done.returncode:
-        raise RuntimeError(f"{key[0]} must succeed, but its exit code is {done.returncode}:\n{done.stderr}")
+    with tempfile.TemporaryDirectory(prefix="compiled-") as new:
+        cache = str(kept) if key[1] == KEPT else new
+        took_s, _ = run_in_new_folder(COMMANDS[key], write_study, NUMBA_CACHE_DIR=cache)
     tell(f"{', '.join(filter(None, key))}: {took_s:.1f} s")
     return took_s
 
 
+def write_study(folder: Path) -> None:
+    """Write the study's file."""
+    (folder / "little.yaml").write_text(STUDY)
+
+
 def row(key: Key, whole_s: Sequence[float]) -> dict[str, str]:
     """Return the median time of a command, and its spread."""
-    return {
-        "command": key[0],
-        "machine": key[1],
-        "whole_s": f"{statistics.median(whole_s):.2f}",
-        "whole_s_least": f"{min(whole_s):.2f}",
-        "whole_s_most": f"{max(whole_s):.2f}",
-    }
+    return {"command": key[0], "machine": key[1]} | spread("whole_s", whole_s)
 
 
 def main(words: Sequence[str] | None = None) -> None:

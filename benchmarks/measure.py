@@ -154,6 +154,12 @@ def ratio(over: Sequence[float], under: Sequence[float]) -> float:
     return statistics.median(a / b for a, b in zip(over, under, strict=True))
 
 
+def spread(name: str, values: Sequence[float]) -> dict[str, str]:
+    """Return the median, the least and the greatest value as columns."""
+    found = {"": statistics.median(values), "_least": min(values), "_most": max(values)}
+    return {name + end: f"{value:.3f}" for end, value in found.items()}
+
+
 def command(module: Sequence[str], **environment: str) -> tuple[float, float, float]:
     """Run ``python -m`` as a process: the seconds it took, those of CPU outside the kernel, the most MiB it used."""
     words = [sys.executable, "-c", _LAUNCH, sys.executable, "-m", *module]

@@ -10,10 +10,6 @@ import json
 import os
 import shutil
 import statistics
-import subprocess
-import sys
-import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
@@ -21,8 +17,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks import peer_scripts
-from benchmarks.commands import environment
-from benchmarks.measure import finish, in_turns, parser, tell
+from benchmarks.commands import run_in_new_folder
+from benchmarks.measure import finish, in_turns, parser, spread, tell
 from benchmarks.peer_scripts import CORES, PROGRAM, SCRIPT
 
 MODULE = """
@@ -91,17 +87,17 @@ class Key(NamedTuple):
 
 def script_words(way: str, key: Key) -> list[str]:
     """Return the command of a peer's script."""
-    return [sys.executable, Path(peer_scripts.__file__).name, way, key.kind, str(key.trials), str(key.trial_s)]
+    return [Path(peer_scripts.__file__).name, way, key.kind, str(key.trials), str(key.trial_s)]
 
 
 def study_words(key: Key) -> list[str]:
     """Return the command of the service."""
     options = ["--store", "studies", "--cpus", str(CORES), *OPTIONS[key.way], f"seeds={key.trials}"]
     busy = [f"fixed.busy_s={key.trial_s}"] if key.kind == "function" else []
-    return [sys.executable, "-m", "study", "run", "nothing.yaml", *options, *busy]
+    return ["-m", "study", "run", "nothing.yaml", *options, *busy]
 
 
-def write_files(folder: Path, kind: str) -> None:
+def write_files(kind: str, folder: Path) -> None:
     """Write the study, what it trains, and the peers' scripts into an empty folder."""
     (folder / "nothing.py").write_text(MODULE)
     (folder / SCRIPT).write_text(PROGRAM)
@@ -109,35 +105,17 @@ def write_files(folder: Path, kind: str) -> None:
     shutil.copy(peer_scripts.__file__, folder)
 
 
-def run_in_new_folder(kind: str, words: Sequence[str]) -> tuple[float, str]:
-    """Run a command in a new folder, and return its seconds and its output.
-
-    Raises:
-        RuntimeError: if the command fails.
-    """
-    with tempfile.TemporaryDirectory(prefix="peers-", ignore_cleanup_errors=True) as name:
-        write_files(Path(name), kind)
-        began = time.perf_counter()
-        done = subprocess.run(
-            words, cwd=name, env=environment() | {"RAY_USAGE_STATS_ENABLED": "0"}, capture_output=True, text=True
-        )
-        took_s = time.perf_counter() - began
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(words)} must succeed, but its exit code is {done.returncode}:\n{done.stderr}")
-    return took_s, done.stdout
-
-
 def run_s(key: Key, seconds: float) -> float:
     """Return the seconds of a whole run; `seconds` is ignored."""
     words = study_words(key) if key.way in OPTIONS else script_words(PEERS[key.way], key)
-    took_s, _ = run_in_new_folder(key.kind, words)
+    took_s, _ = run_in_new_folder(words, partial(write_files, key.kind))
     tell(f"{', '.join(map(str, key))}: {took_s:.2f} s")
     return took_s
 
 
 def program_s(key: Key, seconds: float) -> float:
     """Return the mean seconds of the program, started by Python; `seconds` is ignored."""
-    _, printed = run_in_new_folder(key.kind, script_words("start", key))
+    _, printed = run_in_new_folder(script_words("start", key), partial(write_files, key.kind))
     return float(printed) / 1e3
 
 
@@ -169,12 +147,6 @@ def ms_a_trial(key: Key, totals_s: Sequence[float], starts_s: Sequence[float]) -
     return [
         ((total - start) / (key.trials - 1) - busy_s) * 1e3 for total, start in zip(totals_s, starts_s, strict=True)
     ]
-
-
-def spread(name: str, values: Sequence[float]) -> dict[str, str]:
-    """Return the median, the least and the greatest value as columns."""
-    found = {"": statistics.median(values), "_least": min(values), "_most": max(values)}
-    return {name + end: f"{value:.3f}" for end, value in found.items()}
 
 
 def row(key: Key, measured: Mapping[Key, Sequence[float]], alone_s: Sequence[float]) -> dict[str, str]:

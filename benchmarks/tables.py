@@ -132,8 +132,8 @@ def parts_table(rows: Sequence[Row]) -> str:
 def _titled(titles: Mapping[str, str], rows: Sequence[Row], text_columns: int) -> str:
     """Write those columns that the rows have, under their titles."""
     columns = [name for name in titles if name in rows[0]]
-    whole = ("hidden_size", "pack", "preset", "model", "network")
-    lines = [[row[name] if name in whole else number(row[name]) for name in columns] for row in rows]
+    as_written = ("hidden_size", "pack", "preset", "model", "network")
+    lines = [[row[name] if name in as_written else number(row[name]) for name in columns] for row in rows]
     return markdown([titles[name] for name in columns], lines, text_columns)
 
 

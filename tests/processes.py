@@ -59,9 +59,12 @@ def command_line(process: int) -> bytes:
 
 def below(process_id: int) -> list[int]:
     """List the descendants of a process; those of one that ends meanwhile may be left out."""
-    descendants = []
+    threads: list[Path] = []
     with suppress(FileNotFoundError, ProcessLookupError):
-        for thread in Path(f"/proc/{process_id}/task").glob("*/children"):
+        threads += Path(f"/proc/{process_id}/task").glob("*/children")
+    descendants = []
+    for thread in threads:
+        with suppress(FileNotFoundError, ProcessLookupError):  # one thread that has ended hides no child of another
             for child in map(int, thread.read_text().split()):
                 descendants += [*below(child), child]
     return descendants

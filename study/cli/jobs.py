@@ -272,7 +272,6 @@ def doctor(
 ) -> None:
     """Check settings, store, tracking, Ray and GPUs here, and with a cluster each of its nodes; say what to fix."""
     from study.doctor import examine as checks
-    from study.doctor.engines import compile_engines
 
     console = make_console()
     # The checks themselves read the settings that neither the command line nor the environment sets.
@@ -283,6 +282,8 @@ def doctor(
     with nullcontext() if as_json else waiting(console, "checking"):
         results = list(checks.examine(values, without_token=without_token))
     if warm:
+        from study.doctor.engines import compile_engines  # imports the engines, which no other check needs
+
         with nullcontext() if as_json else waiting(console, "compiling the engines"):
             results.append(compile_engines())
     if as_json:

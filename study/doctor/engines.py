@@ -1,4 +1,4 @@
-"""What the engines of installed packages compile, once on a machine: done before a study needs it."""
+"""Compilation of the engines of installed packages, before a study needs it."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Engines:
 
     @property
     def may_begin_beside(self) -> bool:
-        """Whether trials begin in a process beside this one, before Ray is started."""
+        """Return whether trials begin in a process beside this one, before Ray is started."""
         options, own = self.options, self.own
         if options.local or options.address is not None or options.ray_at_once:
             return False

@@ -28,7 +28,7 @@ class ExistingRun:
 
     @property
     def content(self) -> tuple[bool, str | None]:
-        """Whether it is unfinished, and the digest of its trial's result, as far as it is written."""
+        """Return whether it is unfinished, and the digest of the part of its trial's result that is written."""
         return self.running, self.digest
 
 

@@ -9,6 +9,7 @@ import os
 import re
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -309,8 +310,8 @@ def test_each_peer_trains_every_seed(tmp_path, way):
     """A peer's script ends well only if each trial has its loss; with MLflow each trial has a run with it."""
     if not peers.is_installed(way):
         pytest.skip(f"{way} isn't installed")
-    peers.write_files(tmp_path, "function")
-    words = peers.script_words(peers.PEERS[way], peers.Key("function", way, 3, 0.01))
+    peers.write_files("function", tmp_path)
+    words = [sys.executable, *peers.script_words(peers.PEERS[way], peers.Key("function", way, 3, 0.01))]
     subprocess.run(words, cwd=tmp_path, check=True)
     database = tmp_path / "mlflow.db"
     assert database.exists() == ("MLflow" in way)

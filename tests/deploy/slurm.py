@@ -87,7 +87,8 @@ class Slurm:
         wait_for(self._answers, "the controller")
         for number in NODES:
             self.start_node(number)
-        self.wait_for_nodes()
+        idle = ["idle", str(len(NODES))]
+        wait_for(lambda: self("sinfo", "--noheader", "-p", "low", "-o", "%T %D").split() == idle, "the nodes")
 
     def _answers(self) -> bool:
         done = subprocess.run(["scontrol", "ping"], env=self.environment, capture_output=True, check=False)
@@ -97,11 +98,6 @@ class Slurm:
         """Start a node, with a /tmp of its own."""
         own_tmp = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /tmp && exec "$@"', "sh"]
         self._begin(number, f"n{number}", [*own_tmp, "slurmd", "-D", "-N", f"n{number}", "-f", str(self._file)])
-
-    def wait_for_nodes(self) -> None:
-        """Wait until all nodes are idle."""
-        idle = ["idle", str(len(NODES))]
-        wait_for(lambda: self("sinfo", "--noheader", "-p", "low", "-o", "%T %D").split() == idle, "the nodes")
 
     def end(self) -> None:
         """End all processes."""
@@ -120,14 +116,6 @@ class Slurm:
         return done.stdout
 
     def _begin(self, number: int, name: str, words: Sequence[str]) -> None:
-        with (self._folder / f"{name}.out").open("ab") as log:
-            process = subprocess.Popen(
-                [*self._network.inside(number), *words],
-                env=self.environment,
-                cwd=self._folder,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        self._processes.append(process)
+        self._processes.append(
+            self._network.start(number, words, environment=self.environment, folder=self._folder, log=f"{name}.out")
+        )

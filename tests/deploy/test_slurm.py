@@ -16,7 +16,7 @@ from study.store import Store
 from tests.deploy.slurm import NODES, Slurm, missing
 from tests.faults.places import Network
 from tests.faults.places import missing as missing_places
-from tests.processes import wait_for
+from tests.processes import command_line, wait_for
 
 pytestmark = pytest.mark.slow
 SCRIPT = Path(__file__).resolve().parents[2] / "deploy" / "slurm" / "study.sbatch"
@@ -32,7 +32,7 @@ seeds: {SEEDS}
 """
 # Until it is told to hurry, a trial takes long enough to be stopped in its middle. Its result is the same either way.
 TRAINING = f"""
-import socket, subprocess, time
+import subprocess, time
 from pathlib import Path
 from study import seeded
 
@@ -138,7 +138,7 @@ def test_a_study_trains_on_two_nodes(lab: Lab) -> None:
     lab.slurm.environment |= {"STUDY_SECRETS": str(secrets)}
     first, second = lab.submit("counting.yaml"), lab.submit("demo", "seeds=2")
     lab.wait_until_trains(first)
-    seen = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline")]
+    seen = [command_line(int(path.name)) for path in Path("/proc").glob("[0-9]*")]
     seen += [lab.slurm("squeue", "--format=%all").encode(), lab.slurm("scontrol", "show", "job").encode()]
     lab.hurry()
     lab.wait_until_whole(first)

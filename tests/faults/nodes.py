@@ -60,16 +60,9 @@ class Nodes:
         command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", *words]
         command += ["--node-ip-address", self._network.address(number), "--disable-usage-stats"]
         command += ["--object-store-memory", "80000000", "--temp-dir", str(self._folder / str(number))]
-        with (self._folder / f"{number}.log").open("ab") as log:
-            self._roots[number] = subprocess.Popen(
-                [*self._network.inside(number), *command],
-                env=self._environment,
-                cwd=self._folder,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        self._roots[number] = self._network.start(
+            number, command, environment=self._environment, folder=self._folder, log=f"{number}.log"
+        )
 
     def start_all(self) -> None:
         """Start the head, then the workers, and wait until they know each other."""

@@ -13,7 +13,7 @@ import signal
 import struct
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -92,6 +92,21 @@ class Network:
     def inside(self, number: int) -> list[str]:
         """Give the words that run a command in a place. Not `ip netns exec`: that would hide mounts made later."""
         return [] if number == 1 else ["nsenter", f"--net=/run/netns/{self._places[number]}"]
+
+    def start(
+        self, number: int, words: Sequence[str], *, environment: Mapping[str, str], folder: Path, log: str
+    ) -> subprocess.Popen[bytes]:
+        """Start a process in a place and in a folder, where a file gets what it prints."""
+        with (folder / log).open("ab") as output:
+            return subprocess.Popen(
+                [*self.inside(number), *words],
+                env=dict(environment),
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
 
     def cut(self, number: int) -> None:
         """Pull a place's cable."""

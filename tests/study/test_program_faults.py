@@ -75,9 +75,9 @@ def in_the_middle(lab: Path) -> list[int]:
 
 def workers_of(driver: int, programs: Sequence[int]) -> tuple[int, set[int]] | None:
     """Return a program that a worker of Ray runs, and the processes of this worker; None if there is none."""
-    ray = {one for one in below(driver) if b"ray::" in command_line(one)}
+    ray = {process for process in below(driver) if b"ray::" in command_line(process)}
     for program in programs:
-        if workers := {one for one in ray if program in below(one)}:
+        if workers := {process for process in ray if program in below(process)}:
             return program, workers
     return None
 

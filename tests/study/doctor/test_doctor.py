@@ -127,7 +127,7 @@ def test_without_a_cluster_nothing_is_eased(tmp_path):
 
 
 def test_engines_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is on disk isn't compiled again; an engine that can't be compiled is a failure with the reason."""
+    """An engine is compiled once; if it can't be, the check fails and says why."""
     engine = ENGINES["fused"]
     done: list[str] = []
     monkeypatch.setattr(type(engine), "is_compiled", lambda self, cell: bool(done))

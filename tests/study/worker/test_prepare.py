@@ -103,3 +103,11 @@ def test_who_waited_compiles_what_the_other_did_not(died, tmp_path, monkeypatch)
             done.append("by the other")
     assert [step.doing for step in steps] == (["compiling", "ready"] if died else ["ready"])
     assert done == (["fused"] if died else ["by the other"])
+
+
+def test_what_is_compiled_is_loaded_without_another_process(monkeypatch):
+    """A worker that finds the fused engine's loops on disk starts no process to compile them."""
+    engine, cell = ENGINES["fused"], small_pack(0).trials[0].cell
+    monkeypatch.setattr(type(engine), "is_compiled", lambda self, cell: True)
+    monkeypatch.setattr("tasks.arithmetic.engine.cpu.engine.FreshProcess", None)
+    engine.prepare(cell)

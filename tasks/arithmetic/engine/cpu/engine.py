@@ -60,12 +60,13 @@ class FusedEngine(ArithmeticEngine):
         self._threads = threads
 
     def prepare(self, cell: Cell) -> None:
-        """Compile the loops: those of evaluation in another process, and meanwhile those of training in this one."""
-        with FreshProcess(is_quiet=True) as other:
-            other.prepare(compile_evaluation)
-            compile_training()
-            with suppress(FreshCallError):  # then this process compiles them, or says why it can't
-                other.ready()
+        """Load the loops, or compile them: those of evaluation in another process, meanwhile those of training here."""
+        if not self.is_compiled(cell):
+            with FreshProcess(is_quiet=True) as other:
+                other.prepare(compile_evaluation)
+                compile_training()
+                with suppress(FreshCallError):  # then this process compiles them, or says why it can't
+                    other.ready()
         super().prepare(cell)
 
     def is_compiled(self, cell: Cell) -> bool:

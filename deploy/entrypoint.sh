@@ -16,4 +16,7 @@ for name in AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY MLFLOW_AUTH_ADMIN_PASSWORD M
     export "$name=$value"
     unset "$file_variable"
 done
+# Ray and others keep files at home; without a volume there, a read-only file system leaves only the temporary folder.
+[ -w "$HOME" ] || HOME=$(mktemp --directory)
+export HOME
 exec "$@"

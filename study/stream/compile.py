@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import os
 import secrets
+import shutil
+import tempfile
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +105,35 @@ class _CacheFile(_caching.IndexDataCacheFile):  # type: ignore[misc]
 _STAMP = digest([Path(__file__)])
 
 
+def _define(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """Make numba's dispatcher of a function, with machine code on disk."""
+    try:
+        return _njit(cache=True, **options)(function)
+    except RuntimeError:  # of its folders, none can be written to, as in a container with a read-only file system
+        nb.config.CACHE_DIR = str(_temporary_folder(nb.config.CACHE_DIR))  # type: ignore[attr-defined]
+        return _njit(cache=True, **options)(function)
+
+
+def _temporary_folder(unwritable: str) -> Path:
+    """Make this user's temporary folder for machine code, or find it; at first it has what the other folder has.
+
+    Machine code is run, so a folder that others can write to isn't used.
+    """
+    new = Path(tempfile.mkdtemp(prefix="study-numba-"))
+    if unwritable and Path(unwritable).is_dir():
+        with suppress(OSError):  # what can't be read is compiled
+            shutil.copytree(unwritable, new, dirs_exist_ok=True, copy_function=shutil.copyfile)
+    new.chmod(0o700)
+    folder = new.with_name(f"study-numba-{os.getuid()}")
+    with suppress(OSError):  # it is there already
+        return new.rename(folder)
+    status = folder.lstat()
+    if status.st_uid != os.getuid() or status.st_mode & 0o022:
+        return new
+    shutil.rmtree(new)
+    return folder
+
+
 def cached(stamp: str, *, made_for: object = None, **options: Any) -> Decorator:
     """Compile a function with numba, and use what is on disk only if it has the same stamp.
 
@@ -110,6 +143,8 @@ def cached(stamp: str, *, made_for: object = None, **options: Any) -> Decorator:
     numba would also compile a function once more for each integer constant that compiled code calls it with. Here a
     constant is an integer like any other; where the function becomes part of its caller, LLVM knows its value anyway.
 
+    Where none of numba's folders can be written to, machine code goes to one in the temporary folder.
+
     Args:
         stamp: a `digest` of all files that the function is made of; this one is added.
         made_for: what distinguishes the functions that a factory makes; its text must be the same in every process.
@@ -118,7 +153,7 @@ def cached(stamp: str, *, made_for: object = None, **options: Any) -> Decorator:
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
-        dispatcher = _njit(cache=True, **{"pipeline_class": IntoLibrary} | options)(function)
+        dispatcher = _define(function, {"pipeline_class": IntoLibrary} | options)
         template = dispatcher.get_call_template
         dispatcher.get_call_template = lambda types, named: template(
             tuple(map(_unliteral, types)), {name: _unliteral(type_) for name, type_ in named.items()}

@@ -24,6 +24,27 @@ def test_the_process_that_compiles_runs_the_machine_code_that_others_load(tmp_pa
     assert said[0][2] == said[1][2]
 
 
+def test_without_a_folder_to_write_to_machine_code_is_kept_in_the_temporary_one(tmp_path):
+    """Each process of a user loads what the one before it compiled."""
+    (tmp_path / "module.py").write_text(
+        "from study.stream.compile import cached, is_on_disk\n"
+        "double = cached('stamp')(lambda number: number + number)\n"
+        "print(is_on_disk(double), double(2), sum(double.stats.cache_hits.values()))\n"
+    )
+    (tmp_path / "__pycache__").touch()  # so that numba can't make the folder
+    (tmp_path / "tmp").mkdir()
+    elsewhere = {"TMPDIR": str(tmp_path / "tmp"), "XDG_CACHE_HOME": os.devnull, "HOME": os.devnull}
+
+    def said(folder: str) -> str:
+        environment = os.environ | elsewhere | {"NUMBA_CACHE_DIR": folder, "PYTHONDONTWRITEBYTECODE": "1"}
+        environment["PYTHONPATH"] = str(tmp_path)
+        command = [sys.executable, "-c", "import module"]
+        return subprocess.check_output(command, env=environment, text=True).strip()
+
+    assert [said(os.devnull), said(os.devnull)] == ["False 4 0", "True 4 1"]
+    assert [path.name for path in (tmp_path / "tmp").iterdir()] == [f"study-numba-{os.getuid()}"]
+
+
 class Renamed:
     """A class that an earlier version's function took, and that this version has no more."""
 

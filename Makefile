@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Two workers take whole files, those that take longest first (tests/conftest.py): what a file's tests share is made once.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo install install-dev test test-slow test-all test-faults test-integrations smoke lint statistics benchmark lock ranges test-oldest test-newest clean
+.PHONY: demo install install-dev test test-slow test-all test-faults test-containers test-integrations smoke lint statistics benchmark lock ranges test-oldest test-newest clean
 
 demo: install  ## run a small real study, print its table, name the report and the dashboard
 	$(BIN)/study run demo
@@ -59,6 +59,9 @@ test-faults: install-dev  ## strike real studies by real faults, and put what th
 	STUDY_FAULTS_CSV=docs/results/faults.csv $(BIN)/python -m pytest -m faults tests/faults
 	$(BIN)/python -m tests.faults.table
 
+test-containers: install-dev  ## build the image, bring deploy/compose up with it, and kill every container; needs root and Docker
+	$(BIN)/python -m pytest -m faults tests/deploy
+
 lint: install-dev  ## check style, types and the rules between the folders
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -95,6 +98,8 @@ benchmark: statistics  ## measure speed and coverage, simulate moments, and put 
 	$(BIN)/python -m benchmarks.aggregate --out benchmarks/results/aggregate.csv
 	$(BIN)/python -m benchmarks.commands --out benchmarks/results/commands.csv
 	$(BIN)/python -m benchmarks.first_use --out benchmarks/results/first_use.csv
+	$(BIN)/python -m benchmarks.queue --out benchmarks/results/queue.csv
+	$(BIN)/python -m benchmarks.nodes --out benchmarks/results/nodes.csv
 	$(BIN)/python -m benchmarks.function --out benchmarks/results/function.csv
 	$(BIN)/python -m benchmarks.peers --out benchmarks/results/peers.csv
 	$(BIN)/python -m benchmarks.peers --kind program --out benchmarks/results/peers_programs.csv

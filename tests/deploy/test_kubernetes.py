@@ -133,6 +133,14 @@ def test_no_container_may_do_more_than_it_must(resources: Resources) -> None:
         assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
 
 
+def test_every_server_is_watched_and_says_what_it_needs(resources: Resources) -> None:
+    """Kubernetes is told how to see that a server works, and how much memory and processor every container asks for."""
+    for name, container, pod in containers(resources):
+        assert {"cpu", "memory"} <= set(container["resources"]["requests"]), name
+        runs_once = pod.get("restartPolicy") in ("Never", "OnFailure")
+        assert runs_once or {"readinessProbe", "livenessProbe"} <= set(container), name
+
+
 def test_only_the_head_may_ask_kubernetes(resources: Resources) -> None:
     """Only the head's pod, with the autoscaler in it, is given credentials of Kubernetes."""
     for documents in resources.values():

@@ -13,6 +13,7 @@ import pytest
 from study.arrow import table_results
 from study.records import Outcome, Result
 from study.store import Store
+from tests.deploy.counting import SEEDS, TRAINING, is_undisturbed, study_file
 from tests.deploy.slurm import NODES, Slurm, missing
 from tests.faults.places import Network
 from tests.faults.places import missing as missing_places
@@ -21,33 +22,8 @@ from tests.processes import command_line, wait_for
 pytestmark = pytest.mark.slow
 SCRIPT = Path(__file__).resolve().parents[2] / "deploy" / "slurm" / "study.sbatch"
 BIN = Path(sys.executable).parent
-SEEDS, STEPS = 4, 1500
+STEPS = 1500
 _UNENDED = ("PENDING", "RUNNING", "COMPLETING", "PREEMPTED", "REQUEUED")
-STUDY = f"""
-study: counting
-train: counting:train
-metrics: {{loss: lower}}
-fixed: {{waits: WAITS}}
-seeds: {SEEDS}
-"""
-# Until it is told to hurry, a trial takes long enough to be stopped in its middle. Its result is the same either way.
-TRAINING = f"""
-import subprocess, time
-from pathlib import Path
-from study import seeded
-
-@seeded
-def train(seed, *, waits: str = "", resume=None):
-    total, first = resume or (0, 0)
-    for step in range(first, {STEPS}):
-        total += (seed + 1) * (step + 1) % 7
-        if step - first == 5:
-            address = subprocess.check_output(["hostname", "--all-ip-addresses"], text=True).split()[0]
-            Path(waits, f"{{seed}}-{{step}}-{{address}}").touch()
-        if not Path(waits, "hurry").exists():
-            time.sleep(0.1)
-        yield {{"step": step, "loss": -float(total), "state": [total, step + 1]}}
-"""
 
 
 class Lab:
@@ -59,7 +35,7 @@ class Lab:
         self.slurm = Slurm(network, folder)
         self.slurm.environment |= {"STUDY_BIN": str(BIN), "STUDY_PRIVATE": str(folder)}
         (folder / "counting.py").write_text(TRAINING)
-        (folder / "counting.yaml").write_text(STUDY.replace("WAITS", str(self.waits)))
+        (folder / "counting.yaml").write_text(study_file(str(self.waits), STEPS))
 
     def submit(self, *study: str, options: Sequence[str] = ()) -> str:
         """Submit a study to two nodes, and return the number of the job."""
@@ -101,9 +77,7 @@ class Lab:
         self.wait_until_ended(job, "COMPLETED")
         found = self._results()
         assert {result.outcome for result in found.values()} == {Outcome.FINISHED}
-        assert {seed: dict(result.metrics) for seed, result in found.items()} == {
-            seed: {"loss": -float(sum((seed + 1) * (step + 1) % 7 for step in range(STEPS)))} for seed in range(SEEDS)
-        }
+        assert is_undisturbed({seed: result.metrics["loss"] for seed, result in found.items()}, STEPS)
 
     def _results(self) -> dict[int, Result]:
         table = Store(self.folder / "studies", read_only=True).study("counting").read_results()

@@ -1,0 +1,43 @@
+"""A study of one's own code whose trials last until they are told to hurry, with the same results either way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+SEEDS = 4
+_STUDY = f"""
+study: NAME
+train: counting:train
+metrics: {{loss: lower}}
+fixed: {{waits: WAITS, steps: STEPS}}
+seeds: {SEEDS}
+"""
+TRAINING = """
+import subprocess, time
+from pathlib import Path
+from study import seeded
+
+@seeded
+def train(seed, *, waits: str = "", steps: int = 1, resume=None):
+    total, first = resume or (0, 0)
+    Path(waits).mkdir(exist_ok=True)
+    for step in range(first, steps):
+        total += (seed + 1) * (step + 1) % 7
+        if step - first == 5:
+            address = subprocess.check_output(["hostname", "--all-ip-addresses"], text=True).split()[0]
+            Path(waits, f"{seed}-{step}-{address}").touch()
+        if not Path(waits, "hurry").exists():
+            time.sleep(0.1)
+        yield {"step": step, "loss": -float(total), "state": [total, step + 1]}
+"""
+"""The module `counting`: a trial leaves a mark in `waits`, with the address of its node, and hurries if told so there."""
+
+
+def study_file(waits: str, steps: int, name: str = "counting") -> str:
+    """Write the study file; `waits` is a folder of the nodes, and a step lasts 0.1 s if nobody hurries."""
+    return _STUDY.replace("NAME", name).replace("WAITS", waits).replace("STEPS", str(steps))
+
+
+def is_undisturbed(losses: Mapping[int, float], steps: int) -> bool:
+    """Tell whether results, by seed, are those of a run that nothing disturbed."""
+    return losses == {seed: -float(sum((seed + 1) * (step + 1) % 7 for step in range(steps))) for seed in range(SEEDS)}

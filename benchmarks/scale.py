@@ -156,9 +156,9 @@ def _memory_mib(kind: str) -> float:
     return int(found[1]) / 1024 if found else 0.0
 
 
-def _stored_at(root: Path) -> list[float]:
-    """List when packs were stored, in seconds since 1970, the first one first."""
-    folder = root / NAME / "results"
+def stored_at(root: Path, name: str) -> list[float]:
+    """List when packs of a study were stored, in seconds since 1970, the first one first."""
+    folder = root / name / "results"
     return sorted(entry.stat().st_mtime for entry in os.scandir(folder)) if folder.is_dir() else []
 
 
@@ -183,7 +183,7 @@ def _has(environment: Path, word: bytes) -> bool:
 
 def _driven(root: Path, trials: int, pack_size: int, kill_at: int | None) -> dict[str, float]:
     """Run a driver to its end, or to half; say how long it took, and what it held."""
-    run, notes, had = uuid.uuid4().hex, root.with_name("notes"), len(_stored_at(root))
+    run, notes, had = uuid.uuid4().hex, root.with_name("notes"), len(stored_at(root, NAME))
     words = ["--drive", str(root), "--trials", str(trials), "--pack-size", str(pack_size)]
     words += ["--notes", str(notes), *(() if kill_at is None else ("--kill-at", str(kill_at)))]
     command = [sys.executable, "-m", "benchmarks.scale", *words]
@@ -200,7 +200,7 @@ def _driven(root: Path, trials: int, pack_size: int, kill_at: int | None) -> dic
     expected = 0 if kill_at is None else -signal.SIGKILL
     assert ended.returncode == expected, f"the driver ended with {ended.returncode}"
     _wait_for_the_last_of(run)
-    stored = _stored_at(root)[had:]
+    stored = stored_at(root, NAME)[had:]
     held = [float(line) for line in notes.read_text().split()]
     at_packs = held if kill_at is not None else held[:-1]
     found: dict[str, float] = {"whole_s": whole_s, "packs": len(stored)}

@@ -364,7 +364,20 @@ class Preparing:
     pack_id: str = ""
 
 
-Event = Progress | PackDone | PackCrashed | PackSplit | PackFailed | Tick | Notice | Preparing
+@dataclass(frozen=True)
+class WorkersWait:
+    """How many workers the cluster has no room for yet; reported whenever that changes.
+
+    Args:
+        count: number of workers that wait.
+        of: number of workers that run or wait.
+    """
+
+    count: int
+    of: int
+
+
+Event = Progress | PackDone | PackCrashed | PackSplit | PackFailed | Tick | Notice | Preparing | WorkersWait
 """What a scheduler reports while it runs packs."""
 
 

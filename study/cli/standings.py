@@ -45,7 +45,7 @@ def studies_table(statuses: Sequence[JobStatus]) -> ConsoleTable:
         live = None if status.ended else beat
         table.add_row(
             status.study,
-            "waiting for others" if status.wait else status.state,
+            status.wait.partition(":")[0] or status.state,
             done,
             "" if beat is None else str(beat.failed),
             duration(live.left_s) if live and live.left_s is not None else "",

@@ -12,6 +12,8 @@ from typing import Any
 
 import ray
 from ray import tune
+from ray.tune.experiment import Trial
+from ray.tune.schedulers import FIFOScheduler
 
 from study.cluster.connect import node_lives
 from study.cluster.queue import NODES
@@ -19,12 +21,15 @@ from study.cluster.queue_actor import QueueHandle
 from study.cluster.workers import BEGIN_ANEW, Bundle, More
 from study.errors import last_line
 from study.plan.open_packs import OpenPacks
-from study.records import Event, Notice, PackCrashed, PackDone, PackFailed, PackSplit, Preparing, Tick
+from study.plan.packs import MOST_CONCURRENT
+from study.records import Event, Notice, PackCrashed, PackDone, PackFailed, PackSplit, Preparing, Tick, WorkersWait
 
 # A worker whose process keeps dying before it has reported anything can't work where it is.
 _MOST_EARLY_DEATHS = 3
 # A worker is silent while it starts, and while it prepares its engine.
 _PREPARED_S = 300.0
+# A worker that hasn't started after this long has no room on the cluster, or only just found some.
+_START_S = 30.0
 # Tune calls more often than that, unless the driver itself was busy, or asleep.
 _USUAL_PAUSE_S = 1.0
 _OUT_OF_MEMORY = ("running low on memory", "OutOfMemory")
@@ -101,6 +106,8 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
         self._where: dict[str, dict[str, Any]] = {}
         self._early_deaths: Counter[str] = Counter()
         self._silent: set[str] = set()
+        self._pending_since: dict[str, float] = {}
+        self._told = WorkersWait(0, 0)
         self._checked_at = time.monotonic()
 
     @property
@@ -120,7 +127,30 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
         self._notify(Tick())
         if self.may_grow and self.failure is None and not self._stop.is_set():
             self._go_on()
+        self._tell_who_waits(trials)
         self._end_silent_workers()
+
+    def surplus(self, trials: Sequence[Any]) -> Sequence[Any]:
+        """Return the workers without room that would find nothing left to do: Ray would ask for machines for them.
+
+        Args:
+            trials: Tune's trials.
+        """
+        live = [trial for trial in trials if trial.status in (Trial.PENDING, Trial.RUNNING)]
+        if self.may_grow or not self.left or len(self.left) >= len(live) * MOST_CONCURRENT:
+            return ()
+        pending = [trial for trial in live if trial.status == Trial.PENDING]
+        surplus = min(len(pending), len(live) - len(self.bundles_left())) if pending else 0
+        return pending[-surplus:] if surplus > 0 else ()
+
+    def _tell_who_waits(self, trials: Sequence[Any]) -> None:
+        now, pending = time.monotonic(), [_worker_of(trial) for trial in trials if trial.status == Trial.PENDING]
+        self._pending_since = {worker: self._pending_since.get(worker, now) for worker in pending}
+        waiting = sum(now - since > _START_S for since in self._pending_since.values())
+        told = WorkersWait(waiting, sum(trial.status == Trial.RUNNING for trial in trials) + len(pending))
+        if told != self._told and (told.count or self._told.count):
+            self._told = told
+            self._notify(told)
 
     def on_trial_start(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
         """Allow a worker that starts the time that it needs for this."""
@@ -233,6 +263,20 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
     def _notice(self, where: dict[str, Any] | None, what: str) -> None:
         worker = "a worker that was starting" if where is None else f"worker {where['worker']}"
         self._notify(Notice(f"{worker} {what}; its packs go on from their checkpoints"))
+
+
+class NoSurplus(_NeverSaved, FIFOScheduler):
+    """Starts workers in their order, and drops those without room that there would be nothing left for."""
+
+    def __init__(self, callback: SchedulerCallback) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._callback = callback
+
+    def choose_trial_to_run(self, tune_controller: Any) -> Any:
+        """Drop what isn't needed, and return the next worker to start."""
+        for trial in self._callback.surplus(tune_controller.get_trials()):
+            tune_controller.stop_trial(trial)
+        return super().choose_trial_to_run(tune_controller)
 
 
 class Stopper(_NeverSaved, tune.Stopper):

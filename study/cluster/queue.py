@@ -51,6 +51,7 @@ class PackQueue:
         self._held: dict[str, dict[str, Pack]] = {}
         self._kinds: dict[str, str] = {}
         self._nodes: dict[str, str] = {}  # the node of each worker
+        self._workers: dict[str, set[str]] = {}  # those of each node
         self._alone: set[str] = set()  # workers that train a suspect
         self._strikes: dict[str, int] = {}
         self._lost_nodes: dict[str, set[str]] = {}  # by pack
@@ -80,7 +81,9 @@ class PackQueue:
         # Packs that it had and never reported are taken back; a failure can't be reported from here.
         self.lost(worker, blame=False)
         self._kinds[worker], self._nodes[worker] = kind, node
-        busy = [other for other, at in self._nodes.items() if at == node and self._held.get(other)]
+        beside = self._workers.setdefault(node, set())
+        beside.add(worker)
+        busy = [other for other in beside if self._held.get(other)]
         packs: tuple[Pack, ...] = ()
         if self._alone.isdisjoint(busy):
             packs = self._queued(kind) or (() if busy else self._suspect(worker)) or self._slow_ones(kind)
@@ -117,6 +120,8 @@ class PackQueue:
             The packs that aren't tried again.
         """
         packs, node = self._held.pop(worker, {}).values(), self._nodes.pop(worker, None)
+        if node is not None:
+            self._workers[node].discard(worker)
         was_alone = worker in self._alone
         self._alone.discard(worker)
         if with_node and node is not None:

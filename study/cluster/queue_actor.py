@@ -30,9 +30,16 @@ class QueueActor:
         self._added = asyncio.Event()
         self._to_report = bool(ray.get_runtime_context().was_current_actor_reconstructed)
 
-    async def hand_out(self, worker: str, kind: str, node: str, packs: list[Any], wait_s: float) -> HandedOut:
-        """Return a worker's next packs; if there are none but more may come, wait for them first."""
+    async def hand_out(
+        self, worker: str, kind: str, node: str, done: Sequence[str], wait_s: float, packs: list[Any]
+    ) -> HandedOut:
+        """Note that packs of a worker are done, and return its next ones.
+
+        If there are none but more may come, wait for them first.
+        """
         queue = await self._opened(packs)
+        for pack_id in done:
+            queue.done(worker, pack_id)
         handed = queue.next(worker, kind, node)
         if not handed and self._may_grow and wait_s:
             with suppress(TimeoutError):
@@ -41,12 +48,9 @@ class QueueActor:
         to_report, self._to_report = self._to_report, False
         return handed, to_report, self._may_grow
 
-    async def settle(self, worker: str, pack_id: str, done: bool, packs: list[Any]) -> bool:
-        """Note that a pack is done, or that it crashed, and return whether it is tried again."""
-        queue = await self._opened(packs)
-        if done:
-            queue.done(worker, pack_id)
-        return not done and queue.crashed(worker, pack_id)
+    async def crashed(self, worker: str, pack_id: str, packs: list[Any]) -> bool:
+        """Note that a pack crashed, and return whether it is tried again."""
+        return (await self._opened(packs)).crashed(worker, pack_id)
 
     async def node_of(self, worker: str, packs: list[Any]) -> str | None:
         """Return the node from which a worker asked for packs."""
@@ -86,9 +90,9 @@ class QueueHandle:
         """Call a method of the actor, and return its result."""
         return ray.get(getattr(self.actor, method).remote(*arguments, self.packs))
 
-    def hand_out(self, worker: str, kind: str, node: str, wait_s: float) -> HandedOut:
-        """Return a worker's next packs."""
-        handed: HandedOut = ray.get(self.actor.hand_out.remote(worker, kind, node, self.packs, wait_s))
+    def hand_out(self, worker: str, kind: str, node: str, done: Sequence[str], wait_s: float) -> HandedOut:
+        """Note that packs of a worker are done, and return its next ones."""
+        handed: HandedOut = self.call("hand_out", worker, kind, node, done, wait_s)
         return handed
 
 

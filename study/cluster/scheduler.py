@@ -23,7 +23,7 @@ from ray.tune.error import TuneError
 from ray.tune.execution import class_cache
 
 from study import environment
-from study.cluster.callback import SchedulerCallback, Stopper
+from study.cluster.callback import NoSurplus, SchedulerCallback, Stopper
 from study.cluster.queue_actor import open_queue
 from study.cluster.worker import PackTrainable
 from study.cluster.workers import Bundle, More, WorkerGroup
@@ -107,6 +107,7 @@ class TuneScheduler:
                     trainable, lambda config: tune.PlacementGroupFactory([groups[config["worker"]].resources])
                 ),
                 param_space={"worker": tune.grid_search(list(range(len(groups))))},
+                tune_config=tune.TuneConfig(scheduler=NoSurplus(callback)),
                 run_config=tune.RunConfig(
                     name=uuid.uuid4().hex,
                     storage_path=scratch,

@@ -48,6 +48,7 @@ class PackTrainable(tune.Trainable):
         self._every_s = max(_EVERY_S, len(groups) / _WORKERS_A_SECOND)
         self._steps: Any = None
         self._crashed = False
+        self._done: list[str] = []  # packs of which the queue doesn't know yet; a call for each would double its work
         self._where = {"worker": f"{self._local_ip}:{os.getpid()}", "node": ray.get_runtime_context().get_node_id()}
         apart = environment.difference(versions, environment.versions())
         if apart is not None:
@@ -62,7 +63,10 @@ class PackTrainable(tune.Trainable):
         while time.monotonic() < until and not self._crashed:
             if self._steps is None:
                 wait_s = 0.0 if events else self._every_s  # report events before waiting
-                packs, again, may_be_more = self._queue.hand_out(self._number, self._kind, self._where["node"], wait_s)
+                done, self._done = self._done, []
+                packs, again, may_be_more = self._queue.hand_out(
+                    self._number, self._kind, self._where["node"], done, wait_s
+                )
                 if again:
                     events.append(Notice(_QUEUE_AGAIN))
                 if not packs:
@@ -79,12 +83,12 @@ class PackTrainable(tune.Trainable):
         return {"events": events, "done": False, "idle": False, **self._where}
 
     def _settled(self, event: Event) -> Event:
-        """Report an event to the queue if it concerns it, and return the event for the driver."""
+        """Report a crash to the queue, keep what is done for the next request, and return the event for the driver."""
         if isinstance(event, PackDone):
-            self._queue.call("settle", self._number, event.pack_id, True)
+            self._done.append(event.pack_id)
         if isinstance(event, PackCrashed):
             self._crashed = True
-            again = self._queue.call("settle", self._number, event.pack_id, False)
+            again = self._queue.call("crashed", self._number, event.pack_id)
             return event if again else PackFailed(event.pack_id, event.error)
         return event
 

@@ -50,6 +50,7 @@ def beat(
     *,
     left_s: float | None = None,
     workers: int = 0,
+    waiting: int = 0,
     failures: Sequence[Failure] = (),
     metric: str = "",
     values: Sequence[CellValue] = (),
@@ -62,6 +63,7 @@ def beat(
         console: where to print it.
         left_s: seconds until all are done; None if that isn't known.
         workers: number of packs that train now.
+        waiting: number of workers that the cluster has no room for yet.
         failures: the reasons for which trials failed, the most frequent first.
         metric: the first metric's name for readers.
         values: running values of that metric, of cells that train now.
@@ -69,7 +71,7 @@ def beat(
     if not in_job():
         return
     heartbeat = _heartbeat(
-        study, counts, left_s=left_s, workers=workers, failures=failures, metric=metric, values=values
+        study, counts, left_s=left_s, workers=workers, waiting=waiting, failures=failures, metric=metric, values=values
     )
     console.print(line(heartbeat), soft_wrap=True)
 
@@ -115,6 +117,7 @@ def beating(board: Board, study: str, console: Console) -> Iterator[Callable[[],
                 console,
                 left_s=board.left_s,
                 workers=board.running,
+                waiting=board.waiting,
                 failures=board.failures,
                 metric=board.metric_title,
                 values=board.values,
@@ -144,6 +147,7 @@ def stored_heartbeat(board: Board, folder: StudyStore) -> Iterator[Callable[[], 
             board.counts,
             left_s=board.left_s,
             workers=board.running,
+            waiting=board.waiting,
             failures=board.failures,
             metric=board.metric_title,
             values=board.values,

@@ -37,6 +37,7 @@ from study.records import (
     Progress,
     Result,
     Trial,
+    WorkersWait,
 )
 from study.store import StudyStore
 from study.store.retry import Later
@@ -149,6 +150,8 @@ class Monitor:
             case Preparing():
                 self.board.preparing(event)
                 self._print_once(event)
+            case WorkersWait():
+                self.board.wait(event)
             case PackCrashed(pack_id, error):
                 self._notify(f"pack {pack_id} crashed, and is tried again: {last_line(error)}")
                 self._later.do(self._check)

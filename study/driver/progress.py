@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.text import Text
 
 from study.console import Console
-from study.records import Outcome, Pack, Preparing, Progress, Result
+from study.records import Outcome, Pack, Preparing, Progress, Result, WorkersWait
 from study.summaries.failures import Failure, FailureTally
 from study.summaries.heartbeat import MOST_VALUES, CellTraining, CellValue, value_texts
 from study.visible import visible
@@ -44,6 +44,7 @@ class Board:
         self._running: dict[str, Progress] = {}
         self._preparing: dict[str, Preparing] = {}
         self._preparing_since = self._began
+        self._waiting = WorkersWait(0, 0)
         self._work: dict[str, int] = {}
         self._packs: dict[str, Pack] = {}
         self._left = 0
@@ -126,6 +127,15 @@ class Board:
             if not self._preparing:
                 self._preparing_since = self._clock()
             self._preparing[step.pack_id] = step
+
+    def wait(self, workers: WorkersWait) -> None:
+        """Record how many workers wait for room on the cluster."""
+        self._waiting = workers
+
+    @property
+    def waiting(self) -> int:
+        """Number of workers that wait for room on the cluster."""
+        return self._waiting.count
 
     def _preparing_words(self) -> str:
         steps = self._preparing.values()
@@ -229,7 +239,9 @@ class Board:
             parts.append(f"training {trials} in {count_of(len(self._running), 'pack')}{ahead}")
         if self._preparing:
             parts.append(self._preparing_words())
-        elif not self._running and not self._made and self._left > 0:
+        if self._waiting.count:
+            parts.append(f"{self._waiting.count} of {count_of(self._waiting.of, 'worker')} waiting for room")
+        elif not self._preparing and not self._running and not self._made and self._left > 0:
             parts.append(f"workers are starting: {duration(self._clock() - self._began)}")
         if rate:
             parts.append(f"{rate:,.0f} trial-iterations/s" if self._has_iterations else f"{rate:,.1f} trials/s")

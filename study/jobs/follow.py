@@ -82,10 +82,13 @@ class JobStatus:
 
     @property
     def wait(self) -> str:
-        """What it waits for while others have all that it could train on; empty if it doesn't."""
+        """What it waits for before it can train; empty if it doesn't wait."""
         beat = self.heartbeat
-        is_idle = beat is None or (not beat.workers and beat.done < beat.trials)
-        return self.share.wait if self.share is not None and self.share.is_shut_out and is_idle else ""
+        if self.share is None or (beat is not None and (beat.workers or beat.done >= beat.trials)):
+            return ""
+        if self.share.is_shut_out:
+            return self.share.wait
+        return "waiting for machines: none of its workers has room yet" if beat is not None and beat.waiting else ""
 
     def as_json(self) -> dict[str, Any]:
         """Return the status as JSON data."""

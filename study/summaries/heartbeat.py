@@ -22,7 +22,9 @@ COUNTS = ("done", "trials", "solved", "unsolved", "finished", "stopped", "diverg
 
 _MARK = "@study "
 _MOST_CHARACTERS = 600
-_OPTIONAL = {"finished": 0, "stopped": 0, "failures": [], "metric": "", "values": [], "cells": 0, "training": []}
+_OPTIONAL = {
+    "finished": 0, "stopped": 0, "failures": [], "metric": "", "values": [], "cells": 0, "training": [], "waiting": 0,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,7 @@ class Heartbeat:
         values: running values of that metric, of cells that train now.
         cells: number of cells that train now; 0 where that isn't known.
         training: these cells in the order of the study, at most twenty.
+        waiting: number of workers that the cluster has no room for yet.
     """
 
     study: str
@@ -112,6 +115,7 @@ class Heartbeat:
     values: tuple[CellValue, ...] = ()
     cells: int = 0
     training: tuple[CellTraining, ...] = ()
+    waiting: int = 0
 
     @property
     def outcomes(self) -> str:
@@ -182,6 +186,8 @@ def progress_words(heartbeat: Heartbeat) -> str:
     parts = [f"{heartbeat.done}/{heartbeat.trials} trials", *heartbeat.outcomes.split(", ")]
     if heartbeat.workers:
         parts.append(f"{count_of(heartbeat.workers, 'pack')} training")
+    if heartbeat.waiting:
+        parts.append(f"{count_of(heartbeat.waiting, 'worker')} waiting for room")
     if heartbeat.left_s is not None and heartbeat.done < heartbeat.trials:
         parts.append(f"{duration(heartbeat.left_s)} left")
     return " · ".join([*parts, *value_texts(heartbeat.metric, heartbeat.values)])
@@ -222,7 +228,7 @@ def _parse(log_line: str) -> Heartbeat | None:
         at, left_s = datetime.fromisoformat(content["at"]), content["left_s"]
     except (ValueError, TypeError, RecursionError):
         return None
-    counts = [content[name] for name in (*COUNTS, "workers", "cells")]
+    counts = [content[name] for name in (*COUNTS, "workers", "cells", "waiting")]
     has_texts = isinstance(content["study"], str) and isinstance(content["metric"], str)
     has_counts = all(type(n) is int and n >= 0 for n in counts)
     has_time = left_s is None or (type(left_s) in (int, float) and 0 <= left_s < 1e12)

@@ -1,0 +1,95 @@
+"""Clusters that grow while a study runs: it waits for machines, uses those that come, and asks for those it needs."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from study import cluster
+from study.cluster import callback
+from study.cluster.scheduler import TuneScheduler
+from study.records import Event, Pack, PackDone, Progress, WorkersWait
+from tests.processes import wait_for
+from tests.study.builders import small_pack
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # nodes start one after another
+
+
+@dataclass(frozen=True)
+class Together:
+    """Ends a pack once so many workers have begun one."""
+
+    folder: Path
+    workers: int
+
+    def __call__(self, pack: Pack) -> Iterator[Event]:
+        (self.folder / str(os.getpid())).touch()
+        while len(list(self.folder.iterdir())) < self.workers:
+            yield Progress(pack.id, 1, 2, len(pack.trials), 0, 0)
+            time.sleep(0.1)
+        yield PackDone(pack.id)
+
+
+@dataclass(frozen=True)
+class Asking:
+    """Ends each pack once Ray is asked for room for so many workers, by the pack's place in the order."""
+
+    expected: dict[str, int]
+
+    def __call__(self, pack: Pack) -> Iterator[Event]:
+        from ray.util import placement_group_table
+
+        def asked() -> int:
+            groups = placement_group_table().values()
+            return sum(group["state"] in ("PENDING", "RESCHEDULING") for group in groups)
+
+        wait_for(lambda: asked() == self.expected[pack.id], f"{self.expected[pack.id]} requests", 60.0)
+        yield PackDone(pack.id)
+
+
+def test_a_study_waits_for_machines_and_uses_each_that_comes(tmp_path, monkeypatch):
+    """It says how many of its workers have no room, and a machine that comes late takes a pack."""
+    from ray.cluster_utils import Cluster
+
+    monkeypatch.setattr(callback, "_START_S", 0.0)
+    packs = [small_pack(number) for number in range(2)]
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    told: list[Event] = []
+
+    def on_event(event: Event) -> None:
+        told.append(event)
+        if isinstance(event, WorkersWait) and event.count:
+            nodes.add_node(num_cpus=1)
+
+    try:
+        with cluster.connection(nodes.address, None):
+            groups = [cluster.WorkerGroup(cluster.CPU, 2, Together(tmp_path, workers=2))]
+            TuneScheduler(groups, threading.Event()).run([(pack,) for pack in packs], None, on_event)
+    finally:
+        nodes.shutdown()
+    assert {event.pack_id for event in told if isinstance(event, PackDone)} == {pack.id for pack in packs}
+    waits = [event for event in told if isinstance(event, WorkersWait)]
+    assert waits == [WorkersWait(2, 2), WorkersWait(1, 2), WorkersWait(0, 2)]
+
+
+def test_no_more_machines_are_asked_for_than_there_are_packs_left():
+    """Three workers wait beside the one that has room; once there are fewer packs than workers, one goes with each."""
+    from ray.cluster_utils import Cluster
+
+    packs = [small_pack(number) for number in range(5)]
+    requests = dict(zip([pack.id for pack in packs], [3, 3, 2, 1, 0], strict=True))
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    told: list[Event] = []
+    try:
+        with cluster.connection(nodes.address, None):
+            groups = [cluster.WorkerGroup(cluster.CPU, 4, Asking(requests))]
+            TuneScheduler(groups, threading.Event()).run([(pack,) for pack in packs], None, told.append)
+    finally:
+        nodes.shutdown()
+    assert [event.pack_id for event in told if isinstance(event, PackDone)] == [pack.id for pack in packs]

@@ -316,6 +316,29 @@ def scale_table(rows: Sequence[Row]) -> str:
     return markdown([*head, "driver at the first pack, MiB", "until the last pack", "with the report"], lines, 1)
 
 
+def queue_table(rows: Sequence[Row]) -> str:
+    """Give one line a number of workers."""
+    lines = [
+        [f"{int(row['workers']):,}", f"{int(row['packs']):,}"]
+        + [number(row[name]) for name in ("requests_a_second", "requests_a_second_least", "requests_a_second_most")]
+        + [number(row["us_a_request"])]
+        for row in rows
+    ]
+    return markdown(["workers", "packs", "requests/s, median", "least", "most", "CPU of the queue, µs each"], lines, 0)
+
+
+def nodes_table(rows: Sequence[Row]) -> str:
+    """Give one line a study."""
+    lines = [
+        [row["study"], row["nodes"], f"{int(row['trials']):,}", f"{int(row['packs']):,}"]
+        + [number(row[name]) for name in ("whole_s", "first_pack_s", "packs_a_second")]
+        + [row["lost"], row["twice"]]
+        for row in rows
+    ]
+    head = ["study", "nodes", "trials", "packs", "whole, s", "until the first pack, s", "then packs/s"]
+    return markdown([*head, "trials lost", "trained twice"], lines, 1)
+
+
 def tracking_table(rows: Sequence[Row]) -> str:
     """Give one line a kind of MLflow."""
     counts = ("published", "there")
@@ -663,7 +686,7 @@ TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
     "peers": trial_peers_table, "peers_programs": trial_peers_table, "peers:excerpt": peers_excerpt,
     "pruning": pruning_table,
     "report": report_table,
-    "scale": scale_table,
+    "scale": scale_table, "queue": queue_table, "nodes": nodes_table,
     "script": script_table,
     "publishing": publishing_table,
     "tracking": tracking_table,

@@ -116,7 +116,8 @@ def test_a_study_outlives_every_container(stack: Stack) -> None:
     stack.study("resume", "killed")
     wait_until_trains(stack)
     stack.kill("head")
-    stack.up()
+    # The workers miss it after a minute, end, and are started again.
+    wait_for(lambda: "3 nodes · 2 CPUs" in stack.study("list"), "the workers to join the new head")
     submit(stack, "killed")
     wait_until_trains(stack)
     wait_until_whole(stack, "killed")

@@ -130,6 +130,14 @@ def test_time_that_is_over_requeues_the_job(lab: Lab) -> None:
     lab.wait_until_whole(job)
 
 
+def test_a_job_whose_time_is_over_before_the_study_begins_is_requeued(lab: Lab) -> None:
+    """Slurm gives notice as soon as the job runs, and the script ends without a study, back in the queue."""
+    job = lab.submit("counting.yaml", options=["--time=1", "--signal=B:USR1@60"])
+    wait_for(lambda: "requeued: the study goes on from its store" in lab.log(job), "the job to requeue itself")
+    lab.slurm("scancel", job)
+    assert "trials in 1 cell" not in lab.log(job)
+
+
 def test_a_preempted_job_goes_on(lab: Lab) -> None:
     """A job of a partition with priority takes the nodes; Slurm runs the study's job again when they are free."""
     job = lab.submit("counting.yaml")

@@ -3,7 +3,7 @@
     python -m benchmarks.nodes --out benchmarks/results/nodes.csv
 
 The nodes are processes of this machine, made by Ray's own cluster utility. Each has a core, which is a fraction of a
-real one. A study of a training function is run there by `study run`; `--studies packs` runs one of an engine's packs,
+real one. A study of a training function is run there by `study run`; `--kinds packs` runs one of an engine's packs,
 for which each node needs 500 MB of memory. A node is killed when a quarter of the trials have results, another at a
 half, and one is added then.
 """
@@ -85,20 +85,20 @@ def main(words: Sequence[str] | None = None) -> None:
     """Measure."""
     options = parser(__doc__, rounds=1, seconds=0)
     options.add_argument("--nodes", type=int, default=50)
-    options.add_argument("--studies", nargs="+", default=["function"], choices=STUDIES)
+    options.add_argument("--kinds", nargs="+", default=["function"], choices=STUDIES)
     options.add_argument("--share", type=float, default=1.0, help="of the trials")
     arguments = options.parse_args(words)
     from ray.cluster_utils import Cluster
 
     # Where tens of nodes share a core, their processes need longer to start than Ray allows for by default.
-    os.environ["RAY_worker_register_timeout_seconds"] = f"{_DEADLINE_S:.0f}"
+    os.environ["RAY_worker_register_timeout_seconds"] = f"{_DEADLINE_S:.0f}"  # noqa: SIM112
     rows = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "training.py").write_text(_TRAINING)
         nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
         try:
-            for study in arguments.studies:
+            for study in arguments.kinds:
                 for _ in range(arguments.nodes - len(nodes.worker_nodes)):
                     nodes.add_node(num_cpus=1, wait=False)
                 nodes.wait_for_nodes(timeout=_DEADLINE_S)

@@ -91,6 +91,7 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
         self.spoke = False
         self.last_error = ""
         self.failure: Exception | None = None
+        self._told = WorkersWait(0, 0)
         self._forget()
 
     def begin(self, queue: QueueHandle) -> None:
@@ -107,7 +108,6 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
         self._early_deaths: Counter[str] = Counter()
         self._silent: set[str] = set()
         self._pending_since: dict[str, float] = {}
-        self._told = WorkersWait(0, 0)
         self._checked_at = time.monotonic()
 
     @property

@@ -6,7 +6,7 @@ import io
 
 from study.console import Console
 from study.driver.progress import Board, waiting
-from study.records import Outcome, Preparing, Progress, Result
+from study.records import Outcome, Preparing, Progress, Result, WorkersWait
 from tests.study.builders import small_pack
 
 
@@ -22,6 +22,20 @@ def test_the_line_moves_before_anything_trains():
     board.progress(Progress(pack.id, 10, 100, trials=2, solved=0, diverged=0))
     assert "starting" not in board.line()
     assert "training 2 in 1 pack" in board.line()
+
+
+def test_workers_that_wait_for_room_are_counted():
+    """Once the cluster has no room for some workers, the line says for how many, whether or not others train."""
+    pack = small_pack(0, 1)
+    board = Board()
+    board.begin([pack], {})
+    board.wait(WorkersWait(4, 4))
+    assert board.line().endswith(" · 4 of 4 workers waiting for room")
+    board.progress(Progress(pack.id, 10, 100, trials=2, solved=0, diverged=0))
+    board.wait(WorkersWait(3, 4))
+    assert "training 2 in 1 pack (0 solved so far) · 3 of 4 workers waiting for room" in board.line()
+    board.wait(WorkersWait(0, 4))
+    assert "waiting" not in board.line()
 
 
 def test_compiling_is_not_told_as_starting():

@@ -11,6 +11,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -290,6 +291,19 @@ def test_a_study_says_what_it_has_and_what_it_waits_for(server: Start):
         assert re.search(f"state +running{', waiting for ' if waits else ''}{waits}\\s", outputs[1])
         listed = invoke("list", "--cluster", url).output
         assert f"waiting for {waits.partition(':')[0]}" in listed if waits else "waiting" not in listed
+
+
+def test_a_study_whose_workers_have_no_room_waits_for_machines(server: Start):
+    """The status says what it waits for, and the log how many workers do; both stop once something trains."""
+    at = datetime(2026, 5, 1, 12, 30, tzinfo=UTC)
+    waits = Heartbeat("two", 0, 20, 0, 0, 0, 0, left_s=None, workers=0, at=at, waiting=28)
+    for beat_, does_wait in ((waits, True), (replace(waits, workers=1), False)):
+        url = server(Dashboard([a_study("two", "02")], logs=[(200, line(beat_) + "\n")], reserved=[]))
+        said = invoke("status", "two", "--cluster", url).output
+        assert (
+            bool(re.search("state +running, waiting for machines: none of its workers has room yet", said)) == does_wait
+        )
+        assert "28 workers waiting for room" in invoke("logs", "two", "--cluster", url).output
 
 
 def test_only_a_study_that_trains_nothing_waits(server: Start):

@@ -55,6 +55,10 @@ class Stack:
         """Run a command in a service's container, with the secrets that the service has."""
         return self.compose("exec", "-T", service, "study-entrypoint", *words, given=given)
 
+    @property
+    def cluster(self) -> str:
+        return f"https://localhost:{self.ports['RAY']}"
+
     def secret(self, name: str) -> str:
         return (self.folder / "secrets" / name).read_text()
 
@@ -66,7 +70,7 @@ class Stack:
             "RAY_AUTH_TOKEN_PATH": str(self.folder / "secrets" / "ray_token"),
             "REQUESTS_CA_BUNDLE": certificate,
             "SSL_CERT_FILE": certificate,
-            "STUDY_CLUSTER": f"https://localhost:{self.ports['RAY']}",
+            "STUDY_CLUSTER": self.cluster,
         }
         command = [_BIN / "study", *words]
         script = 'cd "$0" && exec "$@"'

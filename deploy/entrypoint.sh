@@ -17,6 +17,6 @@ for name in AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY MLFLOW_AUTH_ADMIN_PASSWORD M
     unset "$file_variable"
 done
 # Ray and others keep files at home; without a volume there, a read-only file system leaves only the temporary folder.
-[ -w "$HOME" ] || HOME=$(mktemp --directory)
+[ -w "${HOME:-}" ] || HOME=$(mktemp --directory)
 export HOME
 exec "$@"

@@ -59,7 +59,7 @@ def test_a_study_waits_for_machines_and_uses_each_that_comes(tmp_path, monkeypat
 
     monkeypatch.setattr(callback, "_START_S", 0.0)
     packs = [small_pack(number) for number in range(2)]
-    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     told: list[Event] = []
 
     def on_event(event: Event) -> None:
@@ -84,7 +84,7 @@ def test_no_more_machines_are_asked_for_than_there_are_packs_left():
 
     packs = [small_pack(number) for number in range(5)]
     requests = dict(zip([pack.id for pack in packs], [3, 3, 2, 1, 0], strict=True))
-    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     told: list[Event] = []
     try:
         with cluster.connection(nodes.address, None):

@@ -35,7 +35,7 @@ def test_a_pack_that_ends_three_nodes_fails_and_the_next_is_done():
     from ray.cluster_utils import Cluster
 
     deadly, other = small_pack(0), small_pack(1)
-    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     told: list[Event] = []
 
     def on_event(event: Event) -> None:

@@ -1,4 +1,4 @@
-"""Studies on many nodes of Ray, of which two are killed and one is added meanwhile: how long they take, what is lost.
+"""Run a study on many nodes of Ray, kill two of them, add one, and measure the time and what is lost.
 
     python -m benchmarks.nodes --out benchmarks/results/nodes.csv
 

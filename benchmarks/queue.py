@@ -1,4 +1,4 @@
-"""How many workers the queue of packs serves: what its actor answers in a second, by the number of workers.
+"""Measure the requests that the queue of packs answers in a second, by the number of workers.
 
     python -m benchmarks.queue --out benchmarks/results/queue.csv
 

@@ -366,7 +366,7 @@ class Preparing:
 
 @dataclass(frozen=True)
 class WorkersWait:
-    """How many workers the cluster has no room for yet; reported whenever that changes.
+    """The number of workers that the cluster has no room for yet; reported whenever it changes.
 
     Args:
         count: number of workers that wait.

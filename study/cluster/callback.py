@@ -136,11 +136,13 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
         Args:
             trials: Tune's trials.
         """
-        live = [trial for trial in trials if trial.status in (Trial.PENDING, Trial.RUNNING)]
-        if self.may_grow or not self.left or len(self.left) >= len(live) * MOST_CONCURRENT:
+        if self.may_grow or not self.left:
             return ()
+        live = [trial for trial in trials if trial.status in (Trial.PENDING, Trial.RUNNING)]
         pending = [trial for trial in live if trial.status == Trial.PENDING]
-        surplus = min(len(pending), len(live) - len(self.bundles_left())) if pending else 0
+        if not pending or len(self.left) >= len(live) * MOST_CONCURRENT:  # bundles needn't be counted
+            return ()
+        surplus = len(live) - len(self.bundles_left())
         return pending[-surplus:] if surplus > 0 else ()
 
     def _tell_who_waits(self, trials: Sequence[Any]) -> None:

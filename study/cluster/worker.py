@@ -48,7 +48,7 @@ class PackTrainable(tune.Trainable):
         self._every_s = max(_EVERY_S, len(groups) / _WORKERS_A_SECOND)
         self._steps: Any = None
         self._crashed = False
-        self._done: list[str] = []  # packs of which the queue doesn't know yet; a call for each would double its work
+        self._done: list[str] = []  # packs to report with the next request; a call for each doubles the queue's work
         self._where = {"worker": f"{self._local_ip}:{os.getpid()}", "node": ray.get_runtime_context().get_node_id()}
         apart = environment.difference(versions, environment.versions())
         if apart is not None:

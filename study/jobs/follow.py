@@ -82,7 +82,7 @@ class JobStatus:
 
     @property
     def wait(self) -> str:
-        """What it waits for before it can train; empty if it doesn't wait."""
+        """The reason for which it can't train yet; empty if it doesn't wait."""
         beat = self.heartbeat
         if self.share is None or (beat is not None and (beat.workers or beat.done >= beat.trials)):
             return ""

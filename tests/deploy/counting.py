@@ -38,6 +38,7 @@ def study_file(waits: str, steps: int, name: str = "counting") -> str:
     return _STUDY.replace("NAME", name).replace("WAITS", waits).replace("STEPS", str(steps))
 
 
-def is_undisturbed(losses: Mapping[int, float], steps: int) -> bool:
+def is_undisturbed(metrics: Mapping[int, Mapping[str, float]], steps: int) -> bool:
     """Tell whether results, by seed, are those of a run that nothing disturbed."""
-    return losses == {seed: -float(sum((seed + 1) * (step + 1) % 7 for step in range(steps))) for seed in range(SEEDS)}
+    totals = {seed: sum((seed + 1) * (step + 1) % 7 for step in range(steps)) for seed in range(SEEDS)}
+    return metrics == {seed: {"loss": -float(total)} for seed, total in totals.items()}

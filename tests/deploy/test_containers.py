@@ -93,7 +93,7 @@ def wait_until_whole(stack: Stack, name: str) -> None:
     table = Store(stack.user / "studies", read_only=True).study(name).read_results()
     found = {result.trial.seed: result for result in table_results(table)}
     assert {result.outcome for result in found.values()} == {Outcome.FINISHED}
-    assert is_undisturbed({seed: result.metrics["loss"] for seed, result in found.items()}, STEPS)
+    assert is_undisturbed({seed: dict(result.metrics) for seed, result in found.items()}, STEPS)
     assert stack.runs(name) == ["FINISHED"] * SEEDS
 
 

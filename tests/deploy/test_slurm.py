@@ -77,7 +77,7 @@ class Lab:
         self.wait_until_ended(job, "COMPLETED")
         found = self._results()
         assert {result.outcome for result in found.values()} == {Outcome.FINISHED}
-        assert is_undisturbed({seed: result.metrics["loss"] for seed, result in found.items()}, STEPS)
+        assert is_undisturbed({seed: dict(result.metrics) for seed, result in found.items()}, STEPS)
 
     def _results(self) -> dict[int, Result]:
         table = Store(self.folder / "studies", read_only=True).study("counting").read_results()

@@ -171,7 +171,7 @@ class CodeFolder:
         """Take the modules with this folder's names, and those from its files, from those that Python knows."""
         taken = {
             name: module
-            for name, module in list(sys.modules.items())  # another thread may import something meanwhile
+            for name, module in sys.modules.copy().items()  # a copy, since another thread may import something
             if name.partition(".")[0] in self._names or self._has(_file(module))
         }
         for name in taken:

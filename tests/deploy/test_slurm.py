@@ -59,6 +59,16 @@ class Lab:
         found = {path.name.split("-")[-1] for path in self.waits.glob("*-*-*")}
         return found == {self.network.address(number) for number in NODES}
 
+    def keep_ray_from_starting(self) -> None:
+        """Let `ray start` wait for ever, on all nodes."""
+        programs = self.folder / "bin"
+        programs.mkdir()
+        (programs / "study").symlink_to(BIN / "study")
+        ray = programs / "ray"
+        ray.write_text(f'#!/bin/sh\n[ "$1" != start ] || exec sleep infinity\nexec {BIN}/ray "$@"\n')
+        ray.chmod(0o755)
+        self.slurm.environment["STUDY_BIN"] = str(programs)
+
     def hurry(self) -> None:
         """Let the trials take no longer than they must."""
         (self.waits / "hurry").touch()
@@ -131,7 +141,8 @@ def test_time_that_is_over_requeues_the_job(lab: Lab) -> None:
 
 
 def test_a_job_whose_time_is_over_before_the_study_begins_is_requeued(lab: Lab) -> None:
-    """Slurm gives notice as soon as the job runs, and the script ends without a study, back in the queue."""
+    """Slurm's notice comes while the job waits for Ray's nodes: it ends without a study, back in the queue."""
+    lab.keep_ray_from_starting()
     job = lab.submit("counting.yaml", options=["--time=1", "--signal=B:USR1@60"])
     wait_for(lambda: "requeued: the study goes on from its store" in lab.log(job), "the job to requeue itself")
     lab.slurm("scancel", job)

@@ -36,7 +36,7 @@ def shared_state(modules: Collection[str]) -> dict[str, tuple[str, Any]]:
         >>> del module.COUNTS
     """
     state: dict[str, tuple[str, Any]] = {}
-    for name, module in list(sys.modules.items()):
+    for name, module in sys.modules.copy().items():  # a copy, since another thread may import something
         if name.partition(".")[0] in modules and isinstance(module, types.ModuleType):
             state |= _values(name, vars(module), module.__name__)
     return state

@@ -1,4 +1,4 @@
-"""The figure of `benchmarks.moments`: simulated moments as points, the paper's formulas as lines, over the mean."""
+"""The figure of `benchmarks.moments`: simulated moments as points, exact ones and the paper's formulas as lines."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ ROWS = (("E[z]", "|E[z]|"), ("Var[z]", "Var[z]"), ("Var[δ ∂z/∂z_1]", "gradi
 _SPANS = {
     ("NMU", 2): ((1e-3, 1e1), (1e-2, 1e2), (1e-2, 1e1)),
     ("NMU", 10): ((1e-4, 1e4), (1e-5, 1e8), (1e-5, 1e7)),
-    ("NAC-mul", 2): ((0.5, 1e3), (1e-5, 1e3), (1e-4, 1e12)),
-    ("NAC-mul", 10): ((0.5, 1e3), (1e-4, 1e6), (1e-4, 1e12)),
+    ("NAC-mul", 2): ((0.5, 1e3), (1e-5, 1e4), (1e-4, 1e17)),
+    ("NAC-mul", 10): ((0.5, 1e3), (1e-4, 1e14), (1e-4, 1e27)),
 }
 _OPEN = {"markersize": 3, "markerfacecolor": "none", "markeredgewidth": 0.7}
 _CLOSE = np.logspace(-7, -1, 121)
@@ -70,27 +70,26 @@ def _panel(axes: Axes, rows: Sequence[Mapping[str, Any]], panel: tuple[str, int,
         if quantity == "E[z]":  # what is less than its noise would be a point at the noise
             values[values < 3 * np.array([float(row["standard_error"]) for row in mine])] = np.nan
         axes.plot(means, values, MARKERS[number], color=color, **_OPEN)
-        final, extended = _lines(panel, V, quantity)
+        axes.plot(means, np.abs([float(row["exact"]) for row in mine]), ":", color=color, linewidth=1)
+        final = _line(panel, V, quantity)
         axes.plot(_LINE, np.where(final > 0, final, np.nan), "-", color=color, linewidth=1)
-        if extended is not None:
-            axes.plot(_LINE, np.abs(extended), ":", color=color, linewidth=1)
         _negative(axes, final < 0, color, number)
 
 
-def _lines(panel: tuple[str, int, float], V: float, quantity: str) -> tuple[Any, Any]:
-    """Compute the paper's formula at each m, and its extension to any m, which only an NMU has."""
+def _line(panel: tuple[str, int, float], V: float, quantity: str) -> Any:
+    """Compute the paper's formula at each m; equation 10 is that of m = 0."""
     unit, hidden, v = panel
     if unit == "NMU":
         formula = {
-            "E[z]": lambda m: moments.nmu_mean(hidden, m),
-            "Var[z]": lambda m: moments.nmu_variance(hidden, V, v, m),
-        }.get(quantity, lambda m: moments.nmu_gradient(hidden, V, v, input_mean=m))
-        return np.full(len(_LINE), formula(0.0)), np.array([formula(m) for m in _LINE])
-    formula = {
-        "E[z]": lambda m: moments.nac_mul_mean(hidden, V, m),
-        "Var[z]": lambda m: moments.nac_mul_variance(hidden, V, m),
-    }.get(quantity, lambda m: moments.nac_mul_gradient(hidden, V, m, v))
-    return np.array([formula(m) for m in _LINE]), None
+            "E[z]": lambda m: moments.nmu_mean(hidden),
+            "Var[z]": lambda m: moments.nmu_variance(hidden, V, v),
+        }.get(quantity, lambda m: moments.nmu_gradient(hidden, V, v))
+    else:
+        formula = {
+            "E[z]": lambda m: moments.nac_mul_mean(hidden, V, m),
+            "Var[z]": lambda m: moments.nac_mul_variance(hidden, V, m),
+        }.get(quantity, lambda m: moments.nac_mul_gradient(hidden, V, m, v))
+    return np.array([formula(m) for m in _LINE])
 
 
 def _negative(axes: Axes, negative: Any, color: str, number: int) -> None:
@@ -110,6 +109,6 @@ def _legend() -> list[Any]:
         mark(1, "V = 1/12 (NMU), 0.1 (NAC•)"),
         Line2D([], [], color=INK, linestyle="none", label="simulated", **_OPEN, marker="o"),  # type: ignore[arg-type]
         Line2D([], [], color=INK, linewidth=1, label="equation 9 or 10"),
-        Line2D([], [], color=INK, linewidth=1, linestyle=":", label="equation 10, extended to any m"),
+        Line2D([], [], color=INK, linewidth=1, linestyle=":", label="exact"),
         Line2D([], [], color=INK, linestyle="none", marker="x", label="equation 9 gives a negative variance here"),
     ]

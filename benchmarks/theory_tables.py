@@ -31,12 +31,12 @@ def _cases(rows: Sequence[Row]) -> str:
     for (unit, weights, hidden, *numbers), quantities in cases.items():
         gradient = quantities["Var[δ ∂z/∂z_1]"]
         texts = [unit, weights, hidden, *(f"{float(text):.3g}" for text in numbers)]
-        for name in ("E[z]", "Var[z]"):
-            texts += [_digits(quantities[name]["simulated"]), _digits(quantities[name]["final"])]
-        texts += [_digits(quantities[name]["simulated"]) for name in ("E[(∂z/∂z_1)²]", "Var[∂z/∂z_1]")]
-        lines.append([*texts, *(_digits(gradient[name]) for name in ("simulated", "final", "draft"))])
-    head = ["unit", "weights", "H", "V", "v", "m", "E[z]", "paper", "Var[z]", "paper"]
-    return markdown([*head, "E[(∂z/∂z_1)²]", "Var[∂z/∂z_1]", "gradient", "paper", "draft"], lines, 2)
+        texts += [_digits(quantities["E[z]"][name]) for name in ("exact", "final")]
+        texts += [_digits(quantities["Var[z]"][name]) for name in ("exact", "simulated", "final")]
+        texts.append(_digits(quantities["Var[∂z/∂z_1]"]["exact"]))
+        lines.append([*texts, *(_digits(gradient[name]) for name in ("exact", "simulated", "final", "draft"))])
+    head = ["unit", "weights", "H", "V", "v", "m", "E[z]", "paper", "Var[z]", "simulated", "paper", "Var[∂z/∂z_1]"]
+    return markdown([*head, "gradient", "simulated", "paper", "draft"], lines, 2)
 
 
 def curvature_table(rows: Sequence[Row]) -> str:

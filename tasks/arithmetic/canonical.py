@@ -55,6 +55,7 @@ def canonical(task: str, model: str, values: Mapping[str, Any]) -> ArithmeticCel
         **limits(network, values),
         **optimizer(values),
         relative_error=values.get("relative_error") or None,
+        init=values["init"] if values.get("init") == "independent" else None,
         **success(values),
     )
 

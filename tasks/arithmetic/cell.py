@@ -98,6 +98,7 @@ class ArithmeticCell:
         evaluation_rows: rows of the validation set, and of the test set.
         stop: ``never``, or ``when_decided`` to end a trial once its outcome can't change.
         relative_error: True if the relative error is measured too; None if not.
+        init: ``independent`` if the cell has initial weights of its own for each seed; None if cells share them.
         success_epsilon: ε of the success threshold; None when the threshold is given.
         success_threshold: the test MSE to fall below, if it is given; None to compute it from ε.
     """
@@ -142,6 +143,7 @@ class ArithmeticCell:
     evaluation_rows: int = 10_000
     stop: str = "never"
     relative_error: bool | None = None
+    init: str | None = None
     success_epsilon: float | None = 1e-5
     success_threshold: float | None = None
 

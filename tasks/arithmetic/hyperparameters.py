@@ -71,8 +71,8 @@ def _of_training(type_: Any, meaning: str, otherwise: str, *, is_method: bool = 
     return _declared("", type_, meaning, otherwise, is_method=is_method, is_searchable=True, **more)
 
 
-def _of_protocol(type_: Any, meaning: str, otherwise: str) -> Hyperparameter:
-    return _declared("protocol", type_, meaning, otherwise)
+def _of_protocol(type_: Any, meaning: str, otherwise: str, **more: Any) -> Hyperparameter:
+    return _declared("protocol", type_, meaning, otherwise, **more)
 
 
 def _of_success(type_: Any, meaning: str, otherwise: str) -> Hyperparameter:
@@ -196,6 +196,13 @@ HYPERPARAMETERS: Mapping[str, Hyperparameter] = {
     ),
     "relative_error": _of_protocol(
         bool, "whether the mean of abs(y - t) / abs(t) on the test rows is measured too", "`false`"
+    ),
+    "init": _of_protocol(
+        choice(("shared", "independent")),
+        "`shared`: trials of one seed begin with the same numbers in all cells; `independent`: each cell draws its own "
+        "(see [what cells of one seed share](statistics/comparisons.md#what-trials-of-one-seed-share))",
+        "`shared`",
+        none="shared",
     ),
     "success_epsilon": _of_success(_Epsilon, "ε, in (0, 1/2), from which the threshold is computed", "1e-5"),
     "success_threshold": _of_success(Positive, "a test MSE to fall below", "computed from ε"),

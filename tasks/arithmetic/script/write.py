@@ -16,6 +16,7 @@ from study.plugins.scripts import TrialScript
 from study.records import Cell, Curve, Result, Trial
 from study.words import count_of
 from tasks.arithmetic.cell import ArithmeticCell, task_of, typed_cell
+from tasks.arithmetic.init_seed import init_seed
 from tasks.arithmetic.own_family import ARITHMETIC
 from tasks.arithmetic.script.layers import layers
 from tasks.arithmetic.script.literals import docstring, literal
@@ -48,6 +49,8 @@ def trial_script(study: str, result: Result, curve: Curve) -> TrialScript:
         raise InputError(f"trial {trial.id} has no script: its stored curve lacks {' or '.join(_MSES)}")
     cell = _checked_cell(trial)
     of_name = layers(cell)
+    first_seed = init_seed(trial)
+    has_two_seeds = trial.sources.are_combined or first_seed != trial.seed
     learns, at = target(cell), result.solved_at_iteration
     signs = [f"{name}.{parameter}" for name, layer in of_name.items() for parameter in layer.signs]
     pairs = [f"{name}.{p}: {low}" for name, layer in of_name.items() for p, low in layer.bounded]
@@ -56,8 +59,10 @@ def trial_script(study: str, result: Result, curve: Curve) -> TrialScript:
     text = _template().render(
         trial=trial,
         cell=cell,
-        init_seed="INIT_SEED" if trial.sources.are_combined else "SEED",
-        data_seed="DATA_SEED" if trial.sources.are_combined else "SEED",
+        has_two_seeds=has_two_seeds,
+        first_seed=first_seed,
+        init_seed="INIT_SEED" if has_two_seeds else "SEED",
+        data_seed="DATA_SEED" if has_two_seeds else "SEED",
         layers=list(of_name.values()),
         target=learns,
         constants=constants(cell, result.threshold or 0.0),

@@ -104,6 +104,7 @@ OTHER: dict[str, Any] = {
     "evaluation_rows": 100,
     "stop": "when_decided",
     "relative_error": True,
+    "init": "independent",
     "success_epsilon": 1e-4,
     "success_threshold": 1.0,
 }

@@ -15,6 +15,7 @@ from torch import Tensor
 from study.records import Trial
 from study.stream.stream import Purpose, uniforms
 from tasks.arithmetic.cell import typed_cell
+from tasks.arithmetic.init_seed import init_seed
 from tasks.arithmetic.own_units import class_of
 from units import Unit
 from units.initialize import Sizes
@@ -68,7 +69,7 @@ def initial_state(trials: Sequence[Trial]) -> dict[str, npt.NDArray[np.float32]]
 
 def _layer(unit: type[Unit], sizes: Sizes, trials: Sequence[Trial], counter: int) -> dict[str, Tensor]:
     """Draw the parameters of a layer; each parameter of the network has a counter of its own, these from `counter`."""
-    seeds = np.array([trial.sources.init for trial in trials], np.uint64)
+    seeds = np.array([init_seed(trial) for trial in trials], np.uint64)
 
     @cache  # of all trials at once: a call of the stream costs as much for one
     def draw(index: int, shape: tuple[int, ...]) -> Tensor:

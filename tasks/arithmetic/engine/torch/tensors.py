@@ -26,6 +26,7 @@ from tasks.arithmetic.engine.torch.batches import Batches
 from tasks.arithmetic.engine.torch.penalties import Penalties
 from tasks.arithmetic.engine.torch.restarts import Restarts
 from tasks.arithmetic.engine.torch.step import Flat, sparsity_strengths, step_compiled, step_torch
+from tasks.arithmetic.init_seed import init_seed
 from tasks.arithmetic.networks import Network
 
 # Hidden values of one evaluation chunk: about half of a core's second-level cache.
@@ -48,7 +49,7 @@ class TorchTensors:
         self._cells = [typed_cell(trial.cell) for trial in trials]
         self._cell = self._cells[0]
         self._task = task_of(self._cell)
-        init_seeds = np.array([trial.sources.init for trial in trials], np.uint64)
+        init_seeds = np.array([init_seed(trial) for trial in trials], np.uint64)
         data_seeds = np.array([trial.sources.data for trial in trials], np.uint64)
         self._device = torch.device(device)
         self._on_cpu = device == "cpu"

@@ -21,6 +21,7 @@ NEAR_ZERO = {
 
 METHODS: dict[str, Values] = {
     "plain": {},
+    "own initial weights": {"init": "independent", "optimizer": "sgd", "learning_rate": 1e-6},
     "variance": {"init_variance": 0.02, "optimizer": "momentum", "learning_rate": 1e-6},
     "two intervals": {"interpolation_range": ((-2.0, -1.1), (0.2, 1.1)), "optimizer": "sgd", "learning_rate": 1e-6},
 }

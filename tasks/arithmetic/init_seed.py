@@ -1,0 +1,33 @@
+"""The key of a trial's initial weights: shared by the cells of one seed, or the cell's own."""
+
+from __future__ import annotations
+
+from study.records import Trial, short_digest
+from tasks.arithmetic.cell import typed_cell
+from tasks.arithmetic.hyperparameters import HYPERPARAMETERS
+
+_TABLES = ("task", "")
+
+
+def init_seed(trial: Trial) -> int:
+    """Return the key of the stream from which a trial's initial weights are drawn.
+
+    It is the trial's seed for them. With ``init: independent`` it is that seed XOR 64 bits of a hash of the cell: equal
+    seeds of two cells then have different keys, and so have two seeds of one cell. Protocol, criterion of success and
+    the code of a unit of one's own are left out of the hash, so that a longer trial begins as the shorter one did.
+
+    Returns:
+        A number in [0, 2**64).
+
+    Example:
+        >>> from study.spec.cells import canonical_cell
+        >>> cells = [canonical_cell("simple", "NMU", values) for values in ({}, {"init": "independent"})]
+        >>> [init_seed(Trial(cell, seed=7)) for cell in cells]
+        [7, 10328801034283925796]
+    """
+    cell, seed = trial.cell, trial.sources.init
+    if typed_cell(cell).init != "independent":
+        return seed
+    own = {name: cell.values.get(name) for name, one in HYPERPARAMETERS.items() if one.table in _TABLES}
+    content = {"task": cell.task, "model": cell.model, **{name: v for name, v in own.items() if v is not None}}
+    return seed ^ int(short_digest(content), 16)

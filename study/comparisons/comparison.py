@@ -36,6 +36,7 @@ class Reference:
     Args:
         source: the published table, or the study or file.
         publication: where the table was published; empty for a study or file.
+        caution: a sentence on what its numbers can't be compared by; empty for none.
         ended: the number of trials that ran to a result.
         solved: the number of trials that solved the task.
         judged: the number of trials of which it is known whether they did.
@@ -51,6 +52,7 @@ class Reference:
 
     source: str
     publication: str = ""
+    caution: str = ""
     ended: int
     solved: int = 0
     judged: int = 0
@@ -321,7 +323,14 @@ def _published(of: PublishedCell, beside: Summary) -> Reference:
         name: MetricSummary(metric=beside.metrics[name].metric, mean=mean, mean_interval=interval)
         for name, (mean, interval) in estimates.items()
     }
-    return Reference(source=of.table, publication=of.source, ended=of.seeds, metrics=metrics, **_success(of, of.seeds))
+    return Reference(
+        source=of.table,
+        publication=of.source,
+        caution=of.caution,
+        ended=of.seeds,
+        metrics=metrics,
+        **_success(of, of.seeds),
+    )
 
 
 def _success(of: Summary | PublishedCell, judged: int) -> dict[str, Any]:

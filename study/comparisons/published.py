@@ -37,6 +37,7 @@ class PublishedCell:
         solved_at_mean: iterations.
         solved_at_interval: of the mean, 95%.
         metrics: means of metrics with their intervals, by name.
+        caution: a sentence on what its numbers can't be compared by; empty for none.
     """
 
     source: str
@@ -47,6 +48,7 @@ class PublishedCell:
     solved_at_mean: float | None = None
     solved_at_interval: Interval | None = None
     metrics: Mapping[str, Estimate] = field(default_factory=dict)
+    caution: str = ""
 
 
 class PublishedResults(Protocol):

@@ -30,12 +30,6 @@ from study.summaries.summary import Summary
 MOST_SENTENCES = 12
 """The most rows that the comparison describes one by one; of more, only those that differ."""
 
-_PUBLISHED_MEANS = (
-    "Published means are shown as printed, except for the table static_seeds, where they are estimated from the "
-    "published seeds as this study's are. As printed, solved-at means are off by 1 to 2%, and most sparsity errors are "
-    "half the true mean."
-)
-
 
 def sections(findings: Findings, parts: Parts | None = None, figures: Sequence[str] = ()) -> list[Section]:
     """Return the sections that have a content, in order.
@@ -227,7 +221,7 @@ def _comparison(findings: Findings) -> Section | None:
     described = [c for c in compared if len(compared) <= MOST_SENTENCES or c.verdict == "differs"]
     details = [_comparison_note(against, rows)] if compared else []
     details += [_sentence(c, against, rows) for c in described]
-    details += [_PUBLISHED_MEANS] if compared and against.is_published else []
+    details += filter(None, dict.fromkeys(c.beside.caution for c in compared))
     return Section(
         title=f"Against {'the published numbers' if against.is_published else against.source}",
         name="comparison",

@@ -32,6 +32,16 @@ def test_the_simple_study_is_compared_with_table_1():
     assert {c.verdict for c in compared} == {"agrees"}
 
 
+def test_printed_means_are_said_not_to_be_comparable():
+    """What is computed from published seeds is estimated as here; of printed means alone, a caution says how they are."""
+    cells = [(cell, {"solved": 9, "unsolved": 1}) for cell in (published_cell("NMU"), arithmetic_cell("NMU"))]
+    printed, from_seeds = (c.beside for c in compared_cells(summaries_of(*cells)))
+    assert "makes 86,000 of 38 seeds at 4,000 and one at 1,020,000" in printed.caution
+    of_these = statistics.as_published([4000] * 38 + [1_020_000], [0.1, 0.2] * 19 + [0.1], 39)
+    assert of_these.solved_at_mean == pytest.approx(86_000, rel=1e-3)
+    assert (from_seeds.source, from_seeds.caution) == ("static_seeds", "")
+
+
 def test_a_rate_that_differs_is_said_to():
     """A count far from the published one differs, and Holm's correction is over all compared cells."""
     cells = [

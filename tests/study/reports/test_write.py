@@ -129,6 +129,7 @@ def test_a_comparison_adds_a_file_and_a_later_report_takes_it_away(write):
     text = Page(files["report.html"].read_text()).text
     assert "NMU: 50/100 differs from the published 94/100" in text
     assert "ICLR 2020" in text
+    assert "Published times and sparsity errors of these cells aren't comparable" in text
     assert "comparison.csv" not in write()
     assert not files["comparison.csv"].exists()
 

@@ -108,7 +108,7 @@ def _between(power: Floats, low: float, high: float) -> Floats:
     is_log = np.abs(q) < 1e-9
     safe = np.where(is_log, 1.0, q)
     ends = (high + EPSILON) ** safe - (low + EPSILON) ** safe
-    return np.where(is_log, math.log((high + EPSILON) / (low + EPSILON)), ends / safe)
+    return np.asarray(np.where(is_log, math.log((high + EPSILON) / (low + EPSILON)), ends / safe))
 
 
 def _input_mean(power: Floats, mean: float, variance: float, *, is_signed: bool = False) -> Floats:
@@ -186,7 +186,7 @@ def formulas(case: Case, mean: float) -> dict[str, tuple[float, float | str, flo
 def row(equation: int, unit: str, quantity: str, value: tuple[float, float], final: float, **more: Any) -> Row:
     """Lay out one simulated number beside its formulas; what doesn't apply is empty."""
     columns = ("weights", "fan", "reach", "hidden", "weight_variance", "input_variance", "input_mean")
-    numbers = {"simulated": value[0], "standard_error": value[1], "final": final}
+    numbers: dict[str, Any] = {"simulated": value[0], "standard_error": value[1], "final": final}
     numbers |= {name: more.get(name, "") for name in ("draft", "exact")}
     texts = {name: f"{number:.6g}" if number != "" else "" for name, number in numbers.items()}
     return {"equation": equation, "unit": unit} | {name: more.get(name, "") for name in columns} | {

@@ -16,7 +16,14 @@ from textwrap import fill
 
 from benchmarks.markdown import Row, markdown, number
 from benchmarks.measure import PACK
-from benchmarks.theory_tables import curvature_table, moments_table, near_zero_table
+from benchmarks.theory_tables import (
+    barrier_table,
+    curvature_table,
+    moments_table,
+    near_zero_table,
+    start_sizes_table,
+    starts_table,
+)
 from study import statistics
 from study.environment import labelled
 
@@ -577,6 +584,20 @@ def shared_rates_table(rows: Sequence[Row]) -> str:
     return markdown(head, texts, 2)
 
 
+def standardised_table(rows: Sequence[Row]) -> str:
+    """Write a line for each law of the levels' rates: coverage and mean width of both intervals by seeds."""
+    seeds = list(dict.fromkeys(row["seeds"] for row in rows))
+    lines: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        both = (
+            f"{_percent(row[f'{name}_coverage'], 1)}, {number(row[f'{name}_width'])}"
+            for name in ("standardised", "raw")
+        )
+        lines.setdefault((row["law"], row["rate"]), []).append("; ".join(both))
+    head = ["rates of the levels", "rate", *(f"{count} seeds" for count in seeds)]
+    return markdown(head, [[*key, *texts] for key, texts in lines.items()], 2)
+
+
 def designs_table(rows: Sequence[Row]) -> str:
     """Write a line for each distribution and test: how often it rejects, by design."""
     designs = list(dict.fromkeys(row["design"] for row in rows))
@@ -673,6 +694,7 @@ TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
     "precision": precision_table,
     "robust/interquartile-mean": robust_table, "robust/profile": robust_table, "robust/improvement": robust_table,
     "components": components_table, "shared_rates": shared_rates_table,
+    "standardised": standardised_table,
     "winners": whole_table,
     "overlap/partial": designs_table, "overlap/crossed": designs_table,
     "claims/errors": errors_table, "claims/power": power_table, "claims/peers": peers_table,
@@ -690,7 +712,8 @@ TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
     "script": script_table,
     "publishing": publishing_table,
     "tracking": tracking_table,
-    "moments": moments_table, "curvature": curvature_table, "near_zero": near_zero_table,
+    "moments": moments_table, "curvature": curvature_table, "barrier": barrier_table, "near_zero": near_zero_table,
+    "starts": starts_table, "starts:sizes": start_sizes_table,
     "search/methods": search_table,
     "until/half-width": narrow_table, "until/different-from": apart_table,
     **{f"gpu/{part}": whole_table for part in ("checks", "models", "packs", "groups", "floor", "registers")},
@@ -702,6 +725,7 @@ PAGES = (
     HERE / "README.md", *sorted((DOCS / "statistics").glob("*.md")), DOCS / "theory.md", DOCS / "deploy.md",
     DOCS / "one-machine.md",
     DOCS / "results" / "README.md", DOCS / "results" / "until" / "README.md", DOCS / "results" / "search" / "README.md",
+    DOCS / "results" / "hidden-size" / "README.md",
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Tables of what units compute: from `benchmarks.moments`, `benchmarks.curvature` and `benchmarks.near_zero`."""
+"""Tables of what units compute: from the benchmarks `moments`, `curvature`, `barrier`, `starts` and `near_zero`."""
 
 from __future__ import annotations
 
@@ -48,6 +48,33 @@ def curvature_table(rows: Sequence[Row]) -> str:
         lines.setdefault(_place(row), {})[where] = _digits(row["value"]) if row["value"] else "none"
     head = ["", *(f"{observation}, {second}" for observation, second in columns)]
     return markdown(head, [[name, *(line.get(where, "–") for where in columns)] for name, line in lines.items()], 1)
+
+
+def barrier_table(rows: Sequence[Row]) -> str:
+    """Give one line a range: the weight at which the factor of its mean is 0, and the share that starts beyond."""
+    lines = [[f"U[{row['low']},{row['high']}]", row["barrier"], row["beyond"]] for row in rows]
+    return markdown(["range", "1 / (1 - x) at its mean", "share of U[1/4, 3/4] beyond"], lines, 1)
+
+
+def starts_table(rows: Sequence[Row]) -> str:
+    """Give one line a number of factors that were negative before training: how many are after 1,000 updates."""
+    names = ("trials", "then_0", "then_2", "then_4", "then_6", "as_at_the_end", "solved")
+    lines = [[row["value"], *(row[name] for name in names)] for row in rows if row["of"] == "negative at the start"]
+    head = ["negative before", "trials", "after 1,000 updates 0", "2", "4", "6 or more", "as at the end", "solved"]
+    return markdown(head, lines, 0)
+
+
+def start_sizes_table(rows: Sequence[Row]) -> str:
+    """Give one line a hidden size: negative factors after 1,000 updates, measured and published counts."""
+    lines = []
+    for row in rows:
+        if row["of"] == "hidden units":
+            counts = [f"{100 * int(row[f'then_{count}']) / int(row['trials']):.1f}" for count in (0, 2, 4, 6)]
+            here = f"{row['solved_here']}/{row['trials_here']}" if row.get("trials_here") else "–"
+            there = f"{row['published_solved']}/{row['published_seeds']}"
+            lines.append([row["value"], *counts, here, there])
+    head = ["hidden units", "0, %", "2, %", "4, %", "6 or more, %", "solved here", "published"]
+    return markdown(head, lines, 0)
 
 
 def near_zero_table(rows: Sequence[Row]) -> str:

@@ -82,6 +82,21 @@ def nmu_initial(uniform: Tensor, init_variance: float | None, unit: str = "NMU")
     return within(uniform, 0.5, min(0.5, uniform_reach(init_variance)))
 
 
+def nmu_initial_in(uniform: Tensor, low: float, high: float) -> Tensor:
+    """Compute initial weights U[low, high].
+
+    Args:
+        uniform: float64 numbers on [0, 1).
+        low: at least 0.
+        high: more than low, and at most 1.
+
+    Example:
+        >>> nmu_initial_in(torch.tensor([0.0, 0.5], dtype=torch.float64), 0.5, 1.0)
+        tensor([0.5000, 0.7500], dtype=torch.float64)
+    """
+    return within(uniform, (low + high) / 2, (high - low) / 2)
+
+
 class MultiplyingUnit(Unit):
     """Multiply with one weight matrix W in [0, 1], the parameter ``weight``; it starts as `nmu_initial` says.
 

@@ -21,6 +21,7 @@
     crossed           means of trials that share the seeds of several sources of randomness
     components        how much of the variance of trials each source of randomness makes
     shared_rate       success rates of trials that share the seeds of two sources: an interval
+    standardised      success rates of a known population of starts, where the sample's starts are others
     seed_values       the values of a method by cell and seed, of which the next three are, each cell counting alike
     interquartile_mean  interquartile means over several cells
     profiles          how often trials are better than a threshold, for all thresholds at once
@@ -76,6 +77,7 @@ from study.statistics.shared_rate import shared_rate_interval
 from study.statistics.sign_flips import paired_differences, sign_flip, sign_flips
 from study.statistics.solved_at import gamma_mean_intervals, means, median_intervals, medians
 from study.statistics.sparsity_error import beta_mean_intervals
+from study.statistics.standardised import StandardisedRate, standardised_rate
 from study.statistics.survival import LogRank, SurvivalCurve, kaplan_meier, log_rank
 from study.statistics.trends import Coefficient, LogisticFit, Trend, cochran_armitage, logistic_regression
 from study.statistics.tuned import TunedDifference, TunedMethod, tuned_difference
@@ -102,6 +104,7 @@ __all__ = [
     "PerformanceProfile",
     "RestrictedMeans",
     "SeedValues",
+    "StandardisedRate",
     "SurvivalCurve",
     "Trend",
     "TunedDifference",
@@ -159,6 +162,7 @@ __all__ = [
     "shared_rate_interval",
     "sign_flip",
     "sign_flips",
+    "standardised_rate",
     "tuned_difference",
     "upper_mean",
     "upper_median",

@@ -34,6 +34,7 @@ _MAY_DIFFER = {
     "sparsity_end",
     "learning_rate",
     "init_variance",
+    "init_range",
     "interpolation_range",
     "extrapolation_range",
     "interpolation_mean",
@@ -73,6 +74,7 @@ class ArithmeticCell:
         model: name in `tasks.arithmetic.MODELS`, or the key of a unit of a user's own.
         hidden_size: hidden units; 1, the output, if there is but one layer, where a `Cell` has None.
         init_variance: variance of the initial weights; None for each unit's own default.
+        init_range: ends of the interval of an NMU's initial weights, which are uniform; None for U[1/4, 3/4].
         bounds: ``clipped`` or ``regularized``; None for a model without bounded weights.
         out_of_bounds_strength: weight of the out-of-bounds regulariser; None unless ``regularized``.
         out_of_bounds_shape: ``linear`` or ``squared``; None unless ``regularized``.
@@ -118,6 +120,7 @@ class ArithmeticCell:
     model: str
     hidden_size: int
     init_variance: float | None = None
+    init_range: Range | None = None
     bounds: str | None = None
     out_of_bounds_strength: float | None = None
     out_of_bounds_shape: str | None = None

@@ -54,6 +54,14 @@ def _variance_mistakes(task: str, model: str, values: Values) -> Iterator[Mistak
         )
 
 
+def _start_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
+    if values.get("init_range") is not None and values.get("init_variance") is not None:
+        yield (
+            ("init_range", "init_variance"),
+            "an NMU's start has an init_variance around 1/2, or an init_range, but got both",
+        )
+
+
 def _schedule_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
     network = model_of(task, model, values.get("input_size", 2))
     regulariser = canonical.sparsity(network, values)
@@ -127,6 +135,7 @@ CHECKS: Mapping[Check, Callable[[str, str, Values], Iterator[Mistake]]] = {
     Check(()): _layer_mistakes,
     Check((*TASK_NAMES, *_SUCCESS)): _task_mistakes,
     Check(("init_variance",)): _variance_mistakes,
+    Check(("init_range", "init_variance")): _start_mistakes,
     Check((*SPARSITY, "input_size"), may_be_chosen=True): _schedule_mistakes,
     Check((*L1, "operation", "input_size"), may_be_chosen=True): _l1_mistakes,
     Check(_LENGTH): _length_mistakes,

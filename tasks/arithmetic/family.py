@@ -95,6 +95,8 @@ class ArithmeticFamily(Family):
         network = model_of(task, model)
         if name in SPARSITY and not network.has_bounds:
             return f"{model} has no sparsity regulariser"
+        if name == "init_range" and not network.has_nmu:
+            return f"{model} has no NMU"
         if name in BOUNDS and not network.has_bounds:
             return f"{model} has no bounded weights"
         if name in BOUNDS[1:] and "regularized" not in values.get("bounds", ()):

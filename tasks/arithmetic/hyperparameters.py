@@ -42,6 +42,13 @@ def _range(value: object) -> Range:
     return range_
 
 
+def _unit_range(value: object) -> Range:
+    range_ = _range(value)
+    if len(range_) != 1 or not 0 <= range_[0][0] < range_[0][1] <= 1:
+        raise ValueError(f"must be [low, high] with 0 <= low < high <= 1, but got {quoted(value)}")
+    return range_
+
+
 # With more subsets, `mul` of numbers above 1 is infinite, and the layer is wider than any that is trained.
 _Subsets = Annotated[int, Field(ge=1, le=1000), BeforeValidator(whole)]
 _Momentum = Annotated[float, Field(ge=0, lt=1), BeforeValidator(number)]
@@ -53,6 +60,7 @@ _Range = Annotated[
     BeforeValidator(_range),
     WithJsonSchema({"anyOf": [_INTERVAL, {"type": "array", "items": _INTERVAL, "minItems": 1, "maxItems": 2}]}),
 ]
+_UnitRange = Annotated[Range, BeforeValidator(_unit_range), WithJsonSchema(_INTERVAL)]
 _PositiveOrNone = Annotated[Annotated[float, Field(gt=0)] | None, BeforeValidator(_or_none)]
 _CountOrNone = Annotated[Count | None, BeforeValidator(_or_none)]
 _Number = Annotated[float, BeforeValidator(number)]
@@ -124,6 +132,16 @@ HYPERPARAMETERS: Mapping[str, Hyperparameter] = {
         "`null`",
         title="init variance",
         none="default",
+    ),
+    "init_range": _declared(
+        "",
+        _UnitRange,
+        "where the initial weights of an NMU lie, which are uniform: `[low, high]` in [0, 1]; see [numbers below "
+        "0](theory.md#why-an-nmu-cant-leave-out-numbers-below-0)",
+        "`[0.25, 0.75]`, for models with an NMU",
+        title="NMU starts in",
+        none="default",
+        is_method=True,
     ),
     "bounds": _of_training(
         choice(("clipped", "regularized")),

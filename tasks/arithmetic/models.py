@@ -51,6 +51,11 @@ class Model:
         return any(traits_of(unit).bounded for unit in self.layers.values())
 
     @property
+    def has_nmu(self) -> bool:
+        """Whether a layer is an NMU, for whose initial weights an interval can be chosen."""
+        return "NMU" in self.layers.values()
+
+    @property
     def pushes_outward(self) -> bool:
         """Whether a layer is an iNALU, whose training has a regulariser and restarts of its own."""
         return any(unit in INALUS for unit in self.layers.values())

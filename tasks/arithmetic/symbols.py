@@ -17,6 +17,7 @@ SYMBOLS = Vocabulary(
         "interpolation_mean": "trained around",
         "extrapolation_mean": "tested around",
         "init_variance": "init variance",
+        "init_range": "NMU starts in",
         "sparsity_strength": "λ̂",
         "sparsity_start": "λ start",
         "sparsity_end": "λ end",
@@ -29,6 +30,8 @@ SYMBOLS = Vocabulary(
     nones={
         "distribution": "uniform",
         "init_variance": "default",
+        "init_range": "default",
+        "init": "shared",
         "sparsity_strength": "off",
         "l1_strength": "off",
         "outward_strength": "off",
@@ -40,6 +43,7 @@ SYMBOLS = Vocabulary(
     methods=(
         "model",
         "init_variance",
+        "init_range",
         "bounds",
         "out_of_bounds_strength",
         "out_of_bounds_shape",

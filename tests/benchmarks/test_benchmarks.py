@@ -45,6 +45,7 @@ from benchmarks import (
     scaling,
     script,
     shared_rates,
+    standardised,
     tables,
     tracking,
     until,
@@ -653,6 +654,15 @@ def test_rates_of_shared_seeds_are_counted_again_alike(tmp_path, monkeypatch):
     assert len(rows) == 2 * 2 * kinds
     assert all(0.5 <= float(row["coverage"]) <= 1 for row in rows)
     assert tables.shared_rates_table(rows).count("\n") == 1 + 2 * kinds
+
+
+def test_standardised_rates_are_counted_again_alike(tmp_path, monkeypatch):
+    """Each law has a line in the table, and each number of seeds a column; the same seed gives the same file."""
+    monkeypatch.setattr(standardised, "SEEDS", (12, 25))
+    rows = counted_again(standardised.main, tmp_path)
+    assert len(rows) == 2 * len(standardised.LAWS)
+    assert all(0.6 <= float(row["standardised_coverage"]) <= 1 for row in rows)
+    assert tables.standardised_table(rows).count("\n") == 1 + len(standardised.LAWS)
 
 
 @pytest.mark.slow

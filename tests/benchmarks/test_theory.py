@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import curvature, moments, tables
+from benchmarks import barrier, curvature, moments, starts, tables
+from benchmarks.starts import read_trials
 
 RESULTS = Path(tables.__file__).parent / "results"
 
@@ -121,3 +122,29 @@ def test_the_curvature_is_computed_and_drawn(tmp_path: Path) -> None:
     ]
     assert sorted(file.name for file in tmp_path.glob("*.png")) == ["curvature-draft.png", "curvature-final.png"]
     assert tables.curvature_table(rows).count("\n") == 13
+
+
+def test_factors_of_negative_inputs_are_0_at_the_barrier(tmp_path: Path) -> None:
+    """The loss doesn't depend on the other weight there, and the file and the figure are written."""
+    weight, loss, by_first, by_second = barrier.loss_and_slopes(2.25)
+    at = int(np.argmin(abs(weight - barrier.barrier(barrier.INPUT))))
+    assert np.ptp(loss[:, at]) == pytest.approx(0, abs=1e-12)
+    assert by_second[:, at] == pytest.approx(0, abs=1e-12)
+    assert by_first[-1, at] < 0 < by_first[0, at]  # towards the solution if the other weight is 1, away if it is 0
+    barrier.main(["--out", str(tmp_path / "barrier.csv")])
+    assert [row["beyond"] for row in rows_in(tmp_path / "barrier.csv")] == ["1", "0.7", "0.5698", "0"]
+    assert (tmp_path / "barrier.png").stat().st_size > 10_000
+
+
+def test_the_first_updates_decide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first 1,000 updates of stored trials leave as many negative factors as they end with, and an even number."""
+    monkeypatch.setattr(starts, "SIZES", (2,))
+    monkeypatch.setattr(starts, "read_trials", lambda file=starts.TRIALS: read_trials(file)[:12])
+    starts.main(["--seeds", "5", "--out", str(tmp_path / "starts.csv")])
+    rows = rows_in(tmp_path / "starts.csv")
+    trials = [row for row in rows if row["of"] == "negative at the start"]
+    assert sum(int(row["trials"]) for row in trials) == 12
+    assert all(row["as_at_the_end"] == row["trials"] for row in trials)
+    assert tables.TABLES["starts"](rows).count("\n") == 1 + len(trials)
+    assert tables.TABLES["starts:sizes"](rows).count("\n") == 2
+    assert (tmp_path / "starts.png").stat().st_size > 10_000

@@ -33,7 +33,7 @@ def test_the_simple_study_is_compared_with_table_1():
 
 
 def test_printed_means_are_said_not_to_be_comparable():
-    """What is computed from published seeds is estimated as here; of printed means alone, a caution says how they are."""
+    """Numbers from published seeds are estimated as those here; of printed means alone, a caution says how they are."""
     cells = [(cell, {"solved": 9, "unsolved": 1}) for cell in (published_cell("NMU"), arithmetic_cell("NMU"))]
     printed, from_seeds = (c.beside for c in compared_cells(summaries_of(*cells)))
     assert "makes 86,000 of 38 seeds at 4,000 and one at 1,020,000" in printed.caution

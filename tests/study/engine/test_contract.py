@@ -195,6 +195,7 @@ def test_what_may_differ_inside_a_pack_does_not_leak(engine):
         small_cell(sparsity_start=0, sparsity_end=5),
         small_cell(learning_rate=0.1),
         small_cell(init_variance=0.01),
+        small_cell(init_range=((0.5, 1.0),)),
         small_cell(interpolation_range=((1.1, 1.2),), extrapolation_range=((-6.0, -2.0), (2.0, 6.0))),
         small_cell(success_epsilon=None, success_threshold=1e9),
     ]

@@ -19,6 +19,7 @@ from tasks.arithmetic.init_seed import init_seed
 from tasks.arithmetic.own_units import class_of
 from units import Unit
 from units.initialize import Sizes
+from units.nmu import NMU, nmu_initial_in
 
 PREFIX = "part/"
 """Of the names of a checkpoint's arrays that hold weights and optimiser state."""
@@ -77,7 +78,11 @@ def _layer(unit: type[Unit], sizes: Sizes, trials: Sequence[Trial], counter: int
         return torch.from_numpy(numbers).reshape(-1, *shape)
 
     def initial(place: int) -> dict[str, Tensor]:
-        variance = typed_cell(trials[place].cell).init_variance
+        cell = typed_cell(trials[place].cell)
+        variance = cell.init_variance
+        if cell.init_range is not None and unit is NMU:
+            weight = nmu_initial_in(draw(0, sizes[::-1])[place], *cell.init_range[0])
+            return {"weight": weight.to(torch.float32)}
         return unit.initial(*sizes, lambda index, shape: draw(index, shape)[place], init_variance=variance)
 
     values = [initial(place) for place in range(len(trials))]

@@ -1,0 +1,121 @@
+"""Where the factor of an NMU changes its sign for numbers below 0, and how gradients lead around it.
+
+    python -m benchmarks.barrier [--out benchmarks/results/barrier.csv]
+
+The factor of an input x is 1 + W (x - 1). For x < 0 it is 0 at W = 1 / (1 - x). The table has that weight for the mean
+of each range, and the share of the published initial weights, U[1/4, 3/4], that lie beyond it. With `--out`, a figure
+beside the file shows the loss of two inputs of -1.5 over their weights, with the paths of gradient descent: one panel
+where both are to be multiplied, one where the second is to be left out. Nothing is random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.colors import PowerNorm
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from benchmarks.measure import finish, plain_parser
+from study.reports.figures.style import DPI, PALETTE, PAPER, STYLE, WIDTH_IN
+
+Floats = npt.NDArray[np.float64]
+
+RANGES = ((-20.0, -10.0), (-2.0, -1.0), (-1.2, -1.1), (-0.2, -0.1))
+PUBLISHED_START = (0.25, 0.75)
+INPUT = -1.5
+_GRID = 201
+_LEVELS = (0, 0.1, 0.3, 0.6, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 14.1)
+
+
+def barrier(x: float) -> float:
+    """Return the weight at which the factor 1 + W (x - 1) is 0, for x < 0.
+
+    Example:
+        >>> barrier(-1.5)
+        0.4
+    """
+    return 1 / (1 - x)
+
+
+def share_beyond(weight: float, start: tuple[float, float] = PUBLISHED_START) -> float:
+    """Return the share of uniform initial weights that are above a weight.
+
+    Example:
+        >>> round(share_beyond(0.4), 3)
+        0.7
+    """
+    low, high = start
+    return float(np.clip((high - weight) / (high - low), 0, 1))
+
+
+def loss_and_slopes(target: float) -> tuple[Floats, Floats, Floats, Floats]:
+    """Compute (y - t)² and its slopes, y the product of both factors, over all pairs of weights.
+
+    Args:
+        target: t.
+
+    Returns:
+        The weights, [grid], and the loss with its derivatives by the first weight (columns) and by the second (rows),
+        [grid, grid].
+    """
+    weight = np.linspace(0, 1, _GRID)
+    first, second = np.meshgrid(1 + weight * (INPUT - 1), 1 + weight * (INPUT - 1))
+    error = first * second - target
+    return weight, error**2, 2 * error * second * (INPUT - 1), 2 * error * first * (INPUT - 1)
+
+
+def plot(path: Path) -> None:
+    """Draw both losses, with the paths of gradient descent, the barriers and the published start."""
+    with mpl.rc_context(STYLE | {"axes.grid": False}):
+        figure = Figure(figsize=(WIDTH_IN, 3.2), layout="constrained")
+        panels = figure.subplots(1, 2, sharey=True)
+        both = "both to be multiplied: t = 2.25", INPUT**2, (1, 1)
+        alone = "the second to be left out: t = -1.5", INPUT, (1, 0)
+        for axes, (title, target, solution) in zip(panels, (both, alone), strict=True):
+            field = _panel(axes, target, solution)
+            axes.set_title(title)
+            axes.set_xlabel("first weight")
+        panels[0].set_ylabel("second weight")
+        figure.colorbar(field, ax=panels, label="loss (y - t)²", pad=0.01, aspect=30)
+        figure.savefig(path, dpi=0.8 * DPI, metadata={"Software": None})  # paths compress badly
+
+
+def _panel(axes: Axes, target: float, solution: tuple[int, int]) -> Any:
+    weight, loss, by_first, by_second = loss_and_slopes(target)
+    field = axes.contourf(weight, weight, loss, levels=_LEVELS, norm=PowerNorm(0.5, 0, 14), cmap="cividis")
+    axes.streamplot(weight, weight, -by_first, -by_second, color=PAPER, linewidth=0.5, arrowsize=0.7, density=0.9)
+    edge = barrier(INPUT)
+    axes.axvline(edge, color=PALETTE[1], linewidth=1.2)
+    axes.axhline(edge, color=PALETTE[1], linewidth=1.2)
+    low, high = PUBLISHED_START
+    side = high - low
+    axes.add_patch(Rectangle((low, low), side, side, fill=False, edgecolor=PAPER, linestyle="--", linewidth=1.0))
+    axes.plot(*solution, "*", color=PALETTE[5], markersize=9, markeredgecolor="black", clip_on=False, zorder=5)
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1)
+    axes.set_aspect("equal")
+    return field
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Compute, print and write the table and the figure."""
+    arguments = plain_parser(__doc__).parse_args(words)
+    rows = []
+    for low, high in RANGES:
+        weight = barrier((low + high) / 2)
+        beyond = f"{share_beyond(weight):.4g}"
+        rows.append({"low": f"{low:g}", "high": f"{high:g}", "barrier": f"{weight:.4g}", "beyond": beyond})
+    finish(rows, arguments)
+    if arguments.out is not None:
+        plot(arguments.out.with_suffix(".png"))
+
+
+if __name__ == "__main__":
+    main()

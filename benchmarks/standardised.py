@@ -1,0 +1,59 @@
+"""How often a standardised success rate's interval holds the population's rate, beside Wilson's of the raw rate.
+
+    python -m benchmarks.standardised [--studies N] [--seed N] [--out benchmarks/results/standardised.csv]
+
+Starts have six levels. Each study draws its trials' levels by their shares in the population, and outcomes by each
+level's rate. The numbers depend on the seed and on nothing else.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks.measure import finish, studies_parser
+from study.statistics import standardised_rate, wilson
+
+SHARES = (0.08, 0.2, 0.28, 0.23, 0.13, 0.08)
+LAWS: Mapping[str, tuple[float, ...]] = {
+    "the same for all levels": (0.5,) * 6,
+    "as the NMU's by negative factors": (0.95, 0.64, 0.94, 0.49, 0.02, 0.06),
+    "all or none": (1, 1, 1, 0, 0, 0),
+    "high": (1, 0.98, 0.95, 0.9, 0.9, 0.8),
+    "low": (0, 0, 0.05, 0.05, 0.1, 0.2),
+}
+SEEDS = (12, 25, 50, 100, 200)
+
+
+def coverage_row(law: str, seeds: int, studies: int, seed: int) -> dict[str, Any]:
+    """Count how many intervals of each kind hold the rate, and average their widths."""
+    rates = np.array(LAWS[law])
+    rate = float(np.array(SHARES) @ rates)
+    rng = np.random.default_rng([seed, zlib.crc32(f"{law} {seeds}".encode())])
+    bounds: dict[str, list[tuple[float, float]]] = {"standardised": [], "raw": []}
+    for _ in range(studies):
+        judged = rng.multinomial(seeds, SHARES)
+        solved = rng.binomial(judged, rates)
+        of = standardised_rate(solved.tolist(), judged.tolist(), SHARES)
+        assert of is not None
+        bounds["standardised"].append(of.interval)
+        bounds["raw"].append(wilson(int(solved.sum()), seeds))
+    row: dict[str, Any] = {"law": law, "rate": f"{rate:.4g}", "seeds": seeds}
+    for name, some in bounds.items():
+        low, high = np.array(some).T
+        row |= {f"{name}_coverage": f"{np.mean((low <= rate + 1e-12) & (rate - 1e-12 <= high)):.4f}"}
+        row |= {f"{name}_width": f"{np.mean(high - low):.4f}"}
+    return row
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Draw, bound, count, print and write the table."""
+    arguments = studies_parser(__doc__).parse_args(words)
+    finish([coverage_row(law, seeds, arguments.studies, arguments.seed) for law in LAWS for seeds in SEEDS], arguments)
+
+
+if __name__ == "__main__":
+    main()

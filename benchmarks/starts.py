@@ -1,0 +1,203 @@
+"""Why an NMU gets less reliable with more hidden units: its first thousand updates decide.
+
+    python -m benchmarks.starts [--seeds N] [--out benchmarks/results/starts.csv]
+
+A hidden unit's factor is W (z - 1) + 1, z the sum of its weighted inputs; here it is looked at where all inputs are
+3/2, their mean. The table has, of the trials of docs/results/hidden-size/trials.csv at full length, how many factors
+were negative before training, after 1,000 updates and at the end, and which were solved. Then by hidden size, of many
+other seeds that are trained for 1,000 updates only, how many factors are negative, and the published rate. With
+`--out`, a figure beside the file shows both. The numbers depend on nothing but the seeds.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from benchmarks.measure import finish, plain_parser, tell
+from study.engine import engine_for
+from study.records import Cell, Pack, Trial
+from study.reports.figures.style import DPI, INK, MARKERS, PALETTE, STYLE, WIDTH_IN
+from study.spec.cells import canonical_cell
+from study.statistics import wilson
+from tasks.arithmetic.engine.shared.initial_weights import PREFIX, initial_state
+from tasks.arithmetic.published.rows import printed
+
+Row = dict[str, Any]
+Ints = npt.NDArray[np.int64]
+
+TRIALS = Path(__file__).parents[1] / "docs" / "results" / "hidden-size" / "trials.csv"
+SIZES = tuple(range(2, 11))
+FIRST_SEED = 10_000
+UPDATES = 1000
+MEAN_INPUT = 1.5
+COUNTS = (0, 2, 4, 6)
+"""Of negative factors after some updates; the last stands for more, too."""
+_PACK = 250
+
+
+def cell_of(hidden_size: int, init: str = "shared", **values: Any) -> Cell:
+    """Return a cell of the hidden-size study's NMU."""
+    return canonical_cell("arithmetic", "NMU", {"operation": "mul", "hidden_size": hidden_size, "init": init, **values})
+
+
+def negative(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Ints:
+    """Count the hidden units whose factor is negative at the inputs' mean.
+
+    Args:
+        first: weights of the first layer, [trials, hidden, inputs].
+        second: weights of the second, [trials, 1, hidden].
+    """
+    factors = second[:, 0] * (MEAN_INPUT * first.sum(axis=2) - 1) + 1
+    return np.asarray((factors < 0).sum(axis=1))
+
+
+def at_start(cell: Cell, seeds: Sequence[int]) -> Ints:
+    """Count the negative factors of each seed before training.
+
+    Example:
+        >>> at_start(cell_of(8), [100, 101]).tolist()
+        [4, 1]
+    """
+    state = initial_state([Trial(cell, seed) for seed in seeds])
+    return negative(state[f"{PREFIX}weight/first.weight"], state[f"{PREFIX}weight/second.weight"])
+
+
+def after_updates(cell: Cell, seeds: Sequence[int]) -> Ints:
+    """Count the negative factors of each seed after the first updates, by training as far as that."""
+    short = cell.replace(iterations=UPDATES, evaluate_every=UPDATES, evaluation_rows=100)
+    found = []
+    for begin in range(0, len(seeds), _PACK):
+        trials = tuple(Trial(short, seed) for seed in seeds[begin : begin + _PACK])
+        training = engine_for("fused", short, "cpu").start(Pack(trials), device="cpu")
+        while not training.done:
+            training.advance(10.0)
+        arrays = [weights.arrays for weights in training.finish()[2]]
+        found.append(negative(*(np.stack([one[f"layer_{n}.weight"] for one in arrays]) for n in (1, 2))))
+    return np.concatenate(found)
+
+
+def read_trials(file: Path = TRIALS) -> list[dict[str, str]]:
+    """Read the trials at full length."""
+    with file.open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def trial_rows(trials: Sequence[Mapping[str, str]]) -> Iterator[Row]:
+    """Yield a row for each number of factors that were negative before training."""
+    starts, laters = np.zeros(len(trials), np.int64), np.zeros(len(trials), np.int64)
+    of_cell: dict[tuple[str, str], list[int]] = {}
+    for place, trial in enumerate(trials):
+        of_cell.setdefault((trial["hidden_size"], trial["init"]), []).append(place)
+    for (size, init), places in of_cell.items():
+        tell(f"{UPDATES} updates of {len(places)} trials, {size} hidden units")
+        seeds = [int(trials[place]["seed"]) for place in places]
+        starts[places] = at_start(cell_of(int(size), init), seeds)
+        laters[places] = after_updates(cell_of(int(size), init), seeds)
+    ends = np.array([int(trial["negative_end"]) for trial in trials])
+    solved = np.array([trial["outcome"] == "solved" for trial in trials])
+    for start in np.unique(starts):
+        here = starts == start
+        row: Row = {"of": "negative at the start", "value": int(start), "trials": int(here.sum())}
+        row |= _counted(laters[here]) | {"solved": int(solved[here].sum())}
+        yield row | {"as_at_the_end": int((laters[here] == ends[here]).sum())}
+    for end in np.unique(ends):
+        here = ends == end
+        counts = {"trials": int(here.sum()), "solved": int(solved[here].sum())}
+        yield {"of": "negative at the end", "value": int(end)} | counts
+
+
+def _counted(found: Ints) -> dict[str, int]:
+    names = [f"then_{count}" for count in COUNTS]
+    return {name: int((_level(found) == count).sum()) for name, count in zip(names, COUNTS, strict=True)}
+
+
+def _level(found: Ints) -> Ints:
+    """Round odd counts, which are on their way, up; more than the last count as the last."""
+    return np.asarray(np.minimum(found + found % 2, COUNTS[-1]))
+
+
+def size_rows(trials: Sequence[Mapping[str, str]], seeds: int) -> Iterator[Row]:
+    """Yield a row for each hidden size: negative factors after the first updates, and what was solved."""
+    published = {r.hidden_size: r for r in printed() if r.table == "hidden_size_ablation" and r.sparsity and r.clipped}
+    for size in SIZES:
+        tell(f"{UPDATES} updates of {seeds} seeds, {size} hidden units")
+        found = _counted(after_updates(cell_of(size), range(FIRST_SEED, FIRST_SEED + seeds)))
+        here = [trial["outcome"] == "solved" for trial in trials if int(trial["hidden_size"]) == size]
+        row: Row = {"of": "hidden units", "value": size, "trials": seeds} | found
+        row |= {"solved_here": sum(here), "trials_here": len(here)} if here else {}
+        yield row | {"published_solved": published[size].solved, "published_seeds": published[size].seeds}
+
+
+def plot(rows: Sequence[Row], path: Path) -> None:
+    """Draw what becomes of negative factors, and by hidden size the shares that follow and the published rate."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH_IN, 2.9), layout="constrained")
+        left, right = figure.subplots(1, 2, width_ratios=[1, 1.2])
+        _starts(left, [row for row in rows if row["of"] == "negative at the start"])
+        _sizes(right, [row for row in rows if row["of"] == "hidden units"])
+        figure.savefig(path, dpi=DPI, metadata={"Software": None})
+
+
+def _starts(axes: Axes, rows: Sequence[Row]) -> None:
+    below = np.zeros(len(rows))
+    for number, count in enumerate(COUNTS):
+        heights = np.array([row[f"then_{count}"] for row in rows])
+        more = " or more" if count == COUNTS[-1] else ""
+        values = [row["value"] for row in rows]
+        axes.bar(values, heights, bottom=below, color=PALETTE[number], label=f"{count}{more}")
+        below += heights
+    axes.set_xlabel("negative factors before training")
+    axes.set_ylabel("trials")
+    axes.set_ylim(0, 1.3 * below.max())
+    axes.legend(title="negative after 1,000 updates", fontsize=7, title_fontsize=7, loc="upper center", ncols=4)
+
+
+def _sizes(axes: Axes, rows: Sequence[Row]) -> None:
+    sizes = np.array([row["value"] for row in rows])
+    two = np.array([row["then_2"] / row["trials"] for row in rows])
+    at_most = two + np.array([row["then_0"] / row["trials"] for row in rows])
+    axes.fill_between(sizes, two, at_most, color=INK, alpha=0.12, linewidth=0)
+    axes.plot(sizes, at_most, color=INK, label="none or two negative factors")
+    axes.plot(sizes, two, color=INK, linestyle=":", label="two negative factors")
+    kinds = {
+        "published, 50 seeds": [(row["published_solved"], row["published_seeds"]) for row in rows],
+        "here, 50 seeds": [(row.get("solved_here", 0), row.get("trials_here", 0)) for row in rows],
+    }
+    for number, (name, counts) in enumerate(kinds.items()):
+        there = [place for place, (_, n) in enumerate(counts) if n]
+        rates = np.array([counts[place][0] / counts[place][1] for place in there])
+        reach = np.abs(np.array([wilson(*counts[place]) for place in there]).T - rates)
+        style: dict[str, Any] = {"color": PALETTE[1 - number], "marker": MARKERS[number], "label": name}
+        moved = sizes[there] + (0.12 if number else -0.12)
+        axes.errorbar(moved, rates, yerr=reach, linestyle="none", markersize=4, linewidth=1, **style)
+    axes.set_xlabel("hidden units")
+    axes.set_ylabel("success rate, share of seeds")
+    axes.set_ylim(0, 1.03)
+    axes.set_xticks(sizes)
+    axes.legend(loc="lower left", fontsize=7)
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Train, count, print and write the table and the figure."""
+    known = plain_parser(__doc__)
+    known.add_argument("--seeds", type=int, default=1000, help="that are trained for 1,000 updates, of each size")
+    arguments = known.parse_args(words)
+    trials = read_trials()
+    rows = [*trial_rows(trials), *size_rows(trials, arguments.seeds)]
+    names = dict.fromkeys(name for row in rows for name in row)
+    finish([{name: row.get(name, "") for name in names} for row in rows], arguments)
+    if arguments.out is not None:
+        plot(rows, arguments.out.with_suffix(".png"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""Success rates of a population of starts: strata weighed by the population's shares instead of the sample's.
+
+Fifty seeds may have drawn harder starts than most. If what makes a start hard is known before training, and how often
+it occurs, the rate can be given for all starts instead of for those that were drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from study.records import Interval
+from study.statistics.checks import check_count
+from study.statistics.rates import wilsons
+
+LEAST_IN_STRATUM = 5
+"""Trials of a stratum; a level with fewer is joined with the next."""
+
+
+@dataclass(frozen=True)
+class StandardisedRate:
+    """A success rate of a population of starts.
+
+    Args:
+        rate: the mean of the strata's rates, weighed by their shares.
+        interval: 95%.
+        strata: the last level of each stratum, from 0.
+    """
+
+    rate: float
+    interval: Interval
+    strata: tuple[int, ...]
+
+
+def standardised_rate(solved: Sequence[int], judged: Sequence[int], shares: Sequence[float]) -> StandardisedRate | None:
+    """Estimate the success rate of a population by post-stratification.
+
+        p = Σ_k P_k s_k / n_k,   m = q (1 - q) / Σ_k (P_k² q_k (1 - q_k) / n_k)
+        q_k = (s_k + 1) / (n_k + 2),   q = Σ_k P_k q_k
+
+    Stratum k has the share P_k of the population. The interval is Wilson's for a rate of p in m trials: m independent
+    trials would vary as much as p does. Levels with fewer than five trials are joined with the next ones, the last with
+    the one before, so levels must be in an order in which neighbours are alike.
+
+    Args:
+        solved: solved trials of each level, s_k.
+        judged: trials of each level, n_k.
+        shares: of each level in the population, P_k >= 0; they are divided by their sum.
+
+    Returns:
+        None without a trial.
+
+    Raises:
+        ValueError: if the lengths differ, a count is impossible, or shares are negative or all 0.
+
+    Source: Holt & Smith, JRSS A 142 (1979) 33-46, for post-stratification; Franco, Little, Louis & Slud, Journal of
+    Survey Statistics and Methodology 7 (2019) 334-364, for Wilson's interval of an effective number of trials.
+
+    Example:
+        >>> of = standardised_rate([9, 4], [10, 40], [0.5, 0.5])
+        >>> round(of.rate, 3), [round(end, 3) for end in of.interval]
+        (0.5, [0.378, 0.622])
+    """
+    if not len(solved) == len(judged) == len(shares):
+        raise ValueError(f"levels must be equally many, but got {len(solved)}, {len(judged)} and {len(shares)}")
+    for k, n in zip(solved, judged, strict=True):
+        check_count(k, n)
+    if min(shares, default=0.0) < 0 or not sum(shares) > 0:
+        raise ValueError(f"shares must be >= 0 and not all 0, but got {list(shares)}")
+    if not sum(judged):
+        return None
+    strata = _strata(judged)
+    firsts = [0, *(last + 1 for last in strata[:-1])]
+    good, trials, share = (
+        np.add.reduceat(np.asarray(values, np.float64), firsts) for values in (solved, judged, shares)
+    )
+    share /= share.sum()
+    rate = float(share @ (good / trials))
+    smoothed = (good + 1) / (trials + 2)  # a stratum of which all or none are solved has a variance, too
+    mean = float(share @ smoothed)
+    effective = mean * (1 - mean) / float(share**2 @ (smoothed * (1 - smoothed) / trials))
+    [(low, high)] = wilsons([rate * effective], [effective]).tolist()
+    return StandardisedRate(rate, (low, high), tuple(strata))
+
+
+def _strata(judged: Sequence[int]) -> list[int]:
+    """Return the last level of each stratum: each has enough trials, or it is the only one."""
+    lasts, count = [], 0
+    for level, trials in enumerate(judged):
+        count += trials
+        if count >= LEAST_IN_STRATUM:
+            lasts.append(level)
+            count = 0
+    return [*lasts[:-1], len(judged) - 1]

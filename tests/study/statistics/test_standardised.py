@@ -1,0 +1,70 @@
+"""A standardised rate is that of the population's starts, whichever starts a sample has."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from study.statistics import standardised_rate, wilson
+
+LEVELS = st.lists(
+    st.integers(0, 60).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), min_size=1, max_size=8
+)
+
+
+def test_an_unlucky_sample_is_corrected() -> None:
+    """Of 50 trials with too many of the hard starts, the rate is that of equal halves."""
+    of = standardised_rate([9, 4], [10, 40], [0.5, 0.5])
+    assert of is not None
+    assert of.rate == pytest.approx((0.9 + 0.1) / 2)
+    assert of.interval[0] > wilson(13, 50)[0]
+
+
+def test_starts_that_explain_outcomes_shrink_the_interval() -> None:
+    """Where the levels decide, the interval is narrower than that of the raw rate; where they don't, it is as wide."""
+    decided = standardised_rate([25, 0], [25, 25], [0.5, 0.5])
+    alike = standardised_rate([13, 12], [25, 25], [0.5, 0.5])
+    assert decided is not None
+    assert alike is not None
+    low, high = wilson(25, 50)
+    assert np.ptp(decided.interval) < (high - low) / 2
+    assert np.ptp(alike.interval) == pytest.approx(high - low, rel=0.05)
+
+
+@given(LEVELS)
+def test_shares_of_the_sample_give_its_own_rate(levels: list[tuple[int, int]]) -> None:
+    """If the population has the sample's shares, the rate is the raw one, and always within its interval."""
+    solved, judged = map(list, zip(*levels, strict=True))
+    if not sum(judged):
+        assert standardised_rate(solved, judged, [1] * len(judged)) is None
+        return
+    of = standardised_rate(solved, judged, judged)
+    assert of is not None
+    assert of.rate == pytest.approx(sum(solved) / sum(judged))
+    assert 0 <= of.interval[0] <= of.rate + 1e-12
+    assert of.rate - 1e-12 <= of.interval[1] <= 1
+
+
+def test_levels_with_few_trials_are_joined() -> None:
+    """A level without a trial joins the next, and the last ones join what is before them."""
+    of = standardised_rate([0, 4, 0, 9, 1, 0], [0, 5, 3, 10, 2, 1], [1, 1, 1, 1, 1, 1])
+    assert of is not None
+    assert of.strata == (1, 5)
+    assert of.rate == pytest.approx(4 / 5 * 2 / 6 + 10 / 16 * 4 / 6)
+
+
+@pytest.mark.parametrize(
+    ("levels", "message"),
+    [
+        (([1], [2], [1, 1]), "must be equally many, but got 1, 1 and 2"),
+        (([3], [2], [1]), "0 <= successes <= n must hold"),
+        (([1], [2], [0]), "not all 0"),
+        (([1], [2], [-1]), "shares must be >= 0"),
+    ],
+)
+def test_impossible_levels_are_refused(levels: tuple[list[int], list[int], list[float]], message: str) -> None:
+    """The message has what was given, and what must hold."""
+    with pytest.raises(ValueError, match=message):
+        standardised_rate(*levels)

@@ -5,7 +5,8 @@
 A hidden unit's factor is W (z - 1) + 1, z the sum of its weighted inputs; here it is looked at where all inputs are
 3/2, their mean. The table has, of the trials of docs/results/hidden-size/trials.csv at full length, how many factors
 were negative before training, after 1,000 updates and at the end, and which were solved. Then by hidden size, of many
-other seeds that are trained for 1,000 updates only, how many factors are negative, and the published rate. With
+other seeds that are trained for 1,000 updates only, how many factors are negative, how many trials have two with
+``init_signs: two_negative``, and the published rate. With
 `--out`, a figure beside the file shows both. The numbers depend on nothing but the seeds.
 """
 
@@ -132,7 +133,9 @@ def size_rows(trials: Sequence[Mapping[str, str]], seeds: int) -> Iterator[Row]:
         tell(f"{UPDATES} updates of {seeds} seeds, {size} hidden units")
         found = _counted(after_updates(cell_of(size), range(FIRST_SEED, FIRST_SEED + seeds)))
         here = [trial["outcome"] == "solved" for trial in trials if int(trial["hidden_size"]) == size]
+        signed = after_updates(cell_of(size, init_signs="two_negative"), range(FIRST_SEED, FIRST_SEED + seeds))
         row: Row = {"of": "hidden units", "value": size, "trials": seeds} | found
+        row |= {"two_negative_then_2": _counted(signed)["then_2"]}
         row |= {"solved_here": sum(here), "trials_here": len(here)} if here else {}
         yield row | {"published_solved": published[size].solved, "published_seeds": published[size].seeds}
 

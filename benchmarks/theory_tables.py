@@ -72,8 +72,10 @@ def start_sizes_table(rows: Sequence[Row]) -> str:
             counts = [f"{100 * int(row[f'then_{count}']) / int(row['trials']):.1f}" for count in (0, 2, 4, 6)]
             here = f"{row['solved_here']}/{row['trials_here']}" if row.get("trials_here") else "–"
             there = f"{row['published_solved']}/{row['published_seeds']}"
-            lines.append([row["value"], *counts, here, there])
+            signed = f"{100 * int(row['two_negative_then_2']) / int(row['trials']):.1f}"
+            lines.append([row["value"], *counts, here, there, signed])
     head = ["hidden units", "0, %", "2, %", "4, %", "6 or more, %", "solved here", "published"]
+    head.append("2 with `two_negative`, %")
     return markdown(head, lines, 0)
 
 

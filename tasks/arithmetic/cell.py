@@ -75,6 +75,8 @@ class ArithmeticCell:
         hidden_size: hidden units; 1, the output, if there is but one layer, where a `Cell` has None.
         init_variance: variance of the initial weights; None for each unit's own default.
         init_range: ends of the interval of an NMU's initial weights, which are uniform; None for U[1/4, 3/4].
+        init_signs: ``two_negative`` if rows of an NMU's first layer get signs with which two factors start negative;
+            None for those that are drawn.
         bounds: ``clipped`` or ``regularized``; None for a model without bounded weights.
         out_of_bounds_strength: weight of the out-of-bounds regulariser; None unless ``regularized``.
         out_of_bounds_shape: ``linear`` or ``squared``; None unless ``regularized``.
@@ -121,6 +123,7 @@ class ArithmeticCell:
     hidden_size: int
     init_variance: float | None = None
     init_range: Range | None = None
+    init_signs: str | None = None
     bounds: str | None = None
     out_of_bounds_strength: float | None = None
     out_of_bounds_shape: str | None = None
@@ -209,6 +212,18 @@ class ArithmeticCell:
 def task_of(cell: ArithmeticCell) -> ArithmeticTask:
     """Build the task of the cell's trials."""
     return TASKS[cell.task](**{name: getattr(cell, name) for name in TASK_NAMES})
+
+
+def input_mean(cell: ArithmeticCell) -> float:
+    """Return the mean of training inputs that are uniform on one interval, or on two.
+
+    Example:
+        >>> from study.spec.cells import canonical_cell
+        >>> input_mean(typed_cell(canonical_cell("simple", "NMU", {})))
+        1.5
+    """
+    ends = [end for interval in cell.interpolation_range for end in interval]
+    return sum(ends) / len(ends)
 
 
 @lru_cache(maxsize=4096)

@@ -62,6 +62,15 @@ def _start_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
         )
 
 
+def _signs_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
+    if values.get("init_signs") != "two_negative":
+        return
+    if values.get("distribution", "uniform") != "uniform":
+        yield ("init_signs",), "two_negative needs inputs of one mean, but the distribution isn't uniform"
+    elif sum(low + high for low, high in values.get("interpolation_range", ((1.0, 2.0),))) == 0:
+        yield ("init_signs",), "two_negative needs inputs whose mean isn't 0, for no factor is negative there"
+
+
 def _schedule_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
     network = model_of(task, model, values.get("input_size", 2))
     regulariser = canonical.sparsity(network, values)
@@ -136,6 +145,7 @@ CHECKS: Mapping[Check, Callable[[str, str, Values], Iterator[Mistake]]] = {
     Check((*TASK_NAMES, *_SUCCESS)): _task_mistakes,
     Check(("init_variance",)): _variance_mistakes,
     Check(("init_range", "init_variance")): _start_mistakes,
+    Check(("init_signs", "distribution", "interpolation_range")): _signs_mistakes,
     Check((*SPARSITY, "input_size"), may_be_chosen=True): _schedule_mistakes,
     Check((*L1, "operation", "input_size"), may_be_chosen=True): _l1_mistakes,
     Check(_LENGTH): _length_mistakes,

@@ -97,6 +97,8 @@ class ArithmeticFamily(Family):
             return f"{model} has no sparsity regulariser"
         if name == "init_range" and not network.has_nmu:
             return f"{model} has no NMU"
+        if name == "init_signs" and not network.multiplies_sums:
+            return f"{model} isn't an NMU after an NAU"
         if name in BOUNDS and not network.has_bounds:
             return f"{model} has no bounded weights"
         if name in BOUNDS[1:] and "regularized" not in values.get("bounds", ()):

@@ -143,6 +143,17 @@ HYPERPARAMETERS: Mapping[str, Hyperparameter] = {
         none="default",
         is_method=True,
     ),
+    "init_signs": _declared(
+        "",
+        choice(("drawn", "two_negative")),
+        "`drawn`, or `two_negative`: rows of the first layer's weights are multiplied by -1 so that two of an NMU's "
+        "factors start negative, with which it is [reliable at all hidden "
+        "sizes](results/hidden-size/README.md#a-start-with-two-negative-factors)",
+        "`drawn`",
+        title="signs",
+        none="drawn",
+        is_method=True,
+    ),
     "bounds": _of_training(
         choice(("clipped", "regularized")),
         "`clipped`: weights are clamped after every update; `regularized`: in the forward pass only, with a "

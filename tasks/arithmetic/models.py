@@ -56,6 +56,11 @@ class Model:
         return "NMU" in self.layers.values()
 
     @property
+    def multiplies_sums(self) -> bool:
+        """Whether an NMU multiplies what an NAU adds: rows of first-layer weights may have either sign."""
+        return self.layers == {"first": "NAU", "second": "NMU"}
+
+    @property
     def pushes_outward(self) -> bool:
         """Whether a layer is an iNALU, whose training has a regulariser and restarts of its own."""
         return any(unit in INALUS for unit in self.layers.values())

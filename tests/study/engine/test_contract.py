@@ -41,6 +41,7 @@ CELLS: dict[str, dict[str, Any]] = {
     "when decided": {"stop": "when_decided"},
     "single module": {"task": "single-module", "input_size": 10, "hidden_size": None},
     "initial weights of its own": {"init": "independent"},
+    "two negative factors": {"init_signs": "two_negative", "hidden_size": 5},
     "L1": {"l1_strength": 1e-2, "l1_first_strength": 1e-3},
     "limited gradients": {"clip_norm": 0.1, "clip_value": 0.05},
     "new starts": {

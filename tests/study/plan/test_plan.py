@@ -80,6 +80,7 @@ OTHER: dict[str, Any] = {
     "hidden_size": 5,
     "init_variance": 0.01,
     "init_range": ((0.5, 1.0),),
+    "init_signs": "two_negative",
     "bounds": "regularized",
     "out_of_bounds_strength": 1.0,
     "out_of_bounds_shape": "linear",

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from study.records import Trial
 from study.stream.stream import Purpose, uniforms
-from tasks.arithmetic.cell import typed_cell
+from tasks.arithmetic.cell import input_mean, typed_cell
+from tasks.arithmetic.engine.shared.initial_signs import two_negative
 from tasks.arithmetic.init_seed import init_seed
 from tasks.arithmetic.own_units import class_of
 from units import Unit
@@ -60,6 +61,9 @@ def initial_state(trials: Sequence[Trial]) -> dict[str, npt.NDArray[np.float32]]
     for layer, unit in cell.network.layers.items():
         values = _layer(class_of(unit), sizes[layer], trials, len(weights))
         weights |= {f"{layer}.{name}": value for name, value in values.items()}
+    if cell.init_signs is not None:
+        means = [input_mean(typed_cell(trial.cell)) for trial in trials]
+        weights["first.weight"] = two_negative(weights["first.weight"], weights["second.weight"], torch.tensor(means))
     arrays = {name: weight.numpy() for name, weight in weights.items()}
     return {
         f"{PREFIX}{kind}/{name}": array if kind == "weight" else np.zeros_like(array)

@@ -26,6 +26,7 @@ METHODS: dict[str, Values] = {
     "two intervals": {"interpolation_range": ((-2.0, -1.1), (0.2, 1.1)), "optimizer": "sgd", "learning_rate": 1e-6},
 }
 STARTS: dict[str, Values] = {"start": {"init_range": ((0.55, 0.9),), "learning_rate": 1e-4}}
+SIGNS: dict[str, Values] = {"signs": {"init_signs": "two_negative", "hidden_size": 5, "learning_rate": 1e-4}}
 BOUNDED: dict[str, Values] = {
     "squared": {"sparsity_shape": "squared", "sparsity_start": 3, "sparsity_end": 20},
     "at its bounds": {"learning_rate": 0.1, "sparsity_start": 0, "sparsity_end": 1},
@@ -43,6 +44,7 @@ METHOD_CASES = [
         **METHODS,
         **(BOUNDED if MODELS[model].has_bounds else {}),
         **(STARTS if MODELS[model].has_nmu else {}),
+        **(SIGNS if MODELS[model].multiplies_sums else {}),
     }.items()
     if "init_variance" not in values or MODELS[model].largest_init_variance > 0  # else it can't be chosen
 ]

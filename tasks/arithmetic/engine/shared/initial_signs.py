@@ -1,0 +1,36 @@
+"""Signs of an NMU's first-layer weights with which two of its factors start negative."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def two_negative(first: Tensor, second: Tensor, mean: Tensor) -> Tensor:
+    """Multiply rows of first-layer weights by -1 so that two factors of the second layer start negative.
+
+    The factor of hidden unit i is W2_i (z_i - 1) + 1, looked at where every input is the inputs' mean. Rows get the
+    sign with which z_i >= 0, but two get the other: those whose factors, 1 - W2_i (|z_i| + 1), are lowest then.
+
+    An NMU keeps the number of its negative factors, and with four or more is never solved
+    (docs/results/hidden-size/README.md).
+
+    Args:
+        first: [trials, hidden, inputs].
+        second: [trials, 1, hidden], in [0, 1].
+        mean: of the inputs, [trials].
+
+    Returns:
+        `first` with other signs.
+
+    Example:
+        >>> first = torch.tensor([[[0.5, 0.5], [1.0, 1.0], [-2.0, -1.0], [-0.1, 0.0]]])
+        >>> two_negative(first, torch.full((1, 1, 4), 0.5), torch.tensor([1.5]))[0, :, 0]
+        tensor([ 0.5000, -1.0000, -2.0000,  0.1000])
+    """
+    sums = mean.double()[:, None] * first.double().sum(dim=2)
+    factors = 1 - second[:, 0].double() * (sums.abs() + 1)
+    lowest = factors.argsort(dim=1, stable=True)[:, :2]
+    signs = torch.where(sums < 0, -1.0, 1.0)
+    signs = signs.scatter(1, lowest, -signs.gather(1, lowest))
+    return first * signs[:, :, None].to(first.dtype)

@@ -1,0 +1,41 @@
+"""With `init_signs: two_negative`, an NMU starts with two negative factors, by other signs and nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.starts import after_updates, at_start, cell_of
+from study.records import Trial
+from tasks.arithmetic.engine.shared.initial_weights import initial_state
+from tasks.arithmetic.own_family import ARITHMETIC
+
+FIRST, SECOND = "part/weight/first.weight", "part/weight/second.weight"
+
+
+@pytest.mark.parametrize("hidden_size", [2, 3, 5, 10])
+def test_two_factors_start_negative(hidden_size: int) -> None:
+    """Two of a trial's factors are negative, or fewer where no sign makes them so; weights keep their sizes."""
+    cell, seeds = cell_of(hidden_size), range(200)
+    signed = cell.replace(init_signs="two_negative")
+    found = at_start(signed, seeds)
+    assert found.max() == 2
+    assert (found == 2).mean() > {2: 0.2, 3: 0.5, 5: 0.85, 10: 0.99}[hidden_size]
+    drawn, chosen = (initial_state([Trial(one, seed) for seed in seeds]) for one in (cell, signed))
+    assert np.array_equal(np.abs(drawn[FIRST]), np.abs(chosen[FIRST]))
+    assert np.array_equal(drawn[SECOND], chosen[SECOND])
+
+
+def test_they_stay_two() -> None:
+    """A thousand updates, which leave four or six to half of the trials with ten hidden units, leave two to these."""
+    assert (after_updates(cell_of(10), range(20)) > 2).any()
+    assert set(after_updates(cell_of(10, init_signs="two_negative"), range(20)).tolist()) == {2}
+
+
+def test_inputs_around_0_are_refused() -> None:
+    """Where inputs have a mean of 0, no factor is negative at it; and other models have no such rows."""
+    around_0 = {"init_signs": "two_negative", "interpolation_range": ((-2.0, 2.0),)}
+    assert "mean isn't 0" in str(ARITHMETIC.impossible("arithmetic", "NMU", around_0))
+    assert (
+        ARITHMETIC.why_without_effect("init_signs", "arithmetic", "NAC-mul", {}) == "NAC-mul isn't an NMU after an NAU"
+    )

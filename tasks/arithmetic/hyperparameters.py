@@ -147,8 +147,8 @@ HYPERPARAMETERS: Mapping[str, Hyperparameter] = {
         "",
         choice(("drawn", "two_negative")),
         "`drawn`, or `two_negative`: rows of the first layer's weights are multiplied by -1 so that two of an NMU's "
-        "factors start negative, with which it is [reliable at all hidden "
-        "sizes](results/hidden-size/README.md#a-start-with-two-negative-factors)",
+        "factors start negative, which makes it [more reliable with many hidden "
+        "units](results/hidden-size/README.md#a-start-with-two-negative-factors)",
         "`drawn`",
         title="signs",
         none="drawn",

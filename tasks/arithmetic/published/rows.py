@@ -26,6 +26,8 @@ _PROTOCOL: dict[str, Any] = {
     "interpolation_range": ((1.0, 2.0),),
     "extrapolation_range": ((2.0, 6.0),),
     "init_variance": None,
+    "init_range": None,
+    "init_signs": None,
     "optimizer": "adam",
     "learning_rate": 1e-3,
     "batch_size": 128,

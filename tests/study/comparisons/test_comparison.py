@@ -69,6 +69,8 @@ def test_a_schedule_that_never_starts_is_off():
         {"iterations": 100_000},
         {"learning_rate": 1e-2},
         {"init_variance": 0.01},
+        {"init_range": ((0.5, 1.0),)},
+        {"init_signs": "two_negative"},
         {"batch_size": 64},
         {"optimizer": "sgd"},
         {"interpolation_range": ((0.0, 1.0),)},

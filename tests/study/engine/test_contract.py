@@ -78,8 +78,11 @@ _COMPILED_FIRST = {"NMU", "NALU-separate", "gated-NAU-NMU", "NAC-mul-sigma", "li
     "hidden 10", "arithmetic", "three subsets", "regularized",
 }  # fmt: skip
 _ONE_LAYER_FIRST = {"NMU", "NAC-mul"}
-# Activations are the same function in all compiled engines, and differ in nothing else: two stand for all of them.
-_SAME_BUT_FOR_ACTIVATION = {"ReLU", "ReLU6", "tanh", "sigmoid", "softsign", "ELU"}
+# Activations are the same function in all compiled engines, and differ in nothing else: two stand for all of them. What
+# a trial starts from is drawn by the same code for all engines.
+_NOT_EMULATED = {
+    "ReLU", "ReLU6", "tanh", "sigmoid", "softsign", "ELU", "initial weights of its own", "two negative factors",
+}  # fmt: skip
 # The first of two layers has the code of one layer: a model of each family stands for all of it.
 _ONE_LAYER = {"NMU", "NAC-mul", "NAU", "NALU", "gated-NAU-NMU"}
 
@@ -105,7 +108,7 @@ def on_each_engine(
         emulated: those that the emulated engine is compiled for; None for all that aren't the same code.
         first: those of them that `make test` has.
     """
-    kept = set(names) - _SAME_BUT_FOR_ACTIVATION if emulated is None else emulated
+    kept = set(names) - _NOT_EMULATED if emulated is None else emulated
     each = [
         _param(engine, name, first=first) for engine in ALL for name in names if engine != _EMULATED or name in kept
     ]

@@ -46,7 +46,7 @@ def canonical(task: str, model: str, values: Mapping[str, Any]) -> ArithmeticCel
         hidden_size=1 if task == SINGLE_MODULE else values.get("hidden_size", 2),
         init_variance=values.get("init_variance"),
         init_range=values.get("init_range") if network.has_nmu else None,
-        init_signs=values["init_signs"] if values.get("init_signs") == "two_negative" else None,
+        init_signs="two_negative" if network.multiplies_sums and values.get("init_signs") == "two_negative" else None,
         iterations=values.get("iterations", network.training.get("iterations", _iterations(task, task_.input_size))),
         learning_rate=values.get("learning_rate", network.training.get("learning_rate", _LEARNING_RATE)),
         **{name: values[name] for name in plain if name in values},

@@ -55,6 +55,8 @@ def _variance_mistakes(task: str, model: str, values: Values) -> Iterator[Mistak
 
 
 def _start_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
+    if not model_of(task, model).has_nmu:
+        return
     if values.get("init_range") is not None and values.get("init_variance") is not None:
         yield (
             ("init_range", "init_variance"),
@@ -63,7 +65,7 @@ def _start_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
 
 
 def _signs_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
-    if values.get("init_signs") != "two_negative":
+    if values.get("init_signs") != "two_negative" or not model_of(task, model).multiplies_sums:
         return
     if values.get("distribution", "uniform") != "uniform":
         yield ("init_signs",), "two_negative needs inputs of one mean, but the distribution isn't uniform"

@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.starts import after_updates, at_start, cell_of
 from study.records import Trial
+from study.spec.cells import canonical_cell
 from tasks.arithmetic.engine.shared.initial_weights import initial_state
 from tasks.arithmetic.own_family import ARITHMETIC
 
@@ -38,4 +39,13 @@ def test_inputs_around_0_are_refused() -> None:
     assert "mean isn't 0" in str(ARITHMETIC.impossible("arithmetic", "NMU", around_0))
     assert (
         ARITHMETIC.why_without_effect("init_signs", "arithmetic", "NAC-mul", {}) == "NAC-mul isn't an NMU after an NAU"
+    )
+
+
+def test_models_beside_an_nmu_are_left_as_they_are() -> None:
+    """What a study sets for all of its models changes those that multiply sums, and no other."""
+    values = {"init_signs": "two_negative", "interpolation_range": ((-2.0, 2.0),)}
+    assert ARITHMETIC.impossible("arithmetic", "NAC-mul", values) is None
+    assert canonical_cell("arithmetic", "NAC-mul", {"init_signs": "two_negative"}) == canonical_cell(
+        "arithmetic", "NAC-mul", {}
     )

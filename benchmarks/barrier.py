@@ -1,4 +1,4 @@
-"""Where the factor of an NMU changes its sign for numbers below 0, and how gradients lead around it.
+"""Compute the weights at which an NMU's factors of numbers below 0 change their sign, and draw the loss around them.
 
     python -m benchmarks.barrier [--out benchmarks/results/barrier.csv]
 
@@ -44,14 +44,14 @@ def barrier(x: float) -> float:
     return 1 / (1 - x)
 
 
-def share_beyond(weight: float, start: tuple[float, float] = PUBLISHED_START) -> float:
-    """Return the share of uniform initial weights that are above a weight.
+def share_beyond(weight: float) -> float:
+    """Return the share of the published initial weights that are above a weight.
 
     Example:
         >>> round(share_beyond(0.4), 3)
         0.7
     """
-    low, high = start
+    low, high = PUBLISHED_START
     return float(np.clip((high - weight) / (high - low), 0, 1))
 
 
@@ -66,7 +66,8 @@ def loss_and_slopes(target: float) -> tuple[Floats, Floats, Floats, Floats]:
         [grid, grid].
     """
     weight = np.linspace(0, 1, _GRID)
-    first, second = np.meshgrid(1 + weight * (INPUT - 1), 1 + weight * (INPUT - 1))
+    factor = 1 + weight * (INPUT - 1)
+    first, second = np.meshgrid(factor, factor)
     error = first * second - target
     return weight, error**2, 2 * error * second * (INPUT - 1), 2 * error * first * (INPUT - 1)
 

@@ -1,4 +1,4 @@
-"""How often a standardised success rate's interval holds the population's rate, beside Wilson's of the raw rate.
+"""Count how often the interval of a standardised success rate holds the population's rate, beside that of the raw rate.
 
     python -m benchmarks.standardised [--studies N] [--seed N] [--out benchmarks/results/standardised.csv]
 
@@ -37,13 +37,13 @@ def coverage_row(law: str, seeds: int, studies: int, seed: int) -> dict[str, Any
     for _ in range(studies):
         judged = rng.multinomial(seeds, SHARES)
         solved = rng.binomial(judged, rates)
-        of = standardised_rate(solved.tolist(), judged.tolist(), SHARES)
-        assert of is not None
-        bounds["standardised"].append(of.interval)
+        estimate = standardised_rate(solved.tolist(), judged.tolist(), SHARES)
+        assert estimate is not None
+        bounds["standardised"].append(estimate.interval)
         bounds["raw"].append(wilson(int(solved.sum()), seeds))
     row: dict[str, Any] = {"law": law, "rate": f"{rate:.4g}", "seeds": seeds}
-    for name, some in bounds.items():
-        low, high = np.array(some).T
+    for name, intervals in bounds.items():
+        low, high = np.array(intervals).T
         row |= {f"{name}_coverage": f"{np.mean((low <= rate + 1e-12) & (rate - 1e-12 <= high)):.4f}"}
         row |= {f"{name}_width": f"{np.mean(high - low):.4f}"}
     return row

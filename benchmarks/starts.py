@@ -1,4 +1,4 @@
-"""Why an NMU gets less reliable with more hidden units: its first thousand updates decide.
+"""Count the negative factors of NMUs, which decide in the first thousand updates whether they learn to multiply.
 
     python -m benchmarks.starts [--seeds N] [--out benchmarks/results/starts.csv]
 
@@ -6,8 +6,8 @@ A hidden unit's factor is W (z - 1) + 1, z the sum of its weighted inputs; here 
 3/2, their mean. The table has, of the trials of docs/results/hidden-size/trials.csv at full length, how many factors
 were negative before training, after 1,000 updates and at the end, and which were solved. Then by hidden size, of many
 other seeds that are trained for 1,000 updates only, how many factors are negative, how many trials have two with
-``init_signs: two_negative``, and the published rate. With
-`--out`, a figure beside the file shows both. The numbers depend on nothing but the seeds.
+``init_signs: two_negative``, and the published rate. With `--out`, a figure beside the file shows both. The numbers
+depend on nothing but the seeds.
 """
 
 from __future__ import annotations
@@ -82,13 +82,13 @@ def after_updates(cell: Cell, seeds: Sequence[int]) -> Ints:
         while not training.done:
             training.advance(10.0)
         arrays = [weights.arrays for weights in training.finish()[2]]
-        found.append(negative(*(np.stack([one[f"layer_{n}.weight"] for one in arrays]) for n in (1, 2))))
+        found.append(negative(*(np.stack([weights[f"layer_{n}.weight"] for weights in arrays]) for n in (1, 2))))
     return np.concatenate(found)
 
 
-def read_trials(file: Path = TRIALS) -> list[dict[str, str]]:
+def read_trials() -> list[dict[str, str]]:
     """Read the trials at full length."""
-    with file.open(encoding="utf-8", newline="") as lines:
+    with TRIALS.open(encoding="utf-8", newline="") as lines:
         return list(csv.DictReader(lines))
 
 

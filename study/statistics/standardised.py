@@ -59,8 +59,8 @@ def standardised_rate(solved: Sequence[int], judged: Sequence[int], shares: Sequ
     Survey Statistics and Methodology 7 (2019) 334-364, for Wilson's interval of an effective number of trials.
 
     Example:
-        >>> of = standardised_rate([9, 4], [10, 40], [0.5, 0.5])
-        >>> round(of.rate, 3), [round(end, 3) for end in of.interval]
+        >>> estimate = standardised_rate([9, 4], [10, 40], [0.5, 0.5])
+        >>> round(estimate.rate, 3), [round(end, 3) for end in estimate.interval]
         (0.5, [0.378, 0.622])
     """
     if not len(solved) == len(judged) == len(shares):
@@ -78,7 +78,7 @@ def standardised_rate(solved: Sequence[int], judged: Sequence[int], shares: Sequ
     )
     share /= share.sum()
     rate = float(share @ (good / trials))
-    smoothed = (good + 1) / (trials + 2)  # a stratum of which all or none are solved has a variance, too
+    smoothed = (good + 1) / (trials + 2)  # else a stratum with all or no trials solved would have no variance
     mean = float(share @ smoothed)
     effective = mean * (1 - mean) / float(share**2 @ (smoothed * (1 - smoothed) / trials))
     [(low, high)] = wilsons([rate * effective], [effective]).tolist()

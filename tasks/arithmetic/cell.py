@@ -214,18 +214,6 @@ def task_of(cell: ArithmeticCell) -> ArithmeticTask:
     return TASKS[cell.task](**{name: getattr(cell, name) for name in TASK_NAMES})
 
 
-def input_mean(cell: ArithmeticCell) -> float:
-    """Return the mean of training inputs that are uniform on one interval, or on two.
-
-    Example:
-        >>> from study.spec.cells import canonical_cell
-        >>> input_mean(typed_cell(canonical_cell("simple", "NMU", {})))
-        1.5
-    """
-    ends = [end for interval in cell.interpolation_range for end in interval]
-    return sum(ends) / len(ends)
-
-
 @lru_cache(maxsize=4096)
 def typed_cell(cell: Content) -> ArithmeticCell:
     """Return a cell of the arithmetic family with a typed field for each hyperparameter.

@@ -9,6 +9,7 @@ from study.interface.l1_strengths import NAMES as L1
 from study.interface.l1_strengths import l1_mistakes
 from tasks.arithmetic import SINGLE_MODULE, TASKS, canonical, model_of
 from tasks.arithmetic.cell import TASK_NAMES, ArithmeticCell
+from tasks.arithmetic.distributions import uniform_mean
 from tasks.arithmetic.hyperparameters import SPARSITY
 from tasks.arithmetic.models import SINGLE_LAYERS
 from tasks.arithmetic.own_units import is_own
@@ -69,7 +70,7 @@ def _signs_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
         return
     if values.get("distribution", "uniform") != "uniform":
         yield ("init_signs",), "two_negative needs inputs of one mean, but the distribution isn't uniform"
-    elif sum(low + high for low, high in values.get("interpolation_range", ((1.0, 2.0),))) == 0:
+    elif uniform_mean(values.get("interpolation_range", ((1.0, 2.0),))) == 0:
         yield ("init_signs",), "two_negative needs inputs whose mean isn't 0, for no factor is negative there"
 
 

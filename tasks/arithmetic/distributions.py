@@ -42,6 +42,17 @@ class Source(NamedTuple):
     deviation: float | None = None
 
 
+def uniform_mean(range_: Range) -> float:
+    """Return the mean of numbers that are uniform on one interval, or on two of equal width.
+
+    Example:
+        >>> uniform_mean(((1.0, 2.0),)), uniform_mean(((-2.0, -1.0), (1.0, 2.0)))
+        (1.5, 0.0)
+    """
+    ends = [end for interval in range_ for end in interval]
+    return sum(ends) / len(ends)
+
+
 def distribute(source: Source, uniform: Numbers) -> Numbers:
     """Make numbers of a distribution from uniform ones.
 

@@ -28,6 +28,6 @@ def init_seed(trial: Trial) -> int:
     cell, seed = trial.cell, trial.sources.init
     if typed_cell(cell).init != "independent":
         return seed
-    own = {name: cell.values.get(name) for name, one in HYPERPARAMETERS.items() if one.table in _TABLES}
+    own = {name: cell.values.get(name) for name, declared in HYPERPARAMETERS.items() if declared.table in _TABLES}
     content = {"task": cell.task, "model": cell.model, **{name: v for name, v in own.items() if v is not None}}
     return seed ^ int(short_digest(content), 16)

@@ -52,12 +52,12 @@ class Model:
 
     @property
     def has_nmu(self) -> bool:
-        """Whether a layer is an NMU, for whose initial weights an interval can be chosen."""
+        """True if a layer is an NMU: only its initial weights can be given an interval."""
         return "NMU" in self.layers.values()
 
     @property
     def multiplies_sums(self) -> bool:
-        """Whether an NMU multiplies what an NAU adds: rows of first-layer weights may have either sign."""
+        """True if an NMU multiplies what an NAU adds: rows of first-layer weights may have either sign."""
         return self.layers == {"first": "NAU", "second": "NMU"}
 
     @property

@@ -139,7 +139,7 @@ def test_factors_of_negative_inputs_are_0_at_the_barrier(tmp_path: Path) -> None
 def test_the_first_updates_decide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first 1,000 updates of stored trials leave as many negative factors as they end with, and an even number."""
     monkeypatch.setattr(starts, "SIZES", (2,))
-    monkeypatch.setattr(starts, "read_trials", lambda file=starts.TRIALS: read_trials(file)[:12])
+    monkeypatch.setattr(starts, "read_trials", lambda: read_trials()[:12])
     starts.main(["--seeds", "5", "--out", str(tmp_path / "starts.csv")])
     rows = rows_in(tmp_path / "starts.csv")
     trials = [row for row in rows if row["of"] == "negative at the start"]

@@ -15,7 +15,8 @@ from study.errors import InputError
 from study.plugins.scripts import TrialScript
 from study.records import Cell, Curve, Result, Trial
 from study.words import count_of
-from tasks.arithmetic.cell import ArithmeticCell, input_mean, task_of, typed_cell
+from tasks.arithmetic.cell import ArithmeticCell, task_of, typed_cell
+from tasks.arithmetic.distributions import uniform_mean
 from tasks.arithmetic.init_seed import init_seed
 from tasks.arithmetic.own_family import ARITHMETIC
 from tasks.arithmetic.script.layers import layers
@@ -60,7 +61,7 @@ def trial_script(study: str, result: Result, curve: Curve) -> TrialScript:
         trial=trial,
         cell=cell,
         has_two_seeds=has_two_seeds,
-        input_mean=input_mean(cell),
+        input_mean=uniform_mean(cell.interpolation_range),
         first_seed=first_seed,
         init_seed="INIT_SEED" if has_two_seeds else "SEED",
         data_seed="DATA_SEED" if has_two_seeds else "SEED",

@@ -16,10 +16,10 @@ LEVELS = st.lists(
 
 def test_an_unlucky_sample_is_corrected() -> None:
     """Of 50 trials with too many of the hard starts, the rate is that of equal halves."""
-    of = standardised_rate([9, 4], [10, 40], [0.5, 0.5])
-    assert of is not None
-    assert of.rate == pytest.approx((0.9 + 0.1) / 2)
-    assert of.interval[0] > wilson(13, 50)[0]
+    estimate = standardised_rate([9, 4], [10, 40], [0.5, 0.5])
+    assert estimate is not None
+    assert estimate.rate == pytest.approx((0.9 + 0.1) / 2)
+    assert estimate.interval[0] > wilson(13, 50)[0]
 
 
 def test_starts_that_explain_outcomes_shrink_the_interval() -> None:
@@ -40,19 +40,19 @@ def test_shares_of_the_sample_give_its_own_rate(levels: list[tuple[int, int]]) -
     if not sum(judged):
         assert standardised_rate(solved, judged, [1] * len(judged)) is None
         return
-    of = standardised_rate(solved, judged, judged)
-    assert of is not None
-    assert of.rate == pytest.approx(sum(solved) / sum(judged))
-    assert 0 <= of.interval[0] <= of.rate + 1e-12
-    assert of.rate - 1e-12 <= of.interval[1] <= 1
+    estimate = standardised_rate(solved, judged, judged)
+    assert estimate is not None
+    assert estimate.rate == pytest.approx(sum(solved) / sum(judged))
+    assert 0 <= estimate.interval[0] <= estimate.rate + 1e-12
+    assert estimate.rate - 1e-12 <= estimate.interval[1] <= 1
 
 
 def test_levels_with_few_trials_are_joined() -> None:
     """A level without a trial joins the next, and the last ones join what is before them."""
-    of = standardised_rate([0, 4, 0, 9, 1, 0], [0, 5, 3, 10, 2, 1], [1, 1, 1, 1, 1, 1])
-    assert of is not None
-    assert of.strata == (1, 5)
-    assert of.rate == pytest.approx(4 / 5 * 2 / 6 + 10 / 16 * 4 / 6)
+    estimate = standardised_rate([0, 4, 0, 9, 1, 0], [0, 5, 3, 10, 2, 1], [1, 1, 1, 1, 1, 1])
+    assert estimate is not None
+    assert estimate.strata == (1, 5)
+    assert estimate.rate == pytest.approx(4 / 5 * 2 / 6 + 10 / 16 * 4 / 6)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from study.records import Trial
 from study.stream.stream import Purpose, uniforms
-from tasks.arithmetic.cell import input_mean, typed_cell
+from tasks.arithmetic.cell import typed_cell
+from tasks.arithmetic.distributions import uniform_mean
 from tasks.arithmetic.engine.shared.initial_signs import two_negative
 from tasks.arithmetic.init_seed import init_seed
 from tasks.arithmetic.own_units import class_of
@@ -62,7 +63,7 @@ def initial_state(trials: Sequence[Trial]) -> dict[str, npt.NDArray[np.float32]]
         values = _layer(class_of(unit), sizes[layer], trials, len(weights))
         weights |= {f"{layer}.{name}": value for name, value in values.items()}
     if cell.init_signs is not None:
-        means = [input_mean(typed_cell(trial.cell)) for trial in trials]
+        means = [uniform_mean(typed_cell(trial.cell).interpolation_range) for trial in trials]
         weights["first.weight"] = two_negative(weights["first.weight"], weights["second.weight"], torch.tensor(means))
     arrays = {name: weight.numpy() for name, weight in weights.items()}
     return {
@@ -83,11 +84,10 @@ def _layer(unit: type[Unit], sizes: Sizes, trials: Sequence[Trial], counter: int
 
     def initial(place: int) -> dict[str, Tensor]:
         cell = typed_cell(trials[place].cell)
-        variance = cell.init_variance
         if cell.init_range is not None and unit is NMU:
             weight = nmu_initial_in(draw(0, sizes[::-1])[place], *cell.init_range[0])
             return {"weight": weight.to(torch.float32)}
-        return unit.initial(*sizes, lambda index, shape: draw(index, shape)[place], init_variance=variance)
+        return unit.initial(*sizes, lambda index, shape: draw(index, shape)[place], init_variance=cell.init_variance)
 
     values = [initial(place) for place in range(len(trials))]
     return {name: torch.stack([one[name] for one in values]) for name in values[0]}

@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Two workers take whole files, those that take longest first (tests/conftest.py): what a file's tests share is made once.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo install install-dev test test-slow test-all test-faults test-containers test-integrations smoke lint statistics benchmark lock ranges test-oldest test-newest clean
+.PHONY: demo install install-dev test test-slow test-all test-pages test-faults test-containers test-integrations smoke lint statistics benchmark lock ranges test-oldest test-newest clean
 
 demo: install  ## run a small real study, print its table, name the report and the dashboard
 	$(BIN)/study run demo
@@ -43,10 +43,13 @@ test: install-dev  ## test every law, and a real study end to end, in some minut
 	$(PYTEST) -m "not slow and not faults"
 
 test-slow: install-dev  ## run the rest: real clusters, servers, browsers, benchmarks, all shapes of the contract
-	$(PYTEST) -m "slow and not faults" --durations=25
+	$(PYTEST) -m "slow and not faults and not long" --durations=25
 
-test-all: install-dev  ## run every test but the faults
-	$(PYTEST) -m "not faults"
+test-all: install-dev  ## run every test but the faults and whole studies of pages
+	$(PYTEST) -m "not faults and not long"
+
+test-pages: install-dev  ## run the studies of examples and pages with all of their seeds, half an hour
+	$(PYTEST) -m long
 
 test-integrations:  ## test study.integrations and its examples on the real libraries, in .venv-integrations
 	$(MAKE) VENV=$(VENV)-integrations $(VENV)-integrations/installed-integrations
@@ -144,7 +147,7 @@ test-oldest test-newest: install-dev  ## test against one of these lists, in an 
 	$(BIN)/uv pip sync --quiet --python $(VENV)-$(RANGE) $(RANGES)/$(RANGE).txt
 	$(BIN)/uv pip install --quiet --python $(VENV)-$(RANGE) --no-deps --editable .
 	$(VENV)-$(RANGE)/$(TEST_RANGE) -m "not slow and not faults"
-	$(VENV)-$(RANGE)/$(TEST_RANGE) -m "slow and not faults" $(END_TO_END)
+	$(VENV)-$(RANGE)/$(TEST_RANGE) -m "slow and not faults and not long" $(END_TO_END)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

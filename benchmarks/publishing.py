@@ -174,7 +174,7 @@ def rows(kind: str, publishing: Publishing, ways: Sequence[tuple[int, float]], r
 def main(words: Sequence[str] | None = None) -> None:
     """Measure, print and write the table."""
     options = parser(__doc__, rounds=2, seconds=0)
-    options.add_argument("--trials", type=int, default=200, help="a multiple of 50 (default: %(default)s)")
+    options.add_argument("--trials", type=int, default=200, help="up to 50, or a multiple of it (default: %(default)s)")
     arguments = options.parse_args(words)
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
@@ -188,7 +188,7 @@ def main(words: Sequence[str] | None = None) -> None:
 def _rows_of(kind: str, root: Path, server: str | None, arguments: Namespace) -> list[dict[str, str]]:
     lines = []
     for points in POINTS:
-        ways = [(1, 0.0), (_CELL_SEEDS, 0.0), *([(1, 10.0)] if points == POINTS[1] else [])]
+        ways = [(1, 0.0), (min(_CELL_SEEDS, arguments.trials), 0.0), *([(1, 10.0)] if points == POINTS[1] else [])]
         lines += rows(kind, Publishing(root / kind, arguments.trials, points, server), ways, arguments.rounds)
     return lines
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from runpy import run_path
@@ -84,10 +85,8 @@ def test_commands_that_train_nothing_print_what_pages_show(page: Path, folder: P
             assert as_shown(shown, printed), f"{command}\n{printed}"
 
 
-@pytest.mark.slow
-@every_page
-def test_studies_run_as_pages_show(page: Path, folder: Path) -> None:
-    """Every rate or mean of the trained trials lies within the interval that the page shows; verdicts are the same.
+def trained(page: Path, folder: Path, *values: str) -> Iterator[tuple[str, str]]:
+    """Run each study of a page, with these values; yield what the page shows and what is printed.
 
     Those of README.md run on Ray, as they are; the others run in one process, which has the same numbers.
     """
@@ -97,13 +96,34 @@ def test_studies_run_as_pages_show(page: Path, folder: Path) -> None:
     }
     assert shown_by_command
     for command, shown in shown_by_command.items():
-        done = run(command if page.parent == ROOT else f"{command} --local", folder)
+        words = [command, *values] if page.parent == ROOT else [command, "--local", *values]
+        done = run(" ".join(words), folder)
         assert done.returncode == 0, done.stdout
-        assert done.stdout.splitlines()[0] == shown.splitlines()[0]
-        expected, now = estimates(shown), estimates(done.stdout)
+        yield shown, done.stdout
+
+
+@pytest.mark.slow
+@every_page
+def test_few_seeds_of_each_study_train(page: Path, folder: Path) -> None:
+    """Every cell of the page has a rate or mean of four trials, whose interval overlaps the one shown."""
+    for shown, printed in trained(page, folder, "seeds=4"):
+        expected, now = estimates(shown), estimates(printed)
         assert expected
-        assert now.keys() == expected.keys(), done.stdout
-        assert verdicts(done.stdout) == verdicts(shown)
+        assert now.keys() == expected.keys(), printed
+        apart = {key for key, new in now.items() if new.low > expected[key].high or new.high < expected[key].low}
+        assert apart == set()
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@every_page
+def test_studies_run_as_pages_show(page: Path, folder: Path) -> None:
+    """Every rate or mean of the trained trials lies within the interval that the page shows; verdicts are the same."""
+    for shown, printed in trained(page, folder):
+        assert printed.splitlines()[0] == shown.splitlines()[0]
+        expected, now = estimates(shown), estimates(printed)
+        assert now.keys() == expected.keys(), printed
+        assert verdicts(printed) == verdicts(shown)
         assert {key: one for key, one in now.items() if not expected[key].low <= one.value <= expected[key].high} == {}
 
 

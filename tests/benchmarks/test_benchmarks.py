@@ -388,11 +388,11 @@ def test_publishing_is_measured(tmp_path, monkeypatch):
 @pytest.mark.filterwarnings("ignore")
 def test_publishing_is_compared_with_mlflows_minimum(tmp_path):
     """Every kind of MLflow, length of curve and size of pack has a line; the server is measured where there is one."""
-    rows = measured(publishing.main, tmp_path, "--trials", "50", "--rounds", "1")
+    rows = measured(publishing.main, tmp_path, "--trials", "5", "--rounds", "1")
     assert [(row["kind"], row["points"], row["pack"]) for row in rows] == [
         (kind, points, pack)
         for kind in ("sqlite", "http")
-        for points, packs in (("0", "1 50"), ("10", "1 50 1"), ("100", "1 50"))
+        for points, packs in (("0", "1 5"), ("10", "1 5 1"), ("100", "1 5"))
         for pack in packs.split()
     ]
     assert all(float(row["client_ratio"]) > 0 for row in rows)

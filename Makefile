@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Two workers take whole files, those that take longest first (tests/conftest.py): what a file's tests share is made once.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo install install-dev test test-slow test-all test-pages test-faults test-containers test-integrations smoke lint statistics benchmark lock ranges test-oldest test-newest clean
+.PHONY: demo install install-dev test test-slow test-all test-long test-faults test-containers test-integrations smoke lint statistics benchmark lock ranges test-oldest test-newest clean
 
 demo: install  ## run a small real study, print its table, name the report and the dashboard
 	$(BIN)/study run demo
@@ -45,10 +45,10 @@ test: install-dev  ## test every law, and a real study end to end, in some minut
 test-slow: install-dev  ## run the rest: real clusters, servers, browsers, benchmarks, all shapes of the contract
 	$(PYTEST) -m "slow and not faults and not long" --durations=25
 
-test-all: install-dev  ## run every test but the faults and whole studies of pages
+test-all: install-dev  ## run both
 	$(PYTEST) -m "not faults and not long"
 
-test-pages: install-dev  ## run the studies of examples and pages with all of their seeds, half an hour
+test-long: install-dev  ## run what takes minutes a test: whole studies of pages, packs of all models, benchmarks with servers
 	$(PYTEST) -m long
 
 test-integrations:  ## test study.integrations and its examples on the real libraries, in .venv-integrations

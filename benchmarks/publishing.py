@@ -15,9 +15,8 @@ import os
 import statistics
 import tempfile
 import time
-from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 
@@ -30,7 +29,7 @@ from study.records import Cell, Curve, Outcome, Result, Trial
 from study.results.stored_packs import StoredPacks
 from study.store import Store, StudyStore
 from study.tracking import Publisher, default_uri
-from study.tracking.address import connect, place_of_files, user
+from study.tracking.address import connect, database, place_of_files, user
 from study.tracking.cell_runs import PARENT
 from study.tracking.rows import KIND, PACK, plain_name, trial_run
 from tests.processes import below
@@ -81,12 +80,14 @@ class Publishing:
         trials: how many trials to publish.
         points: points of a learning curve.
         server: the address of MLflow's server; None for a new database each time.
+        empty: an empty database, of which each new one is a copy: making one takes seconds.
     """
 
     folder: Path
     trials: int
     points: int
     server: str | None
+    empty: Path
     _number: Iterator[int] = field(default_factory=count)
 
     def minimum(self, _: float) -> Cpu:
@@ -139,7 +140,13 @@ class Publishing:
 
     def _address(self) -> tuple[str, str]:
         study = f"study-{self.points}-{next(self._number)}"
-        return self.server or default_uri(self.folder / study), study
+        if self.server:
+            return self.server, study
+        (self.folder / study).mkdir(parents=True)
+        copy = database(uri := default_uri(self.folder / study))
+        assert copy is not None
+        copy.write_bytes(self.empty.read_bytes())
+        return uri, study
 
     def _cpu_s(self) -> Cpu:
         """Return the seconds of CPU time of this process, and of those below it."""
@@ -178,18 +185,21 @@ def main(words: Sequence[str] | None = None) -> None:
     arguments = options.parse_args(words)
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
-        connect(behind := default_uri(root))
-        lines = _rows_of("sqlite", root, None, arguments)
+        empty = database(behind := default_uri(root))
+        assert empty is not None
+        connect(behind)
+        lines = _rows_of("sqlite", Publishing(root / "sqlite", arguments.trials, 0, None, empty), arguments.rounds)
         with dashboard(behind, root) as served:
-            lines += _rows_of("http", root, served, arguments)
+            lines += _rows_of("http", Publishing(root / "http", arguments.trials, 0, served, empty), arguments.rounds)
     finish(lines, arguments)
 
 
-def _rows_of(kind: str, root: Path, server: str | None, arguments: Namespace) -> list[dict[str, str]]:
+def _rows_of(kind: str, publishing: Publishing, rounds: int) -> list[dict[str, str]]:
     lines = []
+    pack = min(_CELL_SEEDS, publishing.trials)
     for points in POINTS:
-        ways = [(1, 0.0), (min(_CELL_SEEDS, arguments.trials), 0.0), *([(1, 10.0)] if points == POINTS[1] else [])]
-        lines += rows(kind, Publishing(root / kind, arguments.trials, points, server), ways, arguments.rounds)
+        ways = [(1, 0.0), (pack, 0.0), *([(1, 10.0)] if points == POINTS[1] else [])]
+        lines += rows(kind, replace(publishing, points=points), ways, rounds)
     return lines
 
 

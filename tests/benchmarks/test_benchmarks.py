@@ -193,6 +193,7 @@ def test_packs_are_measured_beside_a_plain_loop(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_packs_of_presets_are_measured_beside_one_trial_at_a_time(tmp_path):
     """Each model has a line with both ratios; the models that are measured are those of their presets."""
     words = "--presets digits-sum identity --rounds 1 --seconds 0.01 --warm 0"
@@ -306,6 +307,7 @@ def peers_measured(folder: Path, *words: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("way", peers.PEERS)
 def test_each_peer_trains_every_seed(tmp_path, way):
     """A peer's script ends well only if each trial has its loss; with MLflow each trial has a run with it."""
@@ -353,6 +355,7 @@ def test_reports_of_large_studies_are_measured(tmp_path):
 
 # Warnings of Ray and what it imports are theirs to mend.
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 def test_the_service_alone_is_measured(tmp_path):
     """A driver is killed at half, run again, and run with nothing left; in the end every trial is stored once."""
@@ -367,6 +370,7 @@ def test_the_service_alone_is_measured(tmp_path):
 
 # What MLflow and its libraries deprecate is not ours to mend.
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.skipif(postgres_programs() is None, reason="PostgreSQL isn't installed")
 def test_publishing_is_measured(tmp_path, monkeypatch):
@@ -385,6 +389,7 @@ def test_publishing_is_measured(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 def test_publishing_is_compared_with_mlflows_minimum(tmp_path):
     """Every kind of MLflow, length of curve and size of pack has a line; the server is measured where there is one."""
@@ -661,8 +666,10 @@ def test_standardised_rates_are_counted_again_alike(tmp_path, monkeypatch):
     monkeypatch.setattr(standardised, "SEEDS", (12, 25))
     rows = counted_again(standardised.main, tmp_path)
     assert len(rows) == 2 * len(standardised.LAWS)
-    assert all(0.6 <= float(row["standardised_coverage"]) <= 1 for row in rows)
+    kinds = ("standardised", "drawn", "difference")
+    assert all(0.6 <= float(row[f"{kind}_coverage"]) <= 1 for row in rows for kind in kinds)
     assert tables.standardised_table(rows).count("\n") == 1 + len(standardised.LAWS)
+    assert tables.standardised_more_table(rows).count("\n") == 1 + 3 * len(standardised.LAWS)
 
 
 @pytest.mark.slow

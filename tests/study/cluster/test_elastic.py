@@ -15,7 +15,6 @@ from study import cluster
 from study.cluster import callback
 from study.cluster.scheduler import TuneScheduler
 from study.records import Event, Pack, PackDone, Progress, WorkersWait
-from tests.processes import wait_for
 from tests.study.builders import small_pack
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # nodes start one after another
@@ -49,7 +48,11 @@ class Asking:
             groups = placement_group_table().values()
             return sum(group["state"] in ("PENDING", "RESCHEDULING") for group in groups)
 
-        wait_for(lambda: asked() == self.expected[pack.id], f"{self.expected[pack.id]} requests", 60.0)
+        deadline = time.monotonic() + 60.0
+        while asked() != self.expected[pack.id]:
+            assert time.monotonic() < deadline, f"{asked()} requests, but {self.expected[pack.id]} must be"
+            yield Progress(pack.id, 1, 2, len(pack.trials), 0, 0)
+            time.sleep(0.1)
         yield PackDone(pack.id)
 
 

@@ -31,14 +31,14 @@ PRESETS = {
     "digits-product": "NMU",
     "digits-sum": "NAU",
     "identity": "SELU",
-    "language": "",  # takes too long
+    "language": "linear",
     "npu-large": "NPU",
     "npu-simple": "RealNPU",
     "recurrent": "LSTM",
     "tabular": "mlp",
     "time-tracking": "NAU",
 }
-"""The presets, with the model that is tested with the quick tests."""
+"""The presets, with the model that is tested for every commit."""
 
 
 def brief(preset: str) -> dict[str, Any]:
@@ -63,11 +63,17 @@ def model_names(preset: str) -> list[str]:
     return list(dict.fromkeys(model.name for model in load(preset).model_tables))
 
 
+def marks_of(preset: str, *, is_first: bool) -> list[pytest.MarkDecorator]:
+    if is_first:
+        return [pytest.mark.slow] if preset == "language" else []
+    return [pytest.mark.slow, pytest.mark.long]
+
+
 @pytest.mark.parametrize(
     ("preset", "model"),
     [
-        pytest.param(preset, model, marks=() if model == quick else pytest.mark.slow)
-        for preset, quick in PRESETS.items()
+        pytest.param(preset, model, marks=marks_of(preset, is_first=model == first))
+        for preset, first in PRESETS.items()
         for model in model_names(preset)
     ],
 )

@@ -3,7 +3,9 @@
     python -m benchmarks.standardised [--studies N] [--seed N] [--out benchmarks/results/standardised.csv]
 
 Starts have six levels. Each study draws its trials' levels by their shares in the population, and outcomes by each
-level's rate. The numbers depend on the seed and on nothing else.
+level's rate. The rate is standardised to the population's shares, then to those of twice as many starts as trials that
+are drawn for it. Its difference from that of another study of the same law is 0; Newcombe's interval of the raw
+difference is beside it. The numbers depend on the seed and on nothing else.
 """
 
 from __future__ import annotations
@@ -13,9 +15,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from benchmarks.measure import finish, studies_parser
-from study.statistics import standardised_rate, wilson
+from study.records import Interval
+from study.statistics import StandardisedRate, newcombe, standardised_difference, standardised_rate, wilson
+
+Ints = npt.NDArray[np.int64]
 
 SHARES = (0.08, 0.2, 0.28, 0.23, 0.13, 0.08)
 LAWS: Mapping[str, tuple[float, ...]] = {
@@ -33,20 +39,35 @@ def coverage_row(law: str, seeds: int, studies: int, seed: int) -> dict[str, Any
     rates = np.array(LAWS[law])
     rate = float(np.array(SHARES) @ rates)
     rng = np.random.default_rng([seed, zlib.crc32(f"{law} {seeds}".encode())])
-    bounds: dict[str, list[tuple[float, float]]] = {"standardised": [], "raw": []}
+    truth = dict.fromkeys(("standardised", "raw", "drawn"), rate) | dict.fromkeys(("difference", "raw_difference"), 0.0)
+    bounds: dict[str, list[Interval]] = {name: [] for name in truth}
     for _ in range(studies):
         judged = rng.multinomial(seeds, SHARES)
         solved = rng.binomial(judged, rates)
-        estimate = standardised_rate(solved.tolist(), judged.tolist(), SHARES)
-        assert estimate is not None
+        estimate = _standardised(solved, judged)
         bounds["standardised"].append(estimate.interval)
         bounds["raw"].append(wilson(int(solved.sum()), seeds))
+        drawn = rng.multinomial(2 * seeds, SHARES)
+        bounds["drawn"].append(_standardised(solved, judged, drawn).interval)
+        others = rng.multinomial(seeds, SHARES)
+        other = rng.binomial(others, rates)
+        bounds["difference"].append(standardised_difference(estimate, _standardised(other, others)))
+        bounds["raw_difference"].append(newcombe(int(solved.sum()), seeds, int(other.sum()), seeds))
     row: dict[str, Any] = {"law": law, "rate": f"{rate:.4g}", "seeds": seeds}
     for name, intervals in bounds.items():
         low, high = np.array(intervals).T
-        row |= {f"{name}_coverage": f"{np.mean((low <= rate + 1e-12) & (rate - 1e-12 <= high)):.4f}"}
+        is_held = (low <= truth[name] + 1e-12) & (truth[name] - 1e-12 <= high)
+        row |= {f"{name}_coverage": f"{np.mean(is_held):.4f}"}
         row |= {f"{name}_width": f"{np.mean(high - low):.4f}"}
     return row
+
+
+def _standardised(solved: Ints, judged: Ints, drawn: Ints | None = None) -> StandardisedRate:
+    starts = None if drawn is None else int(drawn.sum())
+    shares = SHARES if drawn is None else drawn.tolist()
+    estimate = standardised_rate(solved.tolist(), judged.tolist(), shares, starts)
+    assert estimate is not None
+    return estimate
 
 
 def main(words: Sequence[str] | None = None) -> None:

@@ -6,8 +6,8 @@ A hidden unit's factor is W (z - 1) + 1, z the sum of its weighted inputs; here 
 3/2, their mean. The table has, of the trials of docs/results/hidden-size/trials.csv at full length, how many factors
 were negative before training, after 1,000 updates and at the end, and which were solved. Then by hidden size, of many
 other seeds that are trained for 1,000 updates only, how many factors are negative, how many trials have two with
-``init_signs: two_negative``, and the published rate. With `--out`, a figure beside the file shows both. The numbers
-depend on nothing but the seeds.
+``init_signs: two_negative``, and the published rate. With `--out`, a figure beside the file shows both, and
+`starts-by-seed.csv` has the number of each of these seeds. The numbers depend on nothing but the seeds.
 """
 
 from __future__ import annotations
@@ -121,18 +121,40 @@ def _counted(found: Ints) -> dict[str, int]:
     return {name: int((_level(found) == count).sum()) for name, count in zip(names, COUNTS, strict=True)}
 
 
+def _even(found: Ints) -> Ints:
+    """Round odd counts, which are on their way, up."""
+    return np.asarray(found + found % 2)
+
+
 def _level(found: Ints) -> Ints:
-    """Round odd counts, which are on their way, up; more than the last count as the last."""
-    return np.asarray(np.minimum(found + found % 2, COUNTS[-1]))
+    """Round odd counts up; more than the last of `COUNTS` count as it."""
+    return np.minimum(_even(found), COUNTS[-1])
 
 
-def size_rows(trials: Sequence[Mapping[str, str]], seeds: int) -> Iterator[Row]:
-    """Yield a row for each hidden size: negative factors after the first updates, and what was solved."""
-    published = {r.hidden_size: r for r in printed() if r.table == "hidden_size_ablation" and r.sparsity and r.clipped}
+def starts_by_size(seeds: int) -> Iterator[tuple[int, Ints]]:
+    """Yield the hidden sizes, each with the negative factors of so many seeds after the first updates."""
     for size in SIZES:
         tell(f"{UPDATES} updates of {seeds} seeds, {size} hidden units")
-        found = _counted(after_updates(cell_of(size), range(FIRST_SEED, FIRST_SEED + seeds)))
+        yield size, after_updates(cell_of(size), range(FIRST_SEED, FIRST_SEED + seeds))
+
+
+def write_starts(starts: Mapping[int, Ints], path: Path) -> None:
+    """Write a row for each start: hidden units, seed, and negative factors, odd ones rounded up."""
+    rows = [
+        f"{size},{FIRST_SEED + place},{count}\n"
+        for size, found in starts.items()
+        for place, count in enumerate(_even(found).tolist())
+    ]
+    path.write_text("".join(["hidden_size,seed,negative_factors\n", *rows]), encoding="utf-8")
+
+
+def size_rows(trials: Sequence[Mapping[str, str]], starts: Mapping[int, Ints]) -> Iterator[Row]:
+    """Yield a row for each hidden size: negative factors after the first updates, and what was solved."""
+    published = {r.hidden_size: r for r in printed() if r.table == "hidden_size_ablation" and r.sparsity and r.clipped}
+    for size, counts in starts.items():
+        found, seeds = _counted(counts), counts.size
         here = [trial["outcome"] == "solved" for trial in trials if int(trial["hidden_size"]) == size]
+        tell(f"the same with init_signs: two_negative, {size} hidden units")
         signed = after_updates(cell_of(size, init_signs="two_negative"), range(FIRST_SEED, FIRST_SEED + seeds))
         row: Row = {"of": "hidden units", "value": size, "trials": seeds} | found
         row |= {"two_negative_then_2": _counted(signed)["then_2"]}
@@ -195,11 +217,13 @@ def main(words: Sequence[str] | None = None) -> None:
     known.add_argument("--seeds", type=int, default=1000, help="that are trained for 1,000 updates, of each size")
     arguments = known.parse_args(words)
     trials = read_trials()
-    rows = [*trial_rows(trials), *size_rows(trials, arguments.seeds)]
+    starts = dict(starts_by_size(arguments.seeds))
+    rows = [*trial_rows(trials), *size_rows(trials, starts)]
     names = dict.fromkeys(name for row in rows for name in row)
     finish([{name: row.get(name, "") for name in names} for row in rows], arguments)
     if arguments.out is not None:
         plot(rows, arguments.out.with_suffix(".png"))
+        write_starts(starts, arguments.out.with_name(f"{arguments.out.stem}-by-seed.csv"))
 
 
 if __name__ == "__main__":

@@ -598,6 +598,19 @@ def standardised_table(rows: Sequence[Row]) -> str:
     return markdown(head, [[*key, *texts] for key, texts in lines.items()], 2)
 
 
+def standardised_more_table(rows: Sequence[Row]) -> str:
+    """Write a line for each law: coverage and mean width with drawn starts, of a difference, and of a raw one."""
+    seeds = list(dict.fromkeys(row["seeds"] for row in rows))
+    kinds = {"drawn": "rate, starts drawn", "difference": "difference", "raw_difference": "raw difference"}
+    lines = [
+        [law, text, *(f"{_percent(row[f'{kind}_coverage'], 1)}, {number(row[f'{kind}_width'])}" for row in own)]
+        for law in dict.fromkeys(row["law"] for row in rows)
+        for kind, text in kinds.items()
+        if (own := [row for row in rows if row["law"] == law])
+    ]
+    return markdown(["rates of the levels", "interval of", *(f"{count} seeds" for count in seeds)], lines, 2)
+
+
 def designs_table(rows: Sequence[Row]) -> str:
     """Write a line for each distribution and test: how often it rejects, by design."""
     designs = list(dict.fromkeys(row["design"] for row in rows))
@@ -694,7 +707,7 @@ TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
     "precision": precision_table,
     "robust/interquartile-mean": robust_table, "robust/profile": robust_table, "robust/improvement": robust_table,
     "components": components_table, "shared_rates": shared_rates_table,
-    "standardised": standardised_table,
+    "standardised": standardised_table, "standardised:more": standardised_more_table,
     "winners": whole_table,
     "overlap/partial": designs_table, "overlap/crossed": designs_table,
     "claims/errors": errors_table, "claims/power": power_table, "claims/peers": peers_table,

@@ -107,6 +107,16 @@ def show(name: str, store: str, as_file: bool, as_json: bool) -> None:
     help="Columns of FILE of which each method takes its own best values, chosen by other seeds than those compared.",
 )
 @click.option(
+    "--standardise",
+    metavar="COLUMN",
+    help="A number that each trial's start has: success rates are also given as they would be with equal starts.",
+)
+@click.option(
+    "--starts",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="A file of starts with that column, to which rates are standardised. Default: the trials'.",
+)
+@click.option(
     "--success", metavar="'COLUMN < NUMBER'", help="What a solved trial is, of FILE: a column, < <= > or >=, a number."
 )
 @click.option(
@@ -148,6 +158,8 @@ def report(
     compare: str | None,
     compare_by: str | None,
     tune: str | None,
+    standardise: str | None,
+    starts: Path | None,
     success: str | None,
     metrics: tuple[str, ...],
     state_words: tuple[str, ...],
@@ -168,7 +180,8 @@ def report(
     leave_out_pandas()
     where = Where(store, tracking_uri)
     console = make_console()
-    if len(names) > 1 or by is not None or as_published or any(map(results_of_groups.is_file, [*names, compare or ""])):
+    is_grouped = len(names) > 1 or by is not None or as_published or standardise is not None
+    if is_grouped or any(map(results_of_groups.is_file, [*names, compare or ""])):
         if trial is not None:
             raise InputError("--trial: weights are those of one study's trial; leave out files and --by")
         tabulated = results_of_groups.tabulate(
@@ -180,6 +193,8 @@ def report(
             compare=compare,
             compare_by=_names_in(compare_by),
             tune=_names_in(tune),
+            standardise=standardise,
+            starts=starts,
             metrics=metrics,
             success=success,
             state_words=state_words,
@@ -197,10 +212,10 @@ def report(
         results_of_groups.write_group_report(tabulated)
         console.print(f"report:    {tabulated.folder}", soft_wrap=True, highlight=False)
         return
-    if metrics or success is not None or state_words or compare_by or tune:
+    if metrics or success is not None or state_words or compare_by or tune or starts is not None:
         raise InputError(
-            "--metric, --success, --state-words, --compare-by and --tune are of the columns of a FILE; a study's file "
-            "says it of a study (success, compare)"
+            "--metric, --success, --state-words, --compare-by, --tune and --starts are of the columns of a FILE; a "
+            "study's file says it of a study (success, compare)"
         )
     study = Study(names[0], where)
     results = study.results(compare or "published", from_mlflow=source == "mlflow")

@@ -5,6 +5,7 @@ states        words of tools for states of runs -> finished, failed, stopped, ru
 wanted        what the user says of columns: metrics, and what success is
 columns       the names that a column may have, and what it must hold
 files, write  text and Parquet files, as they are
+starts        a file of starts, to whose success rates are standardised
 checks        the rules for their values
 gather        several sources -> one table; the columns that distinguish groups
 runs          runs that were recorded elsewhere, as tables
@@ -20,6 +21,7 @@ from study.outcomes.gather import Outcomes, gather
 from study.outcomes.run_columns import RunChoices
 from study.outcomes.run_outcomes import RunOutcomes, outcomes_of_runs
 from study.outcomes.runs import Runs, of_mlflow, read_runs
+from study.outcomes.starts import read_starts
 from study.outcomes.states import State, read_state_words
 from study.outcomes.wanted import Wanted, wanted
 from study.outcomes.write import write_outcomes
@@ -39,6 +41,7 @@ __all__ = [
     "outcomes_of_runs",
     "read_runs",
     "read_source",
+    "read_starts",
     "read_state_words",
     "wanted",
     "without_states",

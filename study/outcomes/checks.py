@@ -54,6 +54,8 @@ def checked(source: Source, mistakes: list[str], wanted: Wanted, notices: list[s
     numbers = {name: reading.numbers(name, own_name(name, names)) for name in NUMBERS}
     values = {name: reading.metric(name, metric) for name, metric in metrics.items()}
     outcome = reading.outcome(wanted)
+    if wanted.covariate is not None:
+        reading.numbers(wanted.covariate, wanted.covariate, -np.inf, is_finite=False)
     of_solved = {name: values[name] for name, metric in metrics.items() if metric.of == "solved"}
     reading.check_solved(outcome, numbers, of_solved)
     if len(mistakes) == before:

@@ -54,17 +54,20 @@ class Wanted:
         success: what a solved trial is; None if a file's own columns say it, or nothing does.
         known: metrics that are taken for such wherever a file or a study has a column of their name.
         undirected: metrics whose direction isn't known.
+        covariate: the column whose number each trial's start has; None without one.
     """
 
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     success: Success | None = None
     known: Mapping[str, Metric] = field(default_factory=dict)
     undirected: Sequence[str] = ()
+    covariate: str | None = None
 
     @property
     def columns(self) -> list[str]:
         """The columns that every file must have."""
-        return list(dict.fromkeys([*self.metrics, *([self.success.column] if self.success else [])]))
+        named = [*([self.success.column] if self.success else []), *([self.covariate] if self.covariate else [])]
+        return list(dict.fromkeys([*self.metrics, *named]))
 
     @property
     def says_outcome(self) -> bool:

@@ -319,6 +319,29 @@ share_lower/upper | of it, 95% | | rate
 trials | trials with a number | | count
 standard_error | of the mean of the trials, with what sources share allowed for | that of the quantity | >= 0
 """)
+OWN_OF_STANDARDISED = notes("""
+covariate | the number of each trial's start that rates are standardised for
+trials | judged trials with this number | | count
+without_number | judged trials without it, which both rates leave out | | count
+success_rate | solved / trials | | rate | without a trial, or where trials share seeds
+success_rate_lower/upper | of it, Wilson's, 95% | | rate | without a rate
+standardised | the rate at each level of the number, averaged by how often the starts have each level | | rate
+    | without a trial, or where trials share seeds
+standardised_lower/upper | of it, Wilson's of an effective number of trials, 95% | | rate | without such a rate
+unseen | the share of the starts at levels at which the row has no trial | | rate
+""")
+STANDARDISED = {**CELL_ID, **KEYS, **OWN_OF_STANDARDISED}
+STANDARDISED_DIFFERENCES = notes("""
+at | the question that both rows answer
+first | the first row
+second | the second row
+covariate | the number of each trial's start that rates are standardised for
+difference | of success rates, first minus second, of the trials that the pair's test used | | -1 to 1
+    | where nothing could be tested
+difference_lower/upper | of it, by what belongs to the test, 95% | | -1 to 1 | where there is no interval
+standardised | of the standardised rates, first minus second | | -1 to 1
+standardised_lower/upper | of it, as if the rows had no seeds in common, 95% | | -1 to 1
+""")
 CLAIMS = notes("""
 claim | the claim's number in the study's file | | a whole number >= 1
 text | the claim in words
@@ -408,6 +431,11 @@ FILES: Mapping[str, tuple[str, Mapping[str, ColumnNote]]] = {
     "tests.csv": ("one row a test", TESTS),
     "claims.csv": ("where the study's file has claims: one row for each cell, or pair of cells, of each claim", CLAIMS),
     "sources.csv": ("where seeds of sources are combined: one row for each cell, quantity and source", SOURCES),
+    "standardised.csv": ("with --standardise: one row for each row of the table with judged trials", STANDARDISED),
+    "standardised-differences.csv": (
+        "with --standardise: one row for each pair of rows that is compared",
+        STANDARDISED_DIFFERENCES,
+    ),
     "methods.csv": (
         "where two or more methods have a metric of all trials that ended: one row for each method and each other",
         METHODS,

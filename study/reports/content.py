@@ -12,6 +12,7 @@ from study.comparisons.comparison import Comparisons
 from study.comparisons.contrasts import Contrasts
 from study.comparisons.overall import Overall
 from study.comparisons.sources import SourceShares
+from study.comparisons.standardised import Standardisation
 from study.interface.declarations import Metric
 from study.summaries.failures import Failure
 from study.summaries.learning import LearningCurve
@@ -68,6 +69,7 @@ class Findings:
         verdicts: where seeds were added until there were enough: for each cell, or pair of cells, whether there are.
         claims: the verdicts of the study's claims.
         sources: what sources of randomness make of the variance, where their seeds are combined.
+        standardised: success rates with equal starts; None where nobody asked for them.
         search: for a search: its candidates.
         references: where references say what success is: what they say.
         failures: the reasons for which trials failed, the most frequent first.
@@ -86,6 +88,7 @@ class Findings:
     verdicts: Sequence[Verdict] = ()
     claims: Sequence[ClaimVerdict] = ()
     sources: Sequence[SourceShares] = ()
+    standardised: Standardisation | None = None
     search: SearchFindings | None = None
     references: ReferenceFindings | None = None
     failures: Sequence[Failure] = ()

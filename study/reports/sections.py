@@ -9,7 +9,7 @@ from study import statistics, words
 from study.comparisons.comparison import Comparison, Comparisons, Reference
 from study.comparisons.contrasts import Contrasts, TimesTest, TrendTest
 from study.comparisons.finding import LEVEL, Finding
-from study.reports import metric_columns, table
+from study.reports import metric_columns, standardised, table
 from study.reports.claims import claims_guarantee, claims_note, claims_table, verdict_line
 from study.reports.content import Findings, Report
 from study.reports.failures import MOST_REASONS, advice, example, more_reasons
@@ -241,6 +241,23 @@ def _verdicts(findings: Findings) -> Section:
     )
 
 
+def _standardised(findings: Findings) -> Section | None:
+    found = findings.standardised
+    if found is None:
+        return None
+    differences = standardised.differences_table(found)
+    pairs = Section(title="Differences of rates", table=differences, label="raw and standardised differences")
+    return Section(
+        title=f"Standardised for {found.covariate}",
+        name="standardised",
+        details=[standardised.note(found)],
+        table=standardised.rates_table(findings.rows, found),
+        label="raw and standardised success rates",
+        sentences=standardised.cautions(found),
+        parts=[] if differences is None else [pairs],
+    )
+
+
 def _tests(findings: Findings) -> Section:
     contrasts = findings.contrasts
     how = _either(contrasts.speeds, "log-rank scores compared seed by seed", "log-rank test of independent samples")
@@ -290,9 +307,10 @@ _MAKERS: Mapping[str, Callable[[Findings], Section | None]] = {
     "bounds": _bounds,
     "comparison": _comparison,
     "verdicts": _verdicts,
+    "standardised": _standardised,
     "tests": _tests,
 }
-_BRIEF = ("search", "claims", "sources", "verdicts", "comparison")
+_BRIEF = ("search", "claims", "sources", "verdicts", "standardised", "comparison")
 
 
 def _stop_note(rows: ResultRows) -> list[str]:

@@ -39,7 +39,7 @@ _RANKS_OF = {
     "verdicts": {"seeds": 1, "p_value": 2, "half_width": 2},
 }  # fmt: skip
 """The same of other sections' tables."""
-_FILES = {"claims": "claims.csv", "comparison": "comparison.csv", "sources": "sources.csv"}
+_FILES = {name: f"{name}.csv" for name in ("claims", "comparison", "sources", "standardised")}
 """What has the columns for which a narrow terminal has no room."""
 _STYLES = {"shown": "green", "refuted": "red", "undecided": "yellow", "not": "yellow"}
 """The styles of claims, by the first word of their verdict."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from study.errors import InputError
-from study.reports import columns, files, latex, metric_series, overall, references
+from study.reports import columns, files, latex, metric_series, overall, references, standardised
 from study.reports.claims import claims_rows
 from study.reports.content import Report
 from study.reports.csv_text import csv_text
@@ -34,6 +34,10 @@ _CONTENTS: Mapping[str, Callable[[Report], bytes | str | None]] = {
     "tests.csv": lambda r: _csv(files.tests_rows(r.contrasts), columns.TESTS),
     "claims.csv": lambda r: _csv(claims_rows(r.claims), columns.CLAIMS),
     "sources.csv": lambda r: _csv(sources_rows(r.rows, r.sources), columns.SOURCES),
+    "standardised.csv": lambda r: _csv(standardised.rates_rows(r.rows, r.standardised)) if r.standardised else None,
+    "standardised-differences.csv": lambda r: (
+        _csv(standardised.differences_rows(r.standardised)) if r.standardised else None
+    ),
     "candidates.csv": lambda r: files.to_csv(candidates_rows(r.search)) if r.search and r.search.candidates else None,
     "bounds.csv": lambda r: _csv(references.bounds_rows(r.rows, r.references)) if r.references else None,
     "series.csv": lambda r: _csv(metric_series.series_rows(r.rows)),

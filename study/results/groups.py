@@ -17,9 +17,21 @@ from study.comparisons.contrasts import contrasts
 from study.comparisons.headline import headline
 from study.comparisons.overall import overall
 from study.comparisons.plan import Statement
+from study.comparisons.standardised import Starts, standardisation
 from study.console import Console
 from study.errors import InputError, StudyError
-from study.outcomes import SUFFIXES, Outcomes, Source, State, Wanted, gather, read_source, read_state_words, wanted
+from study.outcomes import (
+    SUFFIXES,
+    Outcomes,
+    Source,
+    State,
+    Wanted,
+    gather,
+    read_source,
+    read_starts,
+    read_state_words,
+    wanted,
+)
 from study.plugins.families import family_metrics
 from study.reports import (
     FORMATS,
@@ -37,7 +49,8 @@ from study.reports import (
 )
 from study.store import Store
 from study.summaries.aggregate import aggregate_by
-from study.trials.seed_design import sizes_of_all
+from study.summaries.rows import ResultRows
+from study.trials.seed_design import Sizes, sizes_of_all
 
 
 @dataclass(frozen=True)
@@ -72,6 +85,8 @@ def tabulate(
     compare: str | None = None,
     compare_by: Sequence[str] = (),
     tune: Sequence[str] = (),
+    standardise: str | None = None,
+    starts: Path | None = None,
     metrics: Sequence[str] = (),
     success: str | None = None,
     state_words: Sequence[str] = (),
@@ -90,6 +105,8 @@ def tabulate(
         compare: a file or study to compare the groups with; None for no comparison.
         compare_by: the columns in which methods differ; empty for the default.
         tune: columns of which each method takes its own best values, chosen by other seeds than those compared.
+        standardise: the column of a number of each trial's start, for which success rates are standardised.
+        starts: a file of starts to standardise to; None for those of the trials.
         metrics: columns that are averaged, each perhaps with ``:higher`` or ``:lower`` behind it.
         success: what a solved trial is: a column, an operator and a number; None if the columns solved or outcome say.
         state_words: what words for states in files mean, each as ``WORD=finished``, ``failed``, ``stopped`` or
@@ -109,9 +126,12 @@ def tabulate(
         )
     folder = out or _folder(names, root)
     _check_folder(folder, [Path(name) for name in [*names, *([compare] if compare else [])] if is_file(name)])
+    if starts is not None and standardise is None:
+        raise InputError(f"--starts {starts}: --standardise says which of its columns has the number of each start")
     metric_columns = wanted(metrics, success, family_metrics())
     reading = _Reading(root, tracking_uri, metric_columns, read_state_words(state_words))
-    outcomes, notices = reading.outcomes(names, by)
+    with_covariate = replace(reading, columns=replace(metric_columns, covariate=standardise))
+    outcomes, notices = with_covariate.outcomes(names, by)
     other, versus = None, []
     if compare is not None:
         other = Path(compare).name, *reading.outcomes([compare], outcomes.by)
@@ -124,6 +144,8 @@ def tabulate(
     )
     columns_options += ["--compare-by", ",".join(compare_by)] if compare_by else []
     columns_options += ["--tune", ",".join(tune)] if tune else []
+    columns_options += ["--standardise", standardise] if standardise else []
+    columns_options += ["--starts", starts.name] if starts else []
     columns_options += [part for words in state_words for part in ("--state-words", words)]
     of_tables = ["--columns", ",".join(columns)] if columns else []
     report = assemble_group_report(
@@ -134,6 +156,8 @@ def tabulate(
         as_published=as_published,
         other=other,
         statements=_statements(outcomes.by, compare_by, tune),
+        covariate=standardise,
+        starts=None if starts is None or standardise is None else read_starts(starts, standardise, outcomes.by),
         columns=columns,
         command=shlex.join(["study", "report", *short, *by_option, *columns_options, *published, *versus, *of_tables]),
     )
@@ -150,6 +174,8 @@ def assemble_group_report(
     as_published: bool = False,
     other: tuple[str, Outcomes, Sequence[str]] | None = None,
     statements: Sequence[Statement] = (),
+    covariate: str | None = None,
+    starts: Starts | None = None,
     columns: Sequence[str] = (),
     command: str = "",
 ) -> Report:
@@ -163,11 +189,14 @@ def assemble_group_report(
         as_published: apply the published estimators, too.
         other: the name, the outcomes and the notices of what the groups are compared with; None for nothing.
         statements: the comparisons between groups that the user asks for; none for the default.
+        covariate: the column of a number of each trial's start, for which success rates are standardised.
+        starts: the starts that they are standardised to; None for those of the trials.
         columns: the statistics of cells.tex and report.md; empty for the usual ones.
         command: the command that makes the report again; empty if there is none.
 
     Raises:
-        InputError: if there is no such statistic, or the published estimators lack a solved trial's solved-at or error.
+        InputError: if there is no such statistic, if the published estimators lack a solved trial's solved-at or error,
+            or if rates can't be standardised.
     """
     by = outcomes.by
     trials = outcomes.trials
@@ -184,6 +213,10 @@ def assemble_group_report(
         against = with_groups(rows, other_rows, other_name, (trials, other_trials), sizes)
     between_rows = contrasts(rows, trials, outcomes.sizes, statements)
     rows = replace(rows, winners=between_rows.winners)
+    standardised = None
+    if covariate is not None:
+        _check_standardised(rows, outcomes.sizes, starts)
+        standardised = standardisation(rows, trials, between_rows, covariate, starts)
     return Report(
         name=name + (f" by {', '.join(by)}" if by else ""),
         question="",
@@ -194,6 +227,7 @@ def assemble_group_report(
         headline=headline(rows, between_rows),
         contrasts=between_rows,
         overall=overall(rows, trials),
+        standardised=standardised,
         against=against,
         notes=[*sentences, *outcomes.notices, *times_notes(rows), *metric_notes(rows)],
     )
@@ -216,6 +250,25 @@ def _statements(by: Sequence[str], factor: Sequence[str], tune: Sequence[str]) -
     if both := [name for name in factor if name in tune]:
         raise InputError(f"{both[0]} can't be in both --compare-by and --tune")
     return [Statement(tuple(factor), tuple(tune))] if factor else []
+
+
+def _check_standardised(rows: ResultRows, sizes: Sizes, starts: Starts | None) -> None:
+    """Raise an error if success rates of these rows can't be standardised.
+
+    Raises:
+        InputError: if no trial is judged, if numbers of seeds depend on outcomes, or if a row has no starts.
+    """
+    if not rows.has_rates:
+        raise InputError("--standardise: nothing says what success is; --success does")
+    if sizes == "adaptive":
+        raise InputError("--standardise: numbers of seeds must be fixed in advance, and here they depend on outcomes")
+    if starts is None:
+        return
+    for row in rows.judged():
+        values = tuple(rows.value(row, key) for key in starts.keys)
+        if values not in starts.values:
+            told = ", ".join(f"{key} {value}" for key, value in zip(starts.keys, values, strict=True))
+            raise InputError(f"--starts {starts.name}: no start of {told}; every row of the report needs some")
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ from study.statistics.shared_rate import shared_rate_interval
 from study.statistics.sign_flips import paired_differences, sign_flip, sign_flips
 from study.statistics.solved_at import gamma_mean_intervals, means, median_intervals, medians
 from study.statistics.sparsity_error import beta_mean_intervals
-from study.statistics.standardised import StandardisedRate, standardised_rate
+from study.statistics.standardised import StandardisedRate, standardised_difference, standardised_rate
 from study.statistics.survival import LogRank, SurvivalCurve, kaplan_meier, log_rank
 from study.statistics.trends import Coefficient, LogisticFit, Trend, cochran_armitage, logistic_regression
 from study.statistics.tuned import TunedDifference, TunedMethod, tuned_difference
@@ -162,6 +162,7 @@ __all__ = [
     "shared_rate_interval",
     "sign_flip",
     "sign_flips",
+    "standardised_difference",
     "standardised_rate",
     "tuned_difference",
     "upper_mean",

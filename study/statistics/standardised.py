@@ -6,6 +6,7 @@ it occurs, the rate can be given for all starts instead of for those that were d
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -34,29 +35,34 @@ class StandardisedRate:
     strata: tuple[int, ...]
 
 
-def standardised_rate(solved: Sequence[int], judged: Sequence[int], shares: Sequence[float]) -> StandardisedRate | None:
+def standardised_rate(
+    solved: Sequence[int], judged: Sequence[int], shares: Sequence[float], starts: int | None = None
+) -> StandardisedRate | None:
     """Estimate the success rate of a population by post-stratification.
 
-        p = Σ_k P_k s_k / n_k,   m = q (1 - q) / Σ_k (P_k² q_k (1 - q_k) / n_k)
+        p = Σ_k P_k s_k / n_k,   m = q (1 - q) / (Σ_k P_k² q_k (1 - q_k) / n_k + (Σ_k P_k q_k² - q²) / N)
         q_k = (s_k + 1) / (n_k + 2),   q = Σ_k P_k q_k
 
     Stratum k has the share P_k of the population. The interval is Wilson's for a rate of p in m trials: m independent
-    trials would vary as much as p does. Levels with fewer than five trials are joined with the next ones, the last with
-    the one before, so levels must be in an order in which neighbours are alike.
+    trials would vary as much as p does. If the shares are those of N starts that were drawn, p varies with them, too;
+    if they are known, the last term is left out. Levels with fewer than five trials are joined with the next ones, the
+    last with the one before, so levels must be in an order in which neighbours are alike.
 
     Args:
         solved: solved trials of each level, s_k.
         judged: trials of each level, n_k.
         shares: of each level in the population, P_k >= 0; they are divided by their sum.
+        starts: N >= 1, how many independent starts the shares are counted from; None if they are known.
 
     Returns:
         None without a trial.
 
     Raises:
-        ValueError: if the lengths differ, a count is impossible, or shares are negative or all 0.
+        ValueError: if the lengths differ, a count is impossible, shares are negative or all 0, or N is below 1.
 
-    Source: Holt & Smith, JRSS A 142 (1979) 33-46, for post-stratification; Franco, Little, Louis & Slud, Journal of
-    Survey Statistics and Methodology 7 (2019) 334-364, for Wilson's interval of an effective number of trials.
+    Source: Holt & Smith, JRSS A 142 (1979) 33-46, for post-stratification; Neyman, JASA 33 (1938) 101-116, for starts
+    that are drawn (double sampling); Franco, Little, Louis & Slud, Journal of Survey Statistics and Methodology 7
+    (2019) 334-364, for Wilson's interval of an effective number of trials.
 
     Example:
         >>> estimate = standardised_rate([9, 4], [10, 40], [0.5, 0.5])
@@ -69,6 +75,8 @@ def standardised_rate(solved: Sequence[int], judged: Sequence[int], shares: Sequ
         check_count(k, n)
     if min(shares, default=0.0) < 0 or not sum(shares) > 0:
         raise ValueError(f"shares must be >= 0 and not all 0, but got {list(shares)}")
+    if starts is not None and starts < 1:
+        raise ValueError(f"starts must be >= 1, but got {starts}")
     if not sum(judged):
         return None
     strata = _strata(judged)
@@ -77,12 +85,35 @@ def standardised_rate(solved: Sequence[int], judged: Sequence[int], shares: Sequ
         np.add.reduceat(np.asarray(values, np.float64), firsts) for values in (solved, judged, shares)
     )
     share /= share.sum()
-    rate = float(share @ (good / trials))
+    rate = min(float(share @ (good / trials)), 1.0)  # shares sum to 1 but for rounding
     smoothed = (good + 1) / (trials + 2)  # else a stratum with all or no trials solved would have no variance
     mean = float(share @ smoothed)
-    effective = mean * (1 - mean) / float(share**2 @ (smoothed * (1 - smoothed) / trials))
+    variance = float(share**2 @ (smoothed * (1 - smoothed) / trials))
+    variance += 0.0 if starts is None else float(share @ smoothed**2 - mean**2) / starts
+    effective = mean * (1 - mean) / variance
     [(low, high)] = wilsons([rate * effective], [effective]).tolist()
     return StandardisedRate(rate, (low, high), tuple(strata))
+
+
+def standardised_difference(first: StandardisedRate, second: StandardisedRate) -> Interval:
+    """Bound the difference of two standardised rates of independent trials, first minus second, at 95%.
+
+        p₁ - p₂ - sqrt((p₁ - l₁)² + (u₂ - p₂)²)  to  p₁ - p₂ + sqrt((u₁ - p₁)² + (p₂ - l₂)²)
+
+    where l and u are the ends of each rate's interval, as Newcombe's interval follows from Wilson's.
+
+    Source: Zou & Donner, Statistics in Medicine 27 (2008) 1693-1702.
+
+    Example:
+        >>> easy, hard = (standardised_rate([9, k], [10, 40], [0.5, 0.5]) for k in (30, 4))
+        >>> [round(end, 2) for end in standardised_difference(easy, hard)]
+        [0.13, 0.48]
+    """
+    estimate, (low_1, high_1), (low_2, high_2) = first.rate - second.rate, first.interval, second.interval
+    return (
+        estimate - math.hypot(first.rate - low_1, high_2 - second.rate),
+        estimate + math.hypot(high_1 - first.rate, second.rate - low_2),
+    )
 
 
 def _strata(judged: Sequence[int]) -> list[int]:

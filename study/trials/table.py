@@ -124,24 +124,24 @@ class TrialTable:
     @cached_property
     def solved_at(self) -> Floats:
         """The iteration at which each trial was solved; NaN where it wasn't, or where that isn't known."""
-        return np.where(self._are(Outcome.SOLVED), self._numbers("solved_at_iteration"), np.nan)
+        return np.where(self._are(Outcome.SOLVED), self.numbers("solved_at_iteration"), np.nan)
 
     @cached_property
     def training_s(self) -> Floats:
         """The seconds of training of each trial; NaN where they aren't known."""
-        return self._numbers("training_s")
+        return self.numbers("training_s")
 
     @cached_property
     def trained_iterations(self) -> Floats:
         """The last iteration of each trial; NaN where it isn't known."""
-        return self._numbers("trained_iterations")
+        return self.numbers("trained_iterations")
 
     @cached_property
     def planned_iterations(self) -> Floats:
         """The iterations that each trial's cell asks for; NaN where the table doesn't state them."""
         kind = self.results.schema.field("iterations").type if "iterations" in self.results.column_names else None
         is_number = kind is not None and (pa.types.is_integer(kind) or pa.types.is_floating(kind))
-        return self._numbers("iterations") if is_number else np.full(self.results.num_rows + 1, np.nan)
+        return self.numbers("iterations") if is_number else np.full(self.results.num_rows + 1, np.nan)
 
     @cached_property
     def stopped_early(self) -> Flags:
@@ -181,15 +181,22 @@ class TrialTable:
         if metric not in self._values:
             declared = self.metrics.get(metric)
             outcomes = (Outcome.SOLVED,) if declared is not None and declared.of == "solved" else MEASURED
-            numbers = self._numbers(metric)
+            numbers = self.numbers(metric)
             self._values[metric] = np.where(self._are(*outcomes) & np.isfinite(numbers), numbers, np.nan)
         values: Floats = self._values[metric]
         return values
 
+    def numbers(self, column: str) -> Floats:
+        """Return each trial's number in a column, whatever its outcome; NaN where it has none."""
+        if column not in self.results.column_names:
+            return np.full(self.results.num_rows + 1, np.nan)
+        values = pc.fill_null(pc.cast(self.results[column], pa.float64()), np.nan)
+        return np.append(np.asarray(values), np.nan)
+
     def values_so_far(self, metric: str) -> Floats:
         """Return each trial's number of a metric, of one that was stopped early what it had; NaN where it has none."""
         stopped = self._are(Outcome.STOPPED)
-        return np.where(stopped, self._numbers(metric), self.values(metric)) if stopped.any() else self.values(metric)
+        return np.where(stopped, self.numbers(metric), self.values(metric)) if stopped.any() else self.values(metric)
 
     @cached_property
     def _values(self) -> dict[str, Floats]:
@@ -197,12 +204,6 @@ class TrialTable:
 
     def _are(self, *outcomes: Outcome) -> Flags:
         return np.isin(self.outcomes, [OUTCOME_CODES[outcome] for outcome in outcomes])
-
-    def _numbers(self, name: str) -> Floats:
-        if name not in self.results.column_names:
-            return np.full(self.results.num_rows + 1, np.nan)
-        column = pc.fill_null(pc.cast(self.results[name], pa.float64()), np.nan)
-        return np.append(np.asarray(column), np.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,6 +302,10 @@ class Trials:
     def values(self, metric: str) -> Floats:
         """Return their numbers of a metric; NaN where a trial has none."""
         return self.table.values(metric)[self.rows]
+
+    def numbers(self, column: str) -> Floats:
+        """Return their numbers in a column, whatever their outcomes; NaN where a trial has none."""
+        return self.table.numbers(column)[self.rows]
 
     def values_so_far(self, metric: str) -> Floats:
         """Return their numbers of a metric, of those that were stopped early what they had."""

@@ -148,3 +148,6 @@ def test_the_first_updates_decide(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert tables.TABLES["starts"](rows).count("\n") == 1 + len(trials)
     assert tables.TABLES["starts:sizes"](rows).count("\n") == 2
     assert (tmp_path / "starts.png").stat().st_size > 10_000
+    by_seed = rows_in(tmp_path / "starts-by-seed.csv")
+    assert [row["seed"] for row in by_seed] == [str(starts.FIRST_SEED + place) for place in range(5)]
+    assert sum(row["negative_factors"] == "2" for row in by_seed) == int(rows[-1]["then_2"])

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from study.words import rate
+from tests.commands import invoke
 
 RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
 _INTERVAL = r"\d\.\d+ \[\d\.\d+, \d\.\d+\]"
@@ -45,3 +46,18 @@ def test_shares_are_those_of_the_sources() -> None:
     table = re.findall(r"^\| \d+ \| \d+ of 400 \|.*$", text, re.MULTILINE)
     shares = [row for row in rows(RESULTS / "parity" / "sources.csv") if row["quantity"] == "success"]
     assert re.findall(_INTERVAL, "\n".join(table)) == [interval(row, "share") for row in shares]
+
+
+def test_standardised_rates_are_those_of_the_trials(tmp_path: Path) -> None:
+    """The page on hidden units has the rates that the command on it gives, and the committed file is the command's."""
+    folder = RESULTS / "hidden-size"
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    table = re.findall(r"^\| \d+ \| \d\.\d+ \[.*$", text, re.MULTILINE)
+    stored = rows(folder / "standardised.csv")
+    shown = [interval(row, name) for row in stored for name in ("success_rate", "standardised")]
+    assert re.findall(_INTERVAL, "\n".join(table)) == shown
+    starts = RESULTS.parents[1] / "benchmarks" / "results" / "starts-by-seed.csv"
+    words = ["--by", "hidden_size", "--standardise", "negative_factors", "--starts", str(starts), "--format", "csv"]
+    result = invoke("report", str(folder / "trials.csv"), *words, "--out", str(tmp_path))
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "standardised.csv").read_bytes() == (folder / "standardised.csv").read_bytes()

@@ -1,0 +1,218 @@
+"""Rows' success rates as they would be with equal starts: standardised by a number that each trial's start has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from study.comparisons.contrasts import Contrasts
+from study.records import Interval
+from study.statistics import StandardisedRate, standardised_difference, standardised_rate, wilson
+from study.summaries.rows import ResultRows
+from study.summaries.summary import Summary
+from study.trials.table import Floats, TrialTable
+
+MOST_VALUES = 10
+"""Numbers with at most so many different values have a level for each; others are cut into `BINS`."""
+BINS = 5
+"""Levels with equally many starts; five of them take away 90% of what a confounder adds (Cochran 1968)."""
+
+
+@dataclass(frozen=True)
+class Starts:
+    """The starts of a population, of which a number is known without training trials to their end.
+
+    Args:
+        name: what they are called.
+        values: the number of each start, by the values of the row that they belong to.
+        keys: the keys that tell these rows apart; none if all rows have the same starts.
+    """
+
+    name: str
+    values: Mapping[tuple[Any, ...], Floats]
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowRate:
+    """The success rate of a row, raw and standardised.
+
+    Args:
+        row: the row.
+        trials: judged trials with the number.
+        without_number: judged trials without it, which both rates leave out.
+        rate: of these trials; None without any.
+        interval: Wilson's, 95%.
+        standardised: the rate with the population's starts; None without a trial, or where trials share seeds.
+        unseen: the share of the population at levels at which the row has no trial; its neighbours stand for these.
+    """
+
+    row: int
+    trials: int
+    without_number: int
+    rate: float | None
+    interval: Interval
+    standardised: StandardisedRate | None
+    unseen: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class RateDifference:
+    """The difference of two rows' standardised rates, beside that of the rates of their finding.
+
+    Args:
+        question: the question that both answer; empty if there is only one.
+        first: the name of the first row.
+        second: the name of the second row.
+        raw: first minus second of the trials that the finding's test used.
+        raw_interval: its interval, by what belongs to the test.
+        estimate: first minus second of the standardised rates.
+        interval: 95%, from the intervals of both rates as Newcombe's is from Wilson's; trials count as independent.
+    """
+
+    question: str
+    first: str
+    second: str
+    raw: float | None
+    raw_interval: Interval | None
+    estimate: float
+    interval: Interval
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standardisation:
+    """Standardised rates of a report's rows.
+
+    Args:
+        covariate: the column whose number each trial's start has.
+        levels: the levels of this number, in ascending order.
+        population: the name of the starts that the rates are standardised to; empty for the trials of all rows.
+        rates: those of the rows that have judged trials.
+        differences: between the rows that the report compares one by one.
+    """
+
+    covariate: str
+    levels: tuple[str, ...]
+    population: str
+    rates: tuple[RowRate, ...]
+    differences: tuple[RateDifference, ...]
+
+
+def standardisation(
+    rows: ResultRows, trials: TrialTable, contrasts: Contrasts, covariate: str, starts: Starts | None = None
+) -> Standardisation | None:
+    """Standardise the success rates of rows by a number that is known of each start.
+
+    Args:
+        rows: the rows.
+        trials: their trials.
+        contrasts: the comparisons between the rows.
+        covariate: the column of trials that has the number.
+        starts: the population, each row's own or one for all; None for the judged trials of all rows together.
+
+    Returns:
+        None if no judged trial has the number.
+
+    Raises:
+        KeyError: if a row has no starts.
+    """
+    samples = {row: _judged(trials, rows.summaries[row], covariate) for row in rows.judged()}
+    known = [numbers[np.isfinite(numbers)] for numbers, _ in samples.values()]
+    population = np.concatenate([*known, np.empty(0)] if starts is None else list(starts.values.values()))
+    if not population.size or not any(numbers.size for numbers in known):
+        return None
+    levels = _Levels(population)
+
+    def shares_of(row: int) -> tuple[Floats, int | None]:
+        if starts is None:
+            return levels.counts(population), None
+        own = starts.values[tuple(rows.value(row, key) for key in starts.keys)]
+        return levels.counts(own), own.size
+
+    rates = {row: _rate(row, levels, *sample, *shares_of(row)) for row, sample in samples.items()}
+    return Standardisation(
+        covariate=covariate,
+        levels=levels.names,
+        population="" if starts is None else starts.name,
+        rates=tuple(rates.values()),
+        differences=tuple(_differences(rates, contrasts)),
+    )
+
+
+def _judged(trials: TrialTable, summary: Summary, covariate: str) -> tuple[Floats, Floats | None]:
+    """Return the number and the success of each judged trial; no successes where trials share seeds."""
+    sample = trials.group(summary.key)
+    sample = sample.select(sample.is_judged)
+    is_plain = not sample.repeat_seeds and not (sample.seeds < 0).any()
+    return sample.numbers(covariate), sample.successes if is_plain else None
+
+
+class _Levels:
+    """Levels of a number: each of its values, or where these are many, bins with equally many starts."""
+
+    def __init__(self, population: Floats) -> None:
+        values = np.unique(population)
+        is_cut = values.size > MOST_VALUES
+        ends = np.unique(np.quantile(population, np.arange(1, BINS) / BINS, method="lower")) if is_cut else values[:-1]
+        self._ends = ends
+        places = self.of(values)
+        parts = [values[places == place] for place in range(ends.size + 1)]
+        self.names = tuple(
+            f"{part[0]:.4g}" + (f" to {part[-1]:.4g}" if part.size > 1 else "") for part in parts if part.size
+        )
+
+    def of(self, numbers: Floats) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+        """Return the level of each number; one beyond all of them belongs to the level that is next."""
+        return np.searchsorted(self._ends, numbers, side="left")
+
+    def counts(self, numbers: Floats, weights: Floats | None = None) -> Floats:
+        """Count the numbers of each level, or add up their weights."""
+        counted: Floats = np.bincount(self.of(numbers), weights, self._ends.size + 1).astype(np.float64)
+        return counted
+
+
+def _rate(
+    row: int, levels: _Levels, numbers: Floats, successes: Floats | None, shares: Floats, starts: int | None
+) -> RowRate:
+    is_known = np.isfinite(numbers)
+    judged = levels.counts(numbers[is_known])
+    standardised, solved = None, None
+    if successes is not None:
+        by_level = levels.counts(numbers[is_known], successes[is_known])
+        solved = int(by_level.sum())
+        counts = [values.astype(np.int64).tolist() for values in (by_level, judged)]
+        standardised = standardised_rate(counts[0], counts[1], shares.tolist(), starts)
+    total = int(judged.sum())
+    return RowRate(
+        row=row,
+        trials=total,
+        without_number=int((~is_known).sum()),
+        rate=solved / total if total and solved is not None else None,
+        interval=(0.0, 1.0) if solved is None else wilson(solved, total),
+        standardised=standardised,
+        unseen=float(shares[judged == 0].sum() / shares.sum()),
+    )
+
+
+def _differences(rates: Mapping[int, RowRate], contrasts: Contrasts) -> list[RateDifference]:
+    if contrasts.plan is None or contrasts.metric is not None or not contrasts.findings:
+        return []
+    found = []
+    for (question, *methods), finding in zip(contrasts.plan.pairs(), contrasts.pairs, strict=True):
+        both = [rates[method.rows[0]].standardised for method in methods if len(method.rows) == 1]
+        if len(both) == 2 and both[0] is not None and both[1] is not None:
+            found.append(
+                RateDifference(
+                    question=question.name,
+                    first=finding.first,
+                    second=finding.second,
+                    raw=finding.estimate,
+                    raw_interval=finding.interval,
+                    estimate=both[0].rate - both[1].rate,
+                    interval=standardised_difference(both[0], both[1]),
+                )
+            )
+    return found

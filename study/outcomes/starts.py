@@ -1,0 +1,49 @@
+"""A file of starts: a number of each, and perhaps the group whose trials begin like that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from study.comparisons.standardised import Starts
+from study.errors import InputError
+from study.outcomes.files import read_table
+from study.outcomes.gather import infer_type
+from study.trials.grouping import group_codes, rows_by
+
+
+def read_starts(path: Path, covariate: str, by: Sequence[str]) -> Starts:
+    """Read the starts of a population, one a row.
+
+    Args:
+        path: a CSV, TSV or Parquet file.
+        covariate: the column with the number of each start.
+        by: the columns that tell groups apart; those that the file has tell whose starts its rows are.
+
+    Raises:
+        InputError: if the file can't be read, lacks the column, or holds anything but finite numbers there.
+    """
+    table, _ = read_table(path, [covariate], {covariate, *by})
+    if covariate not in table.column_names:
+        raise InputError(f"{path}: no column {covariate}; there is {', '.join(table.column_names)}")
+    numbers = infer_type(table[covariate])
+    if not (pa.types.is_integer(numbers.type) or pa.types.is_floating(numbers.type)):
+        raise InputError(f"{path}: column {covariate} must hold a number in every row")
+    values = np.asarray(pc.fill_null(pc.cast(numbers, pa.float64()), np.nan))
+    if not np.isfinite(values).all():
+        row = int(np.flatnonzero(~np.isfinite(values))[0]) + 1
+        raise InputError(f"{path}: row {row}: column {covariate} must hold a number")
+    keys = tuple(name for name in by if name in table.column_names)
+    if not keys:
+        return Starts(path.name, {(): values})
+    groups = pa.table({name: infer_type(table[name]) for name in keys})
+    codes = group_codes(groups, keys)
+    first = pa.array(np.unique(codes, return_index=True)[1])
+    of = zip(*(groups[name].take(first).to_pylist() for name in keys), strict=True)
+    return Starts(
+        path.name, {value: values[rows] for value, rows in zip(of, rows_by(codes, len(first)), strict=True)}, keys
+    )

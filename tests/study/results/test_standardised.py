@@ -1,0 +1,170 @@
+"""`study report --standardise`: success rates as they would be with equal starts."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from study.statistics import standardised_rate
+from tests.commands import invoke
+
+# Warnings of MLflow and what it imports are theirs to mend.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+EASY, HARD = 0, 1
+COUNTS = {"a": ((8, 10), (6, 30)), "b": ((27, 30), (1, 10)), "c": ((8, 10), (3, 15))}
+"""By model: solved and trials with an easy and with a hard start."""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stand in a folder with trials of three models, of which one had more easy starts, and with starts."""
+    monkeypatch.chdir(tmp_path)
+    lines, seed = ["model,seed,hard,solved"], 0
+    for model, levels in COUNTS.items():
+        for level, (solved, trials) in enumerate(levels):
+            for place in range(trials):
+                lines.append(f"{model},{seed},{level},{str(place < solved).lower()}")
+                seed += 1
+    (tmp_path / "trials.csv").write_text("\n".join(lines) + "\n")
+    starts = ["model,hard", *(f"{model},{number % 4 == 0:d}" for model in COUNTS for number in range(200))]
+    (tmp_path / "starts.csv").write_text("\n".join(starts) + "\n")
+    return tmp_path
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    """Read a CSV file."""
+    with path.open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def report(*words: str) -> str:
+    """Write the report of the trials by model as CSV files, and return what is printed."""
+    result = invoke("report", "trials.csv", "--by", "model", "--format", "csv", *words)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_a_model_with_easier_starts_loses_its_lead(here: Path) -> None:
+    """Raw, b is far better than a; with equal starts it isn't, and pairs of rows say the same."""
+    printed = report("--standardise", "hard")
+    assert "Standardised for hard" in printed
+    found = {row["model"]: row for row in rows(here / "trials-report" / "standardised.csv")}
+    judged = [sum(levels[level][1] for levels in COUNTS.values()) for level in (EASY, HARD)]
+    for model, levels in COUNTS.items():
+        (solved, trials), row = zip(*levels, strict=True), found[model]
+        estimate = standardised_rate(solved, trials, judged)
+        assert float(row["success_rate"]) == pytest.approx(sum(solved) / sum(trials))
+        assert float(row["standardised"]) == pytest.approx(estimate.rate)
+        assert float(row["standardised_upper"]) == pytest.approx(estimate.interval[1])
+    pairs = {
+        (row["first"], row["second"]): row for row in rows(here / "trials-report" / "standardised-differences.csv")
+    }
+    pair = pairs["a", "b"]
+    tested = next(row for row in rows(here / "trials-report" / "tests.csv") if row["first"] + row["second"] == "ab")
+    assert [pair["difference"], pair["difference_upper"]] == [tested["estimate"], tested["upper"]]
+    assert float(pair["difference_upper"]) < 0
+    assert float(pair["standardised"]) == pytest.approx(
+        float(found["a"]["standardised"]) - float(found["b"]["standardised"])
+    )
+    assert float(pair["standardised_lower"]) < 0 < float(pair["standardised_upper"])
+
+
+def test_rates_are_standardised_to_starts_of_a_file(here: Path) -> None:
+    """Each row has the file's starts of its own model, and its interval allows for how many these are."""
+    report("--standardise", "hard", "--starts", "starts.csv")
+    found = {row["model"]: row for row in rows(here / "trials-report" / "standardised.csv")}
+    for model, levels in COUNTS.items():
+        solved, trials = zip(*levels, strict=True)
+        estimate = standardised_rate(solved, trials, [150, 50], 200)
+        assert float(found[model]["standardised"]) == pytest.approx(estimate.rate)
+        assert float(found[model]["standardised_lower"]) == pytest.approx(estimate.interval[0])
+    (here / "starts.csv").write_text("hard\n" + "0\n1\n" * 100)
+    report("--standardise", "hard", "--starts", "starts.csv")
+    alike = rows(here / "trials-report" / "standardised.csv")
+    assert float(alike[0]["standardised"]) == pytest.approx((0.8 + 0.2) / 2)
+
+
+def test_many_values_are_cut_into_five_levels(here: Path) -> None:
+    """Levels of a continuous number hold equally many starts, and the report names them."""
+    lines = [f"{'ab'[seed % 2]},{seed},{seed / 7:.3f},{seed % 3 == 0}" for seed in range(60)]
+    (here / "trials.csv").write_text("\n".join(["model,seed,norm,solved", *lines]) + "\n")
+    printed = invoke("report", "trials.csv", "--by", "model", "--format", "md", "--standardise", "norm").output
+    assert "Standardised for norm" in printed
+    text = (here / "trials-report" / "report.md").read_text(encoding="utf-8")
+    assert "5 levels of norm (0 to 1.571, 1.714 to 3.286," in text
+
+
+def test_levels_that_a_row_never_had_are_shown(here: Path) -> None:
+    """A row without trials at a level says for how many of the starts others stand."""
+    kept = [
+        line for line in (here / "trials.csv").read_text().splitlines() if not line.startswith("a") or ",0," in line
+    ]
+    (here / "trials.csv").write_text("\n".join(kept) + "\n")
+    assert "starts at unseen levels" in report("--standardise", "hard")
+    found = {row["model"]: float(row["unseen"]) for row in rows(here / "trials-report" / "standardised.csv")}
+    assert found == {"a": pytest.approx(25 / 75), "b": 0.0, "c": 0.0}
+
+
+def test_trials_without_the_number_are_left_out_and_counted(here: Path) -> None:
+    """A gap in the column costs a trial, not the report."""
+    lines = (here / "trials.csv").read_text().splitlines()
+    (here / "trials.csv").write_text("\n".join([lines[0], "a,0,,true", *lines[2:]]) + "\n")
+    assert "without hard" in report("--standardise", "hard")
+    row = rows(here / "trials-report" / "standardised.csv")[0]
+    assert (row["trials"], row["without_number"]) == ("39", "1")
+
+
+def test_trials_that_share_seeds_have_no_standardised_rate(here: Path) -> None:
+    """The interval takes trials as independent; rows that pool trials of a seed say that they have none."""
+    lines = [f"a,{width},{seed},{seed % 2},{seed % 3 == 0}" for width in (1, 2) for seed in range(20)]
+    (here / "trials.csv").write_text("\n".join(["model,width,seed,hard,solved", *lines]) + "\n")
+    assert "has no standardised rate" in report("--standardise", "hard")
+    assert rows(here / "trials-report" / "standardised.csv")[0]["standardised"] == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--standardise", "hrad"], "no column hrad; did you mean hard?"),
+        (["--standardise", "model"], "model"),
+        (["--starts", "starts.csv"], "--standardise says which of its columns"),
+        (["--standardise", "hard", "--starts", "other.csv"], "no column hard; there is easy"),
+        (["--standardise", "hard", "--starts", "gap.csv"], "row 2: column hard must hold a number"),
+        (["--standardise", "hard", "--starts", "text.csv"], "column hard must hold a number in every row"),
+        (["--standardise", "hard", "--starts", "few.csv"], "no start of model b"),
+    ],
+)
+def test_what_cant_be_standardised_is_refused(here: Path, words: list[str], message: str) -> None:
+    """The message has what was given, and nothing is written."""
+    (here / "other.csv").write_text("easy\n1\n")
+    (here / "gap.csv").write_text("hard,x\n1,1\n,1\n")
+    (here / "text.csv").write_text("hard\nvery\n")
+    (here / "few.csv").write_text("model,hard\na,1\na,0\n")
+    result = invoke("report", "trials.csv", "--by", "model", *words)
+    assert result.exit_code != 0
+    assert message in " ".join(result.output.split())
+    assert not (here / "trials-report").exists()
+
+
+def test_a_study_has_a_number_of_starts_among_its_metrics(here: Path) -> None:
+    """`study report NAME --standardise METRIC` reads what each trial reported."""
+    (here / "lab.py").write_text(
+        "from study import seeded\n\n\n@seeded\ndef train(seed: int, width: int):\n"
+        "    hard = seed % 2\n"
+        "    yield {'step': 0, 'score': 1.0 if width > 2 * hard else 0.0, 'hard': hard}\n"
+    )
+    (here / "study.yaml").write_text(
+        "study: mine\ntrain: lab:train\nmetrics: {score: higher, hard: lower}\n"
+        "success: {score: {at_least: 0.5}}\ngrid: {width: [1, 3]}\nseeds: 10\n"
+    )
+    done = invoke("run", "study.yaml", "--local", "--tracking-uri", "off")
+    assert done.exit_code == 0, done.output
+    result = invoke("report", "mine", "--standardise", "hard", "--json", "--out", "out")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.output)["report"].startswith("mine")
+    found = rows(here / "out" / "standardised.csv")
+    assert [(row["width"], float(row["standardised"])) for row in found] == [("1", 0.5), ("3", 1.0)]

@@ -3,17 +3,19 @@
     python -m benchmarks.starts [--seeds N] [--out benchmarks/results/starts.csv]
 
 A hidden unit's factor is W (z - 1) + 1, z the sum of its weighted inputs; here it is looked at where all inputs are
-3/2, their mean. The table has, of the trials of docs/results/hidden-size/trials.csv at full length, how many factors
-were negative before training, after 1,000 updates and at the end, and which were solved. Then by hidden size, of many
-other seeds that are trained for 1,000 updates only, how many factors are negative, how many trials have two with
+3/2, their mean. An even number of negative factors is foreseen to stay, an odd one to change by the factor that is
+nearest to 0. The table has, of the trials of docs/results/hidden-size/trials.csv at full length, how many factors were
+negative before training, after 1,000 updates and at the end, how many were foreseen, and which trials were solved. Then
+by hidden size, of many other seeds that are trained for 1,000 updates only, the same, how many trials have two with
 ``init_signs: two_negative``, and the published rate. With `--out`, a figure beside the file shows both, and
-`starts-by-seed.csv` has the number of each of these seeds. The numbers depend on nothing but the seeds.
+`starts-by-seed.csv` has the numbers of each of these seeds. The numbers depend on nothing but the seeds.
 """
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -50,26 +52,46 @@ def cell_of(hidden_size: int, init: str = "shared", **values: Any) -> Cell:
     return canonical_cell("arithmetic", "NMU", {"operation": "mul", "hidden_size": hidden_size, "init": init, **values})
 
 
-def negative(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Ints:
-    """Count the hidden units whose factor is negative at the inputs' mean.
+def factors_of(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the hidden units' factors at the inputs' mean, [trials, hidden].
 
     Args:
         first: weights of the first layer, [trials, hidden, inputs].
         second: weights of the second, [trials, 1, hidden].
     """
-    factors = second[:, 0] * (MEAN_INPUT * first.sum(axis=2) - 1) + 1
+    return np.asarray(second[:, 0] * (MEAN_INPUT * first.sum(axis=2) - 1) + 1)
+
+
+def negative(factors: npt.NDArray[Any]) -> Ints:
+    """Count the negative factors of each trial."""
     return np.asarray((factors < 0).sum(axis=1))
 
 
-def at_start(cell: Cell, seeds: Sequence[int]) -> Ints:
-    """Count the negative factors of each seed before training.
+def foreseen(factors: npt.NDArray[Any]) -> Ints:
+    """Foresee from the factors before training how many will be negative after the first updates.
+
+    A negative product is corrected by a change of one factor's sign, and the gradient is greatest for the factor
+    nearest to 0, since that is the product of the others.
 
     Example:
-        >>> at_start(cell_of(8), [100, 101]).tolist()
-        [4, 1]
+        >>> foreseen(np.array([[-0.1, 0.7, 0.5], [-0.6, 0.2, 0.5], [-0.6, -0.2, 0.1]])).tolist()
+        [0, 2, 2]
+    """
+    count = negative(factors)
+    nearest = np.take_along_axis(factors, abs(factors).argmin(axis=1)[:, None], axis=1)[:, 0]
+    return np.where(count % 2 == 0, count, count + np.where(nearest < 0, -1, 1))
+
+
+def factors_at_start(cell: Cell, seeds: Sequence[int]) -> npt.NDArray[Any]:
+    """Return the factors of each seed before training, [seeds, hidden].
+
+    Example:
+        >>> factors = factors_at_start(cell_of(8), [100, 101])
+        >>> negative(factors).tolist(), foreseen(factors).tolist()
+        ([1, 1], [2, 2])
     """
     state = initial_state([Trial(cell, seed) for seed in seeds])
-    return negative(state[f"{PREFIX}weight/first.weight"], state[f"{PREFIX}weight/second.weight"])
+    return factors_of(state[f"{PREFIX}weight/first.weight"], state[f"{PREFIX}weight/second.weight"])
 
 
 def after_updates(cell: Cell, seeds: Sequence[int]) -> Ints:
@@ -82,7 +104,8 @@ def after_updates(cell: Cell, seeds: Sequence[int]) -> Ints:
         while not training.done:
             training.advance(10.0)
         arrays = [weights.arrays for weights in training.finish()[2]]
-        found.append(negative(*(np.stack([weights[f"layer_{n}.weight"] for weights in arrays]) for n in (1, 2))))
+        layers = (np.stack([weights[f"layer_{n}.weight"] for weights in arrays]) for n in (1, 2))
+        found.append(negative(factors_of(*layers)))
     return np.concatenate(found)
 
 
@@ -94,26 +117,29 @@ def read_trials() -> list[dict[str, str]]:
 
 def trial_rows(trials: Sequence[Mapping[str, str]]) -> Iterator[Row]:
     """Yield a row for each number of factors that were negative before training."""
-    starts, laters = np.zeros(len(trials), np.int64), np.zeros(len(trials), np.int64)
+    starts, expected, laters = np.zeros((3, len(trials)), np.int64)
     of_cell: dict[tuple[str, str], list[int]] = {}
     for place, trial in enumerate(trials):
         of_cell.setdefault((trial["hidden_size"], trial["init"]), []).append(place)
     for (size, init), places in of_cell.items():
         tell(f"{UPDATES} updates of {len(places)} trials, {size} hidden units")
         seeds = [int(trials[place]["seed"]) for place in places]
-        starts[places] = at_start(cell_of(int(size), init), seeds)
+        factors = factors_at_start(cell_of(int(size), init), seeds)
+        starts[places], expected[places] = negative(factors), foreseen(factors)
         laters[places] = after_updates(cell_of(int(size), init), seeds)
     ends = np.array([int(trial["negative_end"]) for trial in trials])
     solved = np.array([trial["outcome"] == "solved" for trial in trials])
     for start in np.unique(starts):
         here = starts == start
         row: Row = {"of": "negative at the start", "value": int(start), "trials": int(here.sum())}
-        row |= _counted(laters[here]) | {"solved": int(solved[here].sum())}
+        row |= _counted(laters[here]) | {"as_foreseen": int((expected[here] == laters[here]).sum())}
+        row |= {"solved": int(solved[here].sum())}
         yield row | {"as_at_the_end": int((laters[here] == ends[here]).sum())}
-    for end in np.unique(ends):
-        here = ends == end
-        counts = {"trials": int(here.sum()), "solved": int(solved[here].sum())}
-        yield {"of": "negative at the end", "value": int(end)} | counts
+    for name, numbers in {"negative as foreseen": expected, "negative at the end": ends}.items():
+        for number in np.unique(numbers):
+            here = numbers == number
+            row = {"of": name, "value": int(number), "trials": int(here.sum())}
+            yield row | {"as_foreseen": int((expected[here] == laters[here]).sum()), "solved": int(solved[here].sum())}
 
 
 def _counted(found: Ints) -> dict[str, int]:
@@ -131,32 +157,51 @@ def _level(found: Ints) -> Ints:
     return np.minimum(_even(found), COUNTS[-1])
 
 
-def starts_by_size(seeds: int) -> Iterator[tuple[int, Ints]]:
-    """Yield the hidden sizes, each with the negative factors of so many seeds after the first updates."""
+@dataclass(frozen=True)
+class Starts:
+    """Seeds that were trained for the first updates only.
+
+    Args:
+        found: how many factors of each seed were negative after them.
+        expected: how many were foreseen before training.
+    """
+
+    found: Ints
+    expected: Ints
+
+
+def starts_by_size(seeds: int) -> Iterator[tuple[int, Starts]]:
+    """Yield the hidden sizes, each with so many seeds."""
+    some = range(FIRST_SEED, FIRST_SEED + seeds)
     for size in SIZES:
         tell(f"{UPDATES} updates of {seeds} seeds, {size} hidden units")
-        yield size, after_updates(cell_of(size), range(FIRST_SEED, FIRST_SEED + seeds))
+        cell = cell_of(size)
+        yield size, Starts(after_updates(cell, some), foreseen(factors_at_start(cell, some)))
 
 
-def write_starts(starts: Mapping[int, Ints], path: Path) -> None:
-    """Write a row for each start: hidden units, seed, and negative factors, odd ones rounded up."""
+def write_starts(starts: Mapping[int, Starts], path: Path) -> None:
+    """Write a row for each start: hidden units, seed, negative factors, odd ones rounded up, and what was foreseen."""
     rows = [
-        f"{size},{FIRST_SEED + place},{count}\n"
-        for size, found in starts.items()
-        for place, count in enumerate(_even(found).tolist())
+        f"{size},{seed},{count},{expected}\n"
+        for size, of_size in starts.items()
+        for seed, (count, expected) in enumerate(
+            zip(_even(of_size.found).tolist(), of_size.expected.tolist(), strict=True), FIRST_SEED
+        )
     ]
-    path.write_text("".join(["hidden_size,seed,negative_factors\n", *rows]), encoding="utf-8")
+    path.write_text("".join(["hidden_size,seed,negative_factors,foreseen\n", *rows]), encoding="utf-8")
 
 
-def size_rows(trials: Sequence[Mapping[str, str]], starts: Mapping[int, Ints]) -> Iterator[Row]:
+def size_rows(trials: Sequence[Mapping[str, str]], starts: Mapping[int, Starts]) -> Iterator[Row]:
     """Yield a row for each hidden size: negative factors after the first updates, and what was solved."""
     published = {r.hidden_size: r for r in printed() if r.table == "hidden_size_ablation" and r.sparsity and r.clipped}
-    for size, counts in starts.items():
-        found, seeds = _counted(counts), counts.size
+    for size, of_size in starts.items():
+        seeds = of_size.found.size
         here = [trial["outcome"] == "solved" for trial in trials if int(trial["hidden_size"]) == size]
         tell(f"the same with init_signs: two_negative, {size} hidden units")
         signed = after_updates(cell_of(size, init_signs="two_negative"), range(FIRST_SEED, FIRST_SEED + seeds))
-        row: Row = {"of": "hidden units", "value": size, "trials": seeds} | found
+        row: Row = {"of": "hidden units", "value": size, "trials": seeds} | _counted(of_size.found)
+        row |= {"as_foreseen": int((of_size.found == of_size.expected).sum())}
+        row |= {"foreseen_at_most_2": int((of_size.expected <= 2).sum())}
         row |= {"two_negative_then_2": _counted(signed)["then_2"]}
         row |= {"solved_here": sum(here), "trials_here": len(here)} if here else {}
         yield row | {"published_solved": published[size].solved, "published_seeds": published[size].seeds}
@@ -190,8 +235,10 @@ def _sizes(axes: Axes, rows: Sequence[Row]) -> None:
     sizes = np.array([row["value"] for row in rows])
     two = np.array([row["then_2"] / row["trials"] for row in rows])
     at_most = two + np.array([row["then_0"] / row["trials"] for row in rows])
+    expected = [row["foreseen_at_most_2"] / row["trials"] for row in rows]
     axes.fill_between(sizes, two, at_most, color=INK, alpha=0.12, linewidth=0)
     axes.plot(sizes, at_most, color=INK, label="none or two negative factors")
+    axes.plot(sizes, expected, color=INK, linestyle="--", label="the same, foreseen before training")
     axes.plot(sizes, two, color=INK, linestyle=":", label="two negative factors")
     kinds = {
         "published, 50 seeds": [(row["published_solved"], row["published_seeds"]) for row in rows],

@@ -58,10 +58,10 @@ def barrier_table(rows: Sequence[Row]) -> str:
 
 def starts_table(rows: Sequence[Row]) -> str:
     """Give one line a number of factors that were negative before training: how many are after 1,000 updates."""
-    names = ("trials", "then_0", "then_2", "then_4", "then_6", "as_at_the_end", "solved")
+    names = ("trials", "then_0", "then_2", "then_4", "then_6", "as_foreseen", "as_at_the_end", "solved")
     lines = [[row["value"], *(row[name] for name in names)] for row in rows if row["of"] == "negative at the start"]
-    head = ["negative before", "trials", "after 1,000 updates 0", "2", "4", "6 or more", "as at the end", "solved"]
-    return markdown(head, lines, 0)
+    head = ["negative before", "trials", "after 1,000 updates 0", "2", "4", "6 or more", "as foreseen"]
+    return markdown([*head, "as at the end", "solved"], lines, 0)
 
 
 def start_sizes_table(rows: Sequence[Row]) -> str:
@@ -72,9 +72,11 @@ def start_sizes_table(rows: Sequence[Row]) -> str:
             counts = [f"{100 * int(row[f'then_{count}']) / int(row['trials']):.1f}" for count in (0, 2, 4, 6)]
             here = f"{row['solved_here']}/{row['trials_here']}" if row.get("trials_here") else "–"
             there = f"{row['published_solved']}/{row['published_seeds']}"
-            signed = f"{100 * int(row['two_negative_then_2']) / int(row['trials']):.1f}"
-            lines.append([row["value"], *counts, here, there, signed])
-    head = ["hidden units", "0, %", "2, %", "4, %", "6 or more, %", "solved here", "published"]
+            names = ("as_foreseen", "foreseen_at_most_2", "two_negative_then_2")
+            right, at_most, signed = (f"{100 * int(row[name]) / int(row['trials']):.1f}" for name in names)
+            lines.append([row["value"], *counts, right, at_most, here, there, signed])
+    head = ["hidden units", "0, %", "2, %", "4, %", "6 or more, %", "as foreseen, %", "foreseen 0 or 2, %"]
+    head += ["solved here", "published"]
     head.append("2 with `two_negative`, %")
     return markdown(head, lines, 0)
 

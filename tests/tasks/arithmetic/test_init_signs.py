@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.starts import after_updates, at_start, cell_of
+from benchmarks.starts import after_updates, cell_of, factors_at_start, negative
 from study.records import Trial
 from study.spec.cells import canonical_cell
 from tasks.arithmetic.engine.shared.initial_weights import initial_state
@@ -19,7 +19,7 @@ def test_two_factors_start_negative(hidden_size: int) -> None:
     """Two of a trial's factors are negative, or fewer where no sign makes them so; weights keep their sizes."""
     cell, seeds = cell_of(hidden_size), range(200)
     signed = cell.replace(init_signs="two_negative")
-    found = at_start(signed, seeds)
+    found = negative(factors_at_start(signed, seeds))
     assert found.max() == 2
     assert (found == 2).mean() > {2: 0.2, 3: 0.5, 5: 0.85, 10: 0.99}[hidden_size]
     drawn, chosen = (initial_state([Trial(one, seed) for seed in seeds]) for one in (cell, signed))

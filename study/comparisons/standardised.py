@@ -90,6 +90,7 @@ class Standardisation:
         covariate: the column whose number each trial's start has.
         levels: the levels of this number, in ascending order.
         population: the name of the starts that the rates are standardised to; empty for the trials of all rows.
+        has_own_starts: whether each row has starts of its own there.
         rates: those of the rows that have judged trials.
         differences: between the rows that the report compares one by one.
     """
@@ -97,6 +98,7 @@ class Standardisation:
     covariate: str
     levels: tuple[str, ...]
     population: str
+    has_own_starts: bool
     rates: tuple[RowRate, ...]
     differences: tuple[RateDifference, ...]
 
@@ -119,7 +121,8 @@ def standardisation(
     Raises:
         KeyError: if a row has no starts.
     """
-    samples = {row: _judged(trials, rows.summaries[row], covariate) for row in rows.judged()}
+    numbers_of_all = trials.numbers(covariate)
+    samples = {row: _judged(trials, rows.summaries[row], numbers_of_all) for row in rows.judged()}
     known = [numbers[np.isfinite(numbers)] for numbers, _ in samples.values()]
     population = np.concatenate([*known, np.empty(0)] if starts is None else list(starts.values.values()))
     if not population.size or not any(numbers.size for numbers in known):
@@ -137,17 +140,18 @@ def standardisation(
         covariate=covariate,
         levels=levels.names,
         population="" if starts is None else starts.name,
+        has_own_starts=starts is not None and {*starts.keys} == {*rows.keys},
         rates=tuple(rates.values()),
         differences=tuple(_differences(rates, contrasts)),
     )
 
 
-def _judged(trials: TrialTable, summary: Summary, covariate: str) -> tuple[Floats, Floats | None]:
+def _judged(trials: TrialTable, summary: Summary, numbers: Floats) -> tuple[Floats, Floats | None]:
     """Return the number and the success of each judged trial; no successes where trials share seeds."""
     sample = trials.group(summary.key)
     sample = sample.select(sample.is_judged)
     is_plain = not sample.repeat_seeds and not (sample.seeds < 0).any()
-    return sample.numbers(covariate), sample.successes if is_plain else None
+    return numbers[sample.rows], sample.successes if is_plain else None
 
 
 class _Levels:

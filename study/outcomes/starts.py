@@ -43,7 +43,6 @@ def read_starts(path: Path, covariate: str, by: Sequence[str]) -> Starts:
     groups = pa.table({name: infer_type(table[name]) for name in keys})
     codes = group_codes(groups, keys)
     first = pa.array(np.unique(codes, return_index=True)[1])
-    of = zip(*(groups[name].take(first).to_pylist() for name in keys), strict=True)
-    return Starts(
-        path.name, {value: values[rows] for value, rows in zip(of, rows_by(codes, len(first)), strict=True)}, keys
-    )
+    group_values = zip(*(groups[name].take(first).to_pylist() for name in keys), strict=True)
+    by_group = zip(group_values, rows_by(codes, len(first)), strict=True)
+    return Starts(path.name, {group: values[rows] for group, rows in by_group}, keys)

@@ -59,7 +59,8 @@ def differences_table(found: Standardisation) -> TextTable | None:
 def note(found: Standardisation) -> str:
     """Say what a standardised rate is, and of which starts."""
     levels = f"{len(found.levels)} levels of {found.covariate} ({', '.join(found.levels)})"
-    whose = f"the starts of {found.population}" if found.population else "the trials of all rows"
+    own = "its own starts" if found.has_own_starts else "the starts"
+    whose = f"{own} in {found.population}" if found.population else "the trials of all rows"
     text = f"Each row's success rate at {levels}, averaged by how often {whose} have each level. Intervals are at 95%."
     if any(one.unseen > _MOST_UNSEEN for one in found.rates):
         text += " Where a row has no trial at a level, its trials at the next levels stand for it."
@@ -69,11 +70,12 @@ def note(found: Standardisation) -> str:
 def cautions(found: Standardisation) -> list[str]:
     """Say when such a rate misleads, and which rows have none."""
     lacking = "A row of trials that share seeds, or without a number, has no standardised rate."
-    return [
-        *([lacking] if any(one.standardised is None for one in found.rates) else []),
+    unfair = (
         f"This is a fair comparison only if {found.covariate} is settled before the methods differ: what a method "
-        "changes itself is part of its effect, and standardising takes it away.",
-    ]
+        "changes itself is part of its effect, and standardising takes it away."
+    )
+    told = [lacking] if any(one.standardised is None for one in found.rates) else []
+    return told if found.has_own_starts else [*told, unfair]
 
 
 def rates_rows(rows: ResultRows, found: Standardisation) -> list[dict[str, Any]]:

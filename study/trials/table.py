@@ -303,10 +303,6 @@ class Trials:
         """Return their numbers of a metric; NaN where a trial has none."""
         return self.table.values(metric)[self.rows]
 
-    def numbers(self, column: str) -> Floats:
-        """Return their numbers in a column, whatever their outcomes; NaN where a trial has none."""
-        return self.table.numbers(column)[self.rows]
-
     def values_so_far(self, metric: str) -> Floats:
         """Return their numbers of a metric, of those that were stopped early what they had."""
         return self.table.values_so_far(metric)[self.rows]

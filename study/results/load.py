@@ -19,6 +19,7 @@ from study.comparisons.headline import headline, stopped_sentence
 from study.comparisons.overall import Overall, overall
 from study.comparisons.plan import Statement
 from study.comparisons.sources import SourceShares, source_shares
+from study.comparisons.standardised import Standardisation, standardisation
 from study.errors import InputError
 from study.interface.criterion import Bound
 from study.interface.declarations import Metric
@@ -127,6 +128,7 @@ class StudyResults:
             verdicts=self.verdicts,
             claims=self.claims,
             sources=self.sources,
+            standardised=self.standardised,
             search=self.search,
             references=self.references,
             failures=self.failures,
@@ -209,6 +211,20 @@ class StudyResults:
         if self.search is not None or self._all_have_stopped or not self.plan.spec.seed_design.is_plain:
             return None
         return self.parts.attempt("aggregate over tasks", lambda: overall(self.compared, self.trials), None)
+
+    @cached_property
+    def standardised(self) -> Standardisation | None:
+        """Success rates with equal starts, where the file names what is known of starts."""
+        if not self.plan.spec.standardise or self._all_have_stopped:
+            return None
+        return self.parts.attempt("standardised rates", self._standardised, None)
+
+    def _standardised(self) -> Standardisation | None:
+        found = standardisation(self.compared, self.trials, self.contrasts, self.plan.spec.standardise)
+        if found is None:
+            return None
+        places = self._compared_places
+        return replace(found, rates=tuple(replace(rate, row=places[rate.row]) for rate in found.rates))
 
     @cached_property
     def verdicts(self) -> Sequence[Verdict]:

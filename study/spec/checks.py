@@ -37,6 +37,7 @@ def check(spec: Spec, document: Document, unread: Collection[str] = ()) -> list[
         *_without_effect(spec, every_model_read="model" not in unread),
         *_until_mistakes(spec, unread),
         *_source_mistakes(spec),
+        *_standardise_mistakes(spec),
         *_condition_mistakes(spec, unread),
         *search_mistakes(spec, unread),
         *_combinations(spec, unread),
@@ -160,6 +161,19 @@ def _source_mistakes(spec: Spec) -> Iterator[tuple[Path, str]]:
         yield ("seeds",), "a search compares candidates by plain seeds: give a count"
     if spec.claims:
         yield ("claims",), "claims are judged by independent trials, which those that share a source's seed aren't"
+
+
+def _standardise_mistakes(spec: Spec) -> Iterator[tuple[Path, str]]:
+    if not spec.standardise:
+        return
+    metrics, at = spec.family.metrics, ("standardise",)
+    if spec.standardise not in metrics:
+        named = f"must be one of the metrics, {', '.join(metrics)}, but got {spec.standardise!r}"
+        yield at, f"{named}{nearest(spec.standardise, metrics)}"
+    elif spec.search is not None or spec.until is not None or spec.seeds.sources:
+        yield at, "takes trials as independent, of seeds that don't depend on outcomes: give a count or a list of seeds"
+    elif not spec.has_success:
+        yield at, "is of success rates, and nothing says what success is: say it under success"
 
 
 def _no_source(spec: Spec, name: str) -> str:

@@ -221,6 +221,7 @@ class Spec(SettingsTable):
             begin with elsewhere.
 
     Args:
+        standardise: the metric of trials' starts for which success rates are standardised; empty for none.
         points: the points of an axis without a name; those of a search are its first candidates.
     """
 
@@ -235,6 +236,7 @@ class Spec(SettingsTable):
     compare: Annotated[tuple[CompareTable, ...], BeforeValidator(as_list)] = Field(
         default=(), json_schema_extra=drop_default
     )
+    standardise: Annotated[str, BeforeValidator(as_text)] = Field(default="", json_schema_extra=drop_default)
     search: Search | None = optional()
     points: tuple[Table, ...] = Field(default=(), json_schema_extra=drop_default)
     _source_text: str = PrivateAttr("")
@@ -276,8 +278,8 @@ class Spec(SettingsTable):
 
     @property
     def named_metrics(self) -> frozenset[str]:
-        """What the file names of what trials report: objectives, and by what seeds are enough."""
-        names = {*(() if self.search is None else self.search.objective)}
+        """What the file names of what trials report: objectives, numbers of starts, and by what seeds are enough."""
+        names = {*(() if self.search is None else self.search.objective), *filter(None, [self.standardise])}
         return frozenset(names if self.until is None or self.until.metric is None else {*names, self.until.metric})
 
     @property

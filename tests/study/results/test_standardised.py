@@ -151,21 +151,55 @@ def test_what_cant_be_standardised_is_refused(here: Path, words: list[str], mess
     assert not (here / "trials-report").exists()
 
 
+CODE = """
+from study import seeded
+
+
+@seeded
+def train(seed: int, width: int):
+    hard = seed % 2
+    yield {"step": 0, "score": 1.0 if width > 2 * hard else 0.0, "hard": hard}
+"""
+STUDY = """
+study: mine
+train: lab:train
+metrics: {score: higher, hard: lower}
+success: {score: {at_least: 0.5}}
+grid: {width: [1, 3]}
+seeds: 10
+"""
+
+
 def test_a_study_has_a_number_of_starts_among_its_metrics(here: Path) -> None:
-    """`study report NAME --standardise METRIC` reads what each trial reported."""
-    (here / "lab.py").write_text(
-        "from study import seeded\n\n\n@seeded\ndef train(seed: int, width: int):\n"
-        "    hard = seed % 2\n"
-        "    yield {'step': 0, 'score': 1.0 if width > 2 * hard else 0.0, 'hard': hard}\n"
-    )
-    (here / "study.yaml").write_text(
-        "study: mine\ntrain: lab:train\nmetrics: {score: higher, hard: lower}\n"
-        "success: {score: {at_least: 0.5}}\ngrid: {width: [1, 3]}\nseeds: 10\n"
-    )
+    """Its own report is standardised if its file says so, and `study report --standardise` says the same."""
+    (here / "lab.py").write_text(CODE)
+    (here / "study.yaml").write_text(STUDY + "standardise: hard\n")
     done = invoke("run", "study.yaml", "--local", "--tracking-uri", "off")
     assert done.exit_code == 0, done.output
+    assert "Standardised for hard" in done.output
+    assert "Standardised for hard" in invoke("show", "mine").output
+    own = rows(here / "studies" / "mine" / "report" / "standardised.csv")
+    assert [(row["width"], float(row["standardised"])) for row in own] == [("1", 0.5), ("3", 1.0)]
     result = invoke("report", "mine", "--standardise", "hard", "--json", "--out", "out")
     assert result.exit_code == 0, result.output
     assert json.loads(result.output)["report"].startswith("mine")
-    found = rows(here / "out" / "standardised.csv")
-    assert [(row["width"], float(row["standardised"])) for row in found] == [("1", 0.5), ("3", 1.0)]
+    for row, group in zip(own, rows(here / "out" / "standardised.csv"), strict=True):
+        assert row.pop("cell_id") != group.pop("model")
+        assert row == group
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("hard\n", "hrad\n"), "standardise: must be one of the metrics, score, hard, but got 'hrad'; did you mean"),
+        (("seeds: 10", "seeds: {until: {half_width: 0.2, max: 20}}"), "seeds that don't depend on outcomes"),
+        (("success: {score: {at_least: 0.5}}\n", ""), "nothing says what success is"),
+    ],
+)
+def test_a_study_that_cant_be_standardised_is_refused(here: Path, change: tuple[str, str], message: str) -> None:
+    """Each mistake is told before anything is trained."""
+    (here / "lab.py").write_text(CODE)
+    (here / "study.yaml").write_text((STUDY + "standardise: hard\n").replace(*change))
+    done = invoke("run", "study.yaml", "--local", "--tracking-uri", "off")
+    assert done.exit_code == 2
+    assert message in " ".join(done.output.split())

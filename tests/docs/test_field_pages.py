@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from study.words import rate
+from study.words import change, rate
 from tests.commands import invoke
 
 RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
@@ -51,7 +51,8 @@ def test_shares_are_those_of_the_sources() -> None:
 def test_standardised_rates_are_those_of_the_trials(tmp_path: Path) -> None:
     """The page on hidden units has the rates that the command on it gives."""
     folder = RESULTS / "hidden-size"
-    table = re.findall(r"^\| \d+ \| \d\.\d+ \[.*$", (folder / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    table = re.findall(r"^\| \d+ \| \d\.\d+ \[.*$", text, re.MULTILINE)
     starts = RESULTS.parents[1] / "benchmarks" / "results" / "starts-by-seed.csv"
     columns = []
     for covariate in ("negative_factors", "foreseen"):
@@ -59,6 +60,12 @@ def test_standardised_rates_are_those_of_the_trials(tmp_path: Path) -> None:
         result = invoke("report", str(folder / "trials.csv"), *words, "--out", str(tmp_path))
         assert result.exit_code == 0, result.output
         found = rows(tmp_path / "standardised.csv")
-        columns += [] if columns else [[interval(row, "success_rate") for row in found]]
+        if not columns:
+            columns.append([interval(row, "success_rate") for row in found])
+            pairs = rows(tmp_path / "standardised-differences.csv")
+            pair = next(row for row in pairs if (row["first"], row["second"]) == ("hidden units 8", "hidden units 10"))
+            for name in ("difference", "standardised"):
+                value, low, high = (float(pair[name + end]) for end in ("", "_lower", "_upper"))
+                assert change(value, (low, high)) in text
         columns.append([interval(row, "standardised") for row in found])
     assert [re.findall(_INTERVAL, line) for line in table] == [list(line) for line in zip(*columns, strict=True)]

@@ -105,8 +105,8 @@ def trained(page: Path, folder: Path, *values: str) -> Iterator[tuple[str, str]]
 @pytest.mark.slow
 @every_page
 def test_few_seeds_of_each_study_train(page: Path, folder: Path) -> None:
-    """Every cell of the page has a rate or mean of four trials, whose interval overlaps the one shown."""
-    for shown, printed in trained(page, folder, "seeds=4"):
+    """Every cell of the page has a rate or mean of five trials, whose interval overlaps the one shown."""
+    for shown, printed in trained(page, folder, "seeds=5"):
         expected, now = estimates(shown), estimates(printed)
         assert expected
         assert now.keys() == expected.keys(), printed

@@ -32,8 +32,14 @@ ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/study.yaml"))  # test_notebook.py runs notebooks
 OWN = [ROOT / "docs" / "own-code.md", ROOT / "docs" / "programs.md"]
 PAGES = [*(folder / "README.md" for folder in EXAMPLES), ROOT / "README.md", *OWN]
+TAKE_MINUTES = ("cartpole", "script")  # even with five seeds
 every_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda folder: folder.name)
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+every_short_page = pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.long if page.parent.name in TAKE_MINUTES else ()) for page in PAGES],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
 LARGEST_PICTURE = 150_000
 
 
@@ -103,7 +109,7 @@ def trained(page: Path, folder: Path, *values: str) -> Iterator[tuple[str, str]]
 
 
 @pytest.mark.slow
-@every_page
+@every_short_page
 def test_few_seeds_of_each_study_train(page: Path, folder: Path) -> None:
     """Every cell of the page has a rate or mean of five trials, whose interval overlaps the one shown."""
     for shown, printed in trained(page, folder, "seeds=5"):

@@ -31,14 +31,20 @@ from tests.pages import estimates, files_shown, lay_out, run, sessions, trains, 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/study.yaml"))  # test_notebook.py runs notebooks
 OWN = [ROOT / "docs" / "own-code.md", ROOT / "docs" / "programs.md"]
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
 PAGES = [*(folder / "README.md" for folder in EXAMPLES), ROOT / "README.md", *OWN]
 TAKE_MINUTES = ("cartpole", "script")  # even with five seeds
 every_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda folder: folder.name)
-every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+every_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
 every_short_page = pytest.mark.parametrize(
     "page",
     [pytest.param(page, marks=pytest.mark.long if page.parent.name in TAKE_MINUTES else ()) for page in PAGES],
-    ids=lambda page: str(page.relative_to(ROOT)),
+    ids=name_of,
 )
 LARGEST_PICTURE = 150_000
 

@@ -13,7 +13,7 @@ from study.comparisons.standardised import Starts
 from study.errors import InputError
 from study.outcomes.files import read_table
 from study.outcomes.gather import infer_type
-from study.trials.grouping import group_codes, rows_by
+from study.trials.table import TrialTable
 
 
 def read_starts(path: Path, covariate: str, by: Sequence[str]) -> Starts:
@@ -38,11 +38,6 @@ def read_starts(path: Path, covariate: str, by: Sequence[str]) -> Starts:
         row = int(np.flatnonzero(~np.isfinite(values))[0]) + 1
         raise InputError(f"{path}: row {row}: column {covariate} must hold a number")
     keys = tuple(name for name in by if name in table.column_names)
-    if not keys:
-        return Starts(path.name, {(): values})
-    groups = pa.table({name: infer_type(table[name]) for name in keys})
-    codes = group_codes(groups, keys)
-    first = pa.array(np.unique(codes, return_index=True)[1])
-    group_values = zip(*(groups[name].take(first).to_pylist() for name in keys), strict=True)
-    by_group = zip(group_values, rows_by(codes, len(first)), strict=True)
-    return Starts(path.name, {group: values[rows] for group, rows in by_group}, keys)
+    columns = {name: infer_type(table[name]) for name in keys}
+    grouped = TrialTable(pa.table({**columns, covariate: numbers}), by=keys)
+    return Starts(path.name, {group: values[rows] for group, rows in grouped.rows_of.items()}, keys)

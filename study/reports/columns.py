@@ -431,9 +431,12 @@ FILES: Mapping[str, tuple[str, Mapping[str, ColumnNote]]] = {
     "tests.csv": ("one row a test", TESTS),
     "claims.csv": ("where the study's file has claims: one row for each cell, or pair of cells, of each claim", CLAIMS),
     "sources.csv": ("where seeds of sources are combined: one row for each cell, quantity and source", SOURCES),
-    "standardised.csv": ("with --standardise: one row for each row of the table with judged trials", STANDARDISED),
+    "standardised.csv": (
+        "with --standardise, or where the study's file has standardise: one row for each row with judged trials",
+        STANDARDISED,
+    ),
     "standardised-differences.csv": (
-        "with --standardise: one row for each pair of rows that is compared",
+        "where there is standardised.csv: one row for each pair of rows that is compared",
         STANDARDISED_DIFFERENCES,
     ),
     "methods.csv": (

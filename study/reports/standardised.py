@@ -17,42 +17,45 @@ _MOST_UNSEEN = 0.05
 
 def rates_table(rows: ResultRows, found: Standardisation) -> TextTable:
     """Lay out one row a row of the results: raw and standardised rate."""
-    some = found.rates
+    rates = found.rates
     columns = [
-        names_column("row", [rows.name(one.row) or "all" for one in some]),
-        count_column("trials", [one.trials for one in some]),
+        names_column("row", [rows.name(rate.row) or "all" for rate in rates]),
+        count_column("trials", [rate.trials for rate in rates]),
     ]
-    if any(one.without_number for one in some):
-        columns.append(count_column(f"without {found.covariate}", [one.without_number for one in some]))
-    raw = [(words.NONE, None) if one.rate is None else (words.rate(one.rate, one.interval), one.rate) for one in some]
+    if any(rate.without_number for rate in rates):
+        columns.append(count_column(f"without {found.covariate}", [rate.without_number for rate in rates]))
+    raw = [
+        (words.NONE, None) if rate.rate is None else (words.rate(rate.rate, rate.interval), rate.rate) for rate in rates
+    ]
     columns.append(text_column("success rate", raw))
-    standardised = [one.standardised for one in some]
+    standardised = [rate.standardised for rate in rates]
     columns.append(
         text_column(
             "standardised",
             [(words.NONE, None) if s is None else (words.rate(s.rate, s.interval), s.rate) for s in standardised],
         )
     )
-    if any(one.unseen > _MOST_UNSEEN for one in some):
-        columns.append(text_column("starts at unseen levels", [(f"{one.unseen:.0%}", one.unseen) for one in some]))
+    if any(rate.unseen > _MOST_UNSEEN for rate in rates):
+        columns.append(text_column("starts at unseen levels", [(f"{rate.unseen:.0%}", rate.unseen) for rate in rates]))
     return TextTable(tuple(columns))
 
 
 def differences_table(found: Standardisation) -> TextTable | None:
-    """Lay out one row a pair; None without one."""
-    some = found.differences
-    if not some:
+    """Lay out one row a pair; None without pair."""
+    pairs = found.differences
+    if not pairs:
         return None
-    columns = [names_column("at", [one.question for one in some])] if any(one.question for one in some) else []
+    columns = [names_column("at", [pair.question for pair in pairs])] if any(pair.question for pair in pairs) else []
     columns += [
-        names_column("first", [one.first for one in some]),
-        names_column("second", [one.second for one in some]),
+        names_column("first", [pair.first for pair in pairs]),
+        names_column("second", [pair.second for pair in pairs]),
     ]
     raw = [
-        (words.NONE, None) if one.raw is None else (words.change(one.raw, one.raw_interval), one.raw) for one in some
+        (words.NONE, None) if pair.raw is None else (words.change(pair.raw, pair.raw_interval), pair.raw)
+        for pair in pairs
     ]
     columns.append(text_column("difference", raw))
-    values = [(words.change(one.estimate, one.interval), one.estimate) for one in some]
+    values = [(words.change(pair.estimate, pair.interval), pair.estimate) for pair in pairs]
     return TextTable((*columns, text_column("standardised", values)))
 
 
@@ -62,40 +65,40 @@ def note(found: Standardisation) -> str:
     own = "its own starts" if found.has_own_starts else "the starts"
     whose = f"{own} in {found.population}" if found.population else "the trials of all rows"
     text = f"Each row's success rate at {levels}, averaged by how often {whose} have each level. Intervals are at 95%."
-    if any(one.unseen > _MOST_UNSEEN for one in found.rates):
+    if any(rate.unseen > _MOST_UNSEEN for rate in found.rates):
         text += " Where a row has no trial at a level, its trials at the next levels stand for it."
     return text
 
 
 def cautions(found: Standardisation) -> list[str]:
-    """Say when such a rate misleads, and which rows have none."""
+    """Say when such a rate misleads, and which rows have nrate."""
     lacking = "A row of trials that share seeds, or without a number, has no standardised rate."
     unfair = (
         f"This is a fair comparison only if {found.covariate} is settled before the methods differ: what a method "
         "changes itself is part of its effect, and standardising takes it away."
     )
-    told = [lacking] if any(one.standardised is None for one in found.rates) else []
+    told = [lacking] if any(rate.standardised is None for rate in found.rates) else []
     return told if found.has_own_starts else [*told, unfair]
 
 
 def rates_rows(rows: ResultRows, found: Standardisation) -> list[dict[str, Any]]:
     """Return one mapping for each row with judged trials, with the columns of standardised.csv."""
     return [
-        key_values(rows, one.row, OWN_OF_STANDARDISED, "{} (hyperparameter)")
-        | {"covariate": found.covariate, "trials": one.trials, "without_number": one.without_number}
-        | {"success_rate": one.rate, **ends("success_rate_", None if one.rate is None else one.interval)}
-        | {"standardised": None if one.standardised is None else one.standardised.rate}
-        | ends("standardised_", None if one.standardised is None else one.standardised.interval)
-        | {"unseen": one.unseen}
-        for one in found.rates
+        key_values(rows, rate.row, OWN_OF_STANDARDISED, "{} (hyperparameter)")
+        | {"covariate": found.covariate, "trials": rate.trials, "without_number": rate.without_number}
+        | {"success_rate": rate.rate, **ends("success_rate_", None if rate.rate is None else rate.interval)}
+        | {"standardised": None if rate.standardised is None else rate.standardised.rate}
+        | ends("standardised_", None if rate.standardised is None else rate.standardised.interval)
+        | {"unseen": rate.unseen}
+        for rate in found.rates
     ]
 
 
 def differences_rows(found: Standardisation) -> list[dict[str, Any]]:
     """Return one mapping for each pair of rows, with the columns of standardised-differences.csv."""
     return [
-        {"at": one.question, "first": one.first, "second": one.second, "covariate": found.covariate}
-        | {"difference": one.raw, **ends("difference_", one.raw_interval)}
-        | {"standardised": one.estimate, **ends("standardised_", one.interval)}
-        for one in found.differences
+        {"at": pair.question, "first": pair.first, "second": pair.second, "covariate": found.covariate}
+        | {"difference": pair.raw, **ends("difference_", pair.raw_interval)}
+        | {"standardised": pair.estimate, **ends("standardised_", pair.interval)}
+        for pair in found.differences
     ]

@@ -203,6 +203,8 @@ def assemble_group_report(
     summaries = aggregate_by(trials, as_published=as_published)
     rows = groups(summaries, by, named)
     check_columns(rows, columns)
+    if covariate is not None:
+        _check_standardised(rows, outcomes.sizes, starts)
     against, sentences = None, list(notices)
     if other is not None:
         other_name, others, other_notices = other
@@ -215,7 +217,6 @@ def assemble_group_report(
     rows = replace(rows, winners=between_rows.winners)
     standardised = None
     if covariate is not None:
-        _check_standardised(rows, outcomes.sizes, starts)
         standardised = standardisation(rows, trials, between_rows, covariate, starts)
     return Report(
         name=name + (f" by {', '.join(by)}" if by else ""),

@@ -119,11 +119,7 @@ def _until_mistakes(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path,
         yield ("seeds", "until", "half_width"), f"must be < 0.5, but got {until.half_width:g}"
     metrics = spec.family.metrics
     if until.metric is not None and until.metric not in metrics:
-        yield (
-            ("seeds", "until", "metric"),
-            f"must be one of the metrics, {', '.join(metrics)}, but got {until.metric!r}"
-            f"{nearest(until.metric, metrics)}",
-        )
+        yield ("seeds", "until", "metric"), _no_metric(until.metric, metrics)
     if until.batch is not None and until.batch > until.max:
         yield (("seeds", "until", "batch"), f"batch <= max must hold, but got {until.batch} and max {until.max}")
     names = {model.name for model in spec.model_tables}
@@ -138,6 +134,10 @@ def _until_mistakes(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path,
             ("seeds", "until", "different_from"),
             f"must be one of the study's models, {', '.join(sorted(names))}, but got {until.different_from!r}",
         )
+
+
+def _no_metric(name: str, metrics: Collection[str]) -> str:
+    return f"must be one of the metrics, {', '.join(metrics)}, but got {name!r}{nearest(name, metrics)}"
 
 
 def _source_mistakes(spec: Spec) -> Iterator[tuple[Path, str]]:
@@ -168,8 +168,7 @@ def _standardise_mistakes(spec: Spec) -> Iterator[tuple[Path, str]]:
         return
     metrics, at = spec.family.metrics, ("standardise",)
     if spec.standardise not in metrics:
-        named = f"must be one of the metrics, {', '.join(metrics)}, but got {spec.standardise!r}"
-        yield at, f"{named}{nearest(spec.standardise, metrics)}"
+        yield at, _no_metric(spec.standardise, metrics)
     elif spec.search is not None or spec.until is not None or spec.seeds.sources:
         yield at, "takes trials as independent, of seeds that don't depend on outcomes: give a count or a list of seeds"
     elif not spec.has_success:

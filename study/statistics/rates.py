@@ -101,7 +101,27 @@ def newcombe(successes_1: int, n_1: int, successes_2: int, n_2: int, confidence:
     low_2, high_2 = wilson(successes_2, n_2, confidence)
     if n_1 == 0 or n_2 == 0:
         return (-1.0, 1.0)
-    p_1, p_2 = successes_1 / n_1, successes_2 / n_2
+    return difference_interval(successes_1 / n_1, (low_1, high_1), successes_2 / n_2, (low_2, high_2))
+
+
+def difference_interval(p_1: float, ends_1: Interval, p_2: float, ends_2: Interval) -> Interval:
+    """Bound the difference of two independent rates, first minus second, by the ends of each rate's own interval.
+
+        p₁ - p₂ - sqrt((p₁ - l₁)² + (u₂ - p₂)²)  to  p₁ - p₂ + sqrt((u₁ - p₁)² + (p₂ - l₂)²)
+
+    Source: Zou & Donner, Statistics in Medicine 27 (2008) 1693-1702.
+
+    Args:
+        p_1: the first rate.
+        ends_1: its interval, (l₁, u₁).
+        p_2: the second rate.
+        ends_2: its interval, (l₂, u₂).
+
+    Example:
+        >>> difference_interval(0.5, (0.25, 0.75), 0.5, (0.5, 0.5))
+        (-0.25, 0.25)
+    """
+    (low_1, high_1), (low_2, high_2) = ends_1, ends_2
     return (p_1 - p_2 - math.hypot(p_1 - low_1, high_2 - p_2), p_1 - p_2 + math.hypot(high_1 - p_1, p_2 - low_2))
 
 

@@ -6,7 +6,6 @@ it occurs, the rate can be given for all starts instead of for those that were d
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,7 +13,7 @@ import numpy as np
 
 from study.records import Interval
 from study.statistics.checks import check_count
-from study.statistics.rates import wilsons
+from study.statistics.rates import difference_interval, wilsons
 
 LEAST_IN_STRATUM = 5
 """Trials of a stratum; a level with fewer is joined with the next."""
@@ -98,22 +97,14 @@ def standardised_rate(
 def standardised_difference(first: StandardisedRate, second: StandardisedRate) -> Interval:
     """Bound the difference of two standardised rates of independent trials, first minus second, at 95%.
 
-        p₁ - p₂ - sqrt((p₁ - l₁)² + (u₂ - p₂)²)  to  p₁ - p₂ + sqrt((u₁ - p₁)² + (p₂ - l₂)²)
-
-    where l and u are the ends of each rate's interval, as Newcombe's interval follows from Wilson's.
-
-    Source: Zou & Donner, Statistics in Medicine 27 (2008) 1693-1702.
+    It follows from both intervals as Newcombe's interval does from Wilson's (`rates.difference_interval`).
 
     Example:
         >>> easy, hard = (standardised_rate([9, k], [10, 40], [0.5, 0.5]) for k in (30, 4))
         >>> [round(end, 2) for end in standardised_difference(easy, hard)]
         [0.13, 0.48]
     """
-    estimate, (low_1, high_1), (low_2, high_2) = first.rate - second.rate, first.interval, second.interval
-    return (
-        estimate - math.hypot(first.rate - low_1, high_2 - second.rate),
-        estimate + math.hypot(high_1 - first.rate, second.rate - low_2),
-    )
+    return difference_interval(first.rate, first.interval, second.rate, second.interval)
 
 
 def _strata(judged: Sequence[int]) -> list[int]:

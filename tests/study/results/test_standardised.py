@@ -131,7 +131,7 @@ def test_trials_that_share_seeds_have_no_standardised_rate(here: Path) -> None:
     ("words", "message"),
     [
         (["--standardise", "hrad"], "no column hrad; did you mean hard?"),
-        (["--standardise", "model"], "model"),
+        (["--standardise", "model"], "row 1: model: 'a' isn't a number"),
         (["--starts", "starts.csv"], "--standardise says which of its columns"),
         (["--standardise", "hard", "--starts", "other.csv"], "no column hard; there is easy"),
         (["--standardise", "hard", "--starts", "gap.csv"], "row 2: column hard must hold a number"),
@@ -149,6 +149,25 @@ def test_what_cant_be_standardised_is_refused(here: Path, words: list[str], mess
     assert result.exit_code != 0
     assert message in " ".join(result.output.split())
     assert not (here / "trials-report").exists()
+
+
+def test_rates_that_there_arent_are_refused(here: Path) -> None:
+    """Without success there is nothing to standardise."""
+    (here / "trials.csv").write_text("model,seed,hard,score\n" + "".join(f"a,{seed},1,0.5\n" for seed in range(6)))
+    result = invoke("report", "trials.csv", "--standardise", "hard", "--metric", "score:higher")
+    assert result.exit_code != 0
+    assert "nothing says what success is" in result.output
+
+
+def test_seeds_that_depend_on_outcomes_are_refused(here: Path) -> None:
+    """The interval takes numbers of seeds as fixed in advance."""
+    (here / "lab.py").write_text(CODE)
+    (here / "study.yaml").write_text(STUDY.replace("seeds: 10", "seeds: {until: {half_width: 0.3, max: 12}}"))
+    assert invoke("run", "study.yaml", "--local", "--tracking-uri", "off").exit_code == 0
+    result = invoke("report", "mine", "--standardise", "hard", "--out", "out")
+    assert result.exit_code != 0
+    assert "must be fixed in advance" in result.output
+    assert not (here / "out").exists()
 
 
 CODE = """

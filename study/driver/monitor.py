@@ -265,13 +265,19 @@ def stopping(console: Console, stop: threading.Event) -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     heard: set[int] = set()
 
+    def put_back() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
     def on_signal(number: int, frame: FrameType | None) -> None:
         handler = before[signal.Signals(number)]
         if number not in heard:
             heard.add(number)
             stop.set()
             console.print("\nstopping: keeping checkpoints; once more to stop at once", style="yellow")
-        elif callable(handler):
+            return
+        put_back()  # now, since what the handler raises may end the code below that would do it
+        if callable(handler):
             handler(number, frame)
         elif handler is not signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
@@ -282,5 +288,4 @@ def stopping(console: Console, stop: threading.Event) -> Iterator[None]:
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        put_back()

@@ -23,7 +23,7 @@ _depth = 0
 
 def requested_stop() -> BaseException | None:
     """Return the exception by which a signal's handler stops this process, inside `noting_stops`; otherwise None."""
-    return _stop
+    return _stop if _depth else None
 
 
 @contextmanager
@@ -54,19 +54,22 @@ def noting_stops() -> Iterator[None]:
         yield
         return
     handlers = {number: handler for number in _SIGNALS if callable(handler := signal.getsignal(number))}
-    for number, handler in handlers.items():
-        signal.signal(number, _noting(handler))
+
+    def put_back() -> None:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+    _stop = None
     _depth += 1
     try:
+        for number, handler in handlers.items():
+            signal.signal(number, _noting(handler, put_back))
         yield
         if _stop is not None:
             raise _stop
     finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
         _depth -= 1
-        if not _depth:
-            _stop = None
+        put_back()
 
 
 class UnusualError(Exception):
@@ -95,13 +98,16 @@ def exceptions_only() -> Iterator[None]:
             raise UnusualError(error_line(error)).with_traceback(entries_of(error)) from None
 
 
-def _noting(handler: Callable[[int, FrameType | None], Any]) -> Callable[[int, FrameType | None], Any]:
+def _noting(
+    handler: Callable[[int, FrameType | None], Any], put_back: Callable[[], None]
+) -> Callable[[int, FrameType | None], Any]:
     def note(number: int, frame: FrameType | None) -> Any:
         global _stop
         try:
             return handler(number, frame)
         except BaseException as stop:
             _stop = stop
+            put_back()  # now, since what is raised here may end the code that would do it later
             raise
 
     return note

@@ -1,12 +1,20 @@
-"""Ctrl-C while a library is imported leaves it whole, so that the next call works."""
+"""Ctrl-C leaves libraries whole and handlers as they were, wherever it strikes, so that the next call works."""
 
 from __future__ import annotations
 
+import io
+import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from study.console import Console
+from study.driver.monitor import stopping
+from study.interface.stop_signals import noting_stops
 
 INTERRUPTED = """
 import os, signal, sys, threading
@@ -100,3 +108,44 @@ assert signal.getsignal(signal.SIGINT) is handler
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def handler() -> Iterator[object]:
+    """Python's own handler of Ctrl-C, put back afterwards."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield signal.default_int_handler
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_second_ctrl_c_finds_the_handlers_of_before(handler: object) -> None:
+    """It may strike in the code that puts them back, which then ends."""
+    stop = threading.Event()
+
+    def interrupted_twice() -> None:
+        with stopping(Console(file=io.StringIO()), stop):
+            signal.raise_signal(signal.SIGINT)
+            assert stop.is_set()
+            try:
+                signal.raise_signal(signal.SIGINT)
+            finally:
+                assert signal.getsignal(signal.SIGINT) is handler
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted_twice()
+
+
+def test_an_interrupt_of_user_code_finds_the_handlers_of_before(handler: object) -> None:
+    """It is raised again at the end if it was swallowed, and the next call is noted again."""
+
+    def swallowing() -> None:
+        with noting_stops():
+            assert signal.getsignal(signal.SIGINT) is not handler
+            try:
+                signal.raise_signal(signal.SIGINT)
+            except KeyboardInterrupt:
+                assert signal.getsignal(signal.SIGINT) is handler
+
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            swallowing()

@@ -20,6 +20,7 @@ from docs.pictures import BROWSERS, SIZES, browser_path, opened
 
 # Two workers take whole files, in this order: what takes longest comes first, so that both end at about the same time.
 LONGEST_FIRST = (
+    "tests/benchmarks/test_benchmarks.py",
     "tests/study/engine/test_contract.py",
     "tests/study/cluster/test_cluster.py",
     "tests/study/test_faults.py",
@@ -34,7 +35,13 @@ LONGEST_FIRST = (
     "tests/study/test_working_folder.py",
     "tests/tasks/arithmetic/engine/gpu/test_kernels.py",
     "tests/study/store/test_object_store.py",
-    "tests/benchmarks/test_benchmarks.py",
+    "tests/study/search/test_searching.py",
+    "tests/test_notebook.py",
+    "tests/tasks/test_presets.py",
+    "tests/study/engine/packed/test_preset_laws.py",
+    "tests/study/engine/packed/test_xla.py",
+    "tests/study/test_prune.py",
+    "tests/study/engine/packed/test_devices.py",
     "tests/benchmarks/test_gpu.py",
     "tests/study/reports/test_page_in_browser.py",
 )

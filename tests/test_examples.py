@@ -38,12 +38,12 @@ def name_of(page: Path) -> str:
 
 
 PAGES = [*(folder / "README.md" for folder in EXAMPLES), ROOT / "README.md", *OWN]
-TAKE_MINUTES = ("cartpole", "script")  # even with five seeds
+TAKE_A_MINUTE = ("cartpole", "classifier", "means", "parity", "script", "unit")  # even with five seeds
 every_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda folder: folder.name)
 every_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
 every_short_page = pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=pytest.mark.long if page.parent.name in TAKE_MINUTES else ()) for page in PAGES],
+    [pytest.param(page, marks=pytest.mark.long if page.parent.name in TAKE_A_MINUTE else ()) for page in PAGES],
     ids=name_of,
 )
 LARGEST_PICTURE = 150_000

@@ -88,6 +88,7 @@ def measured(main: Callable[[list[str]], None], folder: Path, *words: str) -> li
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_scripts_are_measured_beside_the_torch_engine(tmp_path):
     """Each trial is compared by its script and by the torch engine; where that trained it, its curve is the stored."""
     rows = measured(script.main, tmp_path, "--models", "linear", "NMU-normalized", "--seeds", "1")
@@ -122,6 +123,7 @@ def test_the_engines_are_measured_beside_the_plain_loop(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_engines_are_measured_beside_jax(tmp_path):
     """Each pack has torch, JAX and the fused engine; ratios are those of the rounds."""
     pytest.importorskip("jax")
@@ -179,6 +181,7 @@ def test_networks_in_jax_make_the_plain_loops_update(model):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_packs_are_measured_beside_a_plain_loop(tmp_path):
     """Each width of the network has a line for each size of a pack, with the ratios of what is compiled."""
     rows = measured(
@@ -227,6 +230,7 @@ def test_the_floor_is_stream_and_multiply_adds(tmp_path):
 
 # Warnings of Ray and what it imports are theirs to mend.
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 def test_threads_and_packs_are_measured(tmp_path):
     """Threads have a rate; a study, with and without Ray, has its parts too, which make up the whole."""
@@ -603,6 +607,7 @@ def test_looks_are_counted_again_alike(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_claims_are_counted_again_alike(tmp_path, monkeypatch):
     """Each law has its lines, claims at their bounds are rarely decided, also if their seeds are raised."""
     monkeypatch.setattr(claims, "PEERS", dict(list(claims.PEERS.items())[-2:]))  # AdaStop takes seconds a study

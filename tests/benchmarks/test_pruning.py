@@ -42,6 +42,7 @@ def test_each_rule_keeps_the_best_of_constant_trials(rule: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_functions_are_trained_and_all_rules_measured(tmp_path: Path) -> None:
     """Twice the same, with the same seed."""
     files = []

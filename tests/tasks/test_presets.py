@@ -155,14 +155,14 @@ def test_the_demo_has_three_schedules() -> None:
     assert labels == ["off", "early strong", "late mild"] * 5 + [None] * 5
 
 
-# Sequences of 1,000 steps and convolutions take their time.
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.slow if name.startswith(("recurrent", "mnist")) else ())
-        for name in preset_names()
-    ],
-)
+def marks_of(preset: str) -> list[pytest.MarkDecorator]:
+    """Sequences of 1,000 steps and convolutions take their time; of the latter, short sequences stand for all."""
+    if preset in ("mnist-sum", "mnist-product"):
+        return [pytest.mark.slow, pytest.mark.long]
+    return [pytest.mark.slow] if preset.startswith(("recurrent", "mnist")) else []
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=marks_of(name)) for name in preset_names()])
 def test_presets_run(name: str) -> None:
     """A trial of every shape that a preset asks for trains for a few iterations, on the engine that would take it."""
     spec = load_spec(name)

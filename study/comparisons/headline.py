@@ -260,6 +260,8 @@ def _undecided(
     over = f" over {rows.title(question.swept)}" if question.swept else ""
     first, second = standings[:2]
     equal = [standing for standing in standings if standing.value is not None and standing.value == first.value]
+    if rows.has_rates and first.value == 0 and len(equal) == len(standings):
+        return f"{_none_of([standing.method.label for standing in standings])} solved a trial{over}"
     if rows.has_rates and len(equal) > 1 and first.value:
         named = [standing.method.label for standing in equal]
         if len(equal) > _MOST_NAMED + 1:
@@ -272,6 +274,12 @@ def _undecided(
     subject = f"success rate{over}" if rows.has_rates else f"{_title(rows)}{over}"
     pair = next((f for f in findings if {f.first, f.second} == {first.method.name, second.method.name}), None)
     return f"{subject}: {words.join_and(listed)}: {_why(pair, first.method.label, second.method.label)}"
+
+
+def _none_of(names: Sequence[str]) -> str:
+    if len(names) == 2:
+        return f"neither {names[0]} nor {names[1]}"
+    return f"none of {words.join_and(names) if len(names) <= _MOST_NAMED + 1 else f'{len(names)} methods'}"
 
 
 def _tuned(rows: ResultRows, question: Question, findings: Sequence[Finding]) -> str:

@@ -94,6 +94,20 @@ def test_of_many_that_share_the_lead_some_are_named():
     assert five.startswith("NMU, NAU, NALU and 2 others all solved 100% of their trials")
 
 
+def test_where_nothing_was_solved_no_method_leads():
+    """Of two questions one may be beyond all methods, which are named if they are few."""
+
+    def of_two_questions(*models: str) -> str:
+        made = [(published_cell(model, operation="mul"), {"solved": 9, "unsolved": 1}) for model in models]
+        made += [(published_cell(model, operation="div"), {"unsolved": 10}) for model in models]
+        return headline_of(summaries_of(*made))
+
+    assert "at ÷, neither NMU nor NALU solved a trial" in of_two_questions("NMU", "NALU")
+    assert "at ÷, none of NMU, NALU and Linear solved a trial" in of_two_questions("NMU", "NALU", "linear")
+    many = ("NMU", "NAU", "NALU", "linear", "ReLU")
+    assert "at ÷, none of 5 methods solved a trial" in of_two_questions(*many)
+
+
 def test_methods_of_different_questions_are_not_pooled():
     """What adds and what multiplies have a best method each."""
     text = headline_of_outcomes(gather([read_source(Path(published.__file__).with_name("static_seeds.csv"))]))

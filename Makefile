@@ -39,7 +39,7 @@ $(VENV)/installed-dev: $(VENV)/installed $(EXTRA_LOCKS)
 	$(BIN)/pip check --quiet
 	touch $@
 
-test: install-dev  ## test every law, and a real study end to end, in some minutes
+test: install-dev  ## test every law, and a real study end to end, in half an hour
 	$(PYTEST) -m "not slow and not faults"
 
 test-slow: install-dev  ## run the rest: real clusters, servers, browsers, benchmarks, all shapes of the contract

@@ -1,4 +1,4 @@
-"""The tables of docs/which-unit.md, from the cells that docs/results holds.
+"""The tables of docs/which-unit.md and of success by hidden units, from the cells that docs/results holds.
 
 python -m docs.which_unit
 """
@@ -8,14 +8,15 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from docs.marks import ROOT
 from tasks.arithmetic.symbols import SYMBOLS
 
-PAGE = ROOT / "docs" / "which-unit.md"
 RESULTS = ROOT / "docs" / "results"
-_TABLE = re.compile(r"(<!-- (best|all): (\S+) -->\n).*?(<!-- end -->\n)", re.DOTALL)
+PAGES = (ROOT / "docs" / "which-unit.md", RESULTS / "hidden-units" / "README.md")
+_TABLE = re.compile(r"(<!-- (best|all|sizes): (\S+) -->\n).*?(<!-- end -->\n)", re.DOTALL)
+_VARIED = {"operation": "", "label_range": "range", "model": "model", "label_schedule": "λ", "init_signs": "signs"}
+"""Columns of cells that name the lines of a table by hidden size, if they vary, and their headings."""
 
 Row = Mapping[str, str]
 
@@ -48,7 +49,7 @@ def best(rows: Sequence[Row]) -> str:
     for label in dict.fromkeys(_label(row) for row in rows):
         there = [row for row in rows if _label(row) == label]
         lines.append([label, *(_best_of([row for row in there if row["operation"] == name]) for name in operations)])
-    return _table(["", *(SYMBOLS.value_symbols["operation"][name] for name in operations)], lines)
+    return _table(["", *(_text("operation", name) for name in operations)], lines)
 
 
 def every(rows: Sequence[Row]) -> str:
@@ -62,19 +63,45 @@ def every(rows: Sequence[Row]) -> str:
         | × | NMU | 24 |
     """
     labels = list(dict.fromkeys(_label(row) for row in rows))
-    of = {(row["operation"], row["model"], _label(row)): row["solved"] for row in rows}
-    symbols = SYMBOLS.value_symbols["operation"]
+    solved = {(row["operation"], row["model"], _label(row)): row["solved"] for row in rows}
     lines = [
-        [symbols[operation], _symbol(model), *(of.get((operation, model, one), "–") for one in labels)]
+        [
+            _text("operation", operation),
+            _text("model", model),
+            *(solved.get((operation, model, on), "–") for on in labels),
+        ]
         for operation in dict.fromkeys(row["operation"] for row in rows)
         for model in dict.fromkeys(row["model"] for row in rows if row["operation"] == operation)
     ]
     return _table(["", "unit", *labels], lines)
 
 
+def by_size(rows: Sequence[Row]) -> str:
+    """Write the trials solved with each number of hidden units, and when; a line for each value of what else varies.
+
+    After the number stands the median iteration at which a trial first met the criterion, in thousands.
+
+    Example:
+        >>> row = {"model": "NMU", "hidden_size": "2", "solved": "18", "solved_at_median": "14000.0"}
+        >>> print(by_size([row, row | {"hidden_size": "10", "solved": "0", "solved_at_median": ""}]))
+        | model | 2 hidden units | 10 |
+        | --- | --- | --- |
+        | NMU | 18, 14k | 0 |
+    """
+    sizes = sorted({row["hidden_size"] for row in rows}, key=int)
+    varied = [name for name in _VARIED if len({row.get(name) for row in rows}) > 1] or ["model"]
+    values = {name: list(dict.fromkeys(row[name] for row in rows)) for name in varied}
+    lines: dict[tuple[str, ...], dict[str, str]] = {}
+    for row in sorted(rows, key=lambda row: [values[name].index(row[name]) for name in varied]):
+        solved = row["solved"] if row["solved"] == "0" else f"{row['solved']}, {_thousands(row)}"
+        lines.setdefault(tuple(_text(name, row[name]) for name in varied), {})[row["hidden_size"]] = solved
+    head = [*(_VARIED[name] for name in varied), f"{sizes[0]} hidden units", *sizes[1:]]
+    return _table(head, [[*names, *(solved.get(size, "–") for size in sizes)] for names, solved in lines.items()])
+
+
 def updated(page: str) -> str:
     """Return the page with its tables as they follow from the results now, each between its two marks."""
-    writers = {"best": best, "all": every}
+    writers = {"best": best, "all": every, "sizes": by_size}
     return _TABLE.sub(lambda match: f"{match[1]}\n{writers[match[2]](cells(match[3]))}\n\n{match[4]}", page)
 
 
@@ -84,16 +111,24 @@ def _best_of(rows: Sequence[Row]) -> str:
         return "none"
     first = sorted((row for row in rows if int(row["solved"]) == most), key=lambda row: float(row["solved_at_median"]))
     low, high = (float(first[0][f"success_rate_{end}"]) for end in ("lower", "upper"))
-    units = [f"{_symbol(row['model'])} {float(row['solved_at_median']) / 1000:.0f}k" for row in first]
+    units = [f"{_text('model', row['model'])} {_thousands(row)}" for row in first]
     return f"{most}/{first[0]['seeds']} [{low:.2f}, {high:.2f}]: {', '.join(units)}"
+
+
+def _thousands(row: Row) -> str:
+    return f"{float(row['solved_at_median']) / 1000:.0f}k"
 
 
 def _label(row: Row) -> str:
     return row.get("label_range") or row["label_set"]
 
 
-def _symbol(model: str) -> str:
-    return SYMBOLS.model_symbols.get(model, model)
+def _text(column: str, value: str) -> str:
+    if column == "operation":
+        return SYMBOLS.value_symbols["operation"][value]
+    if column == "init_signs":
+        return f"`{value}`" if value else "drawn"
+    return SYMBOLS.model_symbols.get(value, value) if column == "model" else value
 
 
 def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
@@ -102,4 +137,5 @@ def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 
 if __name__ == "__main__":
-    Path(PAGE).write_text(updated(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for path in PAGES:
+        path.write_text(updated(path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,21 +1,27 @@
-"""The tables of docs/which-unit.md are those of the results."""
+"""The tables of docs/which-unit.md and of success by hidden units are those of the results."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from docs import which_unit
 
-TEXT = which_unit.PAGE.read_text(encoding="utf-8")
 
-
-def test_the_tables_are_those_of_the_results() -> None:
+@pytest.mark.parametrize("page", which_unit.PAGES, ids=lambda page: page.parent.name)
+def test_the_tables_are_those_of_the_results(page: Path) -> None:
     """Each table of the page follows from cells that docs/results holds."""
-    assert which_unit.updated(TEXT) == TEXT, "stale: run `python -m docs.which_unit`"
+    text = page.read_text(encoding="utf-8")
+    assert which_unit.updated(text) == text, "stale: run `python -m docs.which_unit`"
 
 
-def test_a_changed_number_is_stale() -> None:
+@pytest.mark.parametrize("page", which_unit.PAGES, ids=lambda page: page.parent.name)
+def test_a_changed_number_is_stale(page: Path) -> None:
     """A number that isn't a result's is put right; what stands outside the marks is left alone."""
-    row = next(line for line in TEXT.splitlines() if line.startswith("| + | NAU |"))
-    assert which_unit.updated(TEXT.replace(row, row.replace("25", "24"))) == TEXT
+    text = page.read_text(encoding="utf-8")
+    row = next(line for line in text.splitlines() if line.startswith("| − | NAU |"))
+    assert which_unit.updated(text.replace(row, row.replace("2", "1"))) == text
 
 
 def test_what_the_page_says_first_is_so() -> None:

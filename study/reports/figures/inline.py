@@ -1,4 +1,4 @@
-"""A figure within a page: in the page's own colours, with ids that no other figure has."""
+"""A figure within a page: in the page's own colours, with ids and classes that no other figure has."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ import re
 from functools import lru_cache
 from html import escape
 
+import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.transforms import Bbox
 
 from study.reports.figures import style
 from study.reports.figures.style import Drawn, render
 
-# Quotation marks in texts are escaped, so this matches only in tags.
-_ATTRIBUTE = re.compile(r'( (id|xlink:href|style|fill|stroke|clip-path)=")([^"]*)')
+# Quotation marks in texts are escaped, so these match only in tags.
+_ATTRIBUTE = re.compile(r' (id|xlink:href|style|fill|stroke|clip-path)="([^"]*)"')
+_REFERENCE = re.compile(r'(?:xlink:href="#|url\(#)([^")]*)')
+_PATH = re.compile(r' d="[^"]*"')
+_WHOLE = "figure_1"
+"""Matplotlib's id of a whole drawing, which the page shows in parts on narrow screens."""
 _COLOUR = re.compile(r"#[0-9a-f]{6}\b")
 _COLOURS = {colour.lower(): f"var(--curve-{slot})" for slot, colour in enumerate(style.PALETTE)}
 _COLOURS |= {style.INK: "var(--ink)", style.PAPER: "var(--paper)", style.RULE: "var(--rule)"}
@@ -23,16 +28,35 @@ _MARGIN_PX = 6
 def inline(figure: Drawn) -> str:
     """Return a figure's drawing, to be put into a page as it is.
 
-    Its colours become the page's variables, and its ids begin with the figure's name.
+    Its colours become the page's variables, and its ids and classes begin with the figure's name. Each style is written
+    once, and ids that nothing refers to are left out: drawings get smaller by a tenth (curves) to two fifths (points).
     """
     svg = render(figure, "svg").decode()
     drawing = svg[svg.index("<svg") :]
     drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing, flags=re.DOTALL)
     # Matplotlib writes each text, which may be any name, as a comment beside the paths that draw it.
     drawing = re.sub(r"<!--.*?-->", "", drawing, flags=re.DOTALL)
-    drawing = _ATTRIBUTE.sub(lambda match: match[1] + _own(match[2], match[3], f"{figure.name}-"), drawing)
+    drawing = re.sub(r">\n\s*<", "><", drawing)
+    drawing = _PATH.sub(lambda match: " ".join(match[0].split("\n")), drawing)
+    classes: dict[str, str] = {}
+    referred = {_WHOLE, *_REFERENCE.findall(drawing)}
+
+    def own(match: re.Match[str]) -> str:
+        attribute, value = match.groups()
+        if attribute == "id":
+            return f' id="{figure.name}-{value}"' if value in referred else ""
+        if attribute == "xlink:href":
+            return f' {attribute}="{value.replace("#", f"#{figure.name}-", 1)}"'
+        value = _in_page_colours(value).replace("url(#", f"url(#{figure.name}-")
+        if attribute == "style":
+            return f' class="{classes.setdefault(value, f"{figure.name}-{len(classes)}")}"'
+        return f' {attribute}="{value}"'
+
+    drawing = _ATTRIBUTE.sub(own, drawing)
+    styles = "".join(f".{name}{{{style}}}" for style, name in classes.items())
     described = f'aria-label="{escape(figure.title)}" aria-describedby="caption-{figure.name}"'
-    return drawing.replace("<svg", f'<svg role="img" {described}', 1)
+    drawing = drawing.replace("<svg", f'<svg role="img" {described}', 1)
+    return drawing.replace(">", f"><style>{styles}</style>", 1)
 
 
 def panels(figure: Drawn) -> tuple[list[str], list[str]]:
@@ -41,6 +65,8 @@ def panels(figure: Drawn) -> tuple[list[str], list[str]]:
     There are no panels if it has only one, or if one takes the labels of its axis from a neighbour.
     """
     drawing, renderer = figure.figure, FigureCanvasAgg(figure.figure).get_renderer()  # type: ignore[no-untyped-call]
+    with mpl.rc_context(style.STYLE):
+        drawing.draw_without_rendering()  # else legends are where a file of other dots an inch had them
     axes = [one for one in drawing.axes if one.axison]
     entries = [
         Bbox.union([handle.get_window_extent(renderer), text.get_window_extent(renderer)])
@@ -62,15 +88,6 @@ def panels(figure: Drawn) -> tuple[list[str], list[str]]:
     is_divisible = len(axes) > 1 and all(has_labels)
     boxes = [box for one in axes if is_divisible and (box := one.get_tightbbox(renderer)) is not None]
     return [view(Bbox(box.get_points())) for box in boxes], list(map(view, entries))
-
-
-def _own(attribute: str, value: str, prefix: str) -> str:
-    """Replace colours in an attribute's value by the page's, and ids by this figure's own."""
-    if attribute == "id":
-        return prefix + value
-    if attribute == "xlink:href":
-        return value.replace("#", f"#{prefix}", 1)
-    return _in_page_colours(value).replace("url(#", f"url(#{prefix}")
 
 
 # Thousands of attributes have a few dozen values between them: the cache saves a fifth of `inline`.

@@ -30,8 +30,8 @@ from study.reports import (
     with_published,
     write_report,
 )  # fmt: skip
-from study.reports.figures.inline import inline
-from study.reports.figures.style import INK, Drawn, Tips
+from study.reports.figures.inline import inline, panels
+from study.reports.figures.style import INK, Drawn, Tips, render
 from study.reports.files import statistics_columns
 from tests.study.builders import contrasts_of, listed, published_cell, report_of, summaries_of
 
@@ -239,7 +239,7 @@ def test_names_in_markdown_are_no_links(write):
 
 
 def test_only_a_figures_colours_and_ids_become_the_pages():
-    """Ids and colours change in attributes; a text that looks like them stays, and comments, which hold texts, go."""
+    """Ids, styles and colours change in tags; a text that looks like them stays, and comments, which hold texts, go."""
     figure = Figure(figsize=(3, 2))
     axes = figure.add_subplot(title="#262626 url(#b)")
     axes.plot([0, 1], [0, 1], color=INK)
@@ -250,16 +250,34 @@ def test_only_a_figures_colours_and_ids_become_the_pages():
     assert '#262626 url(#a) id="c" style="fill: #ffffff"' in page.text
     assert ("aria-label", "#262626") in page.attributes
     assert "<!--" not in drawing
-    styles = [value for name, value in page.attributes if name == "style"]
-    assert any("stroke: var(--ink)" in style for style in styles)
-    assert not any(INK in style for style in styles)
+    assert "style" not in {name for name, _ in page.attributes}
+    styles = re.fullmatch(r"<svg[^>]*><style>(.*?)</style>.*", drawing, re.DOTALL)[1]
+    assert "stroke: var(--ink)" in styles
+    assert INK not in styles
+    assert {value for name, value in page.attributes if name == "class"} >= set(re.findall(r"\.(one-\d+){", styles))
     ids = {value for name, value in page.attributes if name == "id"}
     assert all(value.startswith("one-") for value in ids)
     used = {value[1:] for name, value in page.attributes if name == "xlink:href"}
     clips = {value[5:-1] for name, value in page.attributes if name == "clip-path"}
     assert used
     assert clips
-    assert used | clips <= ids
+    assert ids == used | clips | {"one-figure_1"}
+
+
+def test_parts_of_a_figure_do_not_depend_on_which_files_were_made():
+    """Panels and entries of legends are shown from where they are drawn, whatever dots an inch a file had before."""
+    boxes = []
+    for kinds in ([], ["svg"], ["svg", "png"]):
+        figure = Figure(figsize=(4, 2), layout="constrained")
+        for axes in figure.subplots(1, 2):
+            axes.plot([0, 1], [0, 1], label="a name")
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center")
+        drawn = Drawn("one", "title", "caption", figure)
+        for kind in kinds:
+            render(drawn, kind)
+        boxes.append(panels(drawn))
+    assert boxes[0] == boxes[1] == boxes[2]
+    assert [len(part) for part in boxes[0]] == [2, 1]
 
 
 def test_a_row_without_trials_has_no_link(write, demo, dashboard):

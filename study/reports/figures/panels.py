@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.transforms import Bbox
 
 from study import words
 from study.comparisons.comparison import Comparisons
@@ -28,6 +29,8 @@ _HEIGHTS_IN = ((2, 2.0), (4, 1.6), (MOST_FACETS, 1.3))
 """The largest number of facets, and the height of each."""
 _PANEL_IN = 1.85
 """About the width of a panel of three."""
+_LABEL_HEIGHT = 0.09
+"""The height of a line of text, as a share of a panel's."""
 _COINCIDE, _MOSTLY = 0.01, 0.75
 """How far apart points may be that lie on one another, as a share of the axis; the share of points that must do so."""
 
@@ -131,7 +134,7 @@ def _plot_line(panels: Sequence[Axes], line: Line, curves: Lines) -> None:
 
 
 def _label_coinciding(axes: Axes, lines: Sequence[Line], place: int, curves: Lines) -> None:
-    """Write which curves lie on one another at three quarters of their points, or more."""
+    """Write which curves lie on one another at three quarters of their points or more, where there is room."""
     seen: dict[str, dict[float, tuple[float, Dot]]] = {}
     for line in lines:
         for dot in line.dots if line.name else ():
@@ -145,6 +148,7 @@ def _label_coinciding(axes: Axes, lines: Sequence[Line], place: int, curves: Lin
         groups += [] if group else [group]
         group.append(name)
     low, high = axes.get_ylim()
+    taken: list[Bbox] = []
     for group in groups:
         if len(group) > 1:
             height, dot = list(seen[group[-1]].values())[-1]
@@ -153,6 +157,12 @@ def _label_coinciding(axes: Axes, lines: Sequence[Line], place: int, curves: Lin
             text = plain(f"{len(group)} rows: {', '.join(group)}")
             room = _PANEL_IN * float(axes.transLimits.transform((dot.x, 0.0))[0])
             text = text if texts.width_of(text) < room else f"{len(group)} rows coincide"
+            right, edge = axes.transAxes.inverted().transform(axes.transData.transform((dot.x, end)))
+            left = right - texts.width_of(text) / _PANEL_IN
+            box = Bbox.from_extents(left, edge, right, edge + sign * _LABEL_HEIGHT)
+            if left < 0 or box.count_overlaps(taken):
+                continue
+            taken.append(box)
             style: Any = {"ha": "right", "va": side, "fontsize": FIELD_PT, "zorder": 5, "in_layout": False}
             axes.annotate(text, (dot.x, end), (4, 2 * sign), textcoords="offset points", **style)
 

@@ -268,3 +268,21 @@ def test_more_models_than_colours_still_differ():
     axes = panels.plot(cell_rows(summaries_of(*made), {})).figure.axes[0]
     looks = {(line.get_color(), line.get_marker()) for line in axes.lines if line.get_marker() != "_"}
     assert len(looks) == len(models)
+
+
+def test_names_of_coinciding_curves_do_not_overlap():
+    """Where there is room for one name alone, it is written, and the other left out."""
+    solved = {"NMU": 8, "NAU": 8, "NALU": 9, "linear": 9}
+    made = [
+        (published_cell(model, hidden_size=size), {"solved": count, "unsolved": 20 - count})
+        for model, count in solved.items()
+        for size in (2, 3, 4)
+    ]
+    figure = panels.plot(cell_rows(summaries_of(*made), {})).figure
+    figure.canvas.draw()
+    axes = figure.axes[0]
+    texts = [text for text in axes.texts if "rows" in text.get_text()]
+    assert [text.get_text() for text in texts] == ["2 rows: NMU, NAU"]
+    box = texts[0].get_window_extent()
+    assert axes.bbox.x0 <= box.x0
+    assert box.x1 <= axes.bbox.x1

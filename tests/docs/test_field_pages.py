@@ -69,3 +69,17 @@ def test_standardised_rates_are_those_of_the_trials(tmp_path: Path) -> None:
                 assert change(value, (low, high)) in text
         columns.append([interval(row, "standardised") for row in found])
     assert [re.findall(_INTERVAL, line) for line in table] == [list(line) for line in zip(*columns, strict=True)]
+
+
+def test_rates_with_two_negative_factors_are_those_of_the_cells() -> None:
+    """The page on hidden units in small has the rates of ten hidden units, with both starts and operations."""
+    folder = RESULTS / "hidden-units"
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    shown = re.findall(_INTERVAL, text)
+    assert shown == [
+        interval(row, "success_rate")
+        for operation in ("mul", "sub")
+        for signs in ("two_negative", "")
+        for row in rows(folder / "signs.csv")
+        if (row["operation"], row["init_signs"], row["hidden_size"]) == (operation, signs, "10")
+    ]

@@ -170,7 +170,7 @@ def _standing(rows: ResultRows, method: Method) -> _Standing:
         interval = summaries[0].success_rate_interval if len(summaries) == 1 else None
         return _Standing(method, rate, words.percent(rate, interval))
     metric = rows.main_metric or ""
-    means = [of.mean for s in summaries if (of := s.metrics[metric]).mean is not None]
+    means = [value for s in summaries if (value := s.metrics[metric].mean) is not None]
     if len(means) < len(summaries):
         return _Standing(method, None, words.NONE)
     mean = sum(means) / len(means)
@@ -476,16 +476,16 @@ def _text(rows: ResultRows, row: int) -> str:
     summary = rows.summaries[row]
     if rows.has_rates:
         return f"{_estimate(rows, row)} ({summary.solved:,} of {summary.judged:,})"
-    of = summary.metrics[rows.main_metric or ""]
-    return words.metric_notation(of.metric)(of.mean, of.mean_interval)
+    measured = summary.metrics[rows.main_metric or ""]
+    return words.metric_notation(measured.metric)(measured.mean, measured.mean_interval)
 
 
 def _estimate(rows: ResultRows, row: int) -> str:
     summary = rows.summaries[row]
     if rows.has_rates:
         return words.percent(summary.solved / summary.judged, summary.success_rate_interval)
-    of = summary.metrics[rows.main_metric or ""]
-    return words.estimate_alone(words.metric_notation(of.metric), of.mean, of.mean_interval)
+    measured = summary.metrics[rows.main_metric or ""]
+    return words.estimate_alone(words.metric_notation(measured.metric), measured.mean, measured.mean_interval)
 
 
 def _trend(

@@ -67,7 +67,7 @@ def panels(figure: Drawn) -> tuple[list[str], list[str]]:
     drawing, renderer = figure.figure, FigureCanvasAgg(figure.figure).get_renderer()  # type: ignore[no-untyped-call]
     with mpl.rc_context(style.STYLE):
         drawing.draw_without_rendering()  # else legends are where a file of other dots an inch had them
-    axes = [one for one in drawing.axes if one.axison]
+    shown = [axes for axes in drawing.axes if axes.axison]
     entries = [
         Bbox.union([handle.get_window_extent(renderer), text.get_window_extent(renderer)])
         for legend in drawing.legends
@@ -82,11 +82,11 @@ def panels(figure: Drawn) -> tuple[list[str], list[str]]:
         return " ".join(f"{number * points:.1f}" for number in numbers)
 
     has_labels = (
-        one.xaxis.get_tick_params().get("labelbottom", True) and one.yaxis.get_tick_params().get("labelleft", True)
-        for one in axes
+        axes.xaxis.get_tick_params().get("labelbottom", True) and axes.yaxis.get_tick_params().get("labelleft", True)
+        for axes in shown
     )
-    is_divisible = len(axes) > 1 and all(has_labels)
-    boxes = [box for one in axes if is_divisible and (box := one.get_tightbbox(renderer)) is not None]
+    is_divisible = len(shown) > 1 and all(has_labels)
+    boxes = [box for axes in shown if is_divisible and (box := axes.get_tightbbox(renderer)) is not None]
     return [view(Bbox(box.get_points())) for box in boxes], list(map(view, entries))
 
 

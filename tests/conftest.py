@@ -20,13 +20,13 @@ from docs.pictures import BROWSERS, SIZES, browser_path, opened
 
 # Two workers take whole files, in this order: what takes longest comes first, so that both end at about the same time.
 LONGEST_FIRST = (
-    "tests/benchmarks/test_benchmarks.py",
     "tests/study/engine/test_contract.py",
     "tests/study/cluster/test_cluster.py",
     "tests/study/test_faults.py",
     "tests/test_examples.py",
     "tests/study/jobs/test_on_a_cluster.py",
     "tests/study/tracking/test_server.py",
+    "tests/benchmarks/test_benchmarks.py",
     "tests/tasks/arithmetic/engine/gpu/test_phases.py",
     "tests/study/jobs/test_security.py",
     "tests/study/search/test_search_run.py",

@@ -94,7 +94,10 @@ def connection(address: str | None, cpus: int | None) -> Iterator[None]:
         else {"address": address}
     )
     try:
-        ray.init(logging_level=logging.ERROR, log_to_driver=False, namespace="study", job_config=_job(), **own)
+        with warnings.catch_warnings():
+            # JAX warns of each fork, but the processes that Ray forks become other programs at once.
+            warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
+            ray.init(logging_level=logging.ERROR, log_to_driver=False, namespace="study", job_config=_job(), **own)
     except (ConnectionError, RuntimeError, ValueError) as error:
         where = "on this machine" if address is None else f"at {address}"
         hint = (

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -460,3 +462,19 @@ def test_a_worker_is_heard_before_it_compiles(tmp_path):
     pack = small_pack(0)
     on_tune([pack], work, on_event, workers=1)
     assert [event for event in events if isinstance(event, PackDone | PackCrashed | PackFailed)] == [PackDone(pack.id)]
+
+
+# It starts a Ray of its own, in a process that has used JAX.
+@pytest.mark.slow
+def test_who_has_used_jax_is_not_warned_of_the_processes_of_ray(tmp_path):
+    """JAX warns of each fork; those of Ray become other programs at once."""
+    pytest.importorskip("jax")
+    code = (
+        "import jax.numpy\njax.numpy.ones(3).sum()\nfrom study import cluster\n"
+        "with cluster.connection(None, 1):\n    print('connected')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True
+    )
+    assert done.stdout == "connected\n"
+    assert "fork" not in done.stderr

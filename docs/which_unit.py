@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from docs.marks import ROOT
 from tasks.arithmetic.symbols import SYMBOLS
@@ -63,16 +63,7 @@ def every(rows: Sequence[Row]) -> str:
         | × | NMU | 24 |
     """
     labels = list(dict.fromkeys(_label(row) for row in rows))
-    solved = {(row["operation"], row["model"], _label(row)): row["solved"] for row in rows}
-    lines = [
-        [
-            _text("operation", operation),
-            _text("model", model),
-            *(solved.get((operation, model, on), "–") for on in labels),
-        ]
-        for operation in dict.fromkeys(row["operation"] for row in rows)
-        for model in dict.fromkeys(row["model"] for row in rows if row["operation"] == operation)
-    ]
+    lines = _lines(rows, ["operation", "model"], labels, _label, lambda row: row["solved"])
     return _table(["", "unit", *labels], lines)
 
 
@@ -90,13 +81,23 @@ def by_size(rows: Sequence[Row]) -> str:
     """
     sizes = sorted({row["hidden_size"] for row in rows}, key=int)
     varied = [name for name in _VARIED if len({row.get(name) for row in rows}) > 1] or ["model"]
-    values = {name: list(dict.fromkeys(row[name] for row in rows)) for name in varied}
+    lines = _lines(rows, varied, sizes, lambda row: row["hidden_size"], _solved_when)
+    return _table([*(_VARIED[name] for name in varied), f"{sizes[0]} hidden units", *sizes[1:]], lines)
+
+
+def _lines(
+    rows: Sequence[Row],
+    names: Sequence[str],
+    columns: Sequence[str],
+    column_of: Callable[[Row], str],
+    text_of: Callable[[Row], str],
+) -> list[list[str]]:
+    """Write a line for each combination of the values of these names that occurs, in the order of their values."""
+    values = {name: list(dict.fromkeys(row[name] for row in rows)) for name in names}
     lines: dict[tuple[str, ...], dict[str, str]] = {}
-    for row in sorted(rows, key=lambda row: [values[name].index(row[name]) for name in varied]):
-        solved = row["solved"] if row["solved"] == "0" else f"{row['solved']}, {_thousands(row)}"
-        lines.setdefault(tuple(_text(name, row[name]) for name in varied), {})[row["hidden_size"]] = solved
-    head = [*(_VARIED[name] for name in varied), f"{sizes[0]} hidden units", *sizes[1:]]
-    return _table(head, [[*names, *(solved.get(size, "–") for size in sizes)] for names, solved in lines.items()])
+    for row in sorted(rows, key=lambda row: [values[name].index(row[name]) for name in names]):
+        lines.setdefault(tuple(_text(name, row[name]) for name in names), {})[column_of(row)] = text_of(row)
+    return [[*heads, *(texts.get(column, "–") for column in columns)] for heads, texts in lines.items()]
 
 
 def updated(page: str) -> str:
@@ -113,6 +114,10 @@ def _best_of(rows: Sequence[Row]) -> str:
     low, high = (float(first[0][f"success_rate_{end}"]) for end in ("lower", "upper"))
     units = [f"{_text('model', row['model'])} {_thousands(row)}" for row in first]
     return f"{most}/{first[0]['seeds']} [{low:.2f}, {high:.2f}]: {', '.join(units)}"
+
+
+def _solved_when(row: Row) -> str:
+    return row["solved"] if row["solved"] == "0" else f"{row['solved']}, {_thousands(row)}"
 
 
 def _thousands(row: Row) -> str:

@@ -69,11 +69,11 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark tests that need slow fixtures, record which files have quick tests, and put the longest files first."""
+    """Mark tests that are long or need slow fixtures, record which files have quick ones, and put the longest first."""
     places = {name: place for place, name in enumerate(LONGEST_FIRST)}
     quick = config.stash[_QUICK] = {}
     for item in items:
-        if SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ())):
+        if SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ())) or item.get_closest_marker("long"):
             item.add_marker(pytest.mark.slow)
         is_quick = item.get_closest_marker("slow") is None
         quick[_file_of(item)] = quick.get(_file_of(item), False) or is_quick

@@ -126,7 +126,6 @@ def test_few_seeds_of_each_study_train(page: Path, folder: Path) -> None:
         assert apart == set()
 
 
-@pytest.mark.slow
 @pytest.mark.long
 @every_page
 def test_studies_run_as_pages_show(page: Path, folder: Path) -> None:

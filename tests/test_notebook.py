@@ -14,7 +14,6 @@ NOTEBOOKS = {
     "docs/notebook.ipynb": (2, "notebook", "80/80 trials"),
     "examples/notebook/notebook.ipynb": (1, "valleys", "200/200 trials"),
 }
-AT_LENGTH = [pytest.mark.slow, pytest.mark.long]
 
 
 def shown(notebook: Any) -> list[set[str]]:
@@ -29,7 +28,7 @@ def shown(notebook: Any) -> list[set[str]]:
 # Warnings of Jupyter and what it imports are theirs to mend.
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    "path", [pytest.param(path, marks=[] if path.startswith("docs") else AT_LENGTH) for path in NOTEBOOKS]
+    "path", [pytest.param(path, marks=() if path.startswith("docs") else pytest.mark.long) for path in NOTEBOOKS]
 )
 def test_a_notebook_runs(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each cell runs, and shows the kinds of things that the kept outputs show: tables, pictures, progress."""

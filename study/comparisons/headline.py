@@ -260,9 +260,9 @@ def _undecided(
     over = f" over {rows.title(question.swept)}" if question.swept else ""
     first, second = standings[:2]
     equal = [standing for standing in standings if standing.value is not None and standing.value == first.value]
-    if rows.has_rates and first.value == 0 and len(equal) == len(standings):
+    if rows.has_rates and not first.value:
         return f"{_none_of([standing.method.label for standing in standings])} solved a trial{over}"
-    if rows.has_rates and len(equal) > 1 and first.value:
+    if rows.has_rates and len(equal) > 1:
         named = [standing.method.label for standing in equal]
         if len(equal) > _MOST_NAMED + 1:
             named = [*named[:_MOST_NAMED], words.count_of(len(equal) - _MOST_NAMED, "other")]

@@ -21,6 +21,7 @@ from study.driver.progress import Board, ClockJumps, live_board, preparation_tex
 from study.driver.repository import repository_of
 from study.environment import provenance
 from study.errors import BusyError, StoreAwayError, StoreError, StudyGoneError, last_line
+from study.interface.stop_signals import set_handlers
 from study.plan.open_packs import OpenPacks
 from study.plan.plan import Plan
 from study.records import (
@@ -265,10 +266,6 @@ def stopping(console: Console, stop: threading.Event) -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     heard: set[int] = set()
 
-    def put_back() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
     def on_signal(number: int, frame: FrameType | None) -> None:
         handler = before[signal.Signals(number)]
         if number not in heard:
@@ -276,7 +273,7 @@ def stopping(console: Console, stop: threading.Event) -> Iterator[None]:
             stop.set()
             console.print("\nstopping: keeping checkpoints; once more to stop at once", style="yellow")
             return
-        put_back()  # now, since what the handler raises may end the code below that would do it
+        set_handlers(before)  # now, since what the handler raises may end the code below that would do it
         if callable(handler):
             handler(number, frame)
         elif handler is not signal.SIG_IGN:
@@ -288,4 +285,4 @@ def stopping(console: Console, stop: threading.Event) -> Iterator[None]:
     try:
         yield
     finally:
-        put_back()
+        set_handlers(before)

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
+from study.interface.stop_signals import set_handlers
+
 RESTARTS = 5
 INTERRUPTED = 130
 _REQUESTS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
@@ -78,8 +80,7 @@ def _end_requests() -> Iterator[threading.Event]:
     try:
         yield end
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        set_handlers(before)
 
 
 def driver(arguments: Sequence[str]) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -24,6 +24,16 @@ _depth = 0
 def requested_stop() -> BaseException | None:
     """Return the exception by which a signal's handler stops this process, inside `noting_stops`; otherwise None."""
     return _stop if _depth else None
+
+
+def set_handlers(handlers: Mapping[signal.Signals, Any]) -> None:
+    """Set handlers of signals, as `signal.getsignal` gave them.
+
+    Example:
+        >>> set_handlers({signal.SIGINT: signal.getsignal(signal.SIGINT)})
+    """
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 @contextmanager
@@ -54,22 +64,16 @@ def noting_stops() -> Iterator[None]:
         yield
         return
     handlers = {number: handler for number in _SIGNALS if callable(handler := signal.getsignal(number))}
-
-    def put_back() -> None:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-
     _stop = None
     _depth += 1
     try:
-        for number, handler in handlers.items():
-            signal.signal(number, _noting(handler, put_back))
+        set_handlers({number: _noting(handler, handlers) for number, handler in handlers.items()})
         yield
         if _stop is not None:
             raise _stop
     finally:
         _depth -= 1
-        put_back()
+        set_handlers(handlers)
 
 
 class UnusualError(Exception):
@@ -99,7 +103,7 @@ def exceptions_only() -> Iterator[None]:
 
 
 def _noting(
-    handler: Callable[[int, FrameType | None], Any], put_back: Callable[[], None]
+    handler: Callable[[int, FrameType | None], Any], before: Mapping[signal.Signals, Any]
 ) -> Callable[[int, FrameType | None], Any]:
     def note(number: int, frame: FrameType | None) -> Any:
         global _stop
@@ -107,7 +111,7 @@ def _noting(
             return handler(number, frame)
         except BaseException as stop:
             _stop = stop
-            put_back()  # now, since what is raised here may end the code that would do it later
+            set_handlers(before)  # now, since what is raised here may end the code that would do it later
             raise
 
     return note

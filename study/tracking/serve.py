@@ -15,6 +15,7 @@ from contextlib import suppress
 from types import FrameType
 
 from study.errors import InputError
+from study.interface.stop_signals import set_handlers
 from study.tracking.address import ENVIRONMENT, artifacts, database, log_ahead
 
 _HOST = "127.0.0.1"
@@ -96,8 +97,7 @@ def until_signal(begin: Callable[[], None]) -> None:
     before = {number: signal.signal(number, lambda number, frame: signals.put(number)) for number in _GENTLY}
     begin()
     signals.get()
-    for number, handler in before.items():
-        signal.signal(number, handler)
+    set_handlers(before)
 
 
 def serve(uri: str, port: int) -> int:
@@ -139,8 +139,7 @@ def serve(uri: str, port: int) -> int:
     finally:
         signal.alarm(0)
         _signal(server, signal.SIGKILL)  # processes that outlived their parent
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        set_handlers(before)
     return 0 if is_ending else code or 1
 
 

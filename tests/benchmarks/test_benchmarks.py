@@ -87,7 +87,6 @@ def measured(main: Callable[[list[str]], None], folder: Path, *words: str) -> li
     return rows
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_scripts_are_measured_beside_the_torch_engine(tmp_path):
     """Each trial is compared by its script and by the torch engine; where that trained it, its curve is the stored."""
@@ -122,7 +121,6 @@ def test_the_engines_are_measured_beside_the_plain_loop(tmp_path):
     assert before == (os.sched_getaffinity(0) if before else None)
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_the_engines_are_measured_beside_jax(tmp_path):
     """Each pack has torch, JAX and the fused engine; ratios are those of the rounds."""
@@ -180,7 +178,6 @@ def test_networks_in_jax_make_the_plain_loops_update(model):
             np.testing.assert_allclose(ours[name], weight.detach().numpy(), rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_packs_are_measured_beside_a_plain_loop(tmp_path):
     """Each width of the network has a line for each size of a pack, with the ratios of what is compiled."""
@@ -195,7 +192,6 @@ def test_packs_are_measured_beside_a_plain_loop(tmp_path):
     assert tables.packed_table(rows).count("\n") == 3
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_packs_of_presets_are_measured_beside_one_trial_at_a_time(tmp_path):
     """Each model has a line with both ratios; the models that are measured are those of their presets."""
@@ -229,7 +225,6 @@ def test_the_floor_is_stream_and_multiply_adds(tmp_path):
 
 
 # Warnings of Ray and what it imports are theirs to mend.
-@pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 def test_threads_and_packs_are_measured(tmp_path):
@@ -310,7 +305,6 @@ def peers_measured(folder: Path, *words: str) -> list[dict[str, str]]:
         return list(csv.DictReader(lines))
 
 
-@pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.parametrize("way", peers.PEERS)
 def test_each_peer_trains_every_seed(tmp_path, way):
@@ -358,7 +352,6 @@ def test_reports_of_large_studies_are_measured(tmp_path):
 
 
 # Warnings of Ray and what it imports are theirs to mend.
-@pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 def test_the_service_alone_is_measured(tmp_path):
@@ -373,7 +366,6 @@ def test_the_service_alone_is_measured(tmp_path):
 
 
 # What MLflow and its libraries deprecate is not ours to mend.
-@pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.skipif(postgres_programs() is None, reason="PostgreSQL isn't installed")
@@ -392,7 +384,6 @@ def test_publishing_is_measured(tmp_path, monkeypatch):
     assert tables.tracking_table(rows).count("\n") == 4
 
 
-@pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 def test_publishing_is_compared_with_mlflows_minimum(tmp_path):
@@ -606,7 +597,6 @@ def test_looks_are_counted_again_alike(tmp_path, monkeypatch):
     assert tables.looks_table(rows).count("\n") == 1 + len(looks.RATES) + 1 + 2 + 1 + len(looks.PAIRS)
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_claims_are_counted_again_alike(tmp_path, monkeypatch):
     """Each law has its lines, claims at their bounds are rarely decided, also if their seeds are raised."""

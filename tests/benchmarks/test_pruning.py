@@ -41,7 +41,6 @@ def test_each_rule_keeps_the_best_of_constant_trials(rule: str) -> None:
     assert (found.stopped_winner, found.share_better) == (False, 0.0)
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_the_functions_are_trained_and_all_rules_measured(tmp_path: Path) -> None:
     """Twice the same, with the same seed."""

@@ -158,7 +158,7 @@ def test_the_demo_has_three_schedules() -> None:
 def marks_of(preset: str) -> list[pytest.MarkDecorator]:
     """Sequences of 1,000 steps and convolutions take their time; of the latter, short sequences stand for all."""
     if preset in ("mnist-sum", "mnist-product"):
-        return [pytest.mark.slow, pytest.mark.long]
+        return [pytest.mark.long]
     return [pytest.mark.slow] if preset.startswith(("recurrent", "mnist")) else []
 
 

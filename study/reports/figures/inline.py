@@ -37,7 +37,7 @@ def inline(figure: Drawn) -> str:
     # Matplotlib writes each text, which may be any name, as a comment beside the paths that draw it.
     drawing = re.sub(r"<!--.*?-->", "", drawing, flags=re.DOTALL)
     drawing = re.sub(r">\n\s*<", "><", drawing)
-    drawing = _PATH.sub(lambda match: " ".join(match[0].split("\n")), drawing)
+    drawing = _PATH.sub(lambda match: match[0].replace("\n", ""), drawing)  # spaces remain
     classes: dict[str, str] = {}
     referred = {_WHOLE, *_REFERENCE.findall(drawing)}
 

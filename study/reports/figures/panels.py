@@ -154,10 +154,9 @@ def _label_coinciding(axes: Axes, lines: Sequence[Line], place: int, curves: Lin
             height, dot = list(seen[group[-1]].values())[-1]
             below, above = dot.points[place][1] or (dot.points[place][0] or 0.0,) * 2
             end, sign, side = (max(below, low), -1, "top") if height > 0.5 else (min(above, high), 1, "bottom")
-            text = plain(f"{len(group)} rows: {', '.join(group)}")
-            room = _PANEL_IN * float(axes.transLimits.transform((dot.x, 0.0))[0])
-            text = text if texts.width_of(text) < room else f"{len(group)} rows coincide"
             right, edge = axes.transAxes.inverted().transform(axes.transData.transform((dot.x, end)))
+            text = plain(f"{len(group)} rows: {', '.join(group)}")
+            text = text if texts.width_of(text) < _PANEL_IN * right else f"{len(group)} rows coincide"
             left = right - texts.width_of(text) / _PANEL_IN
             box = Bbox.from_extents(left, edge, right, edge + sign * _LABEL_HEIGHT)
             if left < 0 or box.count_overlaps(taken):

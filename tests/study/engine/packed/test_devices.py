@@ -43,7 +43,7 @@ _needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is 
 SIDE_BY_SIDE = as_layout(Proof(layout=PackLayout()))
 QUICK = PRESETS | {"language": "linear"}
 OF_PRESETS = [
-    pytest.param(preset, model, marks=() if model == quick else [pytest.mark.slow, pytest.mark.long])
+    pytest.param(preset, model, marks=() if model == quick else pytest.mark.long)
     for preset, quick in QUICK.items()
     for model in model_names(preset)
 ]

@@ -66,7 +66,7 @@ def model_names(preset: str) -> list[str]:
 def marks_of(preset: str, *, is_first: bool) -> list[pytest.MarkDecorator]:
     if is_first:
         return [pytest.mark.slow] if preset == "language" else []
-    return [pytest.mark.slow, pytest.mark.long]
+    return [pytest.mark.long]
 
 
 @pytest.mark.parametrize(

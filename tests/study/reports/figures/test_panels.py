@@ -271,7 +271,7 @@ def test_more_models_than_colours_still_differ():
 
 
 def test_names_of_coinciding_curves_do_not_overlap():
-    """Where there is room for one name alone, it is written, and the other left out."""
+    """Two names would lie on one another: the first is written, the second is left out."""
     solved = {"NMU": 8, "NAU": 8, "NALU": 9, "linear": 9}
     made = [
         (published_cell(model, hidden_size=size), {"solved": count, "unsolved": 20 - count})

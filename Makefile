@@ -58,8 +58,8 @@ test-integrations:  ## test study.integrations and its examples on the real libr
 smoke: install-dev  ## bring the whole service up on this machine, and run a small study through submit, kill, resume and report
 	PYTHON=$(abspath $(BIN))/python deploy/smoke.sh
 
-test-faults: install-dev  ## strike real studies by real faults, and put what that cost into docs/faults.md; needs root, half an hour
-	STUDY_FAULTS_CSV=docs/results/faults.csv $(BIN)/python -m pytest -m faults tests/faults
+test-faults: install-dev  ## strike real studies by real faults, and put what that cost into docs/explanation/faults.md; needs root, half an hour
+	STUDY_FAULTS_CSV=tasks/docs/results/faults.csv $(BIN)/python -m pytest -m faults tests/faults
 	$(BIN)/python -m tests.faults.table
 
 test-containers: install-dev  ## build the image, bring deploy/compose up with it, and kill every container; needs root and Docker

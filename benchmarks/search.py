@@ -1,6 +1,6 @@
 """What a search finds beside a full grid, random search, Optuna's TPE and SMAC3: their picks, by fresh seeds.
 
-    python -m benchmarks.search --out docs/results/search/methods.csv
+    python -m benchmarks.search --out tasks/docs/results/search/methods.csv
 
 Two questions with known answers are asked (benchmarks/search_methods.py). Each method has as many trials as the search
 takes with its confirmation, the grid five times as many and more. The true success rate of a pick is exact for the

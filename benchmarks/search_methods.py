@@ -22,7 +22,7 @@ from study.spec import Spec, load_spec, parse_spec
 from tests.study.search.made import MemoryFolder
 
 HERE = Path(__file__).parent
-FILES = HERE.parent / "docs" / "results" / "search"
+FILES = HERE.parent / "tasks" / "docs" / "results" / "search"
 RANDOM_SEEDS, MEAN_SEEDS, SMAC_SEEDS = 20, 5, 40
 BATCH = 10
 SEEDS_OF_A_REPETITION = 1000

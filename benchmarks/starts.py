@@ -4,7 +4,7 @@
 
 A hidden unit's factor is W (z - 1) + 1, z the sum of its weighted inputs; here it is looked at where all inputs are
 3/2, their mean. An even number of negative factors is foreseen to stay, an odd one to change by the factor that is
-nearest to 0. The table has, of the trials of docs/results/hidden-size/trials.csv at full length, how many factors were
+nearest to 0. The table has, of the full trials in tasks/docs/results/hidden-size/trials.csv, how many factors were
 negative before training, after 1,000 updates and at the end, how many were foreseen, and which trials were solved. Then
 by hidden size, of many other seeds that are trained for 1,000 updates only, the same, how many trials have two with
 ``init_signs: two_negative``, and the published rate. With `--out`, a figure beside the file shows both, and
@@ -37,7 +37,7 @@ from tasks.arithmetic.published.rows import printed
 Row = dict[str, Any]
 Ints = npt.NDArray[np.int64]
 
-TRIALS = Path(__file__).parents[1] / "docs" / "results" / "hidden-size" / "trials.csv"
+TRIALS = Path(__file__).parents[1] / "tasks" / "docs" / "results" / "hidden-size" / "trials.csv"
 SIZES = tuple(range(2, 11))
 FIRST_SEED = 10_000
 UPDATES = 1000

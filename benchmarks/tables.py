@@ -733,12 +733,13 @@ TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
     "gpu/packed": packed_table,
 }  # fmt: skip
 DOCS = HERE.parent / "docs"
+STATISTICS = DOCS / "explanation" / "statistics"
+FIELD = HERE.parent / "tasks" / "docs"
+PUBLISHED_RESULTS = FIELD / "results"
 PAGES = (
-    HERE.parent / "README.md",
-    HERE / "README.md", *sorted((DOCS / "statistics").glob("*.md")), DOCS / "theory.md", DOCS / "deploy.md",
-    DOCS / "one-machine.md",
-    DOCS / "results" / "README.md", DOCS / "results" / "until" / "README.md", DOCS / "results" / "search" / "README.md",
-    DOCS / "results" / "hidden-size" / "README.md",
+    HERE.parent / "README.md", HERE / "README.md", *sorted(STATISTICS.glob("*.md")), FIELD / "theory.md",
+    DOCS / "guides" / "deploy.md", DOCS / "guides" / "one-machine.md",
+    *(PUBLISHED_RESULTS / folder / "README.md" for folder in (".", "until", "search", "hidden-size")),
 )  # fmt: skip
 
 
@@ -768,7 +769,7 @@ def source(note: Path) -> str:
 def table(name: str) -> str:
     """Give a benchmark's table as it stands in a document, or say that there is none yet."""
     stem, _, excerpt = name.partition(":")
-    file = (DOCS / "results" if stem.startswith(("until/", "search/")) else RESULTS) / f"{stem}.csv"
+    file = (PUBLISHED_RESULTS if stem.startswith(("until/", "search/")) else RESULTS) / f"{stem}.csv"
     if not file.exists():
         return "Not measured yet."
     with file.open(newline="") as lines:

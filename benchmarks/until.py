@@ -1,8 +1,8 @@
 """Seeds until sure beside a fixed number of seeds: which verdicts agree, and how many trials fewer they take.
 
-    python -m benchmarks.until --store studies --study demo400 --out docs/results/until
+    python -m benchmarks.until --store studies --study demo400 --out tasks/docs/results/until
 
-Takes a study that has run with a fixed number of seeds, as docs/results/until/demo400.yaml, and plays it again: the
+Takes a study that has run with a fixed number of seeds (tasks/docs/results/until/demo400.yaml), and plays it again: the
 plan that `study run` asks is asked, and is told the outcomes of just those seeds that it asks for.
 """
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from processes import ServiceError, listening, processes, say
 from service import Service
 
-MANUAL = Path(__file__).resolve().parents[1] / "docs" / "server.md"
+MANUAL = Path(__file__).resolve().parents[1] / "docs" / "guides" / "server.md"
 NAME = "smoke"
 
 
@@ -172,7 +172,7 @@ def check_while_it_trains(service: Service) -> None:
 
 
 def check_backup(service: Service) -> None:
-    """Back MLflow's database up and restore it, by the commands of docs/server.md, and count the runs of both.
+    """Back MLflow's database up and restore it, by the commands of docs/guides/server.md, and count the runs of both.
 
     Raises:
         ServiceError: if that fails, or runs are missing.

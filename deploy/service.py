@@ -80,7 +80,7 @@ class Service:
         return (self.secrets / name).read_text().strip()
 
     def user_environment(self) -> dict[str, str]:
-        """Give the environment of a person who uses the service: what docs/deploy.md tells them to set."""
+        """Give the environment of a person who uses the service: what docs/guides/deploy.md tells them to set."""
         return self.ray_environment() | {
             "STUDY_CLUSTER": self.cluster,
             "REQUESTS_CA_BUNDLE": str(self.secrets / "tls.crt"),

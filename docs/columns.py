@@ -1,4 +1,4 @@
-"""The tables of docs/columns.md: every column of every file, as the code that writes the files describes it.
+"""The tables of docs/reference/columns.md: every column of every file, as the code that writes the files describes it.
 
 python -m docs.columns
 """
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from docs.marks import BEGIN, END, ROOT
 from study.reports.columns import FILES, ColumnNote
 
-PAGE = ROOT / "docs" / "columns.md"
+PAGE = ROOT / "docs" / "reference" / "columns.md"
 
 
 def table(columns: Mapping[str, ColumnNote]) -> str:

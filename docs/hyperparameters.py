@@ -1,4 +1,4 @@
-"""The tables of hyperparameters in docs/study-file.md, as built-in tasks and the training of one's own declare them.
+"""Tables of hyperparameters in docs/reference/study-file.md, from the declarations of built-in tasks and own training.
 
 python -m docs.hyperparameters
 """
@@ -11,7 +11,7 @@ from docs.marks import ROOT
 from study.interface.packed_family import TRAINING
 from tasks.arithmetic.hyperparameters import HYPERPARAMETERS
 
-PAGE = ROOT / "docs" / "study-file.md"
+PAGE = ROOT / "docs" / "reference" / "study-file.md"
 _TABLE = re.compile(r"(<!-- hyperparameters: (\w+) -->\n).*?(<!-- end -->\n)", re.DOTALL)
 
 

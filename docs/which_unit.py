@@ -1,4 +1,4 @@
-"""The tables of docs/which-unit.md and of success by hidden units, from the cells that docs/results holds.
+"""The tables of tasks/docs/which-unit.md and of success by hidden units, from the cells that tasks/docs/results holds.
 
 python -m docs.which_unit
 """
@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from docs.marks import ROOT
 from tasks.arithmetic.symbols import SYMBOLS
 
-RESULTS = ROOT / "docs" / "results"
-PAGES = (ROOT / "docs" / "which-unit.md", RESULTS / "hidden-units" / "README.md")
+RESULTS = ROOT / "tasks" / "docs" / "results"
+PAGES = (ROOT / "tasks" / "docs" / "which-unit.md", RESULTS / "hidden-units" / "README.md")
 _TABLE = re.compile(r"(<!-- (best|all|sizes): (\S+) -->\n).*?(<!-- end -->\n)", re.DOTALL)
 _VARIED = {"operation": "", "label_range": "range", "model": "model", "label_schedule": "λ", "init_signs": "signs"}
 """Columns of cells that name the lines of a table by hidden size, if they vary, and their headings."""
@@ -25,7 +25,7 @@ def cells(file: str) -> list[Row]:
     """Read cells whose trials have all ended.
 
     Args:
-        file: below docs/results.
+        file: below tasks/docs/results.
     """
     with (RESULTS / file).open(encoding="utf-8", newline="") as lines:
         return [row for row in csv.DictReader(lines) if row["complete"] == "true"]

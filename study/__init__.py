@@ -8,7 +8,7 @@
     study.import_mlflow(uri, "experiment")       runs that were trained elsewhere; import_csv, import_wandb
     study.import_hydra(folder, "study.yaml")     finished runs as trials of a study; import_optuna
 
-What code of one's own takes from here (docs/own-code.md):
+What code of one's own takes from here (docs/guides/own-code.md):
 
     seeded                       marks training functions and builders of models that a study file may name
     Trial                        what a training function reports to, and where it keeps its files
@@ -19,7 +19,7 @@ What code of one's own takes from here (docs/own-code.md):
     Engine                       an engine of one's own
     plain_domain                 writes search spaces of Ray Tune as JSON
 
-docs/python.md explains the first ones. Nothing is imported before one of the names is used.
+docs/reference/python.md explains the first ones. Nothing is imported before one of the names is used.
 """
 
 from __future__ import annotations

@@ -109,11 +109,11 @@ def test_indented_commands_are_read() -> None:
 
 def test_every_command_is_explained() -> None:
     """The page on commands names every command, and our pages name no option that doesn't exist."""
-    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
     assert {command for command, _ in matching(r"^study ([a-z]+)(.*)$", text)} == set(main.commands)
     existing = set().union(*(options(command) for command in main.commands.values()))
-    for page in ("commands", "one-machine", "cluster", "deploy", "server", "store"):
-        text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    for page in (*(ROOT / "docs" / "guides").glob("*.md"), *(ROOT / "docs" / "reference").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
         assert {option for option, _ in matching(r"^(--[a-z-]+)(.*)$", text)} <= existing, page
 
 
@@ -160,8 +160,8 @@ def test_study_files_in_documents_are_what_they_seem(
 
 
 def test_every_hyperparameter_is_explained() -> None:
-    """docs/study-file.md has a row for every hyperparameter that a file can set, and for every key."""
-    text = (ROOT / "docs" / "study-file.md").read_text(encoding="utf-8")
+    """docs/reference/study-file.md has a row for every hyperparameter that a file can set, and for every key."""
+    text = (ROOT / "docs" / "reference" / "study-file.md").read_text(encoding="utf-8")
     shapes = [shape["properties"] for shape in schema()["$defs"].values() if "study" in shape.get("properties", ())]
     keys = {key for shape in shapes for key in shape}
     rows = set(re.findall(r"`(\w+)`", "\n".join(re.findall(r"^\| (`[^|]*) \|", text, re.MULTILINE))))

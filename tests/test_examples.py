@@ -30,7 +30,7 @@ from tests.pages import estimates, files_shown, lay_out, run, sessions, trains, 
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/study.yaml"))  # test_notebook.py runs notebooks
-OWN = [ROOT / "docs" / "own-code.md", ROOT / "docs" / "programs.md"]
+OWN = [ROOT / "docs" / "guides" / "own-code.md", ROOT / "docs" / "guides" / "programs.md"]
 
 
 def name_of(page: Path) -> str:

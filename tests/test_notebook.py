@@ -11,7 +11,7 @@ import pytest
 from nbclient import NotebookClient
 
 NOTEBOOKS = {
-    "docs/notebook.ipynb": (2, "notebook", "80/80 trials"),
+    "docs/guides/notebook.ipynb": (2, "notebook", "80/80 trials"),
     "examples/notebook/notebook.ipynb": (1, "valleys", "200/200 trials"),
 }
 

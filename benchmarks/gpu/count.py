@@ -4,7 +4,8 @@
 
 It compiles the training kernel for compute capability 9.0, takes the machine code apart with NVIDIA's `nvdisasm`, and
 carries out two updates of a block's trials warp by warp (see warp.py), beside one: the difference is an update. The
-weights must come out as the emulation's, bit for bit, or nothing is counted. `--write` puts the table into docs/gpu.md.
+weights must come out as the emulation's, bit for bit, or nothing is counted.
+`--write` puts the table into docs/guides/gpu.md.
 
 `nvdisasm` comes with the CUDA toolkit. The package index has it, too:
 
@@ -39,7 +40,7 @@ from tasks.arithmetic.engine.gpu.emulated import EmulatedBlocks
 from tasks.arithmetic.engine.gpu.layout import MOST_TOGETHER, Layout, new_layout
 from tasks.arithmetic.engine.gpu.shape import Shape
 
-PAGE = Path(__file__).parents[2] / "docs" / "gpu.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "gpu.md"
 CAPABILITY = (9, 0)
 REGISTERS = 128
 """The most of a thread, as the engine has it for these shapes on a multiprocessor of 9.0."""

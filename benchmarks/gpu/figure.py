@@ -17,7 +17,7 @@ from study.environment import provenance
 from study.spec import load_spec
 
 ROOT = Path(__file__).resolve().parents[2]
-RESULTS = ROOT / "docs" / "results" / "hidden-size"
+RESULTS = ROOT / "tasks" / "docs" / "results" / "hidden-size"
 FILES = ("cells.csv", "comparison.csv", "figure.png")
 
 
@@ -54,7 +54,7 @@ def keep(report: Path, to: Path, device: str, took_s: float, **more: Any) -> lis
 
 
 def markdown(rows: Sequence[dict[str, str]]) -> str:
-    """Lay the comparison out as docs/results shows it: p is that of Fisher's exact test, before Holm's correction.
+    """Lay the comparison out for tasks/docs/results: p is that of Fisher's exact test, before Holm's correction.
 
     Example:
         >>> row = {"model": "NMU", "hidden_size": "2", "solved": "50", "trials": "50", "published_solved": "49",

@@ -26,7 +26,7 @@ fi
 secrets=$folder/secrets
 if [ -e "$secrets" ]; then
     echo "$secrets is there already, and nothing was changed: running services use what it holds." >&2
-    echo "To make new secrets, move it away first; docs/deploy.md says which services must then be changed too." >&2
+    echo "To make new secrets, move it away first; docs/guides/deploy.md says which services must then be changed too." >&2
     exit 1
 fi
 command -v openssl >/dev/null || { echo "openssl is needed: apt-get install openssl" >&2 && exit 1; }

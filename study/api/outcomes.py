@@ -31,7 +31,7 @@ def report(
 
     Args:
         trials: one row a trial: a column `seed`; `solved` or `outcome`, unless `success` or metrics say more; and
-            columns of what was varied. docs/reports.md lists the columns that are known.
+            columns of what was varied. docs/guides/reports.md lists the columns that are known.
         by: columns that make a row each; None for those that vary.
         metrics: columns that are averaged, each perhaps with ``:higher`` or ``:lower`` behind it, which is needed where
             the column's name doesn't say it.

@@ -156,7 +156,7 @@ def _gpu() -> Check:
         return Check("GPU here", "ok", ", ".join(names))
     if _GPU_DRIVER.exists():
         problem = "there is an NVIDIA GPU here that torch can't use"
-        return Check("GPU here", "failed", problem, "docs/one-machine.md says what to install")
+        return Check("GPU here", "failed", problem, "docs/guides/one-machine.md says what to install")
     return Check("GPU here", "skipped", "there is none: the CPU trains")
 
 

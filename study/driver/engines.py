@@ -178,7 +178,7 @@ class Engines:
             return []
         return [
             "there is an NVIDIA GPU here that torch can't use, so the CPU trains: "
-            "docs/one-machine.md says what to install"
+            "docs/guides/one-machine.md says what to install"
         ]
 
 

@@ -23,7 +23,7 @@ from study.interface.program import Program, Results, words_of
 from study.source import SourceCode, read_program_code
 from study.spec.document import as_yaml
 
-GUIDE = "docs/programs.md"
+GUIDE = "docs/guides/programs.md"
 
 _NONE: Mapping[str, Any] = {}
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|inf"

@@ -25,7 +25,7 @@ LOWER = re.compile(r"loss|err|mse|mae|rmse|nll|perplexity|ppl|regret|cost|diverg
 CALL_S = 30.0
 """Seconds for which a function or a program is tried."""
 
-GUIDE = "docs/own-code.md"
+GUIDE = "docs/guides/own-code.md"
 _SLICE_S = 0.2
 _NONE: Mapping[str, Any] = {}
 
@@ -70,7 +70,7 @@ def try_function(
     if missing := [field for field, default in defaults.items() if default is REQUIRED]:
         raise InputError(
             f"{train} has no default for {', '.join(missing)}, so it can't be called to find out what it reports: give "
-            "them defaults, or write the file by hand (docs/own-code.md)"
+            "them defaults, or write the file by hand (docs/guides/own-code.md)"
         )
     return defaults, _reported(spec, defaults)
 

@@ -1,6 +1,6 @@
 """Best step, solved-at and outcome of each trial of a pack, updated while it trains: what all engines share.
 
-Definitions (`docs/glossary.md`): the best step is the evaluation at which the first metric is best, among the last
+Definitions (`docs/reference/glossary.md`): the best step is the evaluation with the best first metric, among the last
 `best_step_window` evaluations of a full run (ties: the first; what isn't finite is skipped). A trial is solved if its
 metrics there meet the criterion.
 """

@@ -1,4 +1,4 @@
-"""Callbacks that report to a `study.Trial` from training libraries, one module a library (docs/integrations.md).
+"""Callbacks that report to a `study.Trial` from training libraries, one module a library (docs/guides/integrations.md).
 
 - lightning: Lightning's Trainer
 - huggingface: the Trainer of Hugging Face's transformers

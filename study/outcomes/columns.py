@@ -1,4 +1,4 @@
-"""What a column of outcomes may be called and must hold (docs/reports.md)."""
+"""What a column of outcomes may be called and must hold (docs/guides/reports.md)."""
 
 from __future__ import annotations
 

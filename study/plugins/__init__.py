@@ -1,4 +1,4 @@
-"""Plug-ins: tasks, engines, presets and more that installed packages offer by name (docs/plugins.md).
+"""Plug-ins: tasks, engines, presets and more that installed packages offer by name (docs/guides/plugins.md).
 
 import_string  `package.module:object`
 offers         entry points: found, listed, imported

@@ -23,7 +23,7 @@ KINDS: Final = (
     "families", "tasks", "stable_tasks", "models", "model_sets", "units", "engines", "presets", "published", "scripts",
     "vocabularies",
 )  # fmt: skip
-"""Kinds of plug-ins; docs/plugins.md describes the entries of each kind."""
+"""Kinds of plug-ins; docs/guides/plugins.md describes the entries of each kind."""
 
 GROUPS: Final = {kind: f"seeded_study.{kind}" for kind in KINDS}
 """The groups of entry points, by kind."""

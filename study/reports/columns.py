@@ -1,4 +1,4 @@
-"""What the columns of every file of a report hold; the tables of docs/columns.md are made of it.
+"""What the columns of every file of a report hold; the tables of docs/reference/columns.md are made of it.
 
 A name in braces stands for any such name: ``{metric}_mean`` is there for each metric.
 """

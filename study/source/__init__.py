@@ -1,4 +1,4 @@
-"""The code that a study names: read, hashed, copied, and imported from the copy (docs/code-copies.md).
+"""The code that a study names: read, hashed, copied, and imported from the copy (docs/explanation/code-copies.md).
 
 distributions  the versions of installed packages
 places         whose a top-level module is: the user's own, installed, Python's or this package's

@@ -2,7 +2,7 @@
 
 Madsen & Johansen, ICLR 2020, fitted with R's package bbmle, whose optimiser (L-BFGS-B, with untransformed parameters)
 does not move the variance of a gamma distribution at all, and often gives up on a beta distribution. The results depend
-on where its profiling happens to step. Don't use these for anything new; docs/statistics.md says what is wrong.
+on where its profiling happens to step. Don't use these for anything new; docs/explanation/statistics.md says why.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ FLOAT32_SPACING = 2.0**-24
 
 _BELOW = 16
 """Zero is replaced by the least observed distance over this: of 1 to 64, the number whose intervals have a coverage
-nearest to their confidence where weights are rounded to float32 (docs/statistics.md)."""
+nearest to their confidence where weights are rounded to float32 (docs/explanation/statistics.md)."""
 
 _TINY = float(np.finfo(np.float64).tiny)
 

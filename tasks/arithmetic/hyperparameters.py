@@ -137,7 +137,7 @@ HYPERPARAMETERS: Mapping[str, Hyperparameter] = {
         "",
         _UnitRange,
         "where the initial weights of an NMU lie, which are uniform: `[low, high]` in [0, 1]; see [numbers below "
-        "0](theory.md#why-an-nmu-cant-leave-out-numbers-below-0)",
+        "0](../../tasks/docs/theory.md#why-an-nmu-cant-leave-out-numbers-below-0)",
         "`[0.25, 0.75]`, for models with an NMU",
         title="NMU starts in",
         none="default",
@@ -148,7 +148,7 @@ HYPERPARAMETERS: Mapping[str, Hyperparameter] = {
         choice(("drawn", "two_negative")),
         "`drawn`, or `two_negative`: rows of the first layer's weights are multiplied by -1 so that two of an NMU's "
         "factors start negative, which makes it [more reliable with many hidden "
-        "units](results/hidden-size/README.md#a-start-with-two-negative-factors)",
+        "units](../../tasks/docs/results/hidden-size/README.md#a-start-with-two-negative-factors)",
         "`drawn`",
         title="signs",
         none="drawn",
@@ -229,7 +229,7 @@ HYPERPARAMETERS: Mapping[str, Hyperparameter] = {
     "init": _of_protocol(
         choice(("shared", "independent")),
         "`shared`: trials of one seed begin with the same numbers in all cells; `independent`: each cell draws its own "
-        "(see [what cells of one seed share](statistics/comparisons.md#what-trials-of-one-seed-share))",
+        "(see [what cells of one seed share](../explanation/statistics/comparisons.md#what-trials-of-one-seed-share))",
         "`shared`",
         none="shared",
     ),

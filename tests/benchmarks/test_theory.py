@@ -1,4 +1,4 @@
-"""The programs behind docs/theory.md run on a small size, give the same numbers again, and agree with the formulas."""
+"""The programs behind tasks/docs/theory.md run on a small size, repeat their numbers, and agree with the formulas."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def wait_until_whole(stack: Stack, name: str) -> None:
     for container in stack.containers("worker"):
         stack.docker("exec", container["Id"], "bash", "-c", f"mkdir -p {_WAITS} && touch {_WAITS}/hurry")
     wait_for(lambda: re.search(r"^state +finished", stack.study("status", name), re.M), f"the end of {name}")
-    # What docs/deploy.md says brings a study to a laptop.
+    # What docs/guides/deploy.md says brings a study to a laptop.
     packed = stack.inside("head", "bash", "-c", f"study export {name} /tmp/{name}.zip >&2 && cat /tmp/{name}.zip")
     (stack.user / f"{name}.zip").write_bytes(packed)
     stack.study("import", f"{name}.zip", "--store", "studies")
@@ -150,7 +150,7 @@ def test_a_study_goes_on_in_the_next_image(stack: Stack) -> None:
 def test_what_was_backed_up_is_restored(stack: Stack) -> None:
     """By the manual's commands, a set-up whose data is lost has its studies, runs and users again."""
     stack.inside("head", "study", "run", "demo", "seeds=2")
-    manual = (ROOT / "docs" / "server.md").read_text()
+    manual = (ROOT / "docs" / "guides" / "server.md").read_text()
 
     def documented(program: str) -> list[str]:
         found = re.search(rf"exec -T postgres (sh -c) '([^']* {program} [^']*)'", manual)

@@ -150,7 +150,7 @@ def test_only_the_head_may_ask_kubernetes(resources: Resources) -> None:
 
 def test_secrets_are_only_named(resources: Resources) -> None:
     """No resource holds a secret; those that are named are those that the documentation makes."""
-    text = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "guides" / "deploy.md").read_text(encoding="utf-8")
     named = set()
     for name, container, pod in containers(resources):
         for variable in container.get("env", ()):

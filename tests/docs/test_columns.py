@@ -1,4 +1,4 @@
-"""docs/columns.md has the columns that the code describes."""
+"""docs/reference/columns.md has the columns that the code describes."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import pytest
 from study.words import change, rate
 from tests.commands import invoke
 
-RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
+RESULTS = Path(__file__).resolve().parents[2] / "tasks" / "docs" / "results"
 _INTERVAL = r"\d\.\d+ \[\d\.\d+, \d\.\d+\]"
 _CELL = re.compile(rf"\d+/\d+, {_INTERVAL}; [\d,–]+")
 
@@ -53,7 +53,7 @@ def test_standardised_rates_are_those_of_the_trials(tmp_path: Path) -> None:
     folder = RESULTS / "hidden-size"
     text = (folder / "README.md").read_text(encoding="utf-8")
     table = re.findall(r"^\| \d+ \| \d\.\d+ \[.*$", text, re.MULTILINE)
-    starts = RESULTS.parents[1] / "benchmarks" / "results" / "starts-by-seed.csv"
+    starts = RESULTS.parents[2] / "benchmarks" / "results" / "starts-by-seed.csv"
     columns = []
     for covariate in ("negative_factors", "foreseen"):
         words = ["--by", "hidden_size", "--standardise", covariate, "--starts", str(starts), "--format", "csv"]

@@ -1,4 +1,4 @@
-"""The tables of hyperparameters in docs/study-file.md are what is declared."""
+"""The tables of hyperparameters in docs/reference/study-file.md are what is declared."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ TEXT = hyperparameters.PAGE.read_text(encoding="utf-8")
 
 
 def test_the_tables_are_as_declared() -> None:
-    """docs/study-file.md has a row for each hyperparameter, with its values and its default."""
+    """docs/reference/study-file.md has a row for each hyperparameter, with its values and its default."""
     assert hyperparameters.updated(TEXT) == TEXT, "stale: run `python -m docs.hyperparameters`"
     rows = {name: one.meaning for name, one in hyperparameters.HYPERPARAMETERS.items()}
     assert all(f"| `{name}`" in TEXT and meaning in TEXT for name, meaning in rows.items())

@@ -15,7 +15,7 @@ from study.spec import load_spec
 from tests.mnist import mnist, mnist_folder
 
 __all__ = ["mnist", "mnist_folder"]
-PAGE = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "tasks" / "docs" / "tasks.md").read_text(encoding="utf-8")
 
 
 def section(task: str) -> str:

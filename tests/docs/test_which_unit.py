@@ -1,4 +1,4 @@
-"""The tables of docs/which-unit.md and of success by hidden units are those of the results."""
+"""The tables of tasks/docs/which-unit.md and of success by hidden units are those of the results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from docs import which_unit
 
 @pytest.mark.parametrize("page", which_unit.PAGES, ids=lambda page: page.parent.name)
 def test_the_tables_are_those_of_the_results(page: Path) -> None:
-    """Each table of the page follows from cells that docs/results holds."""
+    """Each table of the page follows from cells that tasks/docs/results holds."""
     text = page.read_text(encoding="utf-8")
     assert which_unit.updated(text) == text, "stale: run `python -m docs.which_unit`"
 

@@ -1,4 +1,4 @@
-"""The table of docs/faults.md, made from docs/results/faults.csv, so that no figure is copied by hand.
+"""The table of docs/explanation/faults.md, made from tasks/docs/results/faults.csv; no figure is copied by hand.
 
 python -m tests.faults.table
 """
@@ -60,9 +60,9 @@ def table(rows: dict[str, dict[str, str]]) -> str:
 
 
 if __name__ == "__main__":
-    page = ROOT / "docs" / "faults.md"
+    page = ROOT / "docs" / "explanation" / "faults.md"
     begin, end = "<!-- table -->\n", "<!-- end -->"
     before, _, rest = page.read_text(encoding="utf-8").partition(begin)
     _, _, after = rest.partition(end)
-    rows = read(ROOT / "docs" / "results" / "faults.csv")
+    rows = read(ROOT / "tasks" / "docs" / "results" / "faults.csv")
     page.write_text(f"{before}{begin}{table(rows)}\n{end}{after}", encoding="utf-8")

@@ -35,7 +35,7 @@ def sweep_of_optuna(storage: str, name: str | None = None, *, are_points: bool =
     sweep.notes += study.notes
     if study.trials:
         sweep.notes.append(
-            f"{count_of(len(study.trials), 'finished trial')} can be imported if they have seeds: docs/sweeps.md"
+            f"{count_of(len(study.trials), 'finished trial')} can be imported if they have seeds: docs/guides/sweeps.md"
         )
     if not are_points:
         sweep.notes.append("sampler and pruner aren't in the storage: TPE is the sampler, and no trial is pruned")

@@ -221,7 +221,8 @@ def study_of_sweep(
     directions = _directions(sweep, metrics)
     is_search = bool(sweep.sampler and sweep.ranges)
     lines = [
-        f"# From {sweep.source}: docs/sweeps.md. `study plan {name}.yaml` tries it, `study run {name}.yaml` runs it.",
+        f"# From {sweep.source}: docs/guides/sweeps.md. `study plan {name}.yaml` tries it, `study run {name}.yaml` "
+        "runs it.",
         *(f"# Check: {note}" for note in sweep.notes),
         f"study: {name}",
         *([f"question: {as_inline(sweep.question)}"] if sweep.question else []),

@@ -1,4 +1,4 @@
-"""deploy/compose brought up on an engine of Docker, and used from outside as docs/deploy.md says."""
+"""deploy/compose brought up on an engine of Docker, and used from outside as docs/guides/deploy.md says."""
 
 from __future__ import annotations
 

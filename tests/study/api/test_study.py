@@ -109,8 +109,8 @@ def test_trials_have_the_documented_columns(little: study.Study) -> None:
 
 
 def test_the_page_lists_the_columns() -> None:
-    """docs/python.md has each column of trials and its meaning."""
-    page = Path("docs/python.md").read_text()
+    """docs/reference/python.md has each column of trials and its meaning."""
+    page = Path("docs/reference/python.md").read_text()
     assert all(f"| `{name}` | {meaning} |" in page for name, meaning in frames.TRIAL_COLUMNS.items())
     assert all(f"`{name}`" in page.partition("`s.curves(trials=None")[2] for name in frames.CURVE_COLUMNS)
 

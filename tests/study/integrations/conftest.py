@@ -1,4 +1,4 @@
-"""Training functions as docs/integrations.md shows them, each with the library that it is for."""
+"""Training functions as docs/guides/integrations.md shows them, each with the library that it is for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.pages import files_shown
 
-PAGE = Path(__file__).parents[3] / "docs" / "integrations.md"
+PAGE = Path(__file__).parents[3] / "docs" / "guides" / "integrations.md"
 SHOWN = files_shown(PAGE.read_text(encoding="utf-8"))
 LIBRARIES = {"lightning": "lightning", "huggingface": "transformers", "keras": "keras", "xgboost": "xgboost"}
 """The module that each integration needs; scikit-learn is always there."""

@@ -1,4 +1,4 @@
-"""Each training function of docs/integrations.md on its real library: reports, ends, interruptions."""
+"""Each training function of docs/guides/integrations.md on its real library: reports, ends, interruptions."""
 
 from __future__ import annotations
 

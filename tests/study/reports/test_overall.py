@@ -83,7 +83,7 @@ def test_methods_csv_has_every_pair(written):
 
 @pytest.mark.parametrize(("name", "columns"), [("methods.csv", METHODS), ("profiles.csv", PROFILES)])
 def test_files_have_the_columns_that_are_described(written, name, columns):
-    """The header names each column of docs/columns.md, and every number can be read as one."""
+    """The header names each column of docs/reference/columns.md, and every number can be read as one."""
     lines = list(csv.DictReader(io.StringIO(written[name].read_text())))
     assert list(lines[0]) == list(columns)
     for line in lines:

@@ -260,7 +260,7 @@ def _kernels(shape: Shape, choices: Choices, capability: tuple[int, int], regist
         return _load(_write_cache(key, codes))
     except Exception as error:
         raise DeviceError(
-            "device: no kernel could be made for this GPU, of compute capability {}.{}; see docs/gpu.md, or use "
+            "device: no kernel could be made for this GPU, of compute capability {}.{}; see docs/guides/gpu.md, or use "
             "--engine torch or --device cpu: {}".format(*capability, error)
         ) from error
 

@@ -13,7 +13,7 @@ def two_negative(first: Tensor, second: Tensor, mean: Tensor) -> Tensor:
     sign with which z_i >= 0, but two get the other: those whose factors, 1 - W2_i (|z_i| + 1), are lowest then.
 
     An NMU keeps the number of its negative factors, and with four or more is never solved
-    (docs/results/hidden-size/README.md).
+    (tasks/docs/results/hidden-size/README.md).
 
     Args:
         first: [trials, hidden, inputs].

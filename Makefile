@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Two workers take whole files, those that take longest first (tests/conftest.py): what a file's tests share is made once.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo install install-dev test test-slow test-all test-long test-faults test-containers test-integrations smoke lint statistics benchmark lock ranges test-oldest test-newest clean
+.PHONY: demo install install-dev test test-slow test-all test-long test-faults test-containers test-integrations smoke lint docs statistics benchmark lock ranges test-oldest test-newest clean
 
 demo: install  ## run a small real study, print its table, name the report and the dashboard
 	$(BIN)/study run demo
@@ -70,6 +70,9 @@ lint: install-dev  ## check style, types and the rules between the folders
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: install-dev  ## build the documentation site in docs/_build; a broken link fails
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs . docs/_build
 
 statistics: install-dev  ## count how often intervals hold the truth and tests reject, and put it into the documents
 	$(BIN)/python -m benchmarks.coverage --out benchmarks/results/coverage.csv

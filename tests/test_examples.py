@@ -30,7 +30,7 @@ from tests.pages import estimates, files_shown, lay_out, run, sessions, trains, 
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/study.yaml"))  # test_notebook.py runs notebooks
-OWN = [ROOT / "docs" / "guides" / "own-code.md", ROOT / "docs" / "guides" / "programs.md"]
+OWN = [ROOT / "docs" / name for name in ("tutorial.md", "guides/own-code.md", "guides/programs.md")]
 
 
 def name_of(page: Path) -> str:

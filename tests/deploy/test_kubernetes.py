@@ -196,7 +196,7 @@ def test_builds_are_whole() -> None:
     assert groups == {"overlays/cpu": {"cpu"}, "overlays/gpu": {"cpu", "gpu"}}
     images = {container["image"] for _, container, _ in containers(found)}
     assert {image.rpartition("/")[0] for image in images} == {"registry.example.org", "docker.io/library"}
-    assert "registry.example.org/study:0.1.0-cu130" in images
+    assert "registry.example.org/study:1.0.0rc1-cu130" in images
 
 
 def test_nobody_talks_to_anybody_unless_it_is_said(resources: Resources) -> None:

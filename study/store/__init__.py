@@ -1,14 +1,14 @@
-"""Results and checkpoints of packs, in a folder or an object store: the record of what is done.
+"""Results and checkpoints of packs, in a folder or an object store: the record of completed work.
 
     ROOT/<study>/spec.yaml
-                 results/<pack>.parquet      one row a trial; its presence says that the pack is done
-                 curves/<pack>.parquet       the same trials' whole learning curves
-                 weights/<pack>.parquet      and their trained weights
-                 checkpoints/<pack>.npz      a pack in mid-training
-                 quarantine/                 files that failed their checks, each with the reason
+                 results/<pack>.parquet      one row per trial; marks the pack as done
+                 curves/<pack>.parquet       full learning curves of these trials
+                 weights/<pack>.parquet      trained weights of these trials
+                 checkpoints/<pack>.npz      state of a pack in mid-training
+                 quarantine/                 files that failed a check, each with the reason
                  report/  lock  attempt
 
-A file appears whole or not at all, so a kill at any moment loses at most what wasn't written yet.
+Files are written atomically, so a kill at any moment loses only unwritten data.
 """
 
 from study.store.deduplicate import one_a_trial

@@ -1,7 +1,7 @@
-"""Files of results with checked rows: ids are the hashes of their content, texts are what engines write.
+"""Result files with checked rows: ids must hash their content, and texts must be ones that engines write.
 
-Reading many small files takes longer than checking their rows, unless each is checked by itself: so the rows of many
-are checked together. A process doesn't check the same bytes twice.
+Checking each small file separately takes longer than reading it, so the rows of many files are checked together. A
+process checks the same bytes only once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from study.arrow import complaint, with_short_errors
 from study.store.files import UnbelievableError, open_parquet, read_table
 
 _right: set[bytes] = set()
-"""Digests of the files whose rows this process has found right: 16 bytes for a file."""
+"""Digests, 16 bytes each, of the files whose rows this process has found valid."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class Results:
     """A file of results.
 
     Args:
-        table: the columns that are wanted; all of them if the rows must still be checked.
-        columns: the columns that are wanted; None for all.
-        digest: of the file.
+        table: the requested columns; all columns if the rows must still be checked.
+        columns: the requested columns; None for all.
+        digest: digest of the file's bytes.
     """
 
     table: pa.Table
@@ -35,17 +35,17 @@ class Results:
 
     @property
     def wanted(self) -> pa.Table:
-        """The columns that are wanted."""
+        """The requested columns."""
         return with_short_errors(self.table if self.columns is None else self.table.select(self.columns))
 
 
 def open_results(where: str, data: bytes, columns: list[str] | None) -> Results:
-    """Read the bytes of a file of results, without checking its rows.
+    """Parse a file of results without checking its rows.
 
     Args:
         where: the file's address, for errors.
-        data: the bytes.
-        columns: the columns that are wanted; None for all.
+        data: the file's bytes.
+        columns: the requested columns; None for all.
 
     Raises:
         InputError: as `open_parquet` does.
@@ -59,24 +59,24 @@ def open_results(where: str, data: bytes, columns: list[str] | None) -> Results:
 
 
 def are_right(files: Sequence[Results]) -> bool:
-    """Return whether all rows of some files are right."""
+    """Return True if all rows of the files are valid."""
     unchecked = [file for file in files if file.digest not in _right]
     try:
         for table in _joined([file.table for file in unchecked]):
             check_rows(table)
     except MemoryError:
         raise
-    except Exception:  # which of the files is wrong, and why, is found out by checking each
+    except Exception:  # checking each file finds the invalid one and the reason
         return False
     _right.update(file.digest for file in unchecked)
     return True
 
 
 def check_results(file: Results) -> Results:
-    """Check the rows of a file.
+    """Check the rows of a file, and return the file.
 
     Raises:
-        UnbelievableError: if one is wrong.
+        UnbelievableError: if a row is invalid.
     """
     if file.digest not in _right:
         check_rows(file.table)
@@ -85,10 +85,10 @@ def check_results(file: Results) -> Results:
 
 
 def check_rows(results: pa.Table) -> None:
-    """Check that rows are what this package writes.
+    """Check that this package could have written the rows.
 
     Raises:
-        UnbelievableError: if one isn't.
+        UnbelievableError: if a row is invalid.
     """
     reason = complaint(results)
     if reason is not None:
@@ -96,13 +96,13 @@ def check_rows(results: pa.Table) -> None:
 
 
 def _joined(tables: Sequence[pa.Table]) -> list[pa.Table]:
-    """Join tables of one schema."""
-    of_schema: list[list[pa.Table]] = []
+    """Concatenate the tables of each schema."""
+    groups: list[list[pa.Table]] = []
     for table in tables:
-        alike = (group for group in of_schema if group[0].schema.equals(table.schema, check_metadata=True))
+        alike = (group for group in groups if group[0].schema.equals(table.schema, check_metadata=True))
         group = next(alike, None)
         if group is None:
-            of_schema.append([table])
+            groups.append([table])
         else:
             group.append(table)
-    return [pa.concat_tables(group).combine_chunks() for group in of_schema]
+    return [pa.concat_tables(group).combine_chunks() for group in groups]

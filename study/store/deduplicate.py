@@ -1,4 +1,4 @@
-"""One row a trial, where stored files overlap."""
+"""Removal of duplicate trials from overlapping result files."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from study.records import Outcome
 
 _FREE_TO_DIFFER = ("training_s", "engine", "device", "error")
 _BY_CRITERION = ("outcome", "threshold", "criterion", "solved_at_iteration")
-"""What follows from what a trial was judged by, which isn't part of its id."""
+"""Columns that depend on a trial's criterion, which isn't part of its id."""
 
 
 def one_a_trial(tables: Sequence[pa.Table], names: Sequence[str]) -> pa.Table:
-    """Keep one row of each trial: a result, else one that was stopped early, else a failure; of equals the first.
+    """Return one row per trial: a result, else a trial stopped early, else a failure; the first in case of a tie.
 
     Args:
         tables: the rows of each file.
-        names: names of the files.
+        names: names of the files, for errors.
 
     Raises:
         ConflictError: if one engine and kind of device gave a trial two different results.

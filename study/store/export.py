@@ -1,8 +1,8 @@
-"""A study in one ZIP file: written whole or not at all, and read only if every file in it has its digest.
+"""Export of a study to one ZIP file, and its import with a check of every digest.
 
-The files lie in a folder that is named as the study, as they lie in the store, and ``export.json`` beside them says
-what there must be. Nothing is compressed, since Parquet files are already: so a file that is read is no larger than the
-ZIP file, and the same files make the same bytes.
+The ZIP file has one folder with the study's name. It holds the files as the store has them, and ``export.json``, which
+lists their sizes and digests. Nothing is compressed, since Parquet files are already. So unpacked files can't exceed
+the ZIP file's size, and equal files give equal bytes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from study.store.trial_files import FILES, is_file_name
 from study.store.validated import kind_of
 
 FORMAT = 2
-"""The newest format of ``export.json`` and of what it lists: 2 has files of trials or tags, 1 has neither."""
+"""The newest format of exports: 2 has files of trials or tags, 1 has neither."""
 
 _LIST = "export.json"
 _SPEC, _TAGS = "spec.yaml", "tags.json"
@@ -46,7 +46,7 @@ _KEY = re.compile(
 )
 _TRIAL_FILE = re.compile(rf"{FILES}/[0-9a-f]+/(.+)")
 _MOST_LIST_BYTES = 256 * 2**20
-_TIME, _MODE = (1980, 1, 1, 0, 0, 0), 0o100644 << 16  # the first time that a ZIP file can state; a file, and no link
+_TIME, _MODE = (1980, 1, 1, 0, 0, 0), 0o100644 << 16  # the earliest time in ZIP files; a regular file
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ class Export:
     Args:
         file: the file.
         study: the study's name.
-        trials: how many trials have a result in it.
-        files: the size in bytes of each of its files, by key.
-        notices: sentences about files that were left out, because they failed their checks.
+        trials: number of trials with a result.
+        files: the size in bytes of each file, by key.
+        notices: sentences about files that were left out because they failed their checks.
     """
 
     file: Path
@@ -69,14 +69,14 @@ class Export:
 
 
 def write_export(study: StudyStore, file: Path) -> Export:
-    """Write a study into a ZIP file, completely or not at all; the study may be running meanwhile.
+    """Write a study to a ZIP file atomically; the study may be running.
 
     Args:
         study: the study's store.
-        file: the file's path; nothing may be there.
+        file: path of the file, which must not exist.
 
     Raises:
-        InputError: if there is something already.
+        InputError: if the file exists or its folder doesn't.
         StoreError: if the store can't be read, or the file can't be written.
     """
     if file.exists() or file.is_symlink():
@@ -112,21 +112,21 @@ def _written(archive: zipfile.ZipFile, study: StudyStore, file: Path) -> Export:
         "files": listed,
     }
     archive.writestr(_member(f"{study.name}/{_LIST}"), json.dumps(about, indent=1, sort_keys=True))
-    return Export(file, study.name, len(trials), {key: of["bytes"] for key, of in listed.items()}, study.notices)
+    return Export(file, study.name, len(trials), {key: entry["bytes"] for key, entry in listed.items()}, study.notices)
 
 
 def _member(name: str) -> zipfile.ZipInfo:
     info = zipfile.ZipInfo(name, _TIME)
-    info.create_system, info.external_attr = 3, _MODE  # as on Unix, wherever it is written
+    info.create_system, info.external_attr = 3, _MODE  # as on Unix, on every system
     return info
 
 
 def _contents(study: StudyStore, trials: set[str]) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of a study that matter, in order; what a running study stores meanwhile is left out.
+    """Yield the files of a study to export, in order; files that a running study adds meanwhile are left out.
 
     Args:
         study: the study's store.
-        trials: set to add the ids of the trials to that have a result.
+        trials: set that receives the ids of the trials with a result.
     """
     for key in (_SPEC, *sorted(key for key in study.sizes() if _is_single(key))):
         data = study.read_file(key)
@@ -137,7 +137,7 @@ def _contents(study: StudyStore, trials: set[str]) -> Iterator[tuple[str, bytes]
             key = study.trial_file(trial_id, name)
             if (data := study.read_file(key)) is not None:
                 yield key, data
-    # A pack's results are stored last: if they are there, so is what belongs to them.
+    # A pack's results are stored last: if they exist, so do its curves and weights.
     for pack_id in sorted(study.pack_ids()):
         files = study.files_of(pack_id)
         trials.update(study.trials_of(pack_id) if files else ())
@@ -159,10 +159,10 @@ def unpack_export(file: Path, into: Path) -> Export:
 
     Args:
         file: the file.
-        into: an empty folder; the study's folder is made in it, under the study's name.
+        into: an empty folder, in which a folder with the study's name is made.
 
     Raises:
-        InputError: if it isn't such a file, if it is damaged or not as it was written, or if a newer package wrote it.
+        InputError: if the file isn't an export, was damaged or changed, or is from a newer package.
         StoreError: if it can't be unpacked there.
     """
     if not file.is_file():
@@ -174,7 +174,7 @@ def unpack_export(file: Path, into: Path) -> Export:
         raise
     except (zipfile.BadZipFile, RuntimeError, EOFError, ValueError, OSError, zlib.error, lzma.LZMAError) as error:
         raise InputError(
-            f"{file} can't be read as a ZIP file: it is cut off, damaged or something else ({error}); nothing was "
+            f"{file} can't be read as a ZIP file: it is truncated, damaged or of another type ({error}); nothing was "
             "imported. Copy it again, or export the study again"
         ) from error
 
@@ -183,38 +183,34 @@ def _unpacked(archive: zipfile.ZipFile, file: Path, into: Path) -> Export:
     members = archive.infolist()
     lists = [member for member in members if re.fullmatch(rf"{_NAME}/{_LIST}", member.filename)]
     if len(lists) != 1:
-        raise InputError(f"{file} isn't a study: `study export` writes a file {_LIST} into it, and it has none")
+        raise InputError(f"{file} isn't an exported study: it must have one file {_LIST}, which `study export` writes")
     study = lists[0].filename.partition("/")[0]
     listed = _listed(archive, lists[0], study, file)  # first: a newer format may have other files
     _check_members(members, study, file)
     by_key = {member.filename.removeprefix(f"{study}/"): member for member in members if member is not lists[0]}
     if differing := sorted(listed.keys() ^ by_key.keys()):
-        raise InputError(f"{file} isn't as it was exported: {differing[0]} is there and not listed, or the reverse")
+        raise InputError(f"{file} was changed after export: {differing[0]} is missing, or {_LIST} doesn't list it")
     with explained(into, "unpack into"):
         for key, member in by_key.items():
             target = into / study / key
             target.parent.mkdir(parents=True, exist_ok=True)
             with archive.open(member) as source, target.open("xb") as copy:
                 if (member.file_size, _copied(source, copy)) != (listed[key]["bytes"], listed[key]["sha256"]):
-                    raise InputError(f"{file} isn't as it was exported: {key} has another digest; nothing was imported")
+                    raise InputError(f"{file} was changed after export: {key} has another digest; nothing was imported")
     trials = json.loads(archive.read(lists[0]))["trials"]
-    return Export(file, study, trials, {key: of["bytes"] for key, of in listed.items()})
+    return Export(file, study, trials, {key: entry["bytes"] for key, entry in listed.items()})
 
 
 def _check_members(members: Sequence[zipfile.ZipInfo], study: str, file: Path) -> None:
-    """Check what must hold before files are read: each is one of a study's, and all fit into the ZIP file.
-
-    Raises:
-        InputError: if it doesn't hold.
-    """
-    wrong = f"{file} isn't a study as it was exported, and nothing was imported"
+    """Check that each member is a plain file of a study, and that members don't overlap."""
+    wrong = f"{file} isn't an unchanged export of a study, and nothing was imported"
     for member in members:
         folder, _, key = member.filename.partition("/")
         if folder != study or not (_KEY.fullmatch(key) or _is_of_trial(key) or key == _LIST):
-            raise InputError(f"{wrong}: it has {member.filename!r}")
+            raise InputError(f"{wrong}: it contains {member.filename!r}")
         is_plain = stat.S_IFMT(member.external_attr >> 16) in (0, stat.S_IFREG)
         if member.compress_type != zipfile.ZIP_STORED or not is_plain:
-            raise InputError(f"{wrong}: {member.filename} is compressed, or no plain file")
+            raise InputError(f"{wrong}: {member.filename} is compressed, or isn't a plain file")
     names = {member.filename for member in members}
     if len(names) < len(members) or sum(member.file_size for member in members) > file.stat().st_size:
         raise InputError(f"{wrong}: files in it overlap")
@@ -223,19 +219,19 @@ def _check_members(members: Sequence[zipfile.ZipInfo], study: str, file: Path) -
 def _listed(
     archive: zipfile.ZipFile, member: zipfile.ZipInfo, study: str, file: Path
 ) -> Mapping[str, Mapping[str, Any]]:
-    """Return what the list says of each file: its size and its digest."""
+    """Return each file's size and digest from ``export.json``."""
     if member.file_size > min(_MOST_LIST_BYTES, file.stat().st_size):
-        raise InputError(f"{file} isn't a study: its {_LIST} has {member.file_size:,} bytes")
+        raise InputError(f"{file} isn't an exported study: its {_LIST} has {member.file_size:,} bytes")
     try:
         about = json.loads(archive.read(member))
         is_newer = about["format"] > FORMAT or about["schema_version"] > SCHEMA_VERSION
         files: dict[str, Mapping[str, Any]] = {
-            key: {"bytes": int(of["bytes"]), "sha256": str(of["sha256"])} for key, of in about["files"].items()
+            key: {"bytes": int(entry["bytes"]), "sha256": str(entry["sha256"])} for key, entry in about["files"].items()
         }
         is_ours = about["study"] == study and isinstance(about["trials"], int) and _SPEC in files
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
-            f"{file} isn't a study: its {_LIST} can't be read ({type(error).__name__}: {error})"
+            f"{file} isn't an exported study: its {_LIST} can't be read ({type(error).__name__}: {error})"
         ) from error
     if is_newer:
         raise InputError(
@@ -243,12 +239,12 @@ def _listed(
             f"up to {FORMAT} and {SCHEMA_VERSION}: upgrade the package"
         )
     if not is_ours:
-        raise InputError(f"{file} isn't a study: its {_LIST} names another study, or no {_SPEC}")
+        raise InputError(f"{file} isn't an exported study: its {_LIST} names another study, or no {_SPEC}")
     return files
 
 
 def _copied(source: IO[bytes], copy: IO[bytes]) -> str:
-    """Copy a file, and return its digest."""
+    """Copy a file, and return the digest of the copy."""
     shutil.copyfileobj(source, copy, 2**20)
     copy.flush()
     with Path(copy.name).open("rb") as written:

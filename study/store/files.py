@@ -1,8 +1,8 @@
-"""The bytes of the store's files, read only if they are whole and ours.
+"""Reading and writing of the store's files, with checks that they are complete and from this package.
 
-Anything else under one of our names raises `UnbelievableError`, or whatever its reader raises. A newer package's file
-raises `InputError`, since it is good but this package can't read it; an earlier package's file is converted to the
-current format (`study.store.formats`).
+Any other content raises `UnbelievableError`, or an error of its reader. A newer package's file raises `InputError`,
+since it is valid but can't be read. An earlier package's file is converted to the current format
+(`study.store.formats`).
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ UNREADABLE = (
     *(pa.ArrowException, zipfile.BadZipFile, zlib.error, struct.error),
     *(OSError, EOFError, ValueError, KeyError, TypeError, RuntimeError),
 )
-"""What reading a truncated or foreign table raises."""
+"""Errors raised by reading a truncated or foreign table."""
 
 _VERSION_KEY, _PROVENANCE_KEY = b"study.schema_version", b"study.provenance"
-_HEADER = "checkpoint"  # the member of a checkpoint that describes it; arrays are called array.<name>
+_HEADER = "checkpoint"  # the member that describes a checkpoint; arrays are members array.<name>
 
 
 class UnbelievableError(Exception):
-    """A file isn't what its name says; the message is the reason."""
+    """A file whose content doesn't fit its name; the message is the reason."""
 
 
 def parquet(table: pa.Table, provenance: Mapping[str, Any], compression: str, **encoding: Any) -> bytes:
-    """Write a table with its schema version, its provenance and checksums of its pages; see `pq.write_table`."""
+    """Return a table as Parquet bytes with schema version, provenance and page checksums; see `pq.write_table`."""
     metadata = {
         _VERSION_KEY: str(formats.SCHEMA_VERSION),
         _PROVENANCE_KEY: json.dumps(dict(provenance), sort_keys=True),
@@ -54,17 +54,17 @@ def parquet(table: pa.Table, provenance: Mapping[str, Any], compression: str, **
 
 
 def open_parquet(where: str, data: bytes, kind: str) -> pq.ParquetFile:
-    """Open the bytes of a Parquet file of ours.
+    """Open the bytes of a Parquet file that this package wrote.
 
     Raises:
         InputError: if a newer package wrote it.
-        StoreError: if an earlier package wrote it and its columns aren't those of that version.
-        UnbelievableError: if it isn't ours, or if its columns aren't those of the current version.
+        StoreError: if an earlier package wrote it and its columns don't match that version.
+        UnbelievableError: if this package didn't write it, or its columns don't match the current version.
     """
     file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
     metadata = file.metadata.metadata or {}
     if _VERSION_KEY not in metadata or _PROVENANCE_KEY not in metadata:
-        raise UnbelievableError("it isn't one of ours: its metadata has no schema version and provenance")
+        raise UnbelievableError("this package didn't write it: its metadata lacks the schema version or the provenance")
     version = version_of(where, metadata)
     complaint = formats.FORMATS[version].complaint(kind, file.schema_arrow.remove_metadata())
     if complaint is not None:
@@ -79,11 +79,11 @@ def open_parquet(where: str, data: bytes, kind: str) -> pq.ParquetFile:
 
 
 def read_table(where: str, file: pq.ParquetFile, kind: str, columns: list[str] | None = None) -> pa.Table:
-    """Read what `open_parquet` opened, as a table of the current format.
+    """Read an opened Parquet file as a table of the current format.
 
     Args:
         where: the file's address, for errors.
-        file: the file, with columns that were checked.
+        file: the file, as `open_parquet` returned it.
         kind: ``results``, ``curves`` or ``weights``.
         columns: columns to read; None for all.
 
@@ -93,22 +93,22 @@ def read_table(where: str, file: pq.ParquetFile, kind: str, columns: list[str] |
     version = version_of(where, file.metadata.metadata)
     if formats.is_unchanged(columns, version):
         return file.read(columns=columns, use_threads=False).replace_schema_metadata(None)
-    whole = file.read(use_threads=False).replace_schema_metadata(None)
-    table = formats.upgraded(kind, whole, version, where)
+    stored = file.read(use_threads=False).replace_schema_metadata(None)
+    table = formats.upgraded(kind, stored, version, where)
     return table if columns is None else table.select(columns)
 
 
 def is_ours(metadata: Mapping[bytes, bytes] | None) -> bool:
-    """Return whether the metadata of a Parquet file has a schema version."""
+    """Return True if the metadata of a Parquet file has a schema version."""
     return _VERSION_KEY in (metadata or {})
 
 
 def version_of(where: object, metadata: Mapping[bytes, bytes]) -> int:
-    """Return the schema version of a Parquet file of ours.
+    """Return the schema version in the metadata of a Parquet file.
 
     Raises:
         InputError: if it is newer than this package.
-        UnbelievableError: if it isn't a version.
+        UnbelievableError: if it is less than 1.
     """
     version = int(metadata[_VERSION_KEY])
     _check_version(where, version)
@@ -116,27 +116,23 @@ def version_of(where: object, metadata: Mapping[bytes, bytes]) -> int:
 
 
 def provenance_of(file: pq.ParquetFile) -> dict[str, Any]:
-    """Return the provenance that a file of ours carries."""
+    """Return the provenance in the metadata of a Parquet file."""
     return json.loads(_parsed_provenance(file.metadata.metadata[_PROVENANCE_KEY]))  # type: ignore[no-any-return]
 
 
-@lru_cache(maxsize=8)  # a study's files have few
+@lru_cache(maxsize=8)  # a study's files have few provenances
 def _parsed_provenance(text: bytes) -> bytes:
-    """Return the text of a provenance, once it was checked.
-
-    Raises:
-        UnbelievableError: if it isn't one.
-    """
+    """Check the text of a provenance, and return it."""
     content = json.loads(text)
     if not isinstance(content, dict):
-        raise UnbelievableError("its provenance isn't a table of names and values")
+        raise UnbelievableError("its provenance isn't a JSON object")
     if (wrong := _first_unprintable(content)) is not None:
         raise UnbelievableError(f"its provenance has control characters: {wrong[:100]!a}")
     return text
 
 
 def _first_unprintable(content: Any) -> str | None:
-    """Return the first text of JSON content that can't be shown as it is; None if all can."""
+    """Return the first text of JSON content that has control characters; None if none has."""
     if isinstance(content, str):
         return None if visible(content) == content else content
     if isinstance(content, dict):
@@ -146,7 +142,7 @@ def _first_unprintable(content: Any) -> str | None:
 
 
 def npz(checkpoint: Checkpoint) -> bytes:
-    """Write a checkpoint as npz.
+    """Return a checkpoint as npz bytes.
 
     Raises:
         ValueError: if an array would need pickle.
@@ -170,13 +166,13 @@ def npz(checkpoint: Checkpoint) -> bytes:
 
 
 def parse_checkpoint(where: str, data: bytes, pack_id: str, with_arrays: bool) -> Checkpoint:
-    """Read a pack's checkpoint, or only its header.
+    """Parse a pack's checkpoint, or only its header.
 
     Raises:
         InputError: if a newer package wrote it.
-        NoUpgradeError: if an earlier one wrote it, and training can't continue from it.
+        NoUpgradeError: if an earlier package wrote it, and training can't resume from it.
         StoreError: if its conversion to the current format fails.
-        UnbelievableError: if it isn't ours, is damaged, or belongs to another pack than its name says.
+        UnbelievableError: if this package didn't write it, it is damaged, or it belongs to another pack.
     """
     header, arrays = _members(data, with_arrays)
     version = header["schema_version"]
@@ -196,16 +192,16 @@ def parse_checkpoint(where: str, data: bytes, pack_id: str, with_arrays: bool) -
 
 
 def _members(data: bytes, with_arrays: bool) -> Members:
-    # Check all checksums first: numpy parses an array's header before it has read, and so checked, the whole array.
+    # Check all checksums first: numpy parses an array's header before reading the whole array checks it.
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
-            raise UnbelievableError("it is compressed, which this package's checkpoints aren't")
+            raise UnbelievableError("it is compressed, but this package doesn't compress checkpoints")
         damaged = archive.testzip()
     if damaged is not None:
         raise UnbelievableError(f"its member {damaged!r} is torn: its checksum is another")
     members = np.load(io.BytesIO(data), allow_pickle=False)
     if not isinstance(members, np.lib.npyio.NpzFile) or _HEADER not in members:
-        raise UnbelievableError(f"it isn't one of ours: it has no member {_HEADER!r}")
+        raise UnbelievableError(f"this package didn't write it: it has no member {_HEADER!r}")
     names = [name for name in members.files if name != _HEADER] if with_arrays else []
     header: dict[str, Any] = json.loads(str(members[_HEADER]))
     return header, {name.removeprefix("array."): members[name] for name in names}
@@ -218,4 +214,4 @@ def _check_version(where: object, version: int) -> None:
             "upgrade the package"
         )
     if version < 1:
-        raise UnbelievableError(f"it claims schema version {version}")
+        raise UnbelievableError(f"versions start at 1, but its schema version is {version}")

@@ -1,4 +1,4 @@
-"""What the store needs of the place where it is: named bytes, whole or not at all, and a lock."""
+"""Interface to the place of a store: atomically written bytes by key, and a lock."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 class StudyLock:
-    """A lock that is held.
+    """A held lock.
 
     Attributes:
-        lost: a sentence that says what happened, if another process has taken the lock over; None while it is ours.
+        lost: a sentence about the loss of the lock to another process; None while the lock is held.
     """
 
     lost: str | None = None
 
 
 class NotAFileError(StoreError):
-    """Something that holds no bytes, such as a folder or a pipe, has one of our names.
+    """A folder, a pipe or the like has the name of one of the store's files.
 
     Args:
         where: its address.
-        reason: a clause that says what it is.
+        reason: a clause about its type, such as "it is a pipe, not a file".
     """
 
     def __init__(self, where: str, reason: str) -> None:
@@ -47,8 +47,8 @@ class NotAFileError(StoreError):
 class Folder(ABC):
     """A folder of named bytes, on a file system or in an object store.
 
-    A key is relative, and slashes separate its parts: ``results/00aa.parquet``. Every method raises a `StoreError` that
-    explains what to do if the file system or the object store fails; `StoreAwayError` if it may recover by itself.
+    A key is a relative path with slashes, such as ``results/00aa.parquet``. If the file system or the object store
+    fails, every method raises a `StoreError` with advice: a `StoreAwayError` if the failure may be temporary.
 
     Attributes:
         where: its address, to print.
@@ -63,28 +63,28 @@ class Folder(ABC):
     @property
     @abstractmethod
     def address(self) -> str:
-        """The address that means the same to a process elsewhere."""
+        """The absolute address, valid for other processes."""
 
     @property
     @abstractmethod
     def is_there(self) -> bool:
-        """Whether there is anything at this address; in an object store an empty prefix is nothing."""
+        """True if anything is at this address; in an object store, False for an empty prefix."""
 
     @abstractmethod
     def below(self, name: str) -> Folder:
-        """Return the folder of that name directly below this one, whether or not it exists.
+        """Return the folder of that name directly below this one; it needn't exist.
 
         Raises:
-            InputError: if the name would lead elsewhere.
+            InputError: if the name leads elsewhere.
         """
 
     @abstractmethod
     def as_it_is(self) -> Folder:
-        """Return the same folder, except that a write to it raises `StoreAwayError` if it is gone."""
+        """Return the same folder, but a write to it raises `StoreAwayError` if it is gone."""
 
     @abstractmethod
     def holding(self, key: str) -> list[str]:
-        """Return the names of the folders directly below this one that have such a key, sorted."""
+        """Return the names of the folders directly below this one that have the key, sorted."""
 
     @abstractmethod
     def names(self, kind: str, suffix: str) -> list[str]:
@@ -92,34 +92,34 @@ class Folder(ABC):
 
     @abstractmethod
     def times(self, kind: str = "") -> dict[str, float]:
-        """Return the names directly below ``kind/``, each with when it was written last, in seconds since 1970."""
+        """Return the time of the last write of each file directly below ``kind/``, in seconds since 1970, by name."""
 
     @abstractmethod
     def exists(self, key: str) -> bool:
-        """Return whether there is such a key."""
+        """Return True if the key exists."""
 
     @abstractmethod
     def read(self, key: str) -> bytes | None:
         """Return the bytes under a key; None if there are none.
 
         Raises:
-            NotAFileError: if something is there that holds no bytes.
+            NotAFileError: if the key isn't a file.
         """
 
     @abstractmethod
     def read_all(self, keys: Sequence[str]) -> Iterator[tuple[str, bytes | NotAFileError | None]]:
-        """Yield each key with what `read` returns or raises for it, in order; few contents are in memory at once."""
+        """Yield each key with its bytes, None or a `NotAFileError`, in order, with few contents in memory at once."""
 
     @abstractmethod
     def write(self, key: str, data: bytes) -> None:
-        """Write bytes under a key completely, or leave what is there."""
+        """Write bytes under a key atomically."""
 
     @abstractmethod
     def remove(self, key: str) -> None:
-        """Remove a key, if it is there."""
+        """Remove a key, if it exists."""
 
     def is_plain(self, key: str) -> bool:
-        """Return whether a key of `sizes` is a file of its own, and isn't a link."""
+        """Return True if a key of `sizes` is a file, not a link."""
         return True
 
     @abstractmethod
@@ -128,26 +128,26 @@ class Folder(ABC):
 
     @abstractmethod
     def sizes(self, below: str = "") -> dict[str, int]:
-        """Return the size in bytes of everything below a folder, at any depth, by key; whatever isn't a file has 0."""
+        """Return the size in bytes of everything below a folder, at any depth, by key; 0 if it isn't a file."""
 
     @abstractmethod
     def remove_all(self, keys: Sequence[str]) -> None:
-        """Remove keys of `sizes`; a link is removed, and what it leads to is left alone."""
+        """Remove keys of `sizes`; links are removed, but not their targets."""
 
     @abstractmethod
     def remove_folders(self) -> None:
-        """Remove the folder and those in it, if nothing else is left there."""
+        """Remove the folder and its subfolders, if they hold no files."""
 
     @abstractmethod
     def move(self, key: str, to: str) -> bool:
-        """Rename a key; False if it isn't there any more."""
+        """Rename a key; return False if it doesn't exist (any more)."""
 
     @abstractmethod
     def lock(self, notify: Callable[[str], None]) -> AbstractContextManager[StudyLock]:
-        """Hold the key ``lock``, so that no other process on any machine can.
+        """Hold the key ``lock`` exclusively over all machines.
 
         Args:
-            notify: called if this takes long.
+            notify: called with a sentence if this takes long.
 
         Raises:
             BusyError: if another process holds it.
@@ -157,13 +157,12 @@ class Folder(ABC):
     def holder(self) -> str | None:
         """Describe the process that holds the key ``lock``, without waiting or writing; None if none does.
 
-        In an object store a process that was killed is named until another has taken the lock: only who watches the
-        object for a while can tell them apart.
+        In an object store, a killed process is returned until another process has taken the lock.
         """
 
     @abstractmethod
     def clean(self) -> None:
-        """Remove what a killed process left half-written. Call it with the lock held."""
+        """Remove half-written files of killed processes. Call it with the lock held."""
 
     def where_is(self, key: str) -> str:
         """Return a key's address, to print."""
@@ -171,7 +170,7 @@ class Folder(ABC):
 
 
 def is_url(root: object) -> bool:
-    """Return whether a store's address is a URL, rather than a folder of this machine's file system.
+    """Return True if a store's address is a URL, not a folder of this machine's file system.
 
     Example:
         >>> is_url("s3://bucket/studies"), is_url("/shared/studies")
@@ -181,10 +180,10 @@ def is_url(root: object) -> bool:
 
 
 def in_order(read: Callable[[str], T], keys: Iterable[str], at_once: int) -> Iterator[tuple[str, T]]:
-    """Read many keys in threads, and yield their contents in order, at most `at_once` ahead of the consumer.
+    """Read keys in threads, and yield their contents in order, at most `at_once` ahead of the consumer.
 
     Args:
-        read: reads one key.
+        read: returns the content of one key.
         keys: the keys to read.
         at_once: number of threads, >= 1.
 
@@ -218,5 +217,5 @@ def holder_of(content: bytes | None) -> str:
     try:
         holder = json.loads(content or b"")
         return f"process {holder['pid']} on {holder['host']}"
-    except (ValueError, KeyError, TypeError):  # it has the lock, and hasn't written its name yet
+    except (ValueError, KeyError, TypeError):  # the holder hasn't written its name yet
         return "another process"

@@ -1,4 +1,4 @@
-"""The first format of the store's files: the columns of the arithmetic tasks, in every file."""
+"""Schema version 1 of the store's files, with the columns of the arithmetic tasks in every file."""
 
 from __future__ import annotations
 
@@ -51,20 +51,20 @@ _KINDS = {_TEXT: "text", _INTEGER: "whole", _NUMBER: "number"}
 
 
 def upgraded_results(results: pa.Table) -> pa.Table:
-    """Say what each column is for, and add the column of the criterion, which was always that of the cell."""
+    """Add each column's role, and a null criterion: all trials were judged by their cells."""
     criterion = pa.chunked_array([pa.nulls(len(results), _TEXT)])
     return pa.table([*results.columns[:_CRITERION], criterion, *results.columns[_CRITERION:]], schema=_NEXT_RESULTS)
 
 
 def upgraded_curves(curves: pa.Table) -> pa.Table:
-    """Say which columns are metrics."""
+    """Add the role of the metric columns."""
     return pa.table(curves.columns, schema=_NEXT_CURVES)
 
 
 def _described(field: pa.Field) -> pa.Field:
     if field.name in _METRICS:
-        of_kind = {} if pa.types.is_list(field.type) else {"study.kind": "number"}
-        return field.with_metadata({"study.role": "metric", **of_kind})
+        kind_entry = {} if pa.types.is_list(field.type) else {"study.kind": "number"}
+        return field.with_metadata({"study.role": "metric", **kind_entry})
     if field.name not in _HYPERPARAMETERS:
         return field
     kind = "range" if field.name in _RANGES else _KINDS[field.type]

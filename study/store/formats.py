@@ -1,12 +1,11 @@
-"""The formats of the store's files, by schema version, and the way from each to the next.
+"""The formats of the store's files, by schema version, and the upgrades from each to the next.
 
-A file is read in the format of the version that it names, and upgraded to the current one step by step, in memory: what
-an earlier package stored is never rewritten, moved or trained again because of its version.
+A file is read in the format of its own version, and upgraded to the current one step by step, in memory. Files of an
+earlier package are never rewritten, moved or trained again because of their version.
 
-To change a column, or what a checkpoint holds: leave the earlier formats as they are, give the last of them its
-upgrades, add a new format, and commit a store of it next to ``tests/study/stores/version-1``. A new column that earlier
-files can't fill must also be listed among those that may differ between two results of a trial
-(`study.store.deduplicate`).
+To change a column or the content of checkpoints: leave earlier formats unchanged, give the last of them its upgrades,
+add a new format, and commit a store of it next to ``tests/study/stores/version-1``. If earlier files can't fill a new
+column, list it among the columns that may differ between two results of a trial (`study.store.deduplicate`).
 """
 
 from __future__ import annotations
@@ -27,20 +26,20 @@ from study.store import format_1
 _REMEMBERED = 8
 Upgrade = Callable[[pa.Table], pa.Table]
 Members = tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]
-"""What a checkpoint holds: its header and the engine's arrays by name."""
+"""Content of a checkpoint: its header, and the engine's arrays by name."""
 
 
 @dataclass(frozen=True)
 class Format:
-    """What files of one schema version hold.
+    """The format of the files of one schema version.
 
     Args:
-        schemas: by kind of file (``results``, ``curves``, ``weights``), the columns that every such Parquet file has.
-        more: by kind, whether a column may be among them; without a function, none may.
-        upgrades: by kind, a function from a table of this version to one of the next; other kinds stay as they are.
+        schemas: required columns by kind of Parquet file (``results``, ``curves``, ``weights``).
+        more: by kind, a predicate of the permitted additional columns; without one, none are permitted.
+        upgrades: by kind, a function from a table of this version to one of the next; other kinds stay unchanged.
         unchanged: columns that no upgrade changes, so that they can be read without the others.
         upgrade_checkpoint: function from the members of a checkpoint of this version to those of the next; None if
-            training can't continue from it: its pack then starts from the beginning, with a notice.
+            training can't resume from it, so that its pack starts again, with a notice.
     """
 
     schemas: Mapping[str, pa.Schema]
@@ -50,7 +49,7 @@ class Format:
     upgrade_checkpoint: Callable[[Members], Members] | None = None
 
     def complaint(self, kind: str, schema: pa.Schema) -> str | None:
-        """Return in what a file's columns aren't those of this format; None if they are."""
+        """Describe the differences of a file's columns from this format; None if there are none."""
         if any(schema.equals(right, check_metadata=True) for right in self._right[kind]):
             return None
         needed, may_be = self.schemas[kind], self.more.get(kind)
@@ -69,12 +68,12 @@ class Format:
 
     @cached_property
     def _right(self) -> dict[str, deque[pa.Schema]]:
-        """The last schemas, by kind, that were found right: those of a study's files are few, or all the same."""
+        """The last valid schemas, by kind: a study's files have few different ones."""
         return {kind: deque(maxlen=_REMEMBERED) for kind in self.schemas}
 
 
 class NoUpgradeError(Exception):
-    """A checkpoint is intact, but training can't continue from its version; the message says so."""
+    """An intact checkpoint from whose version training can't resume; the message says so."""
 
 
 _TEXT, _INTEGER, _NUMBER = pa.string(), pa.int64(), pa.float64()
@@ -95,7 +94,7 @@ _KINDS_2 = {
 
 
 def _may_be_in_results(field: pa.Field) -> bool:
-    """Return whether a column holds a hyperparameter, a metric or a note, and has the type of its kind."""
+    """Return True for a column with a hyperparameter, a metric or a note, if it has the type of its kind."""
     role, kind = _described(field)
     if role == "note":
         return bool(field.type == pa.list_(_TEXT))
@@ -104,7 +103,7 @@ def _may_be_in_results(field: pa.Field) -> bool:
 
 
 def _may_be_in_curves(field: pa.Field) -> bool:
-    """Return whether a column holds a metric."""
+    """Return True for a column with a metric of a permitted type."""
     return _described(field)[0] == "metric" and field.type in (pa.list_(pa.float32()), pa.list_(_NUMBER))
 
 
@@ -125,14 +124,14 @@ FORMATS: Mapping[int, Format] = {
         more={"results": _may_be_in_results, "curves": _may_be_in_curves},
     ),
 }
-"""All formats so far, by schema version, without gaps; the last is the one that is written."""
+"""All formats by schema version, without gaps; files are written in the last one."""
 
 SCHEMA_VERSION = max(FORMATS)
-"""Written into every file."""
+"""The schema version of the files that are written."""
 
 
 def is_unchanged(columns: Collection[str] | None, version: int) -> bool:
-    """Return whether columns of a version are those of the current one; None stands for all columns."""
+    """Return True if no upgrade from a version changes the columns; None stands for all columns."""
     later = [FORMATS[step].unchanged for step in range(version, SCHEMA_VERSION)]
     return all(columns is not None and set(columns) <= set(unchanged) for unchanged in later)
 
@@ -147,7 +146,7 @@ def upgraded(kind: str, table: pa.Table, version: int, where: object) -> pa.Tabl
         where: the file's address, for errors.
 
     Raises:
-        StoreError: if that fails, which is this package's fault; the file stays where it is.
+        StoreError: if the conversion fails, which is a bug in this package; the file is left in place.
 
     Example:
         >>> empty = FORMATS[SCHEMA_VERSION].schemas["curves"].empty_table()
@@ -169,18 +168,18 @@ def upgraded(kind: str, table: pa.Table, version: int, where: object) -> pa.Tabl
 
 
 def upgraded_checkpoint(members: Members, version: int, where: object) -> Members:
-    """Convert the members of a checkpoint to the current format; the arguments are those of `upgraded`.
+    """Convert the members of a checkpoint to the current format; arguments as for `upgraded`.
 
     Raises:
-        NoUpgradeError: if training can't continue from that version.
-        StoreError: if that fails, which is this package's fault; the file stays where it is.
+        NoUpgradeError: if training can't resume from that version.
+        StoreError: if the conversion fails, which is a bug in this package; the file is left in place.
     """
     for step in range(version, SCHEMA_VERSION):
         upgrade = FORMATS[step].upgrade_checkpoint
         if upgrade is None:
             raise NoUpgradeError(
-                f"{where} was kept by an earlier package (schema version {version}), and this one can't go on from it: "
-                "its pack is trained from the beginning"
+                f"{where} was written by an earlier package (schema version {version}), and this one can't resume "
+                "from it: its pack is trained from the beginning"
             )
         try:
             members = upgrade(members)
@@ -195,5 +194,5 @@ def _not_upgraded(where: object, version: int, error: Exception) -> StoreError:
     return StoreError(
         f"{where} has schema version {version}, and this package failed to read it as version {SCHEMA_VERSION} "
         f"({type(error).__name__}: {error}). "
-        "The file is untouched. Report this, and go on with the package that wrote it"
+        "The file is untouched. Report this, and use the package that wrote it"
     )

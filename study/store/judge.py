@@ -1,4 +1,4 @@
-"""Trials judged anew: what a study counts as success may change after they were trained."""
+"""Judging of stored trials, since a study's criterion may change after training."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from study.store.judgements import Key, keys_of
 from study.trials.table import TrialTable
 
 CurvesOf = Callable[[Collection[str]], pa.Table]
-"""Returns the curves of some trials."""
+"""Function that returns the curves of the given trials."""
 SolvedAtOf = Callable[[], Mapping[Key, int | None]]
-"""Returns when trials were solved, as far as that was kept."""
+"""Function that returns the cached iterations at which trials were solved."""
 
 _JUDGED = (Outcome.SOLVED, Outcome.UNSOLVED, Outcome.FINISHED)
 
 
 @dataclass(frozen=True, eq=False)
 class _Rule:
-    """What some rows are judged by.
+    """A criterion and the rows that it judges.
 
     Args:
         rows: a flag for each row of the results.
-        bounds: what the metrics of a solved trial meet; empty if nothing says what success is.
-        text: the same in words; None if nothing says it.
+        bounds: bounds on the metrics of a solved trial; empty without a criterion.
+        text: the bounds in words; None without a criterion.
     """
 
     rows: npt.NDArray[np.bool_]
@@ -41,26 +41,26 @@ class _Rule:
 
 
 def judged(results: pa.Table, criterion: Criterion, curves_of: CurvesOf, solved_at_of: SolvedAtOf = dict) -> pa.Table:
-    """Return results with the outcomes that a criterion gives them, from their metrics.
+    """Return results with outcomes according to a criterion, computed from their metrics.
 
-    A trial that diverged or failed stays so. When a trial was solved is read from its curve.
+    Diverged and failed trials keep their outcomes. The iteration of solving is read from a trial's curve.
 
     Args:
-        results: rows of trials, some of which another criterion may have judged. Where references say what success is,
-            these must be all rows of the study: those of its references judge the others.
-        criterion: what the metrics of a solved trial meet; empty if nothing says what success is.
-        curves_of: returns curves; called only if a trial that is solved was judged otherwise.
-        solved_at_of: returns what was kept of an earlier reading; of these trials no curves are read.
+        results: rows of trials, which another criterion may have judged. If references set the criterion, pass all
+            rows of the study, since the rows of its references determine the bounds.
+        criterion: the criterion of a solved trial; empty if there is none.
+        curves_of: returns curves; called only for solved trials that another criterion had judged.
+        solved_at_of: returns cached iterations of solving; no curves are read for the trials in it.
     """
     rules = list(_rules(results, criterion))
     text = np.full(len(results), None, dtype=object)
     for rule in rules:
         text[rule.rows] = rule.text
-    is_other = np.array([one != new for one, new in zip(results["criterion"].to_pylist(), text, strict=True)], bool)
+    is_other = np.array([old != new for old, new in zip(results["criterion"].to_pylist(), text, strict=True)], bool)
     if not is_other.any():
         return results
     outcome = np.array(results["outcome"].to_pylist(), dtype=object)
-    anew = is_other & np.isin(outcome, [str(one) for one in _JUDGED])
+    anew = is_other & np.isin(outcome, [str(kind) for kind in _JUDGED])
     solved = np.zeros(len(outcome), bool)
     for rule in rules:
         outcome[anew & rule.rows] = str(Outcome.UNSOLVED if rule.bounds else Outcome.FINISHED)
@@ -79,17 +79,17 @@ def _with_column(results: pa.Table, name: str, column: pa.Array) -> pa.Table:
 
 
 def _rules(results: pa.Table, criterion: Criterion) -> Iterator[_Rule]:
-    """Yield what the rows are judged by: each row by one rule, or by none if nothing says what success is."""
+    """Yield the rules that judge the rows; each row is in at most one of them."""
     if not isinstance(criterion, ReferenceCriterion):
         yield _Rule(np.ones(len(results), bool), criterion, in_words(criterion) or None)
         return
     from study.summaries.references import (
-        references_of,  # imported late: statistics take long, and most don't need them
+        references_of,  # imported late: statistics import slowly, and most studies don't need them
     )
 
     cells = results["cell_id"].to_pylist()
     reference = np.array([criterion.reference_of.get(cell, "") for cell in cells], dtype=object)
-    yield _Rule(reference == "", {}, None)  # of an earlier version of the study's file
+    yield _Rule(reference == "", {}, None)  # cells of an earlier version of the study's file
     for cell, references in references_of(TrialTable(results), criterion).items():
         yield _Rule(reference == cell, criterion.of(references), criterion.in_words(references) or None)
 
@@ -110,7 +110,7 @@ def _first_successes(
     curves_of: CurvesOf,
     solved_at_of: SolvedAtOf,
 ) -> dict[int, int | None]:
-    """Return at which iteration the trials of some rows were solved, by row."""
+    """Return the iterations at which the trials of the solved rows were solved, by row."""
     rows = np.flatnonzero(solved)
     if not len(rows):
         return {}

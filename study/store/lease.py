@@ -1,9 +1,8 @@
-"""A lock where no kernel can hold one: an object that its holder keeps changing.
+"""A lock in an object store: an object that its holder renews regularly.
 
-Machines' clocks may differ, so no time is written into the object. A process that wants the lock watches the object,
-and takes it over if, by the process's own clock, it has not changed for the length of several renewals. Every change is
-conditional on the version last read: if two processes try, one succeeds, and a holder that was presumed dead finds out
-at its next renewal.
+Machines' clocks may differ, so the object holds no time. A process that wants the lock watches the object, and takes it
+over if, by its own clock, the object hasn't changed for several renewal periods. Every change is conditional on the
+version last read: if two processes try, one succeeds, and a holder presumed dead notices at its next renewal.
 """
 
 from __future__ import annotations
@@ -20,30 +19,30 @@ from study.errors import BusyError, StoreError, StudyError
 from study.store.folder import StudyLock, holder_of, this_process
 
 Version = Mapping[str, Any]
-"""What distinguishes one content of an object from the next."""
+"""Attributes that identify one version of an object."""
 
 
 class Conditional(Protocol):
-    """A store that changes an object only if no other process has changed it."""
+    """A store with conditional writes."""
 
     def read_versioned(self, key: str) -> tuple[bytes, Version] | None:
-        """Return an object with its version, or None."""
+        """Return an object's bytes and version; None if it doesn't exist."""
 
     def put_if(self, key: str, data: bytes, version: Version | None) -> Version | None:
-        """Put an object in place of a version, or of nothing if it is None.
+        """Replace a version of an object, or create the object if `version` is None.
 
         Returns:
-            The new version; None if another version is there.
+            The new version; None if the object has another version.
         """
 
 
 @dataclass(frozen=True)
 class Timing:
-    """How often a lock is renewed, and when it is taken over.
+    """Renewal and takeover times of a lock.
 
     Args:
         renew_s: seconds between renewals.
-        dead_after_s: a lock that has not been renewed for that many seconds is taken over; several times `renew_s`.
+        dead_after_s: seconds without a renewal after which a lock is taken over; several times `renew_s`.
     """
 
     renew_s: float = 10.0
@@ -57,7 +56,7 @@ class Lease(StudyLock):
         place: the store of the object.
         key: the object's key.
         name: the study's name, for messages.
-        timing: how often it is renewed, and when it is taken over.
+        timing: renewal and takeover times.
     """
 
     def __init__(self, place: Conditional, key: str, name: str, timing: Timing) -> None:
@@ -70,13 +69,14 @@ class Lease(StudyLock):
         self._thread = threading.Thread(target=self._renew, name="lock", daemon=True)
 
     def acquire(self, notify: Callable[[str], None]) -> None:
-        """Acquire the lock, and renew it from then on.
+        """Acquire the lock, and start renewing it.
 
         Args:
-            notify: called if an earlier holder must be watched first.
+            notify: called with a sentence if an earlier holder must be watched first, and on a takeover.
 
         Raises:
             BusyError: if another process holds it.
+            StoreError: if the store's server ignores conditional writes.
         """
         watched, since = b"", 0.0
         while True:
@@ -86,7 +86,7 @@ class Lease(StudyLock):
             if not data or _is_free(data) or dead:
                 if self._put(version):
                     if dead:
-                        notify(f"{holder_of(data)} gives no sign of life: its lock is taken over")
+                        notify(f"{holder_of(data)} hasn't renewed the lock: it is taken over")
                     break
                 continue  # another process was quicker; reading again shows which
             if watched and data != watched:
@@ -102,7 +102,7 @@ class Lease(StudyLock):
         self._thread.start()
 
     def release(self) -> None:
-        """Release the lock if it is still ours; if the store is away, another process takes it over later."""
+        """Release the lock if it isn't lost; if the store is away, another process takes it over later."""
         self._released.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -113,7 +113,7 @@ class Lease(StudyLock):
                 return
 
     def _check_conditions(self) -> None:
-        """Try writes that must fail, one for each condition: a server that ignores one would let two drivers in."""
+        """Try a write that must fail for each condition: a server that ignores one would let two drivers run."""
         outdated = self._version
         if not self._put(outdated):
             raise BusyError(f"study {self._name!r} was taken over by another process just now: wait for it")
@@ -129,7 +129,7 @@ class Lease(StudyLock):
         return json.dumps(this_process() | {"id": self._id, "beat": self._beat}).encode()
 
     def _put(self, version: Version | None) -> bool:
-        """Put our name in place of a version; succeed also if only the answer to the write was lost."""
+        """Write this process's name over a version; return True also if only the answer to the write was lost."""
         self._beat += 1
         content = self._content()
         new_version = self._place.put_if(self._key, content, version)
@@ -146,7 +146,7 @@ class Lease(StudyLock):
                 if self._put(self._version):
                     continue
                 current = self._place.read_versioned(self._key)
-            except StudyError:  # the store is away: the lock is ours until another process takes it
+            except StudyError:  # the store is away: the lock is held until another process takes it
                 continue
             if current is not None and _id_of(current[0]) == self._id:
                 self._version = current[1]  # a renewal whose answer was lost
@@ -160,7 +160,7 @@ class Lease(StudyLock):
 
 
 def named_holder(data: bytes | None) -> str | None:
-    """Describe the process that a lock's content names; None if there is none, or it has released the lock.
+    """Describe the process that a lock's content names; None if there is no content or the lock is free.
 
     Example:
         >>> named_holder(b'{"pid": 12, "host": "here", "id": "0a1b", "beat": 3}')

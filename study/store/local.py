@@ -1,4 +1,4 @@
-"""A folder of a file system that this machine sees: its own, or one that machines share."""
+"""A folder of a local or shared file system."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _ADVICE = {
     errno.EPERM: "allow this user to read and write there, or choose another store",
     errno.EROFS: "that file system is read-only: choose another store",
 }
-# Errors that may pass by themselves: space is freed, a file system is mounted again, its server comes back.
+# Temporary errors: space may be freed, a file system mounted again, or its server restarted.
 _PASSING = {
     *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN),
     *(errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH, errno.ENOTCONN, errno.EBUSY),
     *(errno.ENFILE, errno.EMFILE, errno.ENOMEM, errno.ECONNREFUSED, errno.ECONNRESET, errno.EREMOTEIO),
 }
-_OURS = b'{"pid": '  # how a lock that is held begins
+_OURS = b'{"pid": '  # prefix of a lock that is held
 _TEMPORARY = re.compile(r".+\.[0-9a-f]{32}\.tmp")
 _KINDS = {
     stat.S_IFDIR: "a folder",
@@ -44,7 +44,7 @@ _KINDS = {
 
 @contextmanager
 def explained(path: Path, doing: str, let_pass: tuple[type[OSError], ...] = ()) -> Iterator[None]:
-    """Turn the system's errors into errors that say what to do."""
+    """Convert the system's errors into the package's errors, with advice for the user."""
     try:
         yield
     except let_pass:
@@ -59,11 +59,11 @@ def explained(path: Path, doing: str, let_pass: tuple[type[OSError], ...] = ()) 
 
 
 class LocalFolder(Folder):
-    """A folder of a file system; made by the first write to it.
+    """A folder of a file system, made by the first write to it.
 
     Args:
-        path: its path, which is made absolute: the working directory may change.
-        is_made: whether a write makes it.
+        path: its path; made absolute, since the working directory may change.
+        is_made: let writes make the folder.
     """
 
     path: Path
@@ -79,7 +79,7 @@ class LocalFolder(Folder):
 
     @property
     def is_there(self) -> bool:
-        """Whether the folder exists; it may be empty."""
+        """True if the folder exists, even if it is empty."""
         with explained(self.path, "read"):
             return self.path.is_dir()
 
@@ -88,7 +88,11 @@ class LocalFolder(Folder):
         return shown_path(self.path / key)
 
     def below(self, name: str) -> LocalFolder:
-        """Return the folder of that name directly below this one; a link that leads elsewhere is refused."""
+        """Return the folder of that name directly below this one.
+
+        Raises:
+            InputError: if the name or a link leads elsewhere.
+        """
         path = self.path / name
         inside = path.resolve().parent == self.path.resolve()
         if not inside or path.name != name:
@@ -96,16 +100,16 @@ class LocalFolder(Folder):
         return LocalFolder(path)
 
     def as_it_is(self) -> LocalFolder:
-        """Return the same folder, which a write doesn't make."""
+        """Return the same folder, without making it on writes."""
         return LocalFolder(self.path, is_made=False)
 
     def holding(self, key: str) -> list[str]:
-        """Return the names of the folders that have such a file."""
+        """Return the names of the folders directly below that have a file of that key, sorted."""
         with explained(self.path, "read"):
             return sorted(path.parent.name for path in self.path.glob(f"*/{key}") if path.is_file())
 
     def names(self, kind: str, suffix: str) -> list[str]:
-        """Return the names in a folder."""
+        """Return the names in a folder that end in a suffix, sorted."""
         with explained(self.path / kind, "read"):
             try:
                 return sorted(path.name for path in (self.path / kind).iterdir() if path.name.endswith(suffix))
@@ -113,34 +117,34 @@ class LocalFolder(Folder):
                 return []
 
     def times(self, kind: str = "") -> dict[str, float]:
-        """Return the names of the files in a folder with their times, but for files that are being written."""
+        """Return the modification time of each file in a folder, by name, without unfinished files."""
         times = {}
         with explained(self.path / kind, "read"), suppress(FileNotFoundError), os.scandir(self.path / kind) as entries:
             for entry in entries:
-                with suppress(FileNotFoundError):  # another process may move it just now
+                with suppress(FileNotFoundError):  # another process may move it
                     if not _TEMPORARY.fullmatch(entry.name) and entry.is_file():
                         times[entry.name] = entry.stat().st_mtime
         return times
 
     def exists(self, key: str) -> bool:
-        """Return whether there is such a file."""
+        """Return True if the file exists."""
         with explained(self.path / key, "read"):
             return (self.path / key).is_file()
 
     def read(self, key: str) -> bytes | None:
-        """Read a file; None also if another process has moved it since it was listed."""
+        """Return the bytes of a file; None if it doesn't exist (any more)."""
         path = self.path / key
         try:
             with explained(path, "read", let_pass=(FileNotFoundError,)):
                 _check_file(path)
-                # O_NONBLOCK: a pipe may just have taken the file's place.
+                # O_NONBLOCK: a pipe may have replaced the file since the check.
                 with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
                     return file.read()
         except FileNotFoundError:
             return None
 
     def read_all(self, keys: Sequence[str]) -> Iterator[tuple[str, bytes | NotAFileError | None]]:
-        """Read files one after another: 4,000 files of 23 KB took 0.12 s, and 0.20 s in two threads."""
+        """Read files sequentially: 4,000 files of 23 KB take 0.12 s, but 0.20 s in two threads."""
         for key in keys:
             try:
                 content: bytes | NotAFileError | None = self.read(key)
@@ -149,7 +153,7 @@ class LocalFolder(Folder):
             yield key, content
 
     def write(self, key: str, data: bytes) -> None:
-        """Put a complete file in place, flushed to the disk, or leave what is there."""
+        """Write a file atomically, flushed to the disk."""
         path = self.path / key
         temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
         with explained(path, "write"), self._missing_explained():
@@ -178,19 +182,19 @@ class LocalFolder(Folder):
             (self.path / key).unlink(missing_ok=True)
 
     def is_plain(self, key: str) -> bool:
-        """Return whether a key is a regular file."""
+        """Return True if the key is a regular file, not a link."""
         with suppress(FileNotFoundError), explained(self.path / key, "read", let_pass=(FileNotFoundError,)):
             return stat.S_ISREG((self.path / key).lstat().st_mode)
         return False
 
     def folders(self, kind: str) -> list[str]:
-        """Return the names of the folders in a folder; links aren't among them."""
+        """Return the names of the folders in a folder, sorted, without links."""
         with explained(self.path / kind, "read"), suppress(FileNotFoundError), os.scandir(self.path / kind) as entries:
             return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
         return []
 
     def sizes(self, below: str = "") -> dict[str, int]:
-        """Return the sizes of all files; links are listed, and not followed."""
+        """Return the size in bytes of each file, by key; links have size 0 and aren't followed."""
         sizes = {}
         for folder, folders, files in os.walk(self.path / below):
             for path in (Path(folder, name) for name in (*folders, *files)):
@@ -213,7 +217,7 @@ class LocalFolder(Folder):
                 Path(folder).rmdir()
 
     def move(self, key: str, to: str) -> bool:
-        """Rename a file; False if another process was quicker."""
+        """Rename a file; return False if it doesn't exist (any more)."""
         with explained(self.path / key, "set aside"):
             (self.path / to).parent.mkdir(exist_ok=True)
             try:
@@ -224,7 +228,7 @@ class LocalFolder(Folder):
 
     @contextmanager
     def lock(self, notify: Callable[[str], None]) -> Iterator[StudyLock]:
-        """Hold the file ``lock``; the kernel releases it when this process dies, for whatever reason."""
+        """Hold the file ``lock``; the kernel releases it when this process dies."""
         path = self.path / "lock"
         with explained(self.path, "make the folder"):
             self.path.mkdir(parents=True, exist_ok=True)
@@ -254,14 +258,14 @@ class LocalFolder(Folder):
             try:
                 yield StudyLock()
             finally:
-                with suppress(OSError):  # the lock is ours until the file is closed, whatever the file holds
+                with suppress(OSError):  # the lock is held until the file is closed, regardless of its content
                     file.truncate(0)
 
     def holder(self) -> str | None:
-        """Ask the kernel about the file ``lock`` if a process has written its name there.
+        """Describe the process that holds the file ``lock``; None if none does.
 
-        A process takes its name out again at its end. So the kernel, which answers only by lending the lock for an
-        instant, is asked about locks that are held or whose holders were killed, never about free ones.
+        A process removes its name from the file at its end. Only if there is a name does this method try the lock,
+        which it then holds for an instant: so it never blocks a process that takes a free lock.
         """
         content = self.read("lock")
         if not content:
@@ -277,7 +281,7 @@ class LocalFolder(Folder):
         return None
 
     def clean(self) -> None:
-        """Remove temporary files of writers that were killed."""
+        """Remove temporary files of killed writers."""
         with explained(self.path, "clean"):
             for path in self.path.rglob("*.tmp"):
                 if _TEMPORARY.fullmatch(path.name) and not path.is_dir():
@@ -297,18 +301,13 @@ class LocalFolder(Folder):
 
 
 def _check_file(path: Path) -> None:
-    """Check that a path leads to a regular file: reading a pipe would block, and a device may have no end.
-
-    Raises:
-        FileNotFoundError: if nothing is there.
-        NotAFileError: if something else is there.
-    """
+    """Check that a path leads to a regular file: reading a pipe would block, and a device may be endless."""
     try:
         mode = path.stat().st_mode
     except OSError as error:
         if not path.is_symlink():
             raise
-        raise NotAFileError(str(path), "it is a link that leads to no file") from error
+        raise NotAFileError(str(path), "it is a broken link") from error
     _check_regular(path, mode)
 
 
@@ -318,7 +317,7 @@ def _check_regular(path: Path, mode: int) -> None:
 
 
 def _open_lock(path: Path) -> BinaryIO:
-    """Open a study's lock, or make it; follow no link, so that no file of another user is written to."""
+    """Open or make a study's lock, without following links: they may lead to another user's file."""
     if path.is_symlink():
         raise NotAFileError(str(path), "it is a link, and a lock must be a file of its own")
     with suppress(FileNotFoundError):
@@ -330,7 +329,7 @@ def _open_lock(path: Path) -> BinaryIO:
 
 
 def _is_at(path: Path, file: BinaryIO) -> bool:
-    """Return whether an open file is the one at a path: a lock that was deleted meanwhile holds nothing."""
+    """Return True if an open file is still at its path: a deleted lock has no effect."""
     with suppress(FileNotFoundError):
         return os.path.samestat(path.lstat(), os.fstat(file.fileno()))
     return False
@@ -339,5 +338,5 @@ def _is_at(path: Path, file: BinaryIO) -> bool:
 def _discard(temporary: Path) -> None:
     try:
         temporary.unlink(missing_ok=True)
-    except OSError:  # as on a file system that has become read-only: `clean` removes it later
+    except OSError:  # such as a file system that became read-only: `clean` removes it later
         return

@@ -1,4 +1,4 @@
-"""Trials of the same study from another store, merged by their ids: nothing that is stored is replaced."""
+"""Import of trials of the same study from another store; stored results are never replaced."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from study.store.study_store import StudyStore
 def merge(study: StudyStore, other: StudyStore, source: str) -> int:
     """Copy the trials that a study lacks, with their learning curves and weights.
 
-    A pack of which the study has no trial is copied as it is, failed trials included. Of other packs the missing
-    trials are copied that have a result. Call it with the lock held. Interrupted and called again, it copies the rest.
+    If the study has no trial of a pack, the pack is copied unchanged, with its failed trials. Of other packs, only
+    missing trials that have a result are copied. Call it with the lock held. If interrupted, call it again.
 
     Args:
         study: the study's store.
-        other: the other one, opened read-only; its files were checked.
-        source: what the other one is called, in messages and in the provenance.
+        other: the other study's store, opened read-only; its files were checked.
+        source: name of the other store in messages and in the provenance.
 
     Returns:
-        How many trials have a result now that had none.
+        The number of trials that gained a result.
 
     Raises:
         ConflictError: if one engine and kind of device gave a trial two different results; nothing is copied.

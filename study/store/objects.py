@@ -1,7 +1,7 @@
 """A folder in an object store: Amazon S3 and compatible servers, Google Cloud Storage, Azure.
 
-This is the only file that imports obstore. Object stores guarantee that an object is written completely or not at all.
-Credentials are those of the machine: from its environment, its files or its role.
+This is the only file that imports obstore. Object stores write objects atomically. Credentials come from the machine's
+environment, files or role.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SCHEMES = {
     "gs": "Google Cloud Storage",
     **dict.fromkeys(("az", "adl", "azure", "abfs", "abfss"), "Azure"),
 }
-"""The stores by the scheme of their URL."""
+"""Names of the supported object stores, by URL scheme."""
 
 _ADVICE = {
     "Amazon S3": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or AWS_PROFILE), or give the machine a role; "
@@ -73,11 +73,11 @@ def open_objects(url: str, timing: Timing = _USUAL) -> ObjectFolder:
 
     Args:
         url: such as ``s3://bucket/prefix``.
-        timing: how often its lock is renewed, and when it is taken over.
+        timing: renewal and takeover times of its lock.
 
     Raises:
-        InputError: if the URL isn't one of an object store, or contains a password.
-        StoreError: if a setting that the store needs is missing.
+        InputError: if the URL isn't that of an object store, or contains a secret.
+        StoreError: if a required setting or package is missing.
     """
     try:
         parts = urlsplit(url)
@@ -92,11 +92,11 @@ def open_objects(url: str, timing: Timing = _USUAL) -> ObjectFolder:
             f"{', '.join(f'{name}://' for name in SCHEMES)}{hint}"
         )
     is_container = scheme in ("abfs", "abfss") and ":" not in parts.netloc  # container@account
-    # No bucket's name contains a colon: this is a key, cut off at a slash.
+    # Bucket names have no colon: this is a secret key, cut off at a slash.
     has_user = ":" in parts.netloc or ("@" in parts.netloc and not is_container)
     if has_user or parts.query or parts.fragment:
         raise InputError(
-            f"--store {plain}: the address must hold no password, key or token, since addresses are shown and kept: "
+            f"--store {plain}: the address must not contain a password, key or token, since it is printed and stored: "
             + _ADVICE[SCHEMES[scheme]]
         )
     if is_container:
@@ -122,7 +122,7 @@ class ObjectFolder(Folder):
 
     @property
     def is_there(self) -> bool:
-        """Whether any object is below the prefix."""
+        """True if any object is below the prefix."""
         with self._explained("", "list"):
             first = next(iter(obstore.list(self._store, self._prefix or None, chunk_size=1)), None)
         return bool(first)
@@ -134,11 +134,11 @@ class ObjectFolder(Folder):
         return ObjectFolder(self._store, f"{self.where}/{name}", self._kind, f"{self._prefix}{name}/", self._timing)
 
     def as_it_is(self) -> ObjectFolder:
-        """Return this folder: a prefix isn't made, so it can't be gone."""
+        """Return this folder, since a prefix can't disappear."""
         return self
 
     def holding(self, key: str) -> list[str]:
-        """Return the prefixes that have an object of that key."""
+        """Return the names of the prefixes directly below that have an object of that key."""
         with self._explained("", "list"):
             listing = obstore.list_with_delimiter(self._store, self._prefix or None)
         names = [path.removeprefix(self._prefix) for path in listing["common_prefixes"]]
@@ -146,7 +146,7 @@ class ObjectFolder(Folder):
         return sorted(name for name, exists in answers if exists)
 
     def names(self, kind: str, suffix: str) -> list[str]:
-        """Return the names of the objects below a prefix."""
+        """Return the names of the objects directly below ``kind/`` that end in a suffix, sorted."""
         base = f"{self._prefix}{kind}/"
         with self._explained(kind, "list"):
             paths = [
@@ -157,22 +157,22 @@ class ObjectFolder(Folder):
         return sorted(path for path in paths if path.endswith(suffix) and "/" not in path)
 
     def times(self, kind: str = "") -> dict[str, float]:
-        """Return the names of the objects directly below a prefix with the times of the store's server."""
+        """Return the server's time of last modification of each object directly below ``kind/``, by name."""
         base = f"{self._prefix}{kind}/" if kind else self._prefix
         with self._explained(kind, "list"):
             listing = obstore.list_with_delimiter(self._store, base or None)
         return {o["path"].removeprefix(base): o["last_modified"].timestamp() for o in listing["objects"]}
 
     def exists(self, key: str) -> bool:
-        """Return whether there is such an object; only its head is requested."""
+        """Return True if the object exists; only its head is requested."""
         return self._if_there(key, lambda path: obstore.head(self._store, path)) is not None
 
     def read(self, key: str) -> bytes | None:
-        """Get an object."""
+        """Return the bytes of an object; None if it doesn't exist."""
         return self._if_there(key, lambda path: bytes(obstore.get(self._store, path).bytes()))
 
     def read_all(self, keys: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
-        """Get many objects at once, since each request to a distant server takes long."""
+        """Read many objects in parallel, since each request to a distant server takes long."""
         return in_order(self.read, keys, _AT_ONCE)
 
     def write(self, key: str, data: bytes) -> None:
@@ -185,14 +185,14 @@ class ObjectFolder(Folder):
         self._if_there(key, lambda path: obstore.delete(self._store, path), doing="remove")
 
     def folders(self, kind: str) -> list[str]:
-        """Return the last parts of the prefixes directly below a prefix."""
+        """Return the names of the prefixes directly below ``kind/``, sorted."""
         base = f"{self._prefix}{kind}/"
         with self._explained(kind, "list"):
             listing = obstore.list_with_delimiter(self._store, base.rstrip("/"))
         return sorted(path.removeprefix(base).rstrip("/") for path in listing["common_prefixes"])
 
     def sizes(self, below: str = "") -> dict[str, int]:
-        """Return the sizes of all objects below the prefix."""
+        """Return the size in bytes of each object below the prefix, by key."""
         prefix = f"{self._prefix}{below}"
         with self._explained(below, "list"):
             listing = [entry for entries in obstore.list(self._store, prefix or None) for entry in entries]
@@ -204,10 +204,10 @@ class ObjectFolder(Folder):
             obstore.delete(self._store, [self._prefix + key for key in keys])
 
     def remove_folders(self) -> None:
-        """Do nothing: a prefix is no more than its objects."""
+        """Do nothing, since prefixes don't exist without objects."""
 
     def move(self, key: str, to: str) -> bool:
-        """Copy an object and delete the original; False if it isn't there any more."""
+        """Copy an object and delete the original; return False if it doesn't exist."""
 
         def rename(path: str) -> bool:
             obstore.rename(self._store, path, self._prefix + to)
@@ -217,7 +217,7 @@ class ObjectFolder(Folder):
 
     @contextmanager
     def lock(self, notify: Callable[[str], None]) -> Iterator[StudyLock]:
-        """Hold the object ``lock``; if a holder dies, the next process that wants the lock notices it."""
+        """Hold the object ``lock``; if the holder dies, the next process that wants the lock notices."""
         lease = Lease(self, "lock", self.name, self._timing)
         try:
             lease.acquire(notify)
@@ -226,14 +226,14 @@ class ObjectFolder(Folder):
             lease.release()
 
     def holder(self) -> str | None:
-        """Read whose name is in the object ``lock``."""
+        """Describe the process named in the object ``lock``; None if there is none."""
         return named_holder(self.read("lock"))
 
     def clean(self) -> None:
-        """Do nothing: an object is complete or not there."""
+        """Do nothing, since objects are written atomically."""
 
     def read_versioned(self, key: str) -> tuple[bytes, Version] | None:
-        """Return an object with its version, or None."""
+        """Return an object's bytes and version; None if it doesn't exist."""
 
         def get(path: str) -> tuple[bytes, Version]:
             response = obstore.get(self._store, path)
@@ -242,7 +242,7 @@ class ObjectFolder(Folder):
         return self._if_there(key, get)
 
     def put_if(self, key: str, data: bytes, version: Version | None) -> Version | None:
-        """Put an object in place of a version, or of nothing; return the new version, or None on conflict."""
+        """Replace a version of an object, or create the object; return the new version, or None on conflict."""
         mode: Any = "create" if version is None else dict(version)
         try:
             with self._explained(key, "write", let_pass=(AlreadyExistsError, PreconditionError, FileNotFoundError)):
@@ -251,10 +251,10 @@ class ObjectFolder(Folder):
             return None
         except FileNotFoundError as error:
             self._check_bucket(error, key)
-            return None  # the version that was there has been removed
+            return None  # the version was removed
 
     def _if_there(self, key: str, request: Callable[[str], T], doing: str = "read") -> T | None:
-        """Send a request for an object; None if it isn't there."""
+        """Return the answer to a request for an object; None if the object doesn't exist."""
         try:
             with self._explained(key, doing, let_pass=(FileNotFoundError,)):
                 return request(self._prefix + key)
@@ -272,11 +272,11 @@ class ObjectFolder(Folder):
 
 def _client() -> dict[str, Any]:
     plain = any(os.environ.get(name, "").startswith("http://") for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT"))
-    return _CLIENT | ({"allow_http": True} if plain else {})  # a user who names a plain HTTP server wants it
+    return _CLIENT | ({"allow_http": True} if plain else {})  # a user who names a plain HTTP server accepts it
 
 
 def _keys(scheme: str) -> dict[str, Any]:
-    """Return a provider of the keys in the user's files, if there are any; obstore doesn't read these itself."""
+    """Return a provider of the keys in the user's AWS files, which obstore doesn't read itself."""
     if SCHEMES[scheme] != "Amazon S3" or "AWS_ACCESS_KEY_ID" in os.environ:
         return {}
     file = os.environ.get("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials")
@@ -295,13 +295,13 @@ def _version(meta: Any) -> Version:
 
 @contextmanager
 def _explained(kind: str, where: str, doing: str, let_pass: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-    """Turn obstore's errors into errors that say what to do."""
+    """Convert obstore's errors into the package's errors, with advice for the user."""
     try:
         yield
     except let_pass:
         raise
     except (BaseError, OSError, ValueError) as error:
-        raise _sentence(error, kind, where, doing) from None  # its text may be pages long
+        raise _sentence(error, kind, where, doing) from None  # the error's text may be pages long
 
 
 def _sentence(error: Exception, kind: str, where: str, doing: str) -> StudyError:
@@ -335,7 +335,7 @@ def _server(kind: str) -> str:
 
 
 def _first_line(text: str) -> str:
-    """Return the reason without the request, whose address may contain a token."""
+    """Return the reason of an error without its request, whose address may contain a token."""
     status = _STATUS.search(text)
     if status is not None:
         return f"{status[1]} {status[2]}".strip()

@@ -1,4 +1,4 @@
-"""Waiting for a store that is away: its disk is full or read-only, or its server is down."""
+"""Retries of actions on a store that is away: its disk is full or read-only, or its server is down."""
 
 from __future__ import annotations
 
@@ -19,23 +19,22 @@ _TICK_S = 1.0
 
 
 def patiently(act: Callable[[], T], patience_s: float) -> Generator[Event, None, T]:
-    """Act on the store; while it is away, try again after growing pauses.
+    """Act on the store; while it is away, retry after growing pauses.
 
-    Nothing reports that a disk has room again, so the only way to know is to try. A tick comes every second, so the
-    caller can stop in between; the action is then tried once more.
+    A tick comes every second during a pause. If the caller closes the generator then, the action is tried once more.
 
     Args:
-        act: the action; it may be done twice.
+        act: the action, which may run twice.
         patience_s: seconds after which its error is raised; 0 to try once.
 
     Yields:
         A notice when the store is away and when it is back, and ticks in between.
 
     Returns:
-        What `act` returns.
+        The result of `act`.
 
     Raises:
-        StoreAwayError: the last one, when the time is over.
+        StoreAwayError: the last one, once `patience_s` is over.
 
     Example:
         >>> list(patiently(lambda: print("stored"), 600.0))
@@ -77,10 +76,10 @@ def _back(began: float) -> str:
 
 @dataclass(frozen=True)
 class Patience:
-    """Acts on the store and blocks while it is away.
+    """Callable that acts on the store, and blocks while it is away.
 
     Args:
-        notify: called when the store is away and when it is back.
+        notify: called with a sentence when the store is away and when it is back.
         patience_s: seconds after which its error is raised.
 
     Example:
@@ -92,14 +91,14 @@ class Patience:
     patience_s: float = PATIENCE_S
 
     def __call__(self, act: Callable[[], T], patience_s: float | None = None) -> T:
-        """Act, and return what `act` returns.
+        """Run an action until it succeeds, and return its result.
 
         Args:
-            act: the action; it may be done twice.
-            patience_s: seconds for this action, instead of the usual ones; 0 to try once.
+            act: the action, which may run twice.
+            patience_s: seconds for this action instead of the default; 0 to try once.
 
         Raises:
-            StoreAwayError: the last one, when the time is over.
+            StoreAwayError: the last one, once the time is over.
         """
         steps = patiently(act, self.patience_s if patience_s is None else patience_s)
         while True:
@@ -113,10 +112,10 @@ class Patience:
 
 
 class Later:
-    """Acts on the store in order and never blocks: while the store is away, actions are queued.
+    """Queue of actions on the store: runs them in order, and never blocks while the store is away.
 
     Args:
-        notify: called when the store is away and when it is back.
+        notify: called with a sentence when the store is away and when it is back.
         patience_s: seconds after which its error is raised; 0 to try once.
 
     Example:
@@ -134,23 +133,26 @@ class Later:
 
     @property
     def waiting(self) -> bool:
-        """Whether any action is queued."""
+        """True if any action is queued."""
         return bool(self._acts)
 
     def do(self, act: Callable[[], object]) -> None:
-        """Act now if the store is there and no action is queued, else after those in the queue.
+        """Queue an action, and run the queued actions that can run now.
 
         Args:
-            act: the action; it may be done twice.
+            act: the action, which may run twice.
+
+        Raises:
+            StoreAwayError: as `go_on` does.
         """
         self._acts.append(act)
         self.go_on()
 
     def go_on(self) -> None:
-        """Do the queued actions that can be done now. Call it from time to time.
+        """Run the queued actions that can run now. Call it regularly.
 
         Raises:
-            StoreAwayError: the last one, when the time is over.
+            StoreAwayError: the last one, once `patience_s` is over.
         """
         if not self._acts or time.monotonic() < self._again_at:
             return

@@ -1,6 +1,6 @@
-"""What trials had reached at the rungs where they are compared, shared by the workers of a study.
+"""Values of trials at the rungs where they are compared, shared by the workers of a study.
 
-Each worker has a file of its own, so no two write the same one; it is written anew at each rung.
+Each worker has its own file, which it rewrites at each rung, so no two workers write the same file.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class StoredRungs:
 
     Args:
         folder: the study's folder.
-        compared: what is compared, such as ``lowest loss``; values of anything else are left out.
-        worker: stands for this worker in the name of its file.
+        compared: the compared quantity, such as ``lowest loss``; values of other quantities are ignored.
+        worker: id of this worker in the name of its file.
     """
 
     folder: Folder
@@ -32,19 +32,19 @@ class StoredRungs:
     _own: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
 
     def add(self, rung: int, cell_id: str, trial_id: str, value: float) -> None:
-        """Record that a trial of a cell has come to a rung."""
+        """Store the value of a trial at a rung."""
         self._own.setdefault(str(rung), {}).setdefault(cell_id, {})[trial_id] = value
-        with suppress(StoreAwayError):  # training goes on meanwhile
+        with suppress(StoreAwayError):  # training continues meanwhile
             self.folder.write(f"{_KIND}/{self.worker}{_SUFFIX}", json.dumps({self.compared: self._own}).encode())
 
     def values(self, rung: int) -> dict[str, dict[str, float]]:
         """Return the values at a rung, by cell and trial."""
-        found: dict[str, dict[str, float]] = {}
+        by_cell: dict[str, dict[str, float]] = {}
         contents = [{self.compared: self._own}]
         with suppress(StoreAwayError):
             keys = [f"{_KIND}/{name}" for name in self.folder.names(_KIND, _SUFFIX) if self.worker not in name]
             contents += [json.loads(data) for _, data in self.folder.read_all(keys) if isinstance(data, bytes)]
         for content in contents:
             for cell_id, values in content.get(self.compared, {}).get(str(rung), {}).items():
-                found.setdefault(cell_id, {}).update(values)
-        return found
+                by_cell.setdefault(cell_id, {}).update(values)
+        return by_cell

@@ -1,4 +1,4 @@
-"""When trials of a study were solved, cell by cell, without reading all that is stored of it."""
+"""Iterations at which a study's trials were solved, by cell, read without the other columns."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _COLUMNS = ["cell_id", "task", "model", "outcome", "criterion", "solved_at_itera
 def solved_cells(
     files: ValidatedFiles, task: str, models: Collection[str], criterion: str | None
 ) -> Iterator[tuple[Cell, Sequence[int]]]:
-    """Yield each cell that has solved trials, and the iterations at which they were solved.
+    """Yield each cell that has solved trials, with the iterations at which they were solved.
 
-    A trial that was done twice counts twice.
+    A trial with two results counts twice.
 
     Args:
         files: the study's files.
         task: name of the task.
         models: names of the models.
-        criterion: what the trials were judged by, in words; None where their cells say it.
+        criterion: the criterion of the trials to count, in words; None for trials judged by their cells.
     """
     iterations: dict[str, list[int]] = {}
     file_of: dict[str, str] = {}

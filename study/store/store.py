@@ -1,4 +1,4 @@
-"""The store: a folder of studies, which share the trials that they have in common."""
+"""The store: a folder of studies with shared results of equal trials."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Store:
     """A folder of studies.
 
     Args:
-        root: a folder, made by the first write, or the URL of one in an object store: ``s3://bucket/studies``.
-        read_only: leave every file where it is, even bad ones.
+        root: a folder, made by the first write, or its URL in an object store, such as ``s3://bucket/studies``.
+        read_only: leave every file in place, even invalid ones.
 
     Attributes:
         notices: sentences for the user about files of other studies that `adopt` skipped.
 
     Raises:
-        InputError: if no store can be at that address.
+        InputError: if the address isn't valid.
 
     Example:
         >>> Store("no-such-folder").studies()
@@ -45,7 +45,7 @@ class Store:
 
     @property
     def address(self) -> str:
-        """The address that means the same to a process elsewhere."""
+        """The absolute address, valid for other processes."""
         return self._folder.address
 
     @property
@@ -54,10 +54,10 @@ class Store:
         return self._folder.path
 
     def require(self) -> None:
-        """Check that there is a store to read: a mistyped address would look like an empty one.
+        """Check that the store exists, since a mistyped address would look like an empty store.
 
         Raises:
-            InputError: if there is nothing at its address.
+            InputError: if nothing is at its address.
 
         Example:
             >>> Store("no-such-folder").require()
@@ -70,7 +70,7 @@ class Store:
 
     @property
     def is_there(self) -> bool:
-        """Whether there is anything at its address."""
+        """True if anything is at its address."""
         return self._folder.is_there
 
     @property
@@ -85,18 +85,18 @@ class Store:
         return self._folder.holding("spec.yaml")
 
     def study(self, name: str) -> StudyStore:
-        """Return a study's store, whether or not the study is there yet.
+        """Return a study's store; the study needn't exist yet.
 
         Raises:
-            InputError: if the name would leave the store's folder.
+            InputError: if the name leads out of the store's folder.
         """
         return StudyStore(self._folder.below(name), read_only=self.read_only)
 
     def open(self, name: str) -> StudyStore:
-        """Return the store of a study that must be there.
+        """Return the store of an existing study.
 
         Raises:
-            UnknownStudyError: if it isn't; the message names the most similar ones.
+            UnknownStudyError: if it doesn't exist; the message names similar studies.
         """
         study = self.study(name)
         if not study.exists:
@@ -109,15 +109,15 @@ class Store:
         return study
 
     def adopt(self, name: str, trial_ids: Collection[str], into: StudyStore | None = None) -> int:
-        """Copy results that other studies of this store already have into a study.
+        """Copy results of other studies in this store into a study.
 
         Args:
             name: the study to copy them into.
-            trial_ids: the trials that it needs; those that it already has are left alone.
-            into: the study's store as its driver opened it, which collects notices of its own; None without a driver.
+            trial_ids: the trials that it needs; those that it has already aren't copied.
+            into: the study's store as its driver opened it, which collects its own notices; None without a driver.
 
         Returns:
-            How many trials were adopted.
+            The number of adopted trials.
         """
         study, others = into or self.study(name), [other for other in self.studies() if other != name]
         missing = set(trial_ids) - study.done() if others else set()
@@ -137,9 +137,9 @@ class Store:
 def folder_at(root: str | Path) -> Folder:
     """Return the folder, or the prefix of an object store, at an address; see `Store`."""
     if is_url(root):
-        from study.store.objects import open_objects  # only here: folders don't need it, and start sooner
+        from study.store.objects import open_objects  # imported late, since folders don't need it
 
         return open_objects(str(root))
-    if _ONE_SLASH.match(str(root)):  # what `Path` turns a URL into
-        raise InputError(f"--store {root}: an address of an object store has two slashes, as in s3://bucket/studies")
+    if _ONE_SLASH.match(str(root)):  # a URL that `Path` has normalised
+        raise InputError(f"--store {root}: the address of an object store needs two slashes, as in s3://bucket/studies")
     return LocalFolder(Path(root))

@@ -1,4 +1,4 @@
-"""One study's folder: what is done, what is half done, and who may run it."""
+"""The store of one study: its results, its checkpoints, and the lock of the process that runs it."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ from study.store.validated import ValidatedFiles, key_of, pack_of
 
 _SPEC, _REPORT, _PAGE, _LOCK = "spec.yaml", "report", "report/report.html", "lock"
 _HEARTBEAT = "heartbeat"
-_NOT_CONTENT = (_LOCK, "attempt", _HEARTBEAT)  # they change while a study runs, and say nothing about its results
-# A weight seldom equals another, and resembles it in its first byte only. The 12.1 KB of a trained NALU (100 inputs, 10
-# hidden units) take 18.0 KB by default, 11.3 without a dictionary, 10.5 with the bytes of each position side by side.
+_NOT_CONTENT = (_LOCK, "attempt", _HEARTBEAT)  # they change while a study runs, but its results don't depend on them
+# Weights seldom repeat, and resemble each other in their first byte only. The 12.1 KB of a trained NALU (100 inputs, 10
+# hidden units) take 18.0 KB by default, 11.3 KB without a dictionary, and 10.5 KB with byte stream split.
 _WEIGHTS_ENCODING = {"use_dictionary": False, "use_byte_stream_split": ["value.list.element"]}
 
 
 class StudyStore:
-    """One study's folder.
+    """The store of one study.
 
     Args:
-        folder: the folder.
-        read_only: leave every file where it is, even bad ones.
+        folder: the study's folder.
+        read_only: leave every file in place, even invalid ones.
         attempt: the attempt of the driver or worker that writes (see `of_attempt`); None without one.
-        criterion: what the trials that are read are judged by (see `judged_by`); None to leave them as they are.
+        criterion: the criterion that judges trials on reading (see `judged_by`); None to keep their stored outcomes.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class StudyStore:
 
     @property
     def exists(self) -> bool:
-        """Whether the study has been started."""
+        """True if the study has been started."""
         return self._folder.exists(_SPEC)
 
     def write_spec(self, text: str) -> None:
@@ -88,7 +88,11 @@ class StudyStore:
         self._put(_SPEC, text.encode())
 
     def read_spec(self) -> str:
-        """Read the study's file."""
+        """Read the study's file.
+
+        Raises:
+            StoreError: if it is missing or isn't UTF-8 text.
+        """
         content = self._folder.read(_SPEC)
         if content is None:
             raise StoreError(f"can't read {self.spec_where}: it isn't there; `study run` writes it")
@@ -107,31 +111,31 @@ class StudyStore:
     # other files of the study
 
     def write_file(self, name: str, data: bytes) -> None:
-        """Write another file of the study, in place of an earlier one of that name."""
+        """Write another file of the study, replacing an earlier one of that name."""
         self.check()
         self._put(name, data)
 
     def read_file(self, name: str) -> bytes | None:
-        """Read a file that `keep` wrote; None if there is none."""
+        """Read a file that `write_file` wrote; None if there is none."""
         return self._folder.read(name)
 
     def read_files(self, names: Sequence[str]) -> dict[str, bytes]:
-        """Read several files that `write_file` wrote, in parallel; those that aren't there are left out."""
+        """Read several files that `write_file` wrote, in parallel; missing ones are left out."""
         read = self._folder.read_all(names)
         return {name: content for name, content in read if isinstance(content, bytes)}
 
     def times_in(self, name: str) -> dict[str, float]:
-        """Return the names of the files in a folder of the study, each with when it was written, as `times` does."""
+        """Return the time of the last write of each file in a folder of the study, by name, as `times` does."""
         return self._folder.times(name)
 
     def file_address(self, name: str) -> str:
-        """Return the address of such a file, to print."""
+        """Return the address of a file of the study, to print."""
         return self._folder.where_is(name)
 
     # files of trials
 
     def trial_files(self, scratch: Path, keep: Keep) -> TrialFiles:
-        """Return the folders of trials, for a worker; `scratch` is a folder of its machine."""
+        """Return the folders of trials for a worker; `scratch` is a local folder of its machine."""
         return TrialFiles(self._folder, scratch, keep)
 
     def trials_with_files(self) -> list[str]:
@@ -139,7 +143,7 @@ class StudyStore:
         return self._folder.folders(FILES)
 
     def file_sizes(self, trial_id: str) -> dict[str, int]:
-        """Return the size in bytes of each file of a trial, by its path below the trial's folder, without links."""
+        """Return the size in bytes of each file of a trial, without links, by path below the trial's folder."""
         prefix = f"{FILES}/{trial_id}/"
         sizes = sorted(self._folder.sizes(prefix[:-1]).items())
         return {key.removeprefix(prefix): size for key, size in sizes if size or self._folder.is_plain(key)}
@@ -148,7 +152,7 @@ class StudyStore:
         """Return the key of a trial's file, for `read_file` and `file_address`.
 
         Raises:
-            InputError: if the name would lead elsewhere.
+            InputError: if the name isn't a path below the trial's folder.
         """
         if not is_file_name(name) or not is_file_name(trial_id):
             raise InputError(f"{name!r} can't name a file of a trial: it must be a path below the trial's folder")
@@ -162,14 +166,14 @@ class StudyStore:
         return self._folder.where_is(_PAGE) if self._folder.exists(_PAGE) else None
 
     def keep_report(self, files: Sequence[Path]) -> None:
-        """Copy a report's files from elsewhere, in place of the last report."""
+        """Copy a report's files into the store, replacing the last report."""
         self.check()
         for file in files:
             self._put(f"{_REPORT}/{file.name}", file.read_bytes())
         for stale in set(self._folder.names(_REPORT, "")) - {file.name for file in files}:
             self._folder.remove(f"{_REPORT}/{stale}")
 
-    # all of its files
+    # all files of the study
 
     def sizes(self) -> dict[str, int]:
         """Return the size in bytes of each file of the study, by key."""
@@ -177,7 +181,7 @@ class StudyStore:
 
     @property
     def has_remains(self) -> bool:
-        """Whether something is left of the study's deletion, which was interrupted."""
+        """True if an interrupted deletion of the study left its lock or an empty folder."""
         if self.exists or not self._folder.is_there:
             return False
         return self._folder.exists(_LOCK) or not self._folder.sizes()
@@ -185,41 +189,41 @@ class StudyStore:
     def delete(self) -> None:
         """Remove all files of the study. Call it with the lock held.
 
-        The study's file goes first: what a process that is killed leaves is no study. Results go before what belongs to
-        them, so packs that are left are whole. Called again, it removes the rest.
+        The study's file is removed first, so that a kill leaves no partial study. Results are removed before the curves
+        and weights that belong to them, so that remaining packs are complete. If interrupted, call it again.
         """
-        self.begin_attempt()  # a worker of a killed driver writes nothing more
+        self.begin_attempt()  # stops workers of a killed driver from writing
         for _, keys in groupby(sorted(self._folder.sizes(), key=_turn), key=_turn):
             self._folder.remove_all(list(keys))
         self._folder.remove_folders()
 
-    # what an onlooker sees
+    # for observers
 
     def times(self) -> dict[str, float]:
-        """Return when each file of the study and each file of its results was written, in seconds since 1970.
+        """Return the time of the last write of the study's files and result files, in seconds since 1970, by key.
 
-        No file is read. Every change is a file that is written anew, so the same times mean the same content.
+        No file is read. Files are replaced, never changed in place, so equal times mean equal content.
         """
         files = {name: time for name, time in self._folder.times().items() if name not in _NOT_CONTENT}
         return files | {f"results/{name}": time for name, time in self._folder.times("results").items()}
 
     def write_heartbeat(self, text: str) -> None:
-        """Write how far the study is, for onlookers; `remove_heartbeat` removes it when the study no longer runs."""
+        """Write the study's progress for observers; call `remove_heartbeat` when the study stops."""
         self.write_file(_HEARTBEAT, text.encode())
 
     def read_heartbeat(self) -> str:
-        """Return what `write_heartbeat` wrote last; empty if the study doesn't run, or isn't that far."""
+        """Return the last text of `write_heartbeat`; empty if the study isn't running or hasn't written one."""
         return (self._folder.read(_HEARTBEAT) or b"").decode(errors="replace")
 
     def remove_heartbeat(self) -> None:
-        """Remove the heartbeat, if there is one and it is this attempt's."""
+        """Remove the heartbeat, unless `check` fails."""
         self.check()
         self._folder.remove(_HEARTBEAT)
 
     def holder(self) -> str | None:
         """Describe the process that runs the study; None if none does.
 
-        In an object store it may also be one that was killed, until the study is run again.
+        In an object store, a killed process is returned until the study is run again.
         """
         return self._folder.holder()
 
@@ -233,24 +237,25 @@ class StudyStore:
         weights: Sequence[Weights],
         provenance: Mapping[str, Any],
     ) -> None:
-        """Store a pack's results completely, or not at all. A pack stored before is replaced.
+        """Store a pack's results atomically, replacing earlier ones of that pack.
 
         Args:
             pack_id: name of the files.
-            results: one for each trial.
-            curves: of the trials that have one; those of failed trials aren't stored.
-            weights: the same.
-            provenance: where the results come from; must be JSON.
+            results: one result per trial.
+            curves: learning curves of the trials that have one; those of failed trials aren't stored.
+            weights: trained weights, likewise.
+            provenance: origin of the results; must be JSON.
 
         Raises:
-            StoreError: if the disk is full or can't be written to, or `check` fails; what was stored is untouched.
+            StoreError: if the disk is full or not writable; stored files are untouched.
+            StudyError: if `check` fails.
         """
         failed = {result.trial.id for result in results if result.outcome is Outcome.FAILED}
         self._write_tables(
             pack_id,
             results_table(results),
             curves_table(curve for curve in curves if curve.trial_id not in failed),
-            weights_table(one for one in weights if one.trial_id not in failed),
+            weights_table(entry for entry in weights if entry.trial_id not in failed),
             provenance,
         )
 
@@ -258,7 +263,7 @@ class StudyStore:
         self, pack_id: str, results: pa.Table, curves: pa.Table, weights: pa.Table, provenance: Mapping[str, Any]
     ) -> None:
         self.check()
-        # Results go last: they mark the pack as done, so its weights and curves must already be there.
+        # Results are written last: they mark the pack as done, so its weights and curves must exist already.
         encodings: dict[str, tuple[pa.Table, dict[str, Any]]] = {
             "weights": (weights, {"compression": "zstd", **_WEIGHTS_ENCODING}),
             "curves": (curves, {"compression": "zstd"}),
@@ -266,34 +271,34 @@ class StudyStore:
         }
         for kind, (table, encoding) in encodings.items():
             key = key_of(kind, pack_id)
-            # Many trials of own code have neither weights nor curves, and a file takes milliseconds.
+            # Many trials of own code have no weights or curves, and writing a file takes milliseconds.
             if len(table) or kind == "results" or self._folder.exists(key):
                 self._put(key, parquet(table, provenance, **encoding))
 
     def pack_ids(self) -> set[str]:
-        """Return the ids of the packs that have a file of results, valid or not."""
+        """Return the ids of the packs that have a result file, valid or not."""
         return {pack_of(key) for key in self._files.keys("results")}
 
     def has_pack(self, pack_id: str, *, with_stopped: bool = True) -> bool:
-        """Return whether this very pack is done: its results can be read and no trial failed.
+        """Return True if this pack is done: its results can be read and no trial failed.
 
         Args:
             pack_id: the pack.
-            with_stopped: whether trials that were stopped early are done.
+            with_stopped: count trials that were stopped early as done.
         """
         table = self._files.table(key_of("results", pack_id), ["outcome"])
         unfinished = {str(Outcome.FAILED), *([] if with_stopped else [str(Outcome.STOPPED)])}
         return table is not None and unfinished.isdisjoint(table["outcome"].to_pylist())
 
     def read_pack(self, pack_id: str, *, with_curves: bool = True) -> tuple[pa.Table, pa.Table]:
-        """Return the rows and the curves of one pack.
+        """Return the results and the learning curves of one pack.
 
         Args:
             pack_id: the pack.
-            with_curves: read the curves, which are large; without them the second table is empty.
+            with_curves: read the curves, which are large; if False, the second table is empty.
 
         Raises:
-            StoreError: if the pack has no results that can be read.
+            StoreError: if the pack has no readable results.
         """
         results = self._files.table(key_of("results", pack_id))
         if results is None:
@@ -302,23 +307,23 @@ class StudyStore:
         return results, self.pack_curves(pack_id) if with_curves else EMPTY_CURVES
 
     def pack_curves(self, pack_id: str) -> pa.Table:
-        """Return the learning curves of one pack; an empty table if it has none that can be read."""
+        """Return the learning curves of one pack; an empty table if none are readable."""
         curves = self._files.table(key_of("curves", pack_id))
         return EMPTY_CURVES if curves is None else curves
 
     def done(self, *, with_stopped: bool = True) -> set[str]:
-        """Return the ids of the trials that have a result other than failed, also those stopped early if wanted."""
+        """Return the ids of the trials with a result other than failed, by default including those stopped early."""
         rows = self._outcomes()
         if not with_stopped:
             rows = rows.filter(pc.not_equal(rows["outcome"], str(Outcome.STOPPED)))
         return set(rows["trial_id"].to_pylist())
 
     def done_rows(self) -> pa.Table:
-        """Return ``trial_id``, ``cell_id`` and ``seed`` of the trials that have a result other than failed."""
+        """Return ``trial_id``, ``cell_id`` and ``seed`` of the trials with a result other than failed."""
         return self._outcomes("cell_id", "seed")
 
     def failed_rows(self) -> pa.Table:
-        """Return trial_id, cell_id, seed, outcome and error of the trials that have failed and have no result."""
+        """Return trial_id, cell_id, seed, outcome and error of failed trials without another result, one row each."""
         rows = self._stored_rows("trial_id", "cell_id", "seed", "outcome", "error")
         has_failed = pc.equal(rows["outcome"], str(Outcome.FAILED))
         done = rows.filter(pc.invert(has_failed))["trial_id"].combine_chunks()
@@ -327,7 +332,7 @@ class StudyStore:
         return rows.take(np.unique(ids, return_index=True)[1])
 
     def outcomes(self) -> pa.Table:
-        """Return each trial's outcome, if it has one other than failed, as columns ``trial_id`` and ``outcome``."""
+        """Return columns ``trial_id`` and ``outcome`` of the trials with an outcome other than failed."""
         if self._criterion is None:
             return self._outcomes()
         rows = self._judged(self._results(), are_all=False).select(["trial_id", "outcome"])
@@ -338,8 +343,8 @@ class StudyStore:
         rows = rows.filter(pc.not_equal(rows["outcome"], str(Outcome.FAILED)))
         if pc.count_distinct(rows["trial_id"]).as_py() == len(rows):
             return rows
-        # The outcomes of a trial done twice, on two devices, may differ; they are used only for counting. One that was
-        # stopped early, and trained to its end later, has ended.
+        # If a trial was done twice, on two devices, its outcomes may differ; they are used for counting only. A trial
+        # that was stopped early and later trained to its end has ended.
         rows = rows.take(pc.sort_indices(pc.cast(pc.equal(rows["outcome"], str(Outcome.STOPPED)), pa.int8())))
         ids = rows["trial_id"].combine_chunks().dictionary_encode().indices.to_numpy()
         return rows.take(np.unique(ids, return_index=True)[1])
@@ -351,7 +356,7 @@ class StudyStore:
         return pa.concat_tables([empty, *(table for _, table in read if table is not None)])
 
     def trials_by_code(self) -> dict[str, int]:
-        """Count the trials with a result other than failed by the identity of the code that they ran."""
+        """Return the number of trials with a result other than failed, by the digest of their own code."""
         rows = self._results()
         if "code" not in rows.column_names:
             return {}
@@ -361,11 +366,11 @@ class StudyStore:
     def solved_cells(
         self, task: str, models: Collection[str], criterion: str | None
     ) -> Iterator[tuple[Cell, Sequence[int]]]:
-        """Yield each cell that has solved trials, and when they were solved; see `study.store.solved`."""
+        """Yield each cell that has solved trials, with the iterations of solving; see `study.store.solved`."""
         return solved_cells(self._files, task, models, criterion)
 
     def read_results(self) -> pa.Table:
-        """Return the study's results, one row a trial, ordered by cell and seed, however the trials were packed.
+        """Return the study's results, one row per trial, ordered by cell and seed.
 
         A result takes precedence over a failure. If a trial was done twice, the first result by file name is returned.
 
@@ -392,34 +397,34 @@ class StudyStore:
         return read_judgements(self._folder.read(judgements.FILE))
 
     def write_judgements(self, results: pa.Table) -> None:
-        """Store when trials were solved by what judges them now, so that the next reader needs no curves for it.
+        """Cache the iterations at which trials were solved under the current criterion; readers then need no curves.
 
         Args:
-            results: rows of trials as `read_results` returned them.
+            results: rows that `read_results` returned.
         """
         self.check()
         self._put(judgements.FILE, judgements_file(results))
 
     def read_curves(self, trial_ids: Collection[str] | None = None) -> pa.Table:
-        """Return the learning curves, one row a trial, ordered by trial id.
+        """Return the learning curves, one row per trial, ordered by trial id.
 
         Args:
-            trial_ids: trials to read; None for all. Whole curves are large, so ask only for those you need.
+            trial_ids: trials to read; None for all. Curves are large, so request only those you need.
         """
         return self._read_rows("curves", EMPTY_CURVES, trial_ids)
 
     def read_weights(self, trial_ids: Collection[str] | None = None) -> pa.Table:
-        """Return trained weights, one row a trial, ordered by trial id; trials of an earlier version have none.
+        """Return trained weights, one row per trial, ordered by trial id; trials of an earlier version have none.
 
         Args:
-            trial_ids: trials to read; None for all. Weights are large, so ask only for those you need.
+            trial_ids: trials to read; None for all. Weights are large, so request only those you need.
         """
         return self._read_rows("weights", WEIGHTS_SCHEMA.empty_table(), trial_ids)
 
     def _read_rows(self, kind: str, empty: pa.Table, trial_ids: Collection[str] | None) -> pa.Table:
         ids = None if trial_ids is None else pa.array(sorted(trial_ids), pa.string())
         tables = [empty]
-        # A file of any other pack was left by a process that was killed before it wrote the pack's results.
+        # Skip files of packs without results: their writer was killed before it wrote the results.
         packs = self._packs_with(ids)
         keys = [key for key in self._files.keys(kind) if pack_of(key) in packs]
         for _, table in self._files.tables(keys, only=ids):
@@ -430,7 +435,7 @@ class StudyStore:
         return rows.take(np.unique(row_ids, return_index=True)[1])
 
     def _packs_with(self, trial_ids: pa.Array | None) -> set[str]:
-        """Return the packs that have one of the trials, by their results, which are small."""
+        """Return the packs that have any of the trials, according to their result files, which are small."""
         if trial_ids is None:
             return self.pack_ids()
         tables = self._files.tables(self._files.keys("results"), ["trial_id"])
@@ -441,7 +446,7 @@ class StudyStore:
         }
 
     def provenances(self) -> list[dict[str, Any]]:
-        """Return the different provenances of the results, each once."""
+        """Return the distinct provenances of the results."""
         by_text: dict[str, dict[str, Any]] = {}
         for _, file in self._files.opened(self._files.keys("results")):
             if file is not None:
@@ -450,7 +455,7 @@ class StudyStore:
         return list(by_text.values())
 
     def adopt(self, other_name: str, other: StudyStore, trial_ids: Collection[str]) -> set[str]:
-        """Copy results of another study, with their curves and weights, pack by pack.
+        """Copy results of another study, with their curves, weights and files, pack by pack.
 
         Args:
             other_name: the other study's name, for the provenance.
@@ -458,7 +463,7 @@ class StudyStore:
             trial_ids: ids of the trials to copy.
 
         Returns:
-            The ids of the trials that the other study has.
+            The ids of those trials that the other study has; empty if it can't be read.
         """
         try:
             shared = other.done(with_stopped=False) & set(trial_ids)
@@ -480,17 +485,17 @@ class StudyStore:
         return shared
 
     def files_of(self, pack_id: str) -> dict[str, bytes]:
-        """Return the files of a pack by key, the results last; none if these aren't valid, and valid ones alone."""
+        """Return the valid files of a pack by key, the results last; none if the results aren't valid."""
         keys = [key_of(kind, pack_id) for kind in ("weights", "curves", "results")]
         files = {key: data for key in keys if (data := self._files.whole(key)) is not None}
         return files if keys[-1] in files else {}
 
     def trials_of(self, pack_id: str, *, with_stopped: bool = True) -> set[str]:
-        """Return the trials of a pack with a result other than failed; none if the pack can't be read.
+        """Return the ids of a pack's trials with a result other than failed; none if the pack can't be read.
 
         Args:
             pack_id: the pack.
-            with_stopped: also those that were stopped early.
+            with_stopped: include trials that were stopped early.
         """
         table = self._files.table(key_of("results", pack_id), ["trial_id", "outcome"])
         if table is None:
@@ -499,14 +504,14 @@ class StudyStore:
         return set(table.filter(pc.invert(pc.is_in(table["outcome"], value_set=without)))["trial_id"].to_pylist())
 
     def copy_files(self, other: StudyStore, trial_ids: Collection[str]) -> None:
-        """Copy the files of trials of another study, but for trials that have files here."""
+        """Copy the files of another study's trials, except of trials that have files here."""
         for trial_id in sorted({*other.trials_with_files()} & set(trial_ids) - {*self.trials_with_files()}):
             for name in other.file_sizes(trial_id):
                 if (data := other.read_file(other.trial_file(trial_id, name))) is not None:
                     self._put(self.trial_file(trial_id, name), data)
 
     def details_of(self, pack_id: str, trial_ids: pa.Array) -> tuple[pa.Table, pa.Table]:
-        """Return the curves and the weights of some trials of a pack; those that can't be read are left out."""
+        """Return the curves and the weights of the given trials of a pack; unreadable ones are left out."""
         details = []
         for kind, empty in (("curves", EMPTY_CURVES), ("weights", WEIGHTS_SCHEMA.empty_table())):
             ((_, table),) = self._files.tables([key_of(kind, pack_id)], only=trial_ids)
@@ -516,10 +521,11 @@ class StudyStore:
     # checkpoints
 
     def save_checkpoint(self, checkpoint: Checkpoint) -> None:
-        """Store a pack's checkpoint, in place of its last one.
+        """Store a pack's checkpoint, replacing its last one.
 
         Raises:
-            StoreError: if the disk is full or can't be written to; the last checkpoint is untouched.
+            StoreError: if the disk is full or not writable; the last checkpoint is untouched.
+            StudyError: if `check` fails.
             ValueError: if an array would need pickle.
         """
         self.check()
@@ -531,7 +537,7 @@ class StudyStore:
         return checkpoints[0] if checkpoints else None
 
     def checkpoints(self) -> list[tuple[str, tuple[str, ...], int]]:
-        """Return id, trials and iteration of the packs in mid-training, the furthest first."""
+        """Return id, trials and iteration of the packs in mid-training, by descending iteration."""
         headers = self._files.checkpoints(self._files.keys("checkpoints"), with_arrays=False)
         packs = [(header.pack_id, header.trial_ids, header.iteration) for header in headers]
         return sorted(packs, key=lambda pack: (-pack[2], pack[0]))
@@ -544,13 +550,13 @@ class StudyStore:
 
     @contextmanager
     def lock(self, notify: Callable[[str], None] = lambda sentence: None) -> Iterator[StudyLock]:
-        """Hold the study, on a file system or in an object store, at most until this process dies, for whatever reason.
+        """Hold the study's lock; once this process dies, another one can take it.
 
         Args:
-            notify: called if it takes long.
+            notify: called with a sentence if this takes long.
 
         Yields:
-            The lock, which says whether another process has taken the study over meanwhile.
+            The lock; its attribute `lost` tells if another process has taken the study over.
 
         Raises:
             BusyError: if another process holds it.
@@ -559,13 +565,13 @@ class StudyStore:
             yield held
 
     def begin_attempt(self) -> str:
-        """Take the study over with a new attempt: workers of earlier ones stop when they read its id.
+        """Begin a new attempt, and return its id; workers of earlier attempts stop when they read it.
 
-        Call it with the lock held. It also removes what a killed process left half-written.
+        Call it with the lock held. It also removes half-written files of killed processes.
         """
         attempt = uuid.uuid4().hex
         self._folder.write("attempt", attempt.encode())
-        self._folder.clean()  # only now: a worker whose temporary file is gone must find the new attempt
+        self._folder.clean()  # only now: a worker that misses its temporary file must find the new attempt
         return attempt
 
     def attempt(self) -> str | None:
@@ -576,7 +582,7 @@ class StudyStore:
     def of_attempt(self, attempt: str) -> StudyStore:
         """Return the study's store for the driver and the workers of an attempt.
 
-        It calls `check` before each write, and a write doesn't make the study's folder again if that is gone.
+        It calls `check` before each write, and doesn't recreate the study's folder if that is gone.
 
         Args:
             attempt: the id that `begin_attempt` returned.
@@ -584,21 +590,21 @@ class StudyStore:
         return StudyStore(self._folder.as_it_is(), attempt=attempt, criterion=self._criterion)
 
     def judged_by(self, criterion: Criterion | None) -> StudyStore:
-        """Return the study's store for a reader who knows what success is: what is read has the outcomes of that.
+        """Return the study's store with a criterion for the outcomes of the trials that are read.
 
-        Where references say it, only all results together can be judged (`read_results`): a pack that is read alone
-        has finished trials, and so do `outcomes`, which are counted while a study runs.
+        If references set the criterion, only `read_results` applies it, because it needs all results. `read_pack` and
+        `outcomes` then return trials as finished.
 
         Args:
-            criterion: what the metrics of a solved trial meet; None where the trials' cells say it.
+            criterion: the criterion of a solved trial; None if the trials' cells set it.
         """
         return StudyStore(self._folder, self._read_only, self._attempt, criterion)
 
     def check(self) -> None:
-        """Check that the study is in the store, and still this attempt's; without an attempt, check nothing.
+        """Check that the study is in the store and still belongs to this attempt; no-op without an attempt.
 
         Raises:
-            StudyGoneError: if it isn't there: perhaps its file system will be mounted again.
+            StudyGoneError: if the study is missing, perhaps until its file system is mounted again.
             BusyError: if another driver has taken it over.
         """
         if self._attempt is None:
@@ -616,12 +622,12 @@ class StudyStore:
         try:
             self._folder.write(key, data)
         except StoreError:
-            self.check()  # another driver removes half-written files when it starts
+            self.check()  # a write fails if another driver has started and removed half-written files
             raise
 
 
 def _turn(key: str) -> int:
-    """Return when a file is deleted: the lock, last, says until then that something is left."""
+    """Return a file's turn in the deletion; the lock is last, to mark an incomplete deletion until then."""
     if key.startswith("results/"):
         return 1
     return {_SPEC: 0, "attempt": 3, _LOCK: 4}.get(key, 2)

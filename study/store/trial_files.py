@@ -1,7 +1,7 @@
-"""Files of trials: what a trial writes and prints, in a folder of its own in the study's folder.
+"""Files and output of trials, in one folder per trial within the study's folder.
 
-A study in a folder has them where the trial writes them. For an object store, a trial writes to a folder of its
-machine, which is uploaded before each checkpoint and at the end.
+If the store is a folder, trials write there directly. For an object store, a trial writes to a local folder, which is
+uploaded before each checkpoint and at the end.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from study.store.local import explained
 from study.words import count_of
 
 FILES = "files"
-"""The folder in a study's folder that has a folder for each trial."""
+"""The subfolder of a study's folder that has a folder for each trial."""
 
 LOG, ERROR = "log.txt", "error.txt"
-"""A trial's output, and the traceback of its failure: these are kept whatever `Keep` says."""
+"""A trial's output and the traceback of its failure; kept regardless of `Keep`."""
 
 MOST_FILES = 1000
 _LONGEST_ERROR = 10**6
@@ -37,18 +37,18 @@ class TrialFiles:
 
     Args:
         store: the study's folder of the store.
-        scratch: a folder of this machine, for stores that aren't folders.
-        keep: which files are kept.
+        scratch: a local folder, used if the store is an object store.
+        keep: rule for the files to keep.
     """
 
     store: Folder
     scratch: Path
     keep: Keep
     _uploaded: dict[str, dict[str, tuple[int, int]]] = field(default_factory=dict)
-    """By trial, each uploaded file's size and time of modification in nanoseconds."""
+    """Size and modification time in nanoseconds of each uploaded file, by trial and name."""
 
     def folder(self, trial_id: str) -> Path:
-        """Return the path of a trial's folder, which needn't exist."""
+        """Return the path of a trial's folder, even if it doesn't exist."""
         base = self.scratch if self.store.path is None else self.store.path
         return base / FILES / trial_id
 
@@ -57,21 +57,21 @@ class TrialFiles:
         return self.folder(trial_id) / LOG
 
     def begin(self, trial_id: str) -> None:
-        """Remove what an earlier attempt at a trial has left, before the trial begins anew."""
+        """Remove the files of an earlier attempt at a trial."""
         with explained(self.folder(trial_id), "empty"), suppress(FileNotFoundError):
             shutil.rmtree(self.folder(trial_id))
         if self.store.path is None:
             self._uploaded[trial_id] = {}
 
     def end(self, trial_id: str, error: str = "") -> Sequence[str]:
-        """Remove the files that aren't kept, once a trial has ended.
+        """Remove the files of an ended trial that `keep` doesn't keep.
 
         Args:
             trial_id: the trial.
             error: why it failed, with its traceback; empty if it didn't.
 
         Returns:
-            A sentence that says what isn't kept; none if all of it is.
+            At most one sentence: about wanted files that exceed the limits, or about an error that couldn't be written.
         """
         folder = self.folder(trial_id)
         if error:
@@ -93,10 +93,10 @@ class TrialFiles:
         return () if not unwanted else (_left_out(trial_id, unwanted, self.keep),)
 
     def upload(self, trial_ids: Collection[str]) -> None:
-        """Store the files of trials that changed since the last call; in a folder they are stored already.
+        """Upload files that changed since the last call; no-op if the store is a folder.
 
         Raises:
-            StoreAwayError: if the store can't be reached; what is missing is uploaded by the next call.
+            StoreAwayError: if the store can't be reached; the next call uploads the remaining files.
         """
         if self.store.path is not None:
             return
@@ -116,7 +116,7 @@ class TrialFiles:
                 self.store.remove_all([f"{prefix}/{name}" for name in stale])
 
     def fetch(self, trial_ids: Collection[str]) -> None:
-        """Get the folders of trials that go on from a checkpoint, as they left them."""
+        """Download the folders of trials that resume from a checkpoint; no-op if the store is a folder."""
         if self.store.path is not None:
             return
         for trial_id in trial_ids:
@@ -130,7 +130,7 @@ class TrialFiles:
 
 
 def is_file_name(name: str) -> bool:
-    r"""Return whether a name leads to a file below a trial's folder, on any system and to no other place.
+    r"""Return True if a name is a path below a trial's folder on any operating system.
 
     Example:
         >>> [is_file_name(name) for name in ("a/b.txt", "../a", "/etc/a", "a//b", "a\\b", "a\n")]
@@ -153,7 +153,7 @@ def _files(folder: Path) -> Iterator[tuple[str, int]]:
 
 
 def _kept(sizes: Mapping[str, int], keep: Keep) -> list[str]:
-    """Choose the files to keep: log and error in any case, of the others the smallest as far as there is room."""
+    """Return the files to keep: log and error, then the smallest of the others within the limits."""
     always = [name for name in (LOG, ERROR) if name in sizes]
     wanted = [name for name in sizes if name not in always and keep.matches(name) and is_file_name(name)]
     kept, left = always, keep.size_mb * 10**6
@@ -168,8 +168,8 @@ def _kept(sizes: Mapping[str, int], keep: Keep) -> list[str]:
 def _left_out(trial_id: str, sizes: Mapping[str, int], keep: Keep) -> str:
     largest = max(sizes, key=lambda name: (sizes[name], name))
     return (
-        f"trial {trial_id}: {count_of(len(sizes), 'file')} of {decimal(sum(sizes.values()))} in all weren't kept, "
-        f"such as {largest}: a trial keeps {keep.size_mb:g} MB and {MOST_FILES:,} files at most "
+        f"trial {trial_id}: not kept: {count_of(len(sizes), 'file')} ({decimal(sum(sizes.values()))} in all), "
+        f"such as {largest}; a trial keeps at most {keep.size_mb:g} MB and {MOST_FILES:,} files "
         f"(keep: {{size_mb: ...}} in the study file)"
     )
 

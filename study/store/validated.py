@@ -1,4 +1,4 @@
-"""A study's files that pass their checks; the others go to quarantine, with the reason."""
+"""Reading of a study's files; invalid ones are moved to quarantine, with the reason."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
 class ValidatedFiles:
-    """Reads the files of a study.
+    """Reader of a study's files; invalid ones are moved to quarantine.
 
     Args:
         folder: the study's folder.
-        read_only: leave every file where it is, even bad ones.
+        read_only: leave every file in place, even invalid ones.
 
     Attributes:
         notices: sentences for the user about files that were set aside or skipped.
@@ -42,23 +42,23 @@ class ValidatedFiles:
         self._read_only = read_only
 
     def keys(self, kind: str) -> list[str]:
-        """Return the keys of the files of a kind that are named as a pack's."""
+        """Return the keys of the files of a kind whose names are valid pack ids."""
         suffix = _suffix(kind)
         names = self._folder.names(kind, suffix)
         return [f"{kind}/{name}" for name in names if _NAME.fullmatch(name.removesuffix(suffix))]
 
     def table(self, key: str, columns: list[str] | None = None) -> pa.Table | None:
-        """Read a Parquet file; None if it isn't there or isn't valid."""
+        """Read a Parquet file; return None if it is missing or invalid."""
         ((_, table),) = self.tables([key], columns)
         return table
 
     def tables(
         self, keys: Sequence[str], columns: list[str] | None = None, only: pa.Array | None = None
     ) -> Iterator[tuple[str, pa.Table | None]]:
-        """Read Parquet files, in order, as tables of the current format.
+        """Yield each key with its Parquet file as a table of the current format, or None if missing or invalid.
 
         Args:
-            keys: the files to read.
+            keys: the files to read, all of one kind.
             columns: columns to read; None for all.
             only: ids of the trials to read; None for all.
         """
@@ -66,7 +66,7 @@ class ValidatedFiles:
             yield key, table if table is None or only is None else table.filter(pc.is_in(table["trial_id"], only))
 
     def whole(self, key: str) -> bytes | None:
-        """Return the bytes of a Parquet file if all of it is valid, else None."""
+        """Return the bytes of a Parquet file if it is completely valid, else None."""
 
         def check(where: str, data: bytes) -> bytes:
             table = read_table(where, open_parquet(where, data, kind_of(key)), kind_of(key))
@@ -83,7 +83,7 @@ class ValidatedFiles:
             yield key, None if file is None else self._parsed(key, read_table, where, file, kind_of(key), columns)
 
     def _results(self, keys: Sequence[str], columns: list[str] | None) -> Iterator[tuple[str, pa.Table | None]]:
-        """Read files of results, and set those aside whose rows this package can't have written."""
+        """Read result files, and move files with invalid rows to quarantine."""
         batch = []
         for key, data in self._read_all(keys):
             where = self._folder.where_is(key)
@@ -100,13 +100,13 @@ class ValidatedFiles:
             yield key, results.wanted if results is not None and is_right else None
 
     def opened(self, keys: Sequence[str]) -> Iterator[tuple[str, pq.ParquetFile | None]]:
-        """Open Parquet files, in order."""
+        """Yield each key with its opened Parquet file, or None if missing or invalid."""
         for key, data in self._read_all(keys):
             where = self._folder.where_is(key)
             yield key, None if data is None else self._parsed(key, open_parquet, where, data, kind_of(key))
 
     def checkpoints(self, keys: Sequence[str], *, with_arrays: bool) -> list[Checkpoint]:
-        """Read the checkpoints that are there and valid, with or without their arrays."""
+        """Return the valid checkpoints, with or without their arrays."""
         checkpoints = []
         for key, data in self._read_all(keys):
             if data is not None:
@@ -115,12 +115,12 @@ class ValidatedFiles:
         return [checkpoint for checkpoint in checkpoints if checkpoint is not None]
 
     def notice(self, sentence: str) -> None:
-        """Add a notice for the user, unless it is there already."""
+        """Add a notice for the user, once."""
         if sentence not in self.notices:
             self.notices.append(sentence)
 
     def _read_all(self, keys: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
-        """Read the bytes of many keys; None where there is nothing, or no file."""
+        """Yield each key with its bytes, or None if it is missing or not a file."""
         for key, content in self._folder.read_all(keys):
             if isinstance(content, NotAFileError):
                 self._quarantine(key, content.reason)
@@ -129,7 +129,7 @@ class ValidatedFiles:
     def _parsed(self, key: str, parse: Callable[..., T], *arguments: Any) -> T | None:
         try:
             return parse(*arguments)
-        except (StudyError, MemoryError):  # such a file may be good: it is of another version, or too large
+        except (StudyError, MemoryError):  # the file may be valid, but of another version or too large
             raise
         except NoUpgradeError as error:
             self.notice(str(error))
@@ -147,7 +147,7 @@ class ValidatedFiles:
         plain = key.replace("/", "-")
         names = itertools.chain([plain], (f"again-{count}-{plain}" for count in itertools.count(2)))
         name = next(name for name in names if not self._is_quarantined(name))
-        if self._folder.move(key, f"quarantine/{name}"):  # if not, another process was quicker
+        if self._folder.move(key, f"quarantine/{name}"):  # else another process was quicker
             self._folder.write(f"quarantine/{name}{_WHY}", f"{where}: {why}\n".encode())
             self.notice(f"{where} was set aside as {self._folder.where_is(f'quarantine/{name}')}: {why}")
 
@@ -159,7 +159,7 @@ def key_of(kind: str, pack_id: str) -> str:
     """Return the key of a pack's file of a kind.
 
     Raises:
-        InputError: if the pack's id could lead elsewhere as a file name.
+        InputError: if the pack's id isn't a valid file name.
 
     Example:
         >>> key_of("results", "00aa"), key_of("checkpoints", "00aa")
@@ -199,4 +199,4 @@ def _suffix(kind: str) -> str:
 
 
 FAILED = "-failed"
-"""Suffix of the name of a pack whose trials failed: they are trained again, in another pack."""
+"""Suffix of the name of a pack of failed trials, which are trained again in another pack."""

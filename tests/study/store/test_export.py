@@ -137,7 +137,7 @@ def test_a_file_that_is_cut_off_is_refused(exported: Path, tmp_path: Path, share
     """Wherever a copy was cut off, nothing is unpacked of it."""
     data = exported.read_bytes()
     (tmp_path / "cut.zip").write_bytes(data[: int(len(data) * share)])
-    with pytest.raises(InputError, match="cut off, damaged or something else"):
+    with pytest.raises(InputError, match="truncated, damaged or of another type"):
         unpack_export(tmp_path / "cut.zip", tmp_path / "there")
     assert not (tmp_path / "there").exists()
 
@@ -158,17 +158,17 @@ def listing(content: Members, **changes: object) -> Members:
 
 
 HOSTILE: dict[str, tuple[Callable[[Members], Members], str]] = {
-    "a file outside": (lambda m: m | {"../outside.txt": b"!"}, "it has '../outside.txt'"),
-    "an absolute path": (lambda m: m | {"/tmp/outside.txt": b"!"}, "it has '/tmp/outside.txt'"),
-    "a way up": (lambda m: m | {"demo/report/../../outside.txt": b"!"}, "it has 'demo/report/../../outside.txt'"),
-    "a backslash": (lambda m: m | {"demo/report/..\\outside.txt": b"!"}, "isn't a study as it was exported"),
-    "another folder": (lambda m: m | {"other/spec.yaml": b"!"}, "it has 'other/spec.yaml'"),
-    "another file": (lambda m: m | {"demo/attempt": b"!"}, "it has 'demo/attempt'"),
-    "more than is listed": (lambda m: m | {"demo/report/more.html": b"!"}, "report/more.html is there and not listed"),
+    "a file outside": (lambda m: m | {"../outside.txt": b"!"}, "it contains '../outside.txt'"),
+    "an absolute path": (lambda m: m | {"/tmp/outside.txt": b"!"}, "it contains '/tmp/outside.txt'"),
+    "a way up": (lambda m: m | {"demo/report/../../outside.txt": b"!"}, "it contains 'demo/report/../../outside.txt'"),
+    "a backslash": (lambda m: m | {"demo/report/..\\outside.txt": b"!"}, "isn't an unchanged export of a study"),
+    "another folder": (lambda m: m | {"other/spec.yaml": b"!"}, "it contains 'other/spec.yaml'"),
+    "another file": (lambda m: m | {"demo/attempt": b"!"}, "it contains 'demo/attempt'"),
+    "more than is listed": (lambda m: m | {"demo/report/more.html": b"!"}, "report/more.html is missing, or"),
     "less than is listed": (lambda m: {k: v for k, v in m.items() if k != "demo/verified.json"}, "verified.json"),
     "another content": (lambda m: m | {"demo/spec.yaml": b"study: DEMO\n"}, "spec.yaml has another digest"),
-    "no list": (lambda m: {k: v for k, v in m.items() if k != LIST}, "`study export` writes a file export.json"),
-    "something else": (lambda m: {"a.txt": b"!", "b/c.txt": b"!"}, "`study export` writes a file export.json"),
+    "no list": (lambda m: {k: v for k, v in m.items() if k != LIST}, "must have one file export.json"),
+    "something else": (lambda m: {"a.txt": b"!", "b/c.txt": b"!"}, "must have one file export.json"),
     "a newer format": (lambda m: listing(m, format=99), "upgrade the package"),
     "a newer schema": (lambda m: listing(m, schema_version=99), "upgrade the package"),
     "another study's list": (lambda m: listing(m, study="other"), "names another study"),
@@ -201,7 +201,7 @@ def test_links_and_what_is_compressed_are_refused(exported: Path, tmp_path: Path
         zipped(tmp_path / f"{name}.zip", content)
         with zipfile.ZipFile(tmp_path / f"{name}.zip", "a") as archive:
             archive.writestr(info, data)
-        with pytest.raises(InputError, match="is compressed, or no plain file"):
+        with pytest.raises(InputError, match="is compressed, or isn't a plain file"):
             unpack_export(tmp_path / f"{name}.zip", tmp_path / "there")
     zipped(tmp_path / "twice.zip", content)
     with zipfile.ZipFile(tmp_path / "twice.zip", "a") as archive, pytest.warns(UserWarning, match="Duplicate"):

@@ -405,7 +405,7 @@ def test_a_checkpoint_without_an_upgrade_is_trained_anew(
     work = PackWork(str(local), "grid", grid.begin_attempt(), "fused", "cpu")
     told = [event.text for event in work(pack) if isinstance(event, Notice)]
     assert len(told) == 1
-    assert f"{HALF_DONE}.npz was kept by an earlier package (schema version {version})" in told[0]
+    assert f"{HALF_DONE}.npz was written by an earlier package (schema version {version})" in told[0]
     assert "trained from the beginning" in told[0]
     assert went_on_from == []
     assert grid.has_pack(HALF_DONE)

@@ -87,7 +87,9 @@ def test_too_large_files_are_left_out_and_told(study, tmp_path):
     write(files, {"log.txt": 20_000, "model.pt": 9_000, "a.txt": 900, "b.txt": 9_200})
     names, (told,) = kept(files, study)
     assert names == {"log.txt", "a.txt", "model.pt"}
-    assert told.startswith(f"trial {TRIAL}: 1 file of 9.2 kB in all weren't kept, such as b.txt: a trial keeps 0.01 MB")
+    assert told.startswith(
+        f"trial {TRIAL}: not kept: 1 file (9.2 kB in all), such as b.txt; a trial keeps at most 0.01 MB"
+    )
 
 
 def test_of_very_many_files_some_are_kept_and_it_is_told(tmp_path):

@@ -1,8 +1,8 @@
-"""Records to and from MLflow: a view of the store. The only files importing MLflow.
+"""Publication of results to MLflow, and reading them back. Only this folder imports MLflow.
 
-Each study has one experiment, with one run for the study, below it one for each cell, and below that one for each
-trial. Training never waits for MLflow and never fails because of it: what a `Publisher` misses, `sync` publishes later;
-publishing twice changes nothing.
+Each study has one experiment, with one run for the study, one below it for each cell, and one below that for each
+trial. Training neither waits for MLflow nor fails because of it: `sync` publishes later what a `Publisher` missed.
+Publishing twice has no further effect.
 """
 
 from study.tracking.address import check_reachable, default_uri

@@ -1,4 +1,4 @@
-"""Whether a database shows all of a study already, asked without importing MLflow, which takes seconds."""
+"""Check for a completely published study in a database, without importing MLflow, which takes seconds."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ _QUERY = """
 
 
 def shows_all(uri: str, study: str, mark: str) -> bool:
-    """Return whether MLflow is known to show all of a study as it is now.
+    """Return True if MLflow is known to show all of a study's current content.
 
     Args:
         uri: MLflow's address.
         study: the study's name.
-        mark: mark of what should be shown, as it was passed to `Publisher.shows`.
+        mark: mark of the content, as it was passed to `Publisher.shows`.
 
     Returns:
-        False also where that isn't known: for a server, or if the database can't be read. The study is then published
-        again, which changes nothing that is there.
+        False also for a server or an unreadable database. Publishing again then does no harm.
     """
     path = database(uri)
     if path is None:

@@ -1,4 +1,4 @@
-"""Where MLflow's dashboard shows a study, a cell's runs and a trial's run."""
+"""Addresses of a study, a cell's runs and a trial's run in MLflow's dashboard."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from study.tracking.address import connect, database, imported
 from study.tracking.pages import LINES
 from study.tracking.rows import CELL_ID, TRIAL_ID
 
-# Where `study ui` serves a database by default.
+# The default address of `study ui`.
 _DASHBOARD = "http://127.0.0.1:5000"
 # On a browser's first visit the dashboard shows every experiment as a chat application.
 _WORKFLOW = {"workflowType": "machine_learning"}
-# In its default order the dashboard hides trials' runs below the collapsed run of their cell. Ordered by name it
-# doesn't, and sorts 20,000 runs within a second; by a tag or a metric that takes 30 s.
+# In its default order, the dashboard hides trials' runs below the collapsed run of their cell. Ordered by name, it
+# doesn't, and sorts 20,000 runs within a second; sorting by a tag or a metric takes 30 s.
 _FLAT = {"orderByKey": "attributes.run_name", "orderByAsc": "true"}
-# Otherwise the browser would remember the filter, and apply it to the study from then on.
+# Otherwise the browser would keep applying the filter to the study.
 _ONLY_NOW = {"isPreview": "true"}
-# An address has so many characters at most.
+# The length of an address is limited.
 _MOST_STUDIES = 100
 
 
@@ -33,9 +33,8 @@ _MOST_STUDIES = 100
 class Links:
     """The dashboard's pages of one study.
 
-    A link selects runs by a filter on their tags, which the dashboard applies to 20,000 runs in less than a second:
-    looking up all their ids would take 20 s. So a link may point to a run that isn't there yet, or no longer; the page
-    then shows no run.
+    A link filters runs by tags, since looking up the ids of 20,000 runs would take 20 s; the dashboard filters them
+    within a second. If the run of a link doesn't exist, the page shows no run.
 
     Args:
         dashboard: the dashboard's address.
@@ -54,11 +53,11 @@ class Links:
 
     @property
     def study(self) -> str:
-        """The address of the page with the study's run and its charts, of success rates first."""
+        """The address of the page with the study's run and its charts, success rates first."""
         return self._runs(_WORKFLOW | {"viewStateShareKey": LINES, "compareRunsMode": "CHART"})
 
     def cell(self, cell_id: str) -> str:
-        """Return the address of the page of a cell's run and those of its trials, ordered by name."""
+        """Return the address of the page with the runs of a cell and its trials, ordered by name."""
         return self._tagged(CELL_ID, cell_id)
 
     def trial(self, trial_id: str) -> str:
@@ -74,10 +73,10 @@ class Links:
 
 
 def links(uri: str | None, study: str, *, address: str | None = None, timeout_s: float = 5.0) -> Links | None:
-    """Find where the dashboard shows a study; the arguments are those of `links_of`.
+    """Return a study's links to the dashboard; arguments as for `links_of`.
 
     Returns:
-        None if MLflow doesn't know the study, doesn't answer, or isn't there: a report can do without links.
+        None if MLflow doesn't know the study or doesn't answer.
     """
     return links_of(uri, [study], address=address, timeout_s=timeout_s).get(study)
 
@@ -85,27 +84,27 @@ def links(uri: str | None, study: str, *, address: str | None = None, timeout_s:
 def links_of(
     uri: str | None, studies: Collection[str], *, address: str | None = None, timeout_s: float = 5.0
 ) -> dict[str, Links]:
-    """Find where the dashboard shows some studies.
+    """Return the dashboard's links of studies.
 
     Args:
-        uri: MLflow's address; None if nothing is tracked.
+        uri: MLflow's address; None without tracking.
         studies: the studies' names.
-        address: the dashboard's address; by default the server's, or for a database where `study ui` serves it.
-        timeout_s: how long to wait for a server's answers, once MLflow is imported, which takes 2 s.
+        address: the dashboard's address; by default the server's, or for a database that of `study ui`.
+        timeout_s: seconds to wait for a server's answers, without the 2 s of importing MLflow.
 
     Returns:
-        The links by study; without those of studies that MLflow doesn't know, or says nothing about in time.
+        The links by study, without studies that MLflow doesn't know or for which its answer is late.
     """
     if uri is None or not studies:
         return {}
     path = database(uri)
-    ids = _of_server(uri, studies, timeout_s) if path is None else _of_database(path, timeout_s)
+    ids = _ids_on_server(uri, studies, timeout_s) if path is None else _ids_in_database(path, timeout_s)
     place = dashboard_of(uri, address)
     return {study: Links(place, ids[study]) for study in studies if study in ids}
 
 
 def dashboard_of(uri: str, address: str | None = None) -> str:
-    """Return the dashboard's address; the arguments are those of `links_of`.
+    """Return the dashboard's address; arguments as for `links_of`.
 
     Example:
         >>> dashboard_of("https://me:secret@host/mlflow/"), dashboard_of("sqlite:///mlflow.db")
@@ -115,10 +114,10 @@ def dashboard_of(uri: str, address: str | None = None) -> str:
 
 
 def studies_page(dashboard: str, studies: Sequence[Links]) -> str:
-    """Return the page of a dashboard that lists the runs of studies, one a study.
+    """Return the address of a dashboard's page with the studies' runs, one per study.
 
-    MLflow's root shows an assistant on a browser's first visit, and its list of experiments leads to pages for chat
-    applications. Without studies there is nothing else.
+    It avoids MLflow's start page, which shows an assistant on the first visit, and its list of experiments, which leads
+    to pages for chat applications. Without studies, it is that list.
 
     Args:
         dashboard: the dashboard's address.
@@ -135,15 +134,15 @@ def studies_page(dashboard: str, studies: Sequence[Links]) -> str:
         return f"{dashboard}/#/experiments?{urlencode(_WORKFLOW)}"
     if len(studies) == 1:
         return studies[0].study
-    ids = json.dumps([one.experiment_id for one in studies[:_MOST_STUDIES]])
+    ids = json.dumps([study.experiment_id for study in studies[:_MOST_STUDIES]])
     query = {"experiments": ids} | _WORKFLOW | _ONLY_NOW | {"searchFilter": "tags.`study.kind` = 'study'"}
     return f"{dashboard}/#/compare-experiments/s?{urlencode(query, quote_via=quote, safe='')}"
 
 
-def _of_database(path: Path, timeout_s: float) -> dict[str, str]:
-    """Query the database itself, which takes 10 ms; MLflow takes 4 s to be imported and to open it."""
+def _ids_in_database(path: Path, timeout_s: float) -> dict[str, str]:
+    """Query the database directly, which takes 10 ms; importing MLflow and opening it takes 4 s."""
     query = "SELECT name, experiment_id FROM experiments WHERE lifecycle_stage = 'active'"
-    read_only = f"{path.absolute().as_uri()}?mode=ro"  # a missing database isn't made, as it would be by MLflow
+    read_only = f"{path.absolute().as_uri()}?mode=ro"  # doesn't make a missing database, unlike MLflow
     try:
         with closing(sqlite3.connect(read_only, uri=True, timeout=timeout_s)) as connection:
             return {str(name): str(experiment_id) for name, experiment_id in connection.execute(query)}
@@ -151,8 +150,8 @@ def _of_database(path: Path, timeout_s: float) -> dict[str, str]:
         return {}
 
 
-def _of_server(uri: str, studies: Collection[str], timeout_s: float) -> Mapping[str, str]:
-    """Ask a server in a thread, since one that never answers would block for MLflow's timeout of ten seconds."""
+def _ids_on_server(uri: str, studies: Collection[str], timeout_s: float) -> Mapping[str, str]:
+    """Query a server in a thread, since without an answer it would block for MLflow's timeout of ten seconds."""
     ids: dict[str, str] = {}
 
     def ask() -> None:
@@ -163,7 +162,7 @@ def _of_server(uri: str, studies: Collection[str], timeout_s: float) -> Mapping[
                 if experiment is not None and experiment.lifecycle_stage == "active":
                     ids[study] = str(experiment.experiment_id)
 
-    imported()  # the seconds this takes aren't the server's
+    imported()  # imported first, so that the timeout is the server's alone
     thread = threading.Thread(target=ask, name="links", daemon=True)
     thread.start()
     thread.join(timeout_s)

@@ -1,4 +1,4 @@
-"""The experiments that a study has in MLflow, and their deletion, which leaves the name free."""
+"""A study's experiments in MLflow, and their deletion, which frees the study's name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mlflow.entities import Experiment as MlflowExperiment
 
 _DELETED = "study.deleted"
-"""Tag of an experiment that is being deleted: the name that it had."""
+"""Tag of an experiment that is being deleted: its former name."""
 
 _TIMEOUT = "MLFLOW_HTTP_REQUEST_TIMEOUT"
 _MOST_COUNTED = 1000  # counting 20,000 runs would take 20 s
@@ -28,14 +28,14 @@ _MOST_COUNTED = 1000  # counting 20,000 runs would take 20 s
 
 @dataclass(frozen=True)
 class StudyExperiment:
-    """An experiment that a study has in MLflow.
+    """A study's experiment in MLflow.
 
     Args:
         experiment_id: MLflow's id.
         name: its name.
-        is_active: whether it is there to be seen; False for one that was deleted in MLflow, and still has the name.
-        runs: the number of its runs, as text: there may be more than are counted.
-        has_runs: whether there are any.
+        is_active: False if it was deleted in MLflow, which still reserves its name.
+        runs: the number of its runs as text, since counting stops at a limit.
+        has_runs: True if it has any runs.
     """
 
     experiment_id: str
@@ -46,9 +46,9 @@ class StudyExperiment:
 
 
 def experiments_of(uri: str, study: str) -> list[StudyExperiment]:
-    """Return the experiments that `delete_experiments` would delete; a database that isn't there is not made.
+    """Return the experiments to delete: the study's own, and any whose deletion was interrupted.
 
-    Besides the study's own, these are any whose deletion was interrupted.
+    A missing database isn't made.
 
     Raises:
         InputError: if one of them has runs that the study didn't write.
@@ -60,48 +60,48 @@ def experiments_of(uri: str, study: str) -> list[StudyExperiment]:
     with explaining_errors(uri):
         client = connect(uri)
         own = client.get_experiment_by_name(study)
-        # No study's name has a quotation mark, which would end the text of the filter.
-        which = f"tags.`{_DELETED}` = '{study}'"
-        interrupted = [] if "'" in study else client.search_experiments(filter_string=which)
-        listed = {one.experiment_id: one for one in [*([own] if own else []), *interrupted]}
-        foreign = [one for one in listed.values() if _has_foreign_runs(client, one)]
-        experiments = [_described(client, one) for one in listed.values()]
-    for one in foreign:
+        # A quotation mark would end the text of the filter; no study's name has one.
+        tagged = f"tags.`{_DELETED}` = '{study}'"
+        interrupted = [] if "'" in study else client.search_experiments(filter_string=tagged)
+        listed = {entry.experiment_id: entry for entry in [*([own] if own else []), *interrupted]}
+        foreign = [entry for entry in listed.values() if _has_foreign_runs(client, entry)]
+        experiments = [_described(client, entry) for entry in listed.values()]
+    for entry in foreign:
         raise InputError(
-            f"experiment {one.name!r} in MLflow at {without_secret(uri)} has runs that the study didn't write; nothing "
-            f"of {study!r} was deleted. Move or delete them there, or leave MLflow alone with --tracking-uri off"
+            f"experiment {entry.name!r} in MLflow at {without_secret(uri)} has runs that the study didn't write; "
+            f"nothing of {study!r} was deleted. Move or delete them there, or leave MLflow alone with --tracking-uri off"
         )
     return experiments
 
 
 def delete_experiments(uri: str, study: str, experiments: Sequence[StudyExperiment]) -> None:
-    """Delete experiments of a study, each under another name, since MLflow gives no name of a deleted one again.
+    """Rename and delete experiments of a study, since MLflow reserves the names of deleted experiments.
 
-    If this is interrupted, `experiments_of` returns what is left to delete.
+    If this is interrupted, `experiments_of` returns the remaining experiments.
 
     Args:
         uri: MLflow's address.
         study: the study's name.
-        experiments: what `experiments_of` returned.
+        experiments: the result of `experiments_of`.
 
     Raises:
-        TrackingError: if MLflow can't be reached or refuses.
+        TrackingError: if MLflow can't be reached or refuses a request.
     """
     with explaining_errors(uri):
         client = connect(uri) if experiments else None
-        for one in experiments:
+        for entry in experiments:
             assert client is not None
-            if not one.is_active:
-                client.restore_experiment(one.experiment_id)  # only an active one can be renamed
-            client.set_experiment_tag(one.experiment_id, _DELETED, study)
-            client.rename_experiment(one.experiment_id, f"{study} (deleted, experiment {one.experiment_id})")
+            if not entry.is_active:
+                client.restore_experiment(entry.experiment_id)  # only active experiments can be renamed
+            client.set_experiment_tag(entry.experiment_id, _DELETED, study)
+            client.rename_experiment(entry.experiment_id, f"{study} (deleted, experiment {entry.experiment_id})")
             with _patience():
-                client.delete_experiment(one.experiment_id)
+                client.delete_experiment(entry.experiment_id)
 
 
 @contextmanager
 def _patience() -> Iterator[None]:
-    """Wait for a server's answer for as long as 20,000 runs take, unless the user has said how long."""
+    """Raise the request timeout to 600 s, enough for 20,000 runs, unless the user has set it."""
     usual = os.environ.get(_TIMEOUT, "")
     if usual == ENVIRONMENT[_TIMEOUT]:
         os.environ[_TIMEOUT] = "600"

@@ -1,4 +1,4 @@
-"""Trials' runs that MLflow already has, and which of a trial's several runs is kept."""
+"""Trials' runs that MLflow has already, and their ranking if a trial has several."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from study.tracking.rows import KIND, LABEL, PACK, TRIAL_ID, run_digest
 if TYPE_CHECKING:
     from mlflow.entities import Run
 
-# If a trial has several runs, the one whose status comes first is kept.
+# If a trial has several runs, the one with the lowest rank of its status is kept.
 ENDED = {"FINISHED": 0, "FAILED": 1}
 
 
 @dataclass(frozen=True)
 class ExistingRun:
-    """A trial's run that is already there; `blank` until its metrics are, which are written all at once."""
+    """A trial's existing run; `blank` without metrics, which are written all at once."""
 
     run_id: str
     start_ms: int
@@ -28,7 +28,7 @@ class ExistingRun:
 
     @property
     def content(self) -> tuple[bool, str | None]:
-        """Return whether it is unfinished, and the digest of the part of its trial's result that is written."""
+        """True if it is unfinished, and the digest of the written part of its trial's result."""
         return self.running, self.digest
 
 
@@ -52,7 +52,7 @@ def trial_id_of(run: Run) -> str:
 
 
 def rank(run: Run) -> tuple[str, int, int, str]:
-    """Return a sort key that puts each trial's best run first, the same for every publisher."""
+    """Return a sort key that puts each trial's best run first, equal for every publisher."""
     return trial_id_of(run), ENDED.get(run.info.status, 2), run.info.start_time, run.info.run_id
 
 

@@ -1,4 +1,4 @@
-"""A study's experiment in MLflow: what is there, and what to write so that every trial has exactly one run."""
+"""A study's experiment in MLflow, in which every trial gets exactly one run."""
 
 from __future__ import annotations
 
@@ -33,22 +33,21 @@ _UNFINISHED = f"{_TRIALS} and attributes.status != 'FINISHED'"
 class Experiment:
     """One study in MLflow, written to by one thread.
 
-    Packs are published group by group: a group is noted as being written, its runs are written and read back, and if
-    each of them is there once, its packs are marked. When the experiment is opened after a kill, a timeout or a lost
-    answer, the unfinished runs and those of the packs that were being written are read; no other runs can be
-    incomplete.
+    Packs are published in groups. A tag first lists a group's packs, then its runs are written and read back. If each
+    run exists once, the packs are marked. After a kill, a timeout or a lost answer, only unfinished runs and those of
+    listed packs can be incomplete; opening the experiment reads these.
 
-    A group's runs are read back by their ids, in one request, if nobody else can have written its trials. Otherwise,
-    they are read back by their packs, in one request a pack, which also finds other runs of these trials.
+    If no other publisher can have written a group's trials, its runs are read back by id, in one request. Otherwise
+    they are read back by pack, in one request per pack, which also returns other runs of these trials.
 
     Args:
         uri: MLflow's address.
         study: the study's name.
-        question: the question that the study asks.
+        question: the study's question.
         spec: text of the study's file.
-        cells: the cells that are planned, in the plan's order.
+        cells: the planned cells in the plan's order.
         look_at_all: ignore marks and compare all runs, which takes half a minute for 20,000.
-        publisher: a name of who writes; None for a new one.
+        publisher: name of the writer; None for a new one.
     """
 
     def __init__(
@@ -76,34 +75,34 @@ class Experiment:
         self._look_at_packs(filter(None, self.study.tags.get(WRITING, "").split(",")))
 
     def look_at_all(self) -> None:
-        """Compare all runs from now on, not only the packs without a mark."""
+        """Compare all runs from now on, not only those of packs without a mark."""
         self._look_at(_TRIALS)
         self._compares_all = True
 
     def has_marks_of_others(self, marks: Sequence[str]) -> bool:
-        """Return whether a published pack has changed: trained again, or gone, with its trials now in another pack."""
+        """Return True if a marked pack was trained again or is gone: its mark isn't among the given ones."""
         return not set(self._marks) <= set(marks)
 
     def has(self, mark: str) -> bool:
-        """Return whether a pack has a mark, and so doesn't need to be compared."""
+        """Return True if a pack has a mark and needn't be compared."""
         return not self._compares_all and mark in self._marks
 
     def publish(
         self, packs: Sequence[ReadPack], files: FilesOf = lambda trial_id, into: {}, *, are_new: bool = False
     ) -> int:
-        """Write what is missing of a group of packs, replace what differs, and complete what a kill left half-written.
+        """Write the missing runs of a group of packs, replace those that differ, and complete half-written ones.
 
         Args:
-            packs: the packs; learning curves are read only of a pack that misses a trial.
+            packs: the packs; learning curves are read only for packs with a missing trial.
             files: returns the paths of a trial's files by name; see `Packs.files`.
-            are_new: whether they were stored after the experiment was opened. Packs from before may have runs that
-                aren't known, if one of their trials failed, since such a pack has no mark.
+            are_new: True if they were stored after the experiment was opened. Earlier packs with a failed trial have
+                no mark, and so may have unknown runs.
 
         Returns:
-            How many trials were written; 0 if MLflow had them all.
+            The number of trials that were written; 0 if MLflow had all of them.
 
         Raises:
-            TrackingError: if a run isn't there after it was written.
+            TrackingError: if a run is missing or differs after it was written.
         """
         unmarked = [pack for pack in packs if not self.has(pack.mark)]
         incomplete = [pack for pack in unmarked if not all(map(self._has, pack.results))]
@@ -113,30 +112,27 @@ class Experiment:
             written = [self._write(pack, files) for pack in incomplete]
             are_known = are_new or self._is_new or self._compares_all
             self._read_back(names, {trial_id for ids in written for trial_id in ids}, are_known=are_known)
-        whole = [pack for pack in unmarked if all(result.outcome is not Outcome.FAILED for result in pack.results)]
-        self._mark([pack.mark for pack in whole])  # failed trials may still be solved
+        successful = [pack for pack in unmarked if all(result.outcome is not Outcome.FAILED for result in pack.results)]
+        self._mark([pack.mark for pack in successful])  # failed trials may be tried again
         if not self._compares_all:
-            for pack in whole:
+            for pack in successful:
                 for result in pack.results:
                     self._runs.pop(result.trial.id, None)
         return sum(map(len, written)) if incomplete else 0
 
     def believe_marks(self, marks: Sequence[str]) -> None:
-        """Record that all stored packs were compared, and keep only their marks.
-
-        Other marks belong to packs that are gone.
-        """
+        """Record that all stored packs were compared, and drop the marks of other packs, which no longer exist."""
         stored = set(marks)
         self._marks = list(dict.fromkeys(mark for mark in self._marks if mark in stored))
         tags = marks_tags(self._marks)
         self.study.tag({CHECKED: "yes", WRITING: "", **tags, **empty_tags(self.study.tags, tags)})
-        if self._compares_all:  # from here on the marks are right
+        if self._compares_all:  # the marks are correct from here on
             self._compares_all = False
             self._runs.clear()
             self._look_at(_UNFINISHED)
 
     def publish_cells(self, cells: Sequence[CellRun]) -> None:
-        """Bring the cells' runs up to what is planned and known now, and with them their trials' names and labels."""
+        """Update the cells' runs, and their trials' names and labels, to the current plan and results."""
         if self.study.before is not None:
             for run in list(runs_of(self._client, self._id, f"{_TRIALS} and tags.`{PARENT}` = '{self.study.before}'")):
                 self._cells.check(run)
@@ -144,41 +140,41 @@ class Experiment:
         self.study.forget_before()
 
     def publish_charts(self, lines: Sequence[ChartLine]) -> None:
-        """Replace the charts if they differ from those that are there."""
+        """Replace the charts if their lines have changed."""
         publish_charts(self._client, self._id, self.study, lines)
 
     def finish(self) -> None:
-        """Delete running runs of trials that also have an ended one; end the study's run."""
+        """Delete running runs of trials that also have an ended run, and end the study's run."""
         for run in runs_of(self._client, self._id, f"{_TRIALS} and attributes.status = 'RUNNING'"):
             others = runs_of(self._client, self._id, f"tags.`{TRIAL_ID}` = '{run.data.tags[TRIAL_ID]}'")
             ended = [other for other in others if other.info.status in ENDED]
-            if ended:  # the answer to its creation came too late
+            if ended:  # created twice, since the answer came too late
                 self._drop([run], min(ended, key=rank))
         self._cells.finish()
         self.study.finish()
         count_rows(self._uri)
 
-    def _look_at(self, which: str) -> None:
-        self._keep_best(runs_of(self._client, self._id, which))
+    def _look_at(self, where: str) -> None:
+        self._keep_best(runs_of(self._client, self._id, where))
 
     def _look_at_packs(self, names: Iterable[str]) -> None:
         for name in names:
             self._look_at(f"{_TRIALS} and tags.`{PACK}` = '{name}'")
 
     def _keep_best(self, runs: Iterable[Run]) -> None:
-        """Delete all runs but the best of each trial, and remember that one; check who is below whom."""
-        of_trials = [run for run in runs if TRIAL_ID in run.data.tags]
-        for trial_id, twins in groupby(sorted(of_trials, key=rank), key=trial_id_of):
-            best, *others = twins  # left by two publishers at once, or by a lost answer
-            left = self._drop(others, best)
-            self._cells.check(left)
-            self._runs[trial_id] = existing_run(left)
+        """Keep and record the best run of each trial, delete the others, and check the runs' parents."""
+        trial_runs = [run for run in runs if TRIAL_ID in run.data.tags]
+        for trial_id, twins in groupby(sorted(trial_runs, key=rank), key=trial_id_of):
+            best, *others = twins  # made by two publishers at once, or after a lost answer
+            kept = self._drop(others, best)
+            self._cells.check(kept)
+            self._runs[trial_id] = existing_run(kept)
 
     def _drop(self, twins: Sequence[Run], best: Run) -> Run:
-        """Delete a trial's other runs, and return the one that is left.
+        """Delete a trial's other runs, and return the remaining one.
 
-        Another publisher may meanwhile have ended one of these runs and deleted the best one. A publisher that notices
-        this restores the run that began first, so that both restore the same one.
+        Another publisher may meanwhile have ended one of these runs and deleted the best one. Then each publisher
+        restores the run that began first, so that both restore the same one.
         """
         if not twins:
             return best
@@ -220,7 +216,7 @@ class Experiment:
         self._runs[trial.trial.id] = ExistingRun(run_id, start_ms, False, False, trial.digest, {})
 
     def _read_back(self, packs: Sequence[str], trial_ids: Collection[str], *, are_known: bool) -> None:
-        """Check that each trial has one run, as it was written; delete other runs, unless all of them were known."""
+        """Check that each trial has one run, as it was written; delete the trials' other runs."""
         written = {trial_id: self._runs.pop(trial_id) for trial_id in trial_ids}
         run_ids = [self.study.run_id, *(run.run_id for run in written.values())]
         runs = list(runs_of(self._client, self._id, f"attributes.run_id IN ({', '.join(map(repr, run_ids))})"))
@@ -234,7 +230,7 @@ class Experiment:
     def _mark(self, new: Sequence[str]) -> None:
         count = len(self._marks)
         self._marks += [mark for mark in dict.fromkeys(new) if mark not in self._marks]
-        if new and not self._compares_all:  # otherwise they are written once, at the end
+        if new and not self._compares_all:  # otherwise `believe_marks` writes all of them
             self.study.tag({WRITING: "", **marks_tags(self._marks, since=count)})
 
     def _begin(self, pack: str, trial: TrialRun) -> tuple[str, int]:
@@ -269,7 +265,7 @@ class Experiment:
 
 
 def _experiment_id(client: MlflowClient, uri: str, study: str) -> tuple[str, bool]:
-    """Return the experiment's id, and whether it was made just now."""
+    """Return the experiment's id, and True if it was just made."""
     experiment = client.get_experiment_by_name(study)
     if experiment is None:
         location = place_of_files(uri, study)
@@ -277,7 +273,7 @@ def _experiment_id(client: MlflowClient, uri: str, study: str) -> tuple[str, boo
     if experiment.lifecycle_stage != "active":
         raise TrackingError(
             f"experiment {study!r} was deleted in MLflow at {without_secret(uri)}: restore it with "
-            f"`mlflow experiments restore --experiment-id {experiment.experiment_id}`, or name the study anew"
+            f"`mlflow experiments restore --experiment-id {experiment.experiment_id}`, or rename the study"
         )
     return str(experiment.experiment_id), False
 

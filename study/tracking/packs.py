@@ -1,8 +1,8 @@
-"""The stored packs of a study, as tracking sees them, and their marks: which of them MLflow has whole.
+"""Interface to a study's stored packs, and marks of the packs that MLflow has completely.
 
-A mark is a hash of a pack's name and rows. The study's run has the marks of the packs that were published and read
-back, in tags that the dashboard doesn't show. So a rerun requests one run from MLflow instead of all of them: 20,000
-take half a minute.
+A mark is a hash of a pack's name and rows. The study's run has the marks of all packs that were published and read
+back, in tags that the dashboard hides. So a rerun requests one run from MLflow instead of all runs, which takes half a
+minute for 20,000.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from study.arrow import results_table
 from study.records import Curve, Result
 from study.tracking.rows import row_digest
 
-# The dashboard doesn't show tags that begin with mlflow.
+# The dashboard hides tags that begin with mlflow.
 _MARKS = "mlflow.study.published"
 WRITING = "mlflow.study.writing"
-"""Tag of the study's run: the packs that are being written, with commas between; their runs may be incomplete."""
+"""Tag of the study's run: the packs that are being written, comma-separated; their runs may be incomplete."""
 CHECKED = "mlflow.study.checked"
-"""Tag of the study's run: every trial's run belongs to a marked pack or one being written, or is unfinished."""
+"""Tag of the study's run: all finished trials' runs belong to packs that are marked or being written."""
 SHOWS = "mlflow.study.shows"
-"""Tag of the study's run: the mark of what it shows, while no process writes to it and nothing is missing."""
-_LAYOUT = 2  # trials' runs are below those of cells since then; what an earlier version published is published anew
+"""Tag of the study's run: the mark of its content, if that is complete and no process is writing."""
+_LAYOUT = 2  # since 2, trials' runs are below those of cells; older layouts are published again
 _LENGTH = 11  # characters of a mark: 66 bits
 _MARKS_A_TAG = 450  # MLflow allows 8000 characters, 5000 on some databases
 TRIALS_TOGETHER = 50
-"""Trials of small packs that are written together, since noting, reading back and marking cost as much as a trial."""
+"""Trials of small packs that are written together, since the requests for a group cost as much as a trial."""
 
 
 FilesOf = Callable[[str, Path], Mapping[str, Path]]
-"""`Packs.files`: given a trial's id and a folder to copy into, the paths of the trial's files by name."""
+"""Function that returns the paths of a trial's files by name, given the trial's id and a scratch folder."""
 
 
 class Packs(Protocol):
-    """Reads a study's stored packs; a trial that is in several of them is read only in the first."""
+    """Reader of a study's stored packs; a trial in several packs is read only from the first."""
 
     def names(self) -> Sequence[str]:
-        """Return the names of the packs that are done, without a failed trial."""
+        """Return the names of the packs that are done and have no failed trial."""
         ...
 
     def results(self, name: str) -> Sequence[Result]:
@@ -50,11 +50,11 @@ class Packs(Protocol):
         ...
 
     def curves(self, name: str) -> Sequence[Curve]:
-        """Read a pack's learning curves, which are much larger."""
+        """Read a pack's learning curves."""
         ...
 
     def files(self, trial_id: str, into: Path) -> Mapping[str, Path]:
-        """Return the paths of a trial's files by name; those that aren't on this machine are copied into a folder."""
+        """Return the paths of a trial's files by name; files of an object store are copied into `into`."""
         ...
 
 
@@ -65,7 +65,7 @@ class ReadPack:
     Args:
         name: the pack's name.
         results: the results of its trials.
-        curves: reads their learning curves.
+        curves: returns their learning curves.
     """
 
     name: str
@@ -79,7 +79,7 @@ class ReadPack:
 
 
 def in_groups(packs: Iterable[ReadPack]) -> Iterator[list[ReadPack]]:
-    """Yield packs in groups that are written together: each has at most `TRIALS_TOGETHER` trials, or one pack."""
+    """Yield groups of packs to write together: each has at most `TRIALS_TOGETHER` trials, or one pack."""
     group: list[ReadPack] = []
     for pack in packs:
         if group and sum(len(other.results) for other in (*group, pack)) > TRIALS_TOGETHER:
@@ -91,7 +91,7 @@ def in_groups(packs: Iterable[ReadPack]) -> Iterator[list[ReadPack]]:
 
 
 def shows_value(mark: str) -> str:
-    """Return the value of the tag `SHOWS` for a mark: other versions may have shown the same otherwise."""
+    """Return the value of the tag `SHOWS` for a mark, with the layout's version."""
     return f"{mark} {_LAYOUT}"
 
 
@@ -99,7 +99,7 @@ def mark_of(name: str, results: Sequence[Result]) -> str:
     """Return the mark of a pack: a hash of its name and all its rows."""
     rows = results_table(results).to_pylist()
     for row in rows:
-        if row["criterion"] is None:  # packs that were marked before there was this column keep their marks
+        if row["criterion"] is None:  # keeps the marks of packs from before this column existed
             del row["criterion"]
     digests = [row_digest(row) for row in rows]
     return base64.b64encode(hashlib.sha256("\n".join([name, *digests]).encode()).digest()).decode()[:_LENGTH]
@@ -123,7 +123,7 @@ def marks_tags(marks: Sequence[str], since: int = 0) -> dict[str, str]:
 
     Args:
         marks: all marks.
-        since: number of marks that are written already; tags that hold only these are left out.
+        since: number of marks that are written already; tags with only these are left out.
     """
     first = since // _MARKS_A_TAG
     return {

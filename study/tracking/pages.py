@@ -1,4 +1,4 @@
-"""What a person reads first in MLflow's dashboard: descriptions, and views of the trials."""
+"""Descriptions and views in MLflow's dashboard."""
 
 from __future__ import annotations
 
@@ -9,28 +9,34 @@ from study.arrow import metric_columns
 from study.tracking.rows import KIND, PLACE
 
 EXPERIMENT_KIND = {"mlflow.experimentKind": "custom_model_development"}
-"""Tag of the experiment: not a chat application. The dashboard of 3.17 goes by the link instead (see `Links`)."""
+"""Tag of the experiment, for a dashboard without chat features. MLflow 3.17 obeys the link instead (see `Links`)."""
 CELLS, TRIALS, NOT_SOLVED, LINES, CURVES = "cells", "trials", "not-solved", "lines", "curves"
-"""Views of the experiment; an address with ``viewStateShareKey=cells`` opens the first."""
+"""Keys of the experiment's views; an address with ``viewStateShareKey=cells`` opens the first."""
 
 _FIRST_CHARTS = ("success_rate", "solved_at_median")
 
-# Where the dashboard of 3.17 finds views; the experiment's page lists their names. Columns are chosen in a view or by
-# hand: an experiment has no default ones.
+# Prefix of the tags with the views of MLflow 3.17's dashboard. Only views can preset columns: an experiment has no
+# default columns.
 _VIEW_TAG = "mlflow.sharedViewState."
-# In its default order, by time, the dashboard hides runs below collapsed parents, and reads the newest hundred first:
-# of 4,000 trials those of a few cells. Only these names work for the keys.
+# In its default order, by time, the dashboard hides runs below collapsed parents, and reads the newest hundred first,
+# which belong to few cells. Only keys with these names work.
 _BY_PLACE, _BY_NAME = f"tags.`{PLACE}`", "tags.`mlflow.runName`"
 _OF_CELLS = ("trials", "success_rate", "success_rate_lower", "success_rate_upper", "solved_at_median")
-# MLflow has no IN for tags. The study's run keeps the page from being empty before there are lines.
+# MLflow has no IN for tags. With the study's run, the page isn't empty before there are lines.
 _STUDY_AND_LINES = " and ".join(f"tags.`{KIND}` != '{kind}'" for kind in ("trial", "cell", "curve", "charts"))
 _OUTCOME = "tags.`study.outcome`"
 _HOW_TO_READ = """
-**How to read it.** *Views*, at the top right, has *Cells*: the run of the study, which has the report under
-*Artifacts*, and one run for each cell of the grid. What varies is in its name; its success rate, the ends of the
-interval, and the median of solved-at are in columns. Below a cell are its trials, one a seed: the view *Trials* lists
-them all. *Charts* (the study's run, and statistics against what is swept, which is called *Step* there) and *Learning
-curves* (medians and quartiles of cells) are lists of lines: the second button above a list draws them.
+**How to read it.** The menu *Views* at the top right has these views:
+
+- *Cells*: the study's run, with the report under *Artifacts*, and one run for each cell of the grid. A cell's name has
+  the values that vary. Its success rate, the limits of the interval, and the median of solved-at are in columns. Its
+  trials, one per seed, are below it.
+- *Trials*: all trials.
+- *Trials that were not solved*.
+- *Charts*: the study's run, and statistics against the swept values, which are called *Step* there.
+- *Learning curves*: medians and quartiles of cells.
+
+Charts and learning curves are lists of lines; the second button above a list draws them.
 
 Tags to filter by: `study.kind` (cell, trial, ...), `study.model`, `study.hidden_size`, `study.label.AXIS` (the label
 on an axis of the study's file), `study.seed`, `study.outcome` (solved, unsolved, diverged, failed), `study.failure`
@@ -38,9 +44,9 @@ on an axis of the study's file), `study.seed`, `study.outcome` (solved, unsolved
 ``tags.`study.outcome` = 'solved' and tags.`study.model` = 'NMU'``
 """
 _STUDY = """
-**How to read it.** Under *Artifacts*, `report/report.html` is the whole report, with intervals and tests, and
-`spec.yaml` the study's file. The runs below this one are the study's cells, with their trials below them, and its
-charts. Learning curves are thinned in MLflow; the store has them whole.
+**How to read it.** Under *Artifacts*, `report/report.html` is the complete report, with intervals and tests, and
+`spec.yaml` is the study's file. The runs below this one are the study's charts and its cells, with their trials below
+them. Learning curves are thinned in MLflow; the store has all points.
 """
 
 
@@ -50,9 +56,9 @@ def experiment_tags(
     """Return the tags of an experiment: its description, its views, and the counts in the list of experiments.
 
     Args:
-        question: the question that the study asks.
+        question: the study's question.
         finding: the findings so far.
-        failures: the reasons for which trials failed, as Markdown.
+        failures: reasons of failed trials, as Markdown.
         counts: number of trials in each state.
     """
     count_tags = {}
@@ -73,40 +79,37 @@ def experiment_tags(
 
 
 def study_note(question: str, finding: str = "", failures: str = "") -> str:
-    """Return the description of the study's own run; the arguments are those of `experiment_tags`."""
+    """Return the description of the study's own run; arguments as for `experiment_tags`."""
     return _note(question, finding, failures, _STUDY)
 
 
 def _note(question: str, finding: str, failures: str, how_to_read: str) -> str:
     findings = f"**Found so far.** {finding}" if finding else ""
-    of_failures = f"**Failed trials.**\n\n{failures}" if failures else ""
-    # The dashboard shows the first line, until a reader opens the rest.
-    return "\n\n".join(part for part in (findings, question.strip(), of_failures, how_to_read.strip()) if part)
+    failed = f"**Failed trials.**\n\n{failures}" if failures else ""
+    # The dashboard shows only the first line until it is expanded.
+    return "\n\n".join(part for part in (findings, question.strip(), failed, how_to_read.strip()) if part)
 
 
-def _view(key: str, name: str, which: str, order: str, metrics: Sequence[str] = (), *others: str) -> Mapping[str, str]:
-    """Return a view in the form in which the dashboard stores those that a user saves."""
+def _view(key: str, name: str, where: str, order: str, metrics: Sequence[str] = (), *others: str) -> Mapping[str, str]:
+    """Return a view as a tag, in the dashboard's format of saved views."""
     state: dict[str, object] = {
-        "searchFilter": which,
+        "searchFilter": where,
         "orderByKey": order,
         "orderByAsc": True,
         "selectedColumns": [*(f"metrics.`{metric}`" for metric in metrics), *others],
     }
     if key in (CELLS, LINES, CURVES):
-        state["runsHiddenMode"] = "SHOW_ALL"  # otherwise charts are of the first ten runs
+        state["runsHiddenMode"] = "SHOW_ALL"  # otherwise only the first ten runs are drawn
     if key == LINES:
         state |= _charts(_FIRST_CHARTS)
-    made_ms = 1_700_000_000_000  # the same each time, since the view never changes
+    made_ms = 1_700_000_000_000  # constant, since the view never changes
     view = {"name": name, "createdAt": made_ms, "updatedAt": made_ms, "state": json.dumps(state)}
     return {f"{_VIEW_TAG}{key}": json.dumps(view)}
 
 
 def _charts(metrics: Sequence[str]) -> dict[str, object]:
-    """Return the part of a view's state that puts line charts of some metrics before those of all others.
-
-    Charts of metrics that no run has are hidden.
-    """
-    # Charts of a section that isn't reordered are sorted by their names.
+    """Return the part of a view's state that shows line charts of the metrics first, and hides empty charts."""
+    # Without isReordered, the charts of a section are sorted by name.
     section = {"uuid": "metrics", "name": "Model metrics", "display": True, "columns": 2, "isReordered": True}
     own = {"deleted": False, "isGenerated": False}
     charts = [

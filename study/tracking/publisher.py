@@ -1,4 +1,4 @@
-"""The one writer to MLflow while a study runs: a background thread that costs training nothing."""
+"""The only writer to MLflow while a study runs: a background thread that doesn't slow training."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from study.tracking.trouble import explanation
 
 _LONGEST_PAUSE_S = 60.0
 _NOTIFY_AFTER = 3
-"""Failures in a row after which the user is notified."""
+"""Number of consecutive failures after which the user is notified."""
 _PATIENCE_S = 15.0
-"""How long an outage may last before closing gives up; the restart of a server takes 5 s."""
+"""Seconds of an outage after which closing gives up; a server restarts in 5 s."""
 _GATHER_S = 2.0
-"""Seconds that a small pack waits for others, to be written with them."""
+"""Seconds for which a small pack waits for others, to be written together."""
 
 
 @dataclass(frozen=True)
 class _Pack:
-    """A queued pack: its name, how many of its trials to publish, and the ids of those to leave out."""
+    """A queued pack: its name, the number of trials to publish, and the ids of trials to leave out."""
 
     name: str
     trials: int
@@ -41,14 +41,14 @@ class _Pack:
 
 @dataclass(frozen=True)
 class _Job:
-    """Something to write; of several queued jobs of the same kind, only the last is done.
+    """A queued write; a later job replaces a queued one of the same kind.
 
     Args:
-        act: writes it.
-        trials: how many trials it writes.
-        kind: its kind; None for a job that no later one replaces.
-        packs: the packs that it writes and that others may join; it waits for those until `due_s`.
-        due_s: when it is to be done at the latest.
+        act: writes to the experiment.
+        trials: number of trials that it writes.
+        kind: its kind; None if no later job replaces it.
+        packs: the packs that it writes; others may join them until `due_s`.
+        due_s: latest start, on the clock `time.monotonic`.
     """
 
     act: Callable[[Experiment], object]
@@ -59,23 +59,24 @@ class _Job:
 
 
 class Publisher:
-    """Publishes a study as it runs. Only `close` waits for MLflow, and no method raises because of it.
+    """Background publisher of a running study.
 
-    The queue holds the names of packs; a pack is read when its turn comes. A failure loses nothing: the job is tried
-    again, after pauses of 1, 2, 4, ... up to 60 seconds, until MLflow is back or the publisher is closed.
+    Only `close` and `wait_for_study` wait for MLflow, and no method raises MLflow's errors. The queue holds names of
+    packs; a pack is read when its turn comes. A failed job is retried after pauses of 1, 2, 4, ... up to 60 seconds,
+    until MLflow is back or the publisher is closed.
 
     Args:
         uri: MLflow's address.
         study: the study's name.
         packs: reads the stored packs.
-        question: the question that the study asks.
+        question: the study's question.
         spec: text of the study's file.
-        cells: returns the cells that are planned, in the plan's order; called by the publisher's thread.
+        cells: returns the planned cells in the plan's order; called in the publisher's thread.
         notify: called, in the publisher's thread, with a sentence when MLflow can't be used and when it can again.
-        close_timeout_s: how long leaving the ``with`` block may wait for queued jobs.
+        close_timeout_s: seconds for which leaving the ``with`` block may wait for queued jobs.
 
     Attributes:
-        trouble: one sentence that says what is wrong; None if nothing is.
+        trouble: one sentence about the current problem; None without one.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class Publisher:
         )
         self._close_timeout_s = close_timeout_s
         self._jobs: deque[_Job] = deque()
-        self._writing = 0  # trials that the current job has yet to write
+        self._writing = 0  # trials that the current job hasn't written yet
         self._lost = 0  # trials of packs that can't be read
         self._changed = threading.Condition()
         self._closing = self._give_up = False
@@ -109,7 +110,7 @@ class Publisher:
         self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
 
     def __enter__(self) -> Publisher:
-        """Start the writer."""
+        """Start the publisher's thread."""
         self._put(_Job(lambda experiment: None))
         self._thread.start()
         return self
@@ -117,42 +118,42 @@ class Publisher:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close."""
+        """Close the publisher."""
         self.close(self._close_timeout_s)
 
     def wait_for_study(self, timeout_s: float = 60.0) -> None:
-        """Wait until MLflow has the study, so that it can be linked to, or until the first try has failed."""
+        """Wait until MLflow has the study, which can then be linked, or until the first try has failed."""
         self._first_try_over.wait(timeout_s)
 
     def queue_pack(self, pack: str, trials: int, without: Collection[str] = ()) -> None:
-        """Queue a stored pack. It waits up to two seconds for others, unless the publisher is closed.
+        """Queue a stored pack, which waits up to two seconds for others, unless the publisher is closed.
 
         Args:
             pack: the pack's name.
-            trials: how many of its trials to publish.
+            trials: number of its trials to publish.
             without: ids of its trials that were queued with another pack, since a trial has only one run.
         """
         self._put(self._pack_job((_Pack(pack, trials, without),)))
 
     def catch_up(self) -> None:
-        """Queue the packs that were stored earlier; those that MLflow has already cost little."""
+        """Queue all stored packs; those that MLflow has already cost little."""
         self._put(_Job(self._catch_up))
 
     def queue_counts(self, counts: Mapping[str, float]) -> None:
-        """Queue how many trials are in which state."""
+        """Queue the number of trials in each state."""
         counted = dict(counts)
         self._put(_Job(lambda experiment: experiment.study.counts(counted), kind="counts"))
 
     def queue_cells(self, cells: Sequence[CellRun]) -> None:
-        """Queue what the study's cells are called, and what their trials have come to."""
+        """Queue the names of the study's cells and the results of their trials."""
         self._put(_Job(lambda experiment: experiment.publish_cells(cells), kind="cells"))
 
     def queue_charts(self, lines: Callable[[], Sequence[ChartLine]]) -> None:
-        """Queue the charts; their lines are read when their turn comes. Call it when they are final."""
+        """Queue the final charts; `lines` is called when their turn comes."""
         self._put(_Job(lambda experiment: experiment.publish_charts(lines()), kind="charts"))
 
     def queue_finding(self, finding: str, counts: Mapping[str, float] | None = None, failures: str = "") -> None:
-        """Queue the findings so far, and the reasons for which trials failed, as Markdown."""
+        """Queue the findings so far, the counts, and the reasons of failed trials as Markdown."""
         self._put(_Job(lambda experiment: experiment.study.describe(finding, counts, failures), kind="finding"))
 
     def queue_artifact(self, path: Path) -> None:
@@ -160,17 +161,17 @@ class Publisher:
         self._put(_Job(lambda experiment: experiment.study.artifact(path), kind=f"file {path}"))
 
     def shows(self, mark: str) -> None:
-        """Record the mark of what the study's run shows; it is written once all queued jobs are done."""
+        """Record the mark of the study's content, which is written once all queued jobs are done."""
         self._mark = mark
 
     def close(self, timeout_s: float = 60.0) -> int:
-        """Wait for the queued jobs, at most `timeout_s`, and stop. Closing again only returns the count again.
+        """Wait for the queued jobs, at most `timeout_s` seconds, and stop. Further calls return the count again.
 
-        If MLflow has become unreachable, its return is awaited for 15 s from then, with at least one more try. If it
-        was never reached, three failures are enough.
+        If MLflow became unreachable, closing gives up 15 s after the outage began, after at least one more try. If it
+        was never reached, closing gives up after three failures.
 
         Returns:
-            How many trials were not published; `sync` publishes them.
+            The number of trials that weren't published; `sync` publishes them.
         """
         with self._changed:
             self._closing, self._again_at = True, 0.0
@@ -183,7 +184,7 @@ class Publisher:
 
     @property
     def waiting(self) -> int:
-        """The number of queued trials that aren't published yet, and of those that can't be read."""
+        """The number of queued trials that aren't published yet or can't be read."""
         with self._changed:
             return self._lost + self._writing + sum(job.trials for job in self._jobs)
 
@@ -195,7 +196,7 @@ class Publisher:
             self._changed.notify()
 
     def _next(self) -> _Job | None:
-        """Wait until there is a job and it is time for it; None if there will be no more."""
+        """Wait until a job is due, and return it; None if there will be no more."""
         with self._changed:
             while not self._give_up:
                 pause_s = self._again_at - time.monotonic() if self._failures else 0.0
@@ -211,7 +212,7 @@ class Publisher:
         return None
 
     def _joined(self) -> _Job:
-        """Make one job of the first jobs if they write small packs, and return it."""
+        """Join the first jobs if they write small packs, and return the first job."""
         while len(self._jobs) > 1:
             first, second = self._jobs[0], self._jobs[1]
             if not (first.packs and second.packs) or first.trials + second.trials > TRIALS_TOGETHER:
@@ -226,13 +227,13 @@ class Publisher:
 
     def _run(self) -> None:
         experiment: Experiment | None = None
-        imported()  # the seconds this takes aren't the server's
+        imported()  # imported first: the import takes seconds
         while (job := self._next()) is not None:
             try:
                 experiment = experiment or self._open()
                 job.act(experiment)
             except Exception as error:  # a failure to publish never fails the study
-                # It isn't known what reached MLflow, so the next try opens the experiment again.
+                # MLflow may have received a part of it, so the next try opens the experiment again.
                 experiment, self._never_failed = None, False
                 self._failed(job, error)
             else:
@@ -253,14 +254,14 @@ class Publisher:
             out_s = time.monotonic() - self._failing_since
             self._notify(
                 f"MLflow at {without_secret(self._uri)} can be used again, after {out_s:.0f} s: "
-                "what it missed is published now"
+                "the missing results are published now"
             )
         if self._failures:
             self._failures, self.trouble = 0, None
 
     def _failed(self, job: _Job, error: Exception) -> None:
         if isinstance(error, StudyError) and not isinstance(error, TrackingError | StoreAwayError):
-            with self._changed:  # the store can't be read, and waiting won't help
+            with self._changed:  # the store can't be read, and a retry won't help
                 if len(job.packs) > 1:  # all but one of them may be readable
                     self._jobs += [replace(self._pack_job((pack,)), packs=(), due_s=0.0) for pack in job.packs]
                 else:
@@ -283,7 +284,7 @@ class Publisher:
         with self._changed:
             job, self._writing = replace(job, trials=self._writing), 0
             if job.kind is None or all(other.kind != job.kind for other in self._jobs):
-                self._jobs.append(job)  # at the end, so that other jobs get their turn
+                self._jobs.append(job)  # at the end, so that other jobs come first
             patience_s = _PATIENCE_S if self._was_reached else 0.0
             if self._closing and self._failures >= _NOTIFY_AFTER and now - self._failing_since > patience_s:
                 self._give_up = True

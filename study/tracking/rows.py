@@ -1,8 +1,7 @@
-"""A trial's result as the parameters, metrics and tags of an MLflow run, and back without losing a bit.
+"""Lossless conversion of trials' results to the parameters, metrics and tags of MLflow runs, and back.
 
-The trial's description becomes parameters, the numbers of its result metrics, and the rest tags. None is left out. A
-tag lists the hyperparameters, with their kinds, and the metrics; runs of families, which declare both, do
-without it.
+A trial's description becomes parameters, the numbers of its result become metrics, and everything else becomes tags. A
+tag lists the hyperparameters with their kinds, and the metrics, unless the trial's family declares all of them.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from study.summaries.reasons import failure_reason
 from study.tracking.keys import CURVE, SPELLING, keys_of
 
 CURVE_POINTS = 50
-"""Points of a learning curve in MLflow; writing takes about 0.1 ms a point. The store has the whole curve."""
+"""Number of points of a learning curve in MLflow, at about 0.1 ms per point. The store has the full curve."""
 
 TRIAL_ID = "study.trial_id"
 CELL_ID = "study.cell_id"
@@ -34,14 +33,14 @@ KIND = "study.kind"
 PACK = "study.pack"
 SEED = "study.seed"
 FAILURE = "study.failure"
-"""Tag of a failed trial's run: the reason in one line, for filters; the tag `error` has the whole text."""
+"""Tag of a failed trial's run: the reason in one line, for filters; the tag `error` has the full text."""
 PLACE = "study.place"
-"""Tag of the runs of the study and its planned cells: in this order they are listed first."""
+"""Tag of the runs of the study and its planned cells: their position at the head of lists."""
 LABEL = "study.label."
-"""Tags of runs of trials and cells: the name of the cell's point on a zip axis; the axis' name follows."""
+"""Prefix of tags of trials' and cells' runs, before a zip axis' name: the name of the cell's point on it."""
 
 _KINDS = "study.kinds"
-_VALUE = "study.value."  # the tags of a value that is too long for a parameter begin with this
+_VALUE = "study.value."  # prefix of the tags of a value that is too long for a parameter
 _OF_TRIAL = ("seed", "task", "model")
 _TAGS = {
     "trial_id": TRIAL_ID,
@@ -57,8 +56,8 @@ _NUMBERS = tuple(name for name in RESULT_COLUMNS if name not in _TAGS)
 _SOLVED = "solved"
 _SIZE = GENERAL.swept_first[0]
 _TAG_CHARACTERS = 5000  # MLflow allows 8000; longer text continues in error.2, error.3, ...
-_PARAMETER_CHARACTERS = 6000  # MLflow cuts off the rest without a word
-_LARGEST = sys.float_info.max  # what the database stores for infinity
+_PARAMETER_CHARACTERS = 6000  # MLflow silently truncates longer values
+_LARGEST = sys.float_info.max  # the database stores infinity as this
 
 _WRITERS: Mapping[str, Callable[[Any], str]] = {"text": str, "range": format_range, "json": json.dumps}
 _READERS: Mapping[str, Callable[[str], Any]] = {
@@ -78,10 +77,10 @@ class TrialRun:
         trial: the trial.
         params: the seed, task, model, and the cell's values.
         metrics: every number of the result.
-        tags: the rest, and what users may want to filter by.
-        curve: (metric, iteration, value), thinned, only finite values.
-        training_s: how long the run should appear to have lasted.
-        failed: whether the run has MLflow's status FAILED, since the trial crashed.
+        tags: the other values, and tags for filters.
+        curve: (metric, iteration, value), thinned, finite values only.
+        training_s: duration of the run in seconds, as MLflow shows it.
+        failed: True if the trial crashed, for MLflow's status FAILED.
     """
 
     trial: Trial
@@ -94,18 +93,18 @@ class TrialRun:
 
     @property
     def digest(self) -> str:
-        """A hash of the content, to check whether MLflow has it."""
+        """A hash of the content, to compare with MLflow's."""
         return run_digest(self.params, self.metrics, self.tags)
 
 
 @dataclass(frozen=True)
 class _Names:
-    """What a run's hyperparameters and metrics are, and by which keys MLflow knows them.
+    """A run's hyperparameters and metrics, and their keys in MLflow.
 
     Args:
         kinds: the kind of each hyperparameter that has a value.
         metrics: the metrics.
-        spelling: the version of `study.tracking.keys` that the run was written with.
+        spelling: the version of `study.tracking.keys` that spelled the run's keys.
     """
 
     kinds: Mapping[str, str]
@@ -114,33 +113,33 @@ class _Names:
 
     @property
     def params(self) -> dict[str, str]:
-        """The parameter of each hyperparameter."""
+        """The key of MLflow's parameter for each hyperparameter."""
         return keys_of(self.kinds, _OF_TRIAL, self.spelling)
 
     @property
     def numbers(self) -> dict[str, str]:
-        """The metric of MLflow for each metric."""
+        """The key of MLflow's metric for each metric."""
         return keys_of(self.metrics, (*_NUMBERS, _SOLVED), self.spelling)
 
     @property
     def is_built_in(self) -> bool:
-        """Whether they are those that families declare."""
+        """True if families declare all of them."""
         declared = family_kinds()
         return set(self.metrics) <= set(metric_columns()) and self.kinds.items() <= declared.items()
 
     def tag(self) -> dict[str, str]:
-        """Return the tags by which `_names_of` finds them again; none for those that are built in."""
+        """Return the tags from which `_names_from` reads them; none if they are built in."""
         if self.is_built_in:
             return {}
         content: dict[str, Any] = {"hyperparameters": dict(self.kinds), "metrics": list(self.metrics)}
         before = replace(self, spelling=1)
-        if (self.params, self.numbers) != (before.params, before.numbers):  # else the tag stays as it always was
+        if (self.params, self.numbers) != (before.params, before.numbers):  # else the tag stays as in earlier versions
             content["spelling"] = self.spelling
         return _pages(_KINDS, json.dumps(content))
 
 
-def _names_of(tags: Mapping[str, str]) -> _Names:
-    """Read from a run's tags what its hyperparameters and metrics are."""
+def _names_from(tags: Mapping[str, str]) -> _Names:
+    """Read the hyperparameters and metrics of a run from its tags."""
     if _KINDS not in tags:
         return _Names(family_kinds(), metric_columns())
     content = json.loads("".join(_read_pages(_KINDS, tags)))
@@ -148,19 +147,19 @@ def _names_of(tags: Mapping[str, str]) -> _Names:
 
 
 def _sources(trial: Trial) -> dict[str, str]:
-    """Return the seeds of the sources of randomness, where they are combined."""
-    of = trial.sources
-    seeds = {"init_seed": of.init, "data_seed": of.data, "evaluation_seed": of.evaluation}
-    return {name: str(seed) for name, seed in seeds.items() if seed is not None} if of.are_combined else {}
+    """Return the seeds of the sources of randomness if they are combined, else nothing."""
+    sources = trial.sources
+    seeds = {"init_seed": sources.init, "data_seed": sources.data, "evaluation_seed": sources.evaluation}
+    return {name: str(seed) for name, seed in seeds.items() if seed is not None} if sources.are_combined else {}
 
 
 def trial_run(result: Result, curve: Curve | None) -> TrialRun:
-    """Convert a result into the form in which MLflow shows it."""
+    """Convert a result and its learning curve to a run of MLflow."""
     trial, cell = result.trial, result.trial.cell
-    of_curve = {} if curve is None else curve.metrics
-    names = _names_in(cell, list(dict.fromkeys([*result.metrics, *of_curve])))
+    curve_metrics = {} if curve is None else curve.metrics
+    names = _names_in(cell, list(dict.fromkeys([*result.metrics, *curve_metrics])))
     texts = _texts(cell, names)
-    fixed = {"trial_id": trial.id, "cell_id": cell.id, **{name: _of_result(result, name) for name in RESULT_COLUMNS}}
+    fixed = {"trial_id": trial.id, "cell_id": cell.id, **{name: _result_value(result, name) for name in RESULT_COLUMNS}}
     fixed["outcome"] = str(result.outcome)
     tags = {tag: _text(fixed[column]) for column, tag in _TAGS.items() if fixed[column] is not None}
     tags |= cell_tags(cell) | {SEED: str(trial.seed)}
@@ -184,14 +183,14 @@ def trial_run(result: Result, curve: Curve | None) -> TrialRun:
 
 
 def trials_of(results: Sequence[Result], curves: Sequence[Curve]) -> Iterator[TrialRun]:
-    """Convert results, each with its curve."""
+    """Yield the run of each result, with its curve if there is one."""
     by_trial = {curve.trial_id: curve for curve in curves}
     return (trial_run(result, by_trial.get(result.trial.id)) for result in results)
 
 
 def run_result(params: Mapping[str, str], metrics: Mapping[str, float], tags: Mapping[str, str]) -> Result:
-    """Read a run back as a result."""
-    names = _names_of(tags)
+    """Convert a run back to a result."""
+    names = _names_from(tags)
     values = dict.fromkeys(names.kinds) | {
         name: _read("".join(_read_pages(f"{_VALUE}{key}", tags)) or params[key], names.kinds[name])
         for name, key in names.params.items()
@@ -213,11 +212,11 @@ def run_result(params: Mapping[str, str], metrics: Mapping[str, float], tags: Ma
 
 
 def run_digest(params: Mapping[str, str], metrics: Mapping[str, float], tags: Mapping[str, str]) -> str:
-    """Return a hash of what a run has of a result, to the last bit, however its names are spelled.
+    """Return a hash of the result in a run, sensitive to every bit and independent of the spelling of keys.
 
-    What others have added to the run doesn't count.
+    Other users' additions to the run are ignored.
     """
-    names = _names_of(tags)
+    names = _names_from(tags)
     keys = [*((name, name) for name in _OF_TRIAL), *((f"of cell: {name}", key) for name, key in names.params.items())]
     params_here = [(name, params[key]) for name, key in sorted(keys) if key in params]
     keys = [*((name, name) for name in _NUMBERS), *((f"metric: {name}", key) for name, key in names.numbers.items())]
@@ -230,22 +229,22 @@ def run_digest(params: Mapping[str, str], metrics: Mapping[str, float], tags: Ma
 
 
 def row_digest(row: Mapping[str, Any]) -> str:
-    """Return a hash of a row's content, to the last bit."""
+    """Return a hash of a row's content, sensitive to every bit."""
     return hashlib.sha256(repr(sorted(row.items())).encode()).hexdigest()
 
 
 def runs_table(runs: Sequence[tuple[Mapping[str, str], Result]]) -> pa.Table:
-    """Gather runs, each with its tags, into a table of results ordered as the store's."""
+    """Return the results of runs, given with their tags, as a table in the store's order."""
     table = results_table([result for _, result in runs])
-    for name in ("trial_id", "cell_id"):  # as they were published: if somebody has changed a parameter, they differ
+    for name in ("trial_id", "cell_id"):  # the published ids: they differ from the parameters if somebody changed these
         ids = pa.array([tags.get(_TAGS[name]) for tags, _ in runs], pa.string())
         table = table.set_column(table.column_names.index(name), name, ids)
     return with_short_errors(table).sort_by([("cell_id", "ascending"), ("seed", "ascending")])
 
 
 def curve_keys(tags: Mapping[str, str]) -> dict[str, str]:
-    """Return by which key MLflow knows the curve of each metric of a run."""
-    return {name: f"{CURVE}{key}" for name, key in _names_of(tags).numbers.items()}
+    """Return the key of MLflow's metric for the curve of each metric of a run."""
+    return {name: f"{CURVE}{key}" for name, key in _names_from(tags).numbers.items()}
 
 
 def curve_of(tags: Mapping[str, str], values: Mapping[str, Mapping[int, float]]) -> Curve:
@@ -256,7 +255,7 @@ def curve_of(tags: Mapping[str, str], values: Mapping[str, Mapping[int, float]])
         values: values by metric, then by iteration.
     """
     steps = sorted({step for series in values.values() for step in series})
-    names = _names_of(tags)
+    names = _names_from(tags)
     kind: type[np.floating[Any]] = np.float32 if names.is_built_in else np.float64
     arrays = {
         name: np.array([values.get(name, {}).get(step, math.nan) for step in steps], kind) for name in names.metrics
@@ -265,19 +264,19 @@ def curve_of(tags: Mapping[str, str], values: Mapping[str, Mapping[int, float]])
 
 
 def cell_params(cell: Cell) -> dict[str, str]:
-    """Return a cell's parameters: those of its trials' runs, without the seed."""
+    """Return the parameters of a cell's run: those of its trials' runs, without the seed."""
     texts = _texts(cell, _names_in(cell, ()))
     return {"task": cell.task, "model": cell.model} | {k: text[:_PARAMETER_CHARACTERS] for k, text in texts.items()}
 
 
 def cell_tags(cell: Cell) -> dict[str, str]:
-    """Return the tags that users may want to filter cells and their trials by."""
+    """Return the tags for filters of cells and their trials."""
     size = cell.value(_SIZE)
     return {"study.model": cell.model} | ({} if size is None else {f"study.{_SIZE}": _text(size)})
 
 
 def plain_name(cell: Cell) -> str:
-    """Return what the dashboard calls a cell of which no name is known: its model, and its size if it has one."""
+    """Return the default name of a cell: its model, and its size if it has one."""
     size = cell.value(_SIZE)
     model = cell.model.rpartition(":")[2]
     return model if size is None else f"{model} {_SIZE[0]}{size}"
@@ -292,7 +291,7 @@ def _texts(cell: Cell, names: _Names) -> dict[str, str]:
 
 
 def _thinned(curve: Curve, result: Result, keys: Mapping[str, str]) -> list[tuple[str, int, float]]:
-    """Return about `CURVE_POINTS` evenly spread points, always with the first, last, best step and solved-at."""
+    """Return about `CURVE_POINTS` evenly spaced points, including the first, last, best step and solved-at."""
     count = len(curve.iteration)
     if not count:
         return []
@@ -310,13 +309,13 @@ def _thinned(curve: Curve, result: Result, keys: Mapping[str, str]) -> list[tupl
     return points
 
 
-def _of_result(result: Result, column: str) -> Any:
+def _result_value(result: Result, column: str) -> Any:
     return result.iterations if column == "trained_iterations" else getattr(result, column)
 
 
 def _kind(value: Any) -> str:
     kind = kind_of([value])
-    # not every database takes an empty text, or one with control characters; JSON writes these out
+    # some databases refuse empty texts and control characters; JSON escapes these
     return "json" if kind == "text" and not (value and value.isprintable()) else kind
 
 

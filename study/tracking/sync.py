@@ -1,4 +1,4 @@
-"""Bringing MLflow up to the store, all runs compared."""
+"""Synchronisation of MLflow with the store, with a comparison of all runs."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ def sync(
     charts: Callable[[], Sequence[ChartLine]] = tuple,
     files: Callable[[], Sequence[Path]] = tuple,
 ) -> int:
-    """Publish what MLflow is missing, and correct what differs.
+    """Publish missing runs to MLflow, and correct those that differ.
 
     Args:
         uri: MLflow's address.
         study: the study's name, and its experiment's.
-        packs: reads the stored packs; learning curves are read only for packs of which a trial is missing.
-        question: the question that the study asks; shown above its runs.
+        packs: reads the stored packs; curves are read only for packs with a missing trial.
+        question: the study's question; shown above its runs.
         spec: text of the study's file.
-        finding: the findings so far; shown below the question.
-        failures: the reasons for which trials failed, as Markdown; shown below the findings.
+        finding: the findings so far; shown with the question.
+        failures: reasons of failed trials, as Markdown; shown below the question.
         counts: number of trials in each state.
-        cells: the study's cells, in the plan's order, and what their trials have come to.
-        charts: reads the lines of the charts.
-        files: called once everything is published and can be linked to; writes the report and returns its files.
+        cells: the study's cells in the plan's order, with the results of their trials.
+        charts: returns the lines of the charts.
+        files: writes the report and returns its files; called once everything is published, to allow links.
 
     Returns:
-        How many trials were written; 0 if MLflow had them all.
+        The number of trials that were written; 0 if MLflow had all of them.
 
     Raises:
-        TrackingError: if MLflow can't be reached or refuses.
+        TrackingError: if MLflow can't be reached or refuses a request.
     """
     with explaining_errors(uri):
         experiment = Experiment(uri, study, question=question, spec=spec, cells=cells, look_at_all=True)

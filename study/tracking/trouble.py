@@ -1,4 +1,4 @@
-"""What goes wrong with MLflow, in words that say what to do and hold no password."""
+"""Explanations of MLflow's errors, with advice and without passwords."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from study.addresses import safe_message, without_secret
 from study.errors import TrackingError
 
-_MOST = 300  # characters of a library's message
+_MOST = 300  # characters of a library's message that are shown
 
 _NOT_IN = "it doesn't accept the user's name and password: set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
 _NOT_ALLOWED = "this user may not write there: an administrator or the experiment's owner can grant the permission EDIT"
@@ -18,24 +18,24 @@ _WRONG_CERTIFICATE = (
     "its TLS certificate isn't trusted here: if an authority of your own signed it, "
     "set MLFLOW_TRACKING_SERVER_CERT_PATH to the authority's certificate"
 )
-# The messages of requests and urllib3 take three lines, and mostly repeat the address.
+# The messages of requests and urllib3 are three lines long, and mostly repeat the address.
 _NO_ANSWER = {
     "Connection refused": "nobody answers there, so its server may be down",
-    "Name or service not known": "there is no machine of that name",
-    "Read timed out": "it takes too long to answer",
+    "Name or service not known": "no machine has that name",
+    "Read timed out": "its answer takes too long",
     "timed out": "it can't be reached in time",
     "error responses": "its server fails, so its database may be down",
-    "Connection aborted": "it broke off the connection",
-    "Connection reset": "it broke off the connection",
+    "Connection aborted": "it closed the connection",
+    "Connection reset": "it closed the connection",
 }
 
 
 @contextmanager
 def explaining_errors(uri: str) -> Iterator[None]:
-    """Turn whatever MLflow raises into one sentence.
+    """Convert any error of MLflow to a `TrackingError` of one sentence.
 
     Raises:
-        TrackingError: if the body raises anything.
+        TrackingError: if the body raises any exception.
     """
     try:
         yield
@@ -46,7 +46,7 @@ def explaining_errors(uri: str) -> Iterator[None]:
 
 
 def explanation(error: BaseException, uri: str) -> str:
-    """Return what an error means and what to do about it, or else its first line.
+    """Return the meaning of an error with advice, or else its first line.
 
     Example:
         >>> explanation(OSError("HTTPConnectionPool(host='mlflow', port=5000): ... [Errno 111] Connection refused"), "http://mlflow:5000")
@@ -67,7 +67,7 @@ def explanation(error: BaseException, uri: str) -> str:
 
 
 def _status(error: BaseException, text: str) -> int | None:
-    """Return the HTTP status: it is in the error's text, except for errors that MLflow's server words itself."""
+    """Return the HTTP status from the error's text, or from the error code that MLflow's server sent."""
     match = re.search(r"failed with error code (\d{3}) ", text)
     if match is not None:
         return int(match[1])

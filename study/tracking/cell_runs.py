@@ -1,4 +1,4 @@
-"""The runs of a study's cells in MLflow: their names and numbers, and the trials' runs below them."""
+"""The runs of a study's cells in MLflow, and the relation of trials' runs to them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PARENT = "mlflow.parentRunId"
 _CELLS = f"tags.`{KIND}` = 'cell'"
-# Tag of a cell's run: runs of its trials may have another parent, name or label.
+# Tag of a cell's run: runs of its trials may have a wrong parent, name or label.
 _UNSETTLED = "mlflow.study.unsettled"
 
 
@@ -30,9 +30,9 @@ class CellRun:
 
     Args:
         cell: the cell.
-        name: the run's name, of which there is only one in the study.
+        name: the run's name, unique in the study.
         labels: the names of the cell's points on zip axes, by axis.
-        metrics: what its trials have come to; None where that isn't known yet, and what is there stays.
+        metrics: statistics of its trials; None if unknown, to leave those in MLflow.
     """
 
     cell: Cell
@@ -44,15 +44,15 @@ class CellRun:
 class CellRuns:
     """The cells' runs of one experiment; each is made when the first of its trials is published.
 
-    What the trials' runs have of their cell (parent, name, labels) may change with the plan. Before it does, the cell's
-    run is tagged as unsettled, so that what a kill leaves undone is done by the next publisher.
+    Trials' runs inherit parent, name and labels from their cell, and these may change with the plan. The cell's run is
+    tagged as unsettled before such a change, so that after a kill the next publisher completes it.
 
     Args:
         client: MLflow's client.
         experiment_id: MLflow's id of the study's experiment.
         study: the study's run.
-        cells: the cells that are planned, in the plan's order.
-        is_new: whether nothing has been published before, so that no run can be unsettled.
+        cells: the planned cells in the plan's order.
+        is_new: True if nothing was published before, so that no run can be unsettled.
     """
 
     def __init__(
@@ -66,32 +66,32 @@ class CellRuns:
 
     def trial_name(self, trial: Trial) -> str:
         """Return the name of a trial's run."""
-        return _trial_name(self._of(trial.cell), trial.sources)
+        return _trial_name(self._planned_run(trial.cell), trial.sources)
 
     def trial_tags(self, cell: Cell) -> dict[str, str]:
-        """Return the tags that a trial's run has from its cell, whose own run is made if there is none."""
+        """Return the tags that a trial's run inherits from its cell; make the cell's run if there is none."""
         self._run(cell)
-        return self._above(cell.id)
+        return self._inherited_tags(cell.id)
 
     def check(self, run: Run) -> None:
-        """Note a cell if the run of one of its trials hasn't its parent, name or labels."""
+        """Mark a cell for repair if the run of one of its trials has a wrong parent, name or label."""
         cell_id = run.data.tags[CELL_ID]
-        if cell_id not in self._there() or self._differs(run, cell_id):
+        if cell_id not in self._existing() or self._differs(run, cell_id):
             self._unsettled.add(cell_id)
 
     def publish(self, cells: Sequence[CellRun]) -> None:
-        """Bring the runs of cells, and what trials' runs have of them, up to what is planned and known now.
+        """Update the runs of cells and their trials to the current plan and results.
 
         Args:
-            cells: all cells, in the plan's order.
+            cells: all planned cells in the plan's order.
         """
         self._plan(cells)
         before, self._runs, self._twins = self._runs or {}, None, []
-        there = self._there()  # read again, since another publisher may have made some, too
-        self._unsettled |= {i for i, run in before.items() if i in there and there[i].info.run_id != run.info.run_id}
-        for one in cells:
-            self._publish(one)
-        for cell_id, run in there.items():
+        runs = self._existing()  # read again, since another publisher may have made some, too
+        self._unsettled |= {i for i, run in before.items() if i in runs and runs[i].info.run_id != run.info.run_id}
+        for cell_run in cells:
+            self._publish(cell_run)
+        for cell_id, run in runs.items():
             if cell_id not in self._planned and PLACE in run.data.tags:
                 self._client.delete_tag(run.info.run_id, PLACE)
         while self._unsettled:
@@ -107,11 +107,11 @@ class CellRuns:
                 self._client.set_terminated(run.info.run_id)
 
     def _plan(self, cells: Sequence[CellRun]) -> None:
-        self._planned = {one.cell.id: one for one in cells}
+        self._planned = {cell_run.cell.id: cell_run for cell_run in cells}
         self._places = {cell_id: place for place, cell_id in enumerate(self._planned, start=1)}
 
-    def _there(self) -> dict[str, Run]:
-        """Read the cells' runs, once; of twins, which a lost answer or another publisher made, one is used."""
+    def _existing(self) -> dict[str, Run]:
+        """Return the cells' runs, read once; if a cell has several, the first is used, and `publish` deletes the rest."""
         if self._runs is None:
             self._runs = {}
             runs = runs_of(self._client, self._experiment_id, _CELLS)
@@ -124,97 +124,97 @@ class CellRuns:
                     self._unsettled.add(cell_id)
         return self._runs
 
-    def _of(self, cell: Cell) -> CellRun:
+    def _planned_run(self, cell: Cell) -> CellRun:
         return self._planned.get(cell.id) or CellRun(cell, plain_name(cell))
 
     def _run(self, cell: Cell) -> Run:
-        run = self._there().get(cell.id)
+        run = self._existing().get(cell.id)
         if run is None:
-            one = self._of(cell)
+            cell_run = self._planned_run(cell)
             unsettled = {} if self._is_new else {_UNSETTLED: "yes"}
-            tags = {**self._tags(one), **unsettled, **user()}
-            run = self._client.create_run(self._experiment_id, start_time=now_ms(), tags=tags, run_name=one.name)
-            self._there()[cell.id] = run
-            if unsettled:  # trials of the cell may have been published by a version without cells' runs
+            tags = {**self._tags(cell_run), **unsettled, **user()}
+            run = self._client.create_run(self._experiment_id, start_time=now_ms(), tags=tags, run_name=cell_run.name)
+            self._existing()[cell.id] = run
+            if unsettled:  # a version without cells' runs may have published trials of the cell
                 self._settle(cell.id)
         return run
 
-    def _tags(self, one: CellRun) -> dict[str, str]:
-        tags = {KIND: "cell", CELL_ID: one.cell.id, PARENT: self._study.run_id}
-        if one.cell.id in self._places:
-            tags[PLACE] = f"{self._places[one.cell.id]:06}"
-        return cell_tags(one.cell) | _label_tags(one) | tags
+    def _tags(self, cell_run: CellRun) -> dict[str, str]:
+        tags = {KIND: "cell", CELL_ID: cell_run.cell.id, PARENT: self._study.run_id}
+        if cell_run.cell.id in self._places:
+            tags[PLACE] = f"{self._places[cell_run.cell.id]:06}"
+        return cell_tags(cell_run.cell) | _label_tags(cell_run) | tags
 
-    def _publish(self, one: CellRun) -> None:
-        run = self._run(one.cell)
-        run_id, tags = run.info.run_id, self._tags(one)
+    def _publish(self, cell_run: CellRun) -> None:
+        run = self._run(cell_run.cell)
+        run_id, tags = run.info.run_id, self._tags(cell_run)
         changed = {name: value for name, value in tags.items() if run.data.tags.get(name) != value}
         gone = _gone_labels(run, tags)
-        if gone or changed.keys() - {PARENT, PLACE} or run.info.run_name != one.name:
-            self._unsettled.add(one.cell.id)
+        if gone or changed.keys() - {PARENT, PLACE} or run.info.run_name != cell_run.name:
+            self._unsettled.add(cell_run.cell.id)
             changed[_UNSETTLED] = "yes"
-        params = {} if run.data.params else cell_params(one.cell)
-        metrics = {} if one.metrics is None else _changes(_spelled(one.metrics), run.data.metrics)
+        params = {} if run.data.params else cell_params(cell_run.cell)
+        metrics = {} if cell_run.metrics is None else _changes(_spelled(cell_run.metrics), run.data.metrics)
         at_ms = now_ms()
         points = [metric(name, value, at_ms, 0) for name, value in metrics.items()]
         log_batch(self._client, run_id, changed, points, params)
         for name in gone:
             self._client.delete_tag(run_id, name)
-        if run.info.run_name != one.name:
-            self._client.update_run(run_id, name=one.name)
+        if run.info.run_name != cell_run.name:
+            self._client.update_run(run_id, name=cell_run.name)
 
     def _settle(self, cell_id: str) -> None:
-        """Give the runs of a cell's trials their parent, name and labels."""
-        of_cell = f"tags.`{KIND}` = 'trial' and tags.`{CELL_ID}` = '{cell_id}'"
-        for run in list(runs_of(self._client, self._experiment_id, of_cell)):
-            if cell_id not in self._there():
+        """Correct parent, name and labels of the runs of a cell's trials."""
+        in_cell = f"tags.`{KIND}` = 'trial' and tags.`{CELL_ID}` = '{cell_id}'"
+        for run in list(runs_of(self._client, self._experiment_id, in_cell)):
+            if cell_id not in self._existing():
                 cell = self._planned[cell_id].cell if cell_id in self._planned else _cell_of(run)
                 if cell is None or cell.id != cell_id:
-                    continue  # killed before it had parameters, or changed by hand: nothing says what it is of
+                    continue  # its cell is unknown: killed before it had parameters, or changed by hand
                 self._run(cell)
             if self._differs(run, cell_id):
                 self._correct(run, cell_id)
-        if cell_id in self._there():
-            log_batch(self._client, self._there()[cell_id].info.run_id, {_UNSETTLED: ""})
+        if cell_id in self._existing():
+            log_batch(self._client, self._existing()[cell_id].info.run_id, {_UNSETTLED: ""})
         self._unsettled.discard(cell_id)
 
     def _differs(self, run: Run, cell_id: str) -> bool:
-        above = self._above(cell_id)
+        inherited = self._inherited_tags(cell_id)
         is_named = run.info.run_name == self._name(run, cell_id)
-        return not (is_named and above.items() <= run.data.tags.items()) or bool(_gone_labels(run, above))
+        return not (is_named and inherited.items() <= run.data.tags.items()) or bool(_gone_labels(run, inherited))
 
     def _correct(self, run: Run, cell_id: str) -> None:
-        run_id, above, name = run.info.run_id, self._above(cell_id), self._name(run, cell_id)
-        log_batch(self._client, run_id, {tag: v for tag, v in above.items() if run.data.tags.get(tag) != v})
-        for tag in _gone_labels(run, above):
+        run_id, inherited, name = run.info.run_id, self._inherited_tags(cell_id), self._name(run, cell_id)
+        log_batch(self._client, run_id, {tag: v for tag, v in inherited.items() if run.data.tags.get(tag) != v})
+        for tag in _gone_labels(run, inherited):
             self._client.delete_tag(run_id, tag)
         if run.info.run_name != name:
             self._client.update_run(run_id, name=name)
 
-    def _above(self, cell_id: str) -> dict[str, str]:
-        """Return the tags that the trials of a cell have of it."""
-        one = self._planned.get(cell_id)
-        return {PARENT: self._there()[cell_id].info.run_id, **({} if one is None else _label_tags(one))}
+    def _inherited_tags(self, cell_id: str) -> dict[str, str]:
+        """Return the tags that the runs of a cell's trials inherit."""
+        cell_run = self._planned.get(cell_id)
+        return {PARENT: self._existing()[cell_id].info.run_id, **({} if cell_run is None else _label_tags(cell_run))}
 
     def _name(self, run: Run, cell_id: str) -> str:
-        """Return what a trial's run should be called: as it is, if its cell isn't planned any more."""
-        one = self._planned.get(cell_id)
-        return run.info.run_name if one is None else _trial_name(one, sources_of(int(run.data.tags[SEED])))
+        """Return the right name of a trial's run; its current name if its cell isn't planned any more."""
+        cell_run = self._planned.get(cell_id)
+        return run.info.run_name if cell_run is None else _trial_name(cell_run, sources_of(int(run.data.tags[SEED])))
 
 
-def _trial_name(one: CellRun, seed: object) -> str:
-    return f"{one.name} seed {seed}"
+def _trial_name(cell_run: CellRun, seed: object) -> str:
+    return f"{cell_run.name} seed {seed}"
 
 
 def _cell_of(run: Run) -> Cell | None:
-    """Read a trial's cell from its run; None if that has no parameters yet."""
+    """Return a trial's cell, read from its run; None if the run has no parameters yet."""
     if "task" not in run.data.params:
         return None
     return run_result(run.data.params, run.data.metrics, run.data.tags).trial.cell
 
 
-def _label_tags(one: CellRun) -> dict[str, str]:
-    return {f"{LABEL}{key_of(axis)}": label for axis, label in one.labels.items()}
+def _label_tags(cell_run: CellRun) -> dict[str, str]:
+    return {f"{LABEL}{key_of(axis)}": label for axis, label in cell_run.labels.items()}
 
 
 def _gone_labels(run: Run, tags: Mapping[str, str]) -> list[str]:
@@ -222,12 +222,12 @@ def _gone_labels(run: Run, tags: Mapping[str, str]) -> list[str]:
 
 
 def _spelled(metrics: Mapping[str, float]) -> dict[str, float]:
-    """Spell the metrics' names so that MLflow takes them."""
+    """Return metrics by MLflow's keys."""
     keys = keys_of(metrics, ())
     return {keys[name]: value for name, value in metrics.items()}
 
 
-def _changes(metrics: Mapping[str, float], there: Mapping[str, float]) -> dict[str, float]:
-    """Return the metrics that differ; one that is gone becomes NaN, since MLflow can't delete it."""
-    gone = [name for name, value in there.items() if name not in metrics and not math.isnan(value)]
-    return {name: value for name, value in metrics.items() if there.get(name) != value} | dict.fromkeys(gone, math.nan)
+def _changes(metrics: Mapping[str, float], stored: Mapping[str, float]) -> dict[str, float]:
+    """Return the metrics that differ, and NaN for removed ones, since MLflow can't delete metrics."""
+    gone = [name for name, value in stored.items() if name not in metrics and not math.isnan(value)]
+    return {name: value for name, value in metrics.items() if stored.get(name) != value} | dict.fromkeys(gone, math.nan)

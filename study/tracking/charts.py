@@ -1,4 +1,4 @@
-"""A study's charts in MLflow: one run a line, so that the dashboard draws all lines into one chart."""
+"""A study's charts in MLflow: one run per line, so that the dashboard draws all lines in one chart."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 LINE, CURVE = "line", "curve"
-"""Kinds of charts' runs: statistics of cells against what is swept, and a cell's learning curve."""
+"""Kinds of charts' runs: statistics of cells against the swept values, and a cell's learning curve."""
 _FAMILY = "charts"
-# Otherwise the dashboard draws colours by lot, and gives the same one to several lines.
+# Otherwise the dashboard chooses colours at random, and repeats some.
 _COLOUR = "mlflow.runColor"
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b6b6b", "#7a4fb5")
 _PARENT = "mlflow.parentRunId"
-# Tag of the family's run: the digest of its lines, once all of them are there.
+# Tag of the charts' parent run: the digest of its lines, once all of them exist.
 _DIGEST = "mlflow.study.charts"
 
 
@@ -33,7 +33,7 @@ class ChartLine:
 
     Args:
         kind: `LINE` or `CURVE`.
-        name: what the legend calls it.
+        name: its label in the legend.
         points: (metric, value on the x axis, value), all finite.
     """
 
@@ -43,9 +43,9 @@ class ChartLine:
 
 
 def publish_charts(client: MlflowClient, experiment_id: str, study: StudyRun, lines: Sequence[ChartLine]) -> None:
-    """Replace the charts if others are there.
+    """Replace the charts if their lines have changed.
 
-    MLflow can't delete a point, so the runs that are there are deleted, and new ones are made, below one of their own.
+    MLflow can't delete points, so the existing runs are deleted, and new ones are made below a new parent.
 
     Args:
         client: MLflow's client.
@@ -61,7 +61,7 @@ def publish_charts(client: MlflowClient, experiment_id: str, study: StudyRun, li
             current = run.info.run_id
         else:
             client.delete_run(run.info.run_id)
-    # Of any other family: one that another publisher deleted while its lines were still being written, for example.
+    # Delete lines of other parents, such as one that another publisher deleted while its lines were being written.
     for kind in (LINE, CURVE):
         for run in list(runs_of(client, experiment_id, f"tags.`{KIND}` = '{kind}'")):
             if run.data.tags.get(_PARENT) != current:
@@ -77,8 +77,8 @@ def _publish(
     tags = {KIND: _FAMILY, _PARENT: study.run_id, **user()}
     family = client.create_run(experiment_id, start_time=start_ms, tags=tags, run_name="charts").info.run_id
     for place, line in enumerate(lines):
-        of_line = {KIND: line.kind, _PARENT: family, _COLOUR: _COLOURS[place % len(_COLOURS)], **user()}
-        run = client.create_run(experiment_id, start_time=start_ms, tags=of_line, run_name=metric_name(line.name))
+        line_tags = {KIND: line.kind, _PARENT: family, _COLOUR: _COLOURS[place % len(_COLOURS)], **user()}
+        run = client.create_run(experiment_id, start_time=start_ms, tags=line_tags, run_name=metric_name(line.name))
         points = [metric(metric_name(name), value, start_ms, step) for name, step, value in line.points]
         log_batch(client, run.info.run_id, metrics=points)
         client.set_terminated(run.info.run_id)

@@ -1,4 +1,4 @@
-"""A study's experiments in MLflow, and their deletion, which frees the study's name."""
+"""A study's experiments in MLflow, and their deletion, with release of the study's name."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def experiments_of(uri: str, study: str) -> list[StudyExperiment]:
     for entry in foreign:
         raise InputError(
             f"experiment {entry.name!r} in MLflow at {without_secret(uri)} has runs that the study didn't write; "
-            f"nothing of {study!r} was deleted. Move or delete them there, or leave MLflow alone with --tracking-uri off"
+            f"nothing of {study!r} was deleted. Move or delete them there, or pass --tracking-uri off"
         )
     return experiments
 

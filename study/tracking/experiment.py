@@ -1,4 +1,4 @@
-"""A study's experiment in MLflow, in which every trial gets exactly one run."""
+"""A study's experiment in MLflow, with exactly one run per trial."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class Experiment:
         return sum(map(len, written)) if incomplete else 0
 
     def believe_marks(self, marks: Sequence[str]) -> None:
-        """Record that all stored packs were compared, and drop the marks of other packs, which no longer exist."""
+        """Record that all stored packs were compared, and drop the marks of packs that no longer exist."""
         stored = set(marks)
         self._marks = list(dict.fromkeys(mark for mark in self._marks if mark in stored))
         tags = marks_tags(self._marks)

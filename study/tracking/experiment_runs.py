@@ -1,4 +1,4 @@
-"""The runs of any experiment in MLflow, whoever wrote them, as a table."""
+"""The runs of any MLflow experiment as a table."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ PARENT = "tags.mlflow.parentRunId"
 
 
 def experiment_runs(uri: str, experiment: str) -> pa.Table:
-    """Read the runs of an experiment, in the order in which they began, under the names of MLflow's own exports.
+    """Read the runs of an experiment, ordered by their start, with the column names of MLflow's exports.
 
     Args:
         uri: MLflow's address.
         experiment: the experiment's name, or its id.
 
     Returns:
-        One row a run: ``run_id``, ``status``, ``start_time`` and ``end_time`` (ms), the parent's id, and a column
-        ``params.NAME`` or ``metrics.NAME`` for each of its parameters and metrics, of which the last value counts.
+        One row per run: ``run_id``, ``status``, ``start_time`` and ``end_time`` (ms since 1970), the parent's id, and a
+        column ``params.NAME`` or ``metrics.NAME`` (last value) for each parameter and metric.
 
     Raises:
-        InputError: if there is no such experiment, or it has no runs.
+        InputError: if the address isn't MLflow's, the experiment doesn't exist, or it has no runs.
         TrackingError: if MLflow can't be reached.
     """
     path = database(uri)
@@ -40,7 +40,7 @@ def experiment_runs(uri: str, experiment: str) -> pa.Table:
         raise InputError(f"there is no database {path}: MLflow's address must be a server's or a database's")
     if "://" not in uri:
         raise InputError(
-            f"{uri} is no address of MLflow: it must be a server's, http://HOST:5000, or a database's, "
+            f"{uri} isn't an address of MLflow: it must be a server's, http://HOST:5000, or a database's, "
             "sqlite:///mlflow.db"
         )
     with explaining_errors(uri):
@@ -48,9 +48,9 @@ def experiment_runs(uri: str, experiment: str) -> pa.Table:
         experiment_id, names = _experiment_id(client, experiment)
         runs = [] if experiment_id is None else list(runs_of(client, experiment_id, ""))
     if experiment_id is None:
-        there = f"; there is {', '.join(names[:20])}" if names else "; there is none"
+        hint = f"; there is {', '.join(names[:20])}" if names else "; there is none"
         raise InputError(
-            f"MLflow at {without_secret(uri)} has no experiment {experiment!r}{nearest(experiment, names) or there}"
+            f"MLflow at {without_secret(uri)} has no experiment {experiment!r}{nearest(experiment, names) or hint}"
         )
     if not runs:
         raise InputError(f"experiment {experiment!r} in MLflow at {without_secret(uri)} has no runs")
@@ -58,7 +58,7 @@ def experiment_runs(uri: str, experiment: str) -> pa.Table:
 
 
 def _experiment_id(client: MlflowClient, experiment: str) -> tuple[str | None, Sequence[str]]:
-    """Return an experiment's id, or None and the names of those that are there."""
+    """Return an experiment's id, or None and the names of all experiments."""
     named = client.get_experiment_by_name(experiment)
     if named is not None and named.lifecycle_stage == "active":
         return str(named.experiment_id), []
@@ -67,8 +67,8 @@ def _experiment_id(client: MlflowClient, experiment: str) -> tuple[str | None, S
     while page.token:
         page = client.search_experiments(max_results=1000, page_token=page.token)
         listed += page
-    by_name = {one.name: str(one.experiment_id) for one in listed}
-    ids = {str(one.experiment_id) for one in listed}
+    by_name = {entry.name: str(entry.experiment_id) for entry in listed}
+    ids = {str(entry.experiment_id) for entry in listed}
     return by_name.get(experiment, experiment if experiment in ids else None), list(by_name)
 
 

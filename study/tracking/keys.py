@@ -1,7 +1,7 @@
-"""Names spelled so that MLflow takes them, as keys of parameters and metrics, or in tags.
+"""Spelling of names as MLflow's keys of parameters, metrics and tags.
 
-MLflow takes letters and digits of any script, and the characters of `_-. /:`, up to 250 of them. A slash makes a group
-of charts; a name must be a path that its normal form doesn't change.
+MLflow accepts letters and digits of any script, and the characters `_-. /:`, up to 250 in all. A slash makes a group
+of charts, and a key must be a normalised path.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ import unicodedata
 from collections.abc import Collection, Iterable
 
 CURVE = "curve/"
-"""What the metrics of learning curves begin with: their charts are in a section of their own."""
+"""Prefix of the metrics of learning curves, whose charts then have their own section."""
 SPELLING = 2
-"""The version of `key_of`. Runs that an earlier version published have the keys of `_key_before`."""
+"""The version of `key_of`. Runs of version 1 have the keys of `_key_before`."""
 
-_CHARACTERS = 225  # MLflow allows 250, and `curve/` or `study.value.` may stand before it
+_CHARACTERS = 225  # MLflow allows 250, including a prefix `curve/` or `study.value.`
 _CHARACTERS_BEFORE = 240
 _REFUSED = re.compile(r"[^\w\-. /:]|_(?=x[0-9A-F]{2,6}_)")
-# As the models' names are written in study files.
+# Spelling of models' names in study files.
 _SPELLED = {"₊": "-add", "•": "-mul", ", ": " ", ",": "-", "λ": "lambda", "σ": "sigma", "\u0302": "", "=": " "}
 
 
 def metric_name(text: str) -> str:
-    """Return a label of a chart, with models' names as in study files and `_xHEX_` for what MLflow refuses.
+    """Return a chart's label with models' names as in study files, and `_xHEX_` for characters that MLflow refuses.
 
     Example:
         >>> metric_name("success_rate/NAC•,σ λ̂=10"), metric_name("loss/Δ#1")
@@ -36,9 +36,9 @@ def metric_name(text: str) -> str:
 
 
 def key_of(name: str) -> str:
-    """Return a name as a key of MLflow, with `_xHEX_` for each character that it refuses.
+    """Return a name as a key of MLflow, with `_xHEX_` for each refused character.
 
-    Different names have different keys, unless they have more than 225 characters.
+    Keys are unique for names of at most 225 characters.
 
     Example:
         >>> key_of("α"), key_of("test/Δ"), key_of("acc@1"), key_of("a_x40_"), key_of("../a")
@@ -50,7 +50,7 @@ def key_of(name: str) -> str:
 
 
 def name_of(key: str) -> str:
-    """Return the name of a key of `key_of` that has at most 225 characters.
+    """Return the name of a key that `key_of` made, if the key wasn't truncated.
 
     Example:
         >>> [name_of(key_of(name)) for name in ("acc@1", "a_x40_", "../a", "α")]
@@ -60,14 +60,12 @@ def name_of(key: str) -> str:
 
 
 def keys_of(names: Iterable[str], taken: Collection[str], spelling: int = SPELLING) -> dict[str, str]:
-    """Return a key for each name that differs from all others in more than capitals and accents.
-
-    Some databases don't tell these apart.
+    """Return a key for each name, unique even if a database ignores capitals and accents.
 
     Args:
         names: the names.
-        taken: keys that others have.
-        spelling: the version that spelled them.
+        taken: keys that are in use already.
+        spelling: the version of the spelling.
 
     Example:
         >>> keys_of(["loss", "Loss", "seed"], taken=["seed"])
@@ -95,7 +93,7 @@ def _folded(key: str) -> str:
 
 
 def _key_before(name: str) -> str:
-    """Return a name as version 1 spelled it: ASCII alone, and `_` for all other characters."""
+    """Return a name in the spelling of version 1: ASCII, with `_` for all other characters."""
     for symbol, word in _SPELLED.items():
         name = name.replace(symbol, word)
     key = re.sub(r"[^A-Za-z0-9_\-. /:]", "_", name)[:_CHARACTERS_BEFORE] or "_"

@@ -24,7 +24,7 @@ _MARKS = "mlflow.study.published"
 WRITING = "mlflow.study.writing"
 """Tag of the study's run: the packs that are being written, comma-separated; their runs may be incomplete."""
 CHECKED = "mlflow.study.checked"
-"""Tag of the study's run: all finished trials' runs belong to packs that are marked or being written."""
+"""Tag of the study's run: every finished trial's run belongs to a pack that is marked or being written."""
 SHOWS = "mlflow.study.shows"
 """Tag of the study's run: the mark of its content, if that is complete and no process is writing."""
 _LAYOUT = 2  # since 2, trials' runs are below those of cells; older layouts are published again

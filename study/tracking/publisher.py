@@ -122,11 +122,11 @@ class Publisher:
         self.close(self._close_timeout_s)
 
     def wait_for_study(self, timeout_s: float = 60.0) -> None:
-        """Wait until MLflow has the study, which can then be linked, or until the first try has failed."""
+        """Wait until MLflow has the study, to link to it, or until the first try has failed."""
         self._first_try_over.wait(timeout_s)
 
     def queue_pack(self, pack: str, trials: int, without: Collection[str] = ()) -> None:
-        """Queue a stored pack, which waits up to two seconds for others, unless the publisher is closed.
+        """Queue a stored pack; it waits up to two seconds for others, unless the publisher is closed.
 
         Args:
             pack: the pack's name.
@@ -161,7 +161,7 @@ class Publisher:
         self._put(_Job(lambda experiment: experiment.study.artifact(path), kind=f"file {path}"))
 
     def shows(self, mark: str) -> None:
-        """Record the mark of the study's content, which is written once all queued jobs are done."""
+        """Record the mark of the study's content, to write once all queued jobs are done."""
         self._mark = mark
 
     def close(self, timeout_s: float = 60.0) -> int:

@@ -1,4 +1,4 @@
-"""What MLflow has of a study."""
+"""Reading of a study's trials from MLflow."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
-_PAGE = 1000  # runs a request; more are no faster, and a slow server might exceed MLflow's timeout of 10 s
+_PAGE = 1000  # runs per request; with more, a slow server might exceed MLflow's timeout of 10 s
 
 
 def published(uri: str, study: str) -> set[str]:
-    """Return the trials that MLflow has completely, without failed ones, which may still be solved.
+    """Return the ids of the trials with finished runs in MLflow; failed ones may be tried again.
 
     Raises:
         TrackingError: if MLflow can't be reached.
@@ -38,13 +38,13 @@ def load(
 ) -> tuple[pa.Table, list[Curve]]:
     """Read a study back from MLflow: the store's rows, bit for bit, and the thinned curves.
 
-    Anybody who may write to MLflow can change a run, so runs are checked as files of the store are.
+    Runs are checked like files of the store, since any user of MLflow may have changed them.
 
     Args:
         uri: MLflow's address.
         study: the study's name.
-        with_curves: read the curves too, at three requests a trial.
-        notify: called with a sentence about each run that is left out, because it can't be what was published.
+        with_curves: read the curves too, at three requests per trial.
+        notify: called with a sentence about each run that is left out because it was changed.
 
     Returns:
         Results in the store's order, and curves ordered by trial id.
@@ -58,17 +58,17 @@ def load(
             raise TrackingError(
                 f"MLflow at {without_secret(uri)} has no experiment {study!r}: publish it with `study sync`"
             )
-        whole: dict[str, Run] = {}
+        ended: dict[str, Run] = {}
         for run in trial_runs(client, study):
             if run.info.status != "RUNNING":
-                whole.setdefault(run.data.tags.get(TRIAL_ID, ""), run)
-        results = _believable(whole, notify)
-        curves = [_curve(client, whole[trial_id]) for trial_id in sorted(results)] if with_curves else []
+                ended.setdefault(run.data.tags.get(TRIAL_ID, ""), run)
+        results = _believable(ended, notify)
+        curves = [_curve(client, ended[trial_id]) for trial_id in sorted(results)] if with_curves else []
     return runs_table(list(results.values())), [curve for curve in curves if len(curve.iteration)]
 
 
 def _believable(runs: Mapping[str, Run], notify: Callable[[str], None]) -> dict[str, tuple[Mapping[str, str], Result]]:
-    """Return the tags and the result of each run that can be what was published, by trial."""
+    """Return the tags and the result of each valid run, by trial."""
     read: dict[str, tuple[Mapping[str, str], Result]] = {}
     wrong: dict[str, str] = {}
     for trial_id, run in runs.items():
@@ -77,11 +77,11 @@ def _believable(runs: Mapping[str, Run], notify: Callable[[str], None]) -> dict[
         except (LookupError, ValueError, TypeError, OverflowError, RecursionError) as error:
             wrong[trial_id] = f"it can't be read ({type(error).__name__}: {error})"
     if _complaint(read.values()) is not None:
-        reasons = {trial_id: _complaint([one]) for trial_id, one in read.items()}
+        reasons = {trial_id: _complaint([entry]) for trial_id, entry in read.items()}
         wrong |= {trial_id: reason for trial_id, reason in reasons.items() if reason is not None}
     for trial_id, reason in wrong.items():
         notify(f"run {runs[trial_id].info.run_id} of MLflow was left out: {reason}; `study sync` publishes it again")
-    return {trial_id: one for trial_id, one in read.items() if trial_id not in wrong}
+    return {trial_id: entry for trial_id, entry in read.items() if trial_id not in wrong}
 
 
 def _complaint(results: Iterable[tuple[Mapping[str, str], Result]]) -> str | None:
@@ -99,17 +99,17 @@ def trial_runs(client: MlflowClient, study: str) -> Iterator[Run]:
         yield from runs_of(client, experiment.experiment_id, f"tags.`{KIND}` = 'trial'")
 
 
-def runs_of(client: MlflowClient, experiment_id: str, which: str) -> Iterator[Run]:
-    """Yield the runs that a filter selects, each once, in the order in which they began.
+def runs_of(client: MlflowClient, experiment_id: str, where: str) -> Iterator[Run]:
+    """Yield the runs that match a filter, each once, ordered by their start.
 
-    Runs that are made meanwhile may push others from one page to the next. Ordered by status, runs could also move back
-    to a page that was read already, and be missed.
+    New runs may move others to the next page, so repeated ones are skipped. In another order, such as by status, runs
+    could also move to a page that was read already, and be missed.
     """
     run_ids: set[str] = set()
     token = ""
     while token is not None:
         page = client.search_runs(
-            [experiment_id], which, max_results=_PAGE, order_by=["attributes.start_time ASC"], page_token=token or None
+            [experiment_id], where, max_results=_PAGE, order_by=["attributes.start_time ASC"], page_token=token or None
         )
         for run in page:
             if run.info.run_id not in run_ids:

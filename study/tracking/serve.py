@@ -1,4 +1,4 @@
-"""The dashboard of a database, served to this machine."""
+"""Server of a database's dashboard on this machine."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ _GENTLY = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def ui_command(uri: str, port: int = 5000, host: str = _HOST) -> tuple[list[str], dict[str, str]]:
-    """Return the command that serves a database to a browser, in two processes, and its whole environment.
+    """Return the command that serves a database to browsers, and its complete environment.
 
-    The database's address is in the environment: if it were an argument, every user could read its password.
+    The database's address is in the environment, since all users could read the password of an argument.
 
     Args:
         uri: the database's address.
         port: 1..65535.
-        host: interface to listen on; the dashboard asks for no password.
+        host: interface to listen on; the dashboard has no password.
     """
     command = [sys.executable, "-m", "mlflow", "server", "--host", host, "--port", str(port), "--workers", "1"]
-    command += ["--uvicorn-opts", "--log-level warning"]  # else every request is a line in the terminal
+    command += ["--uvicorn-opts", "--log-level warning"]  # else every request prints a line
     folder = artifacts(uri)
     if folder is not None:
         command += ["--artifacts-destination", folder.as_uri()]
     return command, os.environ | ENVIRONMENT | {
         "MLFLOW_BACKEND_STORE_URI": uri,
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
-        "PYTHONWARNINGS": "ignore",  # its libraries' deprecations aren't for the user of a study
-        # Neither Python nor uvicorn, which MLflow starts, shall import files of the working folder.
+        "PYTHONWARNINGS": "ignore",  # deprecations in its libraries don't concern users of studies
+        # Python and uvicorn, which MLflow starts, must not import files of the working folder.
         "PYTHONSAFEPATH": "1",
         "UVICORN_APP_DIR": sysconfig.get_path("purelib"),
     }
@@ -55,10 +55,10 @@ def port_for(port: int) -> int:
         port: the port to check; 0 for any.
 
     Raises:
-        InputError: if it can't be listened on.
+        InputError: if the port can't be used.
     """
     with socket.socket() as probe:
-        # As servers do, so that the port of a server that has just ended is free.
+        # As servers do: the port of a server that has just ended is then free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((_HOST, port))
@@ -74,10 +74,10 @@ def port_for(port: int) -> int:
 
 
 def check_servable(uri: str) -> None:
-    """Check that a database's folder is there, since MLflow would make it and show nothing.
+    """Check that a database's folder exists, since MLflow would make it and show nothing.
 
     Raises:
-        InputError: if it isn't.
+        InputError: if it doesn't exist.
     """
     path = database(uri)
     if path is not None and not path.parent.is_dir():
@@ -91,9 +91,9 @@ def until_signal(begin: Callable[[], None]) -> None:
     """Wait for Ctrl-C or SIGTERM. Call it in the main thread.
 
     Args:
-        begin: called once a signal does nothing but end the waiting.
+        begin: called once the signal handlers are set.
     """
-    signals: queue.SimpleQueue[int] = queue.SimpleQueue()  # a handler may put into it whatever it interrupts
+    signals: queue.SimpleQueue[int] = queue.SimpleQueue()  # reentrant, so that a handler may put into it at any time
     before = {number: signal.signal(number, lambda number, frame: signals.put(number)) for number in _GENTLY}
     begin()
     signals.get()
@@ -101,7 +101,7 @@ def until_signal(begin: Callable[[], None]) -> None:
 
 
 def serve(uri: str, port: int) -> int:
-    """Serve a database's dashboard until a signal comes, and end all its processes.
+    """Serve a database's dashboard until a signal comes, then end all its processes.
 
     Call it in the main thread.
 
@@ -127,9 +127,9 @@ def serve(uri: str, port: int) -> int:
     def end_now(number: int, frame: FrameType | None) -> None:
         _signal(server, signal.SIGKILL)
 
-    # Signals that come before the handlers are set stay pending until then.
+    # Signals stay pending until the handlers are set.
     signal.pthread_sigmask(signal.SIG_BLOCK, _GENTLY)
-    # MLflow starts a process that starts another: in their own group, one signal reaches all.
+    # MLflow starts nested processes; in their own group, one signal reaches all of them.
     server = subprocess.Popen(command, env=environment, start_new_session=True, preexec_fn=_unblock_signals)
     before = {number: signal.signal(number, end) for number in _GENTLY}
     before[signal.SIGALRM] = signal.signal(signal.SIGALRM, end_now)
@@ -138,7 +138,7 @@ def serve(uri: str, port: int) -> int:
         code = server.wait()
     finally:
         signal.alarm(0)
-        _signal(server, signal.SIGKILL)  # processes that outlived their parent
+        _signal(server, signal.SIGKILL)  # child processes that are left
         set_handlers(before)
     return 0 if is_ending else code or 1
 

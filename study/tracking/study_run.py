@@ -1,4 +1,4 @@
-"""The study's own run in MLflow: counts, the report's files, what it asks and what was found."""
+"""The study's own run in MLflow: its question, counts, findings and report."""
 
 from __future__ import annotations
 
@@ -22,34 +22,35 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Metric, Run
 
-# What MLflow takes in a call: 100 tags, 100 parameters, and 1000 of all together.
+# MLflow's limits per call: 100 tags, 100 parameters, and 1000 items in all.
 _METRICS_A_CALL, _OTHERS_A_CALL = 800, 100
 _NOTE = "mlflow.note.content"
 _NAME = "mlflow.runName"
 _BEFORE = "mlflow.study.before"
-_UNFINISHED = "mlflow.study.unfinished"  # tag of a run that replaces another, until it has all that it takes over
+_UNFINISHED = "mlflow.study.unfinished"  # tag of a run that replaces another, until it is complete
 _PUBLISHER = "mlflow.study.publisher."  # tags of the publishers that are open, or were killed
-# Charts were metrics of this run, with a number where points had changed, until they got runs of their own.
+# Earlier versions stored charts as metrics of this run, with a number if points had changed.
 _OLD_CHART = re.compile(r"(success_rate|solved_at_median|.+_mean)(\.\d+)?/")
 
 
 class StudyRun:
-    """The parent of the cells' runs; opening it makes it if need be, and sets its status to running.
+    """The study's run, the parent of the cells' runs; the constructor finds or makes it, and marks it as running.
 
     Args:
         client: MLflow's client.
         uri: MLflow's address.
         experiment_id: MLflow's id of the study's experiment.
         study: the study's name.
-        question: the question that the study asks.
+        question: the study's question.
         spec: text of the study's file.
-        publisher: a name of who writes.
+        publisher: name of the writer.
 
     Attributes:
         run_id: MLflow's id of the run.
-        began_ms: when the study was first published.
-        before: MLflow's id of the run that this one replaced, which may have runs below it; None if there was none.
+        began_ms: time of the study's first publication, in milliseconds since 1970.
+        before: MLflow's id of the run that this one replaced, which may have child runs; None without one.
         tags: the run's tags after it was opened.
+        keeps_files: True if artifacts can be written from here.
     """
 
     def __init__(
@@ -64,10 +65,10 @@ class StudyRun:
             if any(_OLD_CHART.match(name) for name in run.data.metrics):
                 run, twins = self._without_charts(run), [run, *twins]
             client.update_run(run.info.run_id, status="RUNNING")
-            for twin in twins:  # left by a lost answer
+            for twin in twins:  # made after a lost answer
                 client.delete_run(twin.info.run_id)
         else:
-            # Nothing is published yet, so there are no runs to compare.
+            # Nothing is published yet, so all runs count as compared.
             tags = {KIND: "study", CHECKED: "yes", **user()}
             run = client.create_run(experiment_id, start_time=now_ms(), tags=tags, run_name=study)
         self.run_id, self.began_ms = run.info.run_id, int(run.info.start_time)
@@ -82,29 +83,29 @@ class StudyRun:
             client.log_text(self.run_id, spec, "spec.yaml")
 
     def tag(self, tags: Mapping[str, str]) -> None:
-        """Set tags."""
+        """Set tags of the run."""
         log_batch(self._client, self.run_id, tags)
 
     def forget_before(self) -> None:
-        """Record that nothing is below the run that this one replaced."""
+        """Record that the replaced run has no child runs left."""
         if self.before is not None:
             self.tag({_BEFORE: ""})
             self.before = None
 
     def describe(self, finding: str, counts: Mapping[str, float] | None = None, failures: str = "") -> None:
-        """Write findings and failures into the descriptions of the run and the experiment, the counts into its tags."""
+        """Write findings and failures to the descriptions of the run and the experiment, and counts to its tags."""
         self.tag({_NOTE: study_note(self._question, finding, failures)})
         self._tag_experiment(experiment_tags(self._question, finding, counts, failures))
 
     def counts(self, counts: Mapping[str, float]) -> None:
-        """Write how many trials are in each state, against seconds since the study was first published."""
+        """Write the number of trials in each state, against seconds since the study was first published."""
         at_ms = now_ms()
         step = (at_ms - self.began_ms) // 1000
         metrics = [metric(name, float(value), at_ms, step) for name, value in counts.items()]
         self._client.log_batch(self.run_id, metrics=metrics)
 
     def artifact(self, path: Path) -> None:
-        """Add a file of the report, or a folder's files, to the study's run, if files can be written from here."""
+        """Add a file or folder of the report to the run's artifacts, if these can be written from here."""
         if not self.keeps_files:
             return
         if path.is_dir():
@@ -113,11 +114,11 @@ class StudyRun:
             self._client.log_artifact(self.run_id, str(path), "report")
 
     def shows(self, mark: str) -> None:
-        """Record that everything with this mark is published; opening the run again clears this."""
+        """Record that all content with this mark is published; opening the run again clears the record."""
         self.tag({SHOWS: shows_value(mark)})
 
     def finish(self) -> None:
-        """Set the run's status to finished, and remove the tags of publishers, also of those that were killed."""
+        """Set the run's status to finished, and remove the tags of all publishers, including killed ones."""
         from mlflow.exceptions import MlflowException
 
         for name in filter(_is_publisher, self._client.get_run(self.run_id).data.tags):
@@ -126,23 +127,23 @@ class StudyRun:
         self._client.set_terminated(self.run_id)
 
     def is_alone(self, runs: Sequence[Run]) -> bool:
-        """Return whether no other publisher has been open since this one was opened.
+        """Return True if no other publisher has been open since this one was opened.
 
-        Each sets a tag of its own before it looks at those of the others. So of two that write the same trial, the one
-        that is later to look sees the other's tag; it never trusts to be alone again.
+        Each publisher sets its own tag before it reads the others'. So if two write the same trial, the later reader
+        sees the other's tag, and returns False from then on.
 
         Args:
-            runs: runs as they are now, the study's among them.
+            runs: the current runs, including the study's.
         """
         tags = next((run.data.tags for run in runs if run.info.run_id == self.run_id), {})
         if set(filter(_is_publisher, tags)) != {self._publisher}:
             self._was_alone = False
-            if self._publisher not in tags:  # another publisher has ended, and took this one for a killed one
+            if self._publisher not in tags:  # another publisher ended, and removed this tag as that of a killed one
                 self.tag({self._publisher: "open"})
         return self._was_alone
 
     def _meet(self) -> None:
-        """Read the run's tags; sign each other run that another publisher has made for the study at the same time."""
+        """Read the run's tags, and tag any other run that another publisher made for the study at the same time."""
         runs = self._study_runs()
         if self.is_alone(runs):
             self._was_alone = len(runs) == 1
@@ -158,7 +159,7 @@ class StudyRun:
         )
 
     def _without_charts(self, old: Run) -> Run:
-        """Make the run anew without the charts of an earlier version, since MLflow can't delete a metric."""
+        """Return a new run without an earlier version's charts, since MLflow can't delete metrics."""
         tags = {name: value for name, value in old.data.tags.items() if name != _NAME}
         run = self._client.create_run(
             self._experiment_id,
@@ -169,15 +170,15 @@ class StudyRun:
         counts = [name for name in old.data.metrics if not _OLD_CHART.match(name)]
         points = [point for name in counts for point in self._client.get_metric_history(old.info.run_id, name)]
         log_batch(self._client, run.info.run_id, metrics=points)
-        # Only now: whoever finds it unfinished, after a kill, makes it again.
+        # Last: after a kill before this, the next publisher replaces the unfinished run.
         log_batch(self._client, run.info.run_id, {_BEFORE: old.info.run_id, _UNFINISHED: ""})
         return self._client.get_run(run.info.run_id)
 
     def _tag_experiment(self, tags: Mapping[str, str], *, only_new: bool = False) -> None:
-        """Set those tags of the experiment that differ from the ones it has."""
-        there = self._client.get_experiment(self._experiment_id).tags
+        """Set the experiment's tags that differ; with `only_new`, only missing ones."""
+        current = self._client.get_experiment(self._experiment_id).tags
         for name, value in tags.items():
-            if there.get(name) != value and not (only_new and name in there):
+            if current.get(name) != value and not (only_new and name in current):
                 self._client.set_experiment_tag(self._experiment_id, name, value)
 
 
@@ -188,16 +189,16 @@ def log_batch(
     metrics: Sequence[Metric] = (),
     params: Mapping[str, str] | None = None,
 ) -> None:
-    """Write tags, metrics and parameters of a run in as few requests as MLflow allows; none if there is nothing."""
+    """Write tags, metrics and parameters of a run in as few requests as MLflow permits."""
     from mlflow.entities import Param, RunTag
 
     pairs = [RunTag(name, value) for name, value in (tags or {}).items()]
     constants = [Param(name, value) for name, value in (params or {}).items()]
-    calls = max(-(-len(metrics) // _METRICS_A_CALL), *(-(-len(some) // _OTHERS_A_CALL) for some in (pairs, constants)))
+    calls = max(-(-len(metrics) // _METRICS_A_CALL), *(-(-len(row) // _OTHERS_A_CALL) for row in (pairs, constants)))
     for call in range(calls):
-        some = slice(call * _METRICS_A_CALL, (call + 1) * _METRICS_A_CALL)
-        few = slice(call * _OTHERS_A_CALL, (call + 1) * _OTHERS_A_CALL)
-        client.log_batch(run_id, metrics[some], constants[few], pairs[few])
+        points = slice(call * _METRICS_A_CALL, (call + 1) * _METRICS_A_CALL)
+        others = slice(call * _OTHERS_A_CALL, (call + 1) * _OTHERS_A_CALL)
+        client.log_batch(run_id, metrics[points], constants[others], pairs[others])
 
 
 def metric(name: str, value: float, timestamp_ms: int, step: int) -> Metric:
@@ -208,7 +209,7 @@ def metric(name: str, value: float, timestamp_ms: int, step: int) -> Metric:
 
 
 def now_ms() -> int:
-    """Return the current time in milliseconds, as MLflow expects it."""
+    """Return the current time in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
@@ -217,7 +218,7 @@ def _is_publisher(tag: str) -> bool:
 
 
 def _spec_tags(spec: str) -> dict[str, str]:
-    """Return the study's file as tags, one a key; unlike parameters, tags may change when the study is extended."""
+    """Return the study's file as tags, one per key; parameters couldn't change when the study is extended."""
     try:
         content = yaml.safe_load(spec)
     except yaml.YAMLError:

@@ -71,7 +71,7 @@ def test_a_wrong_address_is_told_and_makes_nothing(tmp_path: Path) -> None:
     """No database is made where none is, and a path is no address."""
     for uri, message in (
         (f"sqlite:///{tmp_path}/no.db", "there is no database"),
-        ("mlruns", "is no address of MLflow"),
+        ("mlruns", "isn't an address of MLflow"),
     ):
         with pytest.raises(InputError, match=message):
             experiment_runs(uri, "x")

@@ -1,6 +1,6 @@
-"""Packs on Ray Tune, in this process or in one beside it; only this folder and the client of jobs import Ray.
+"""Schedulers of packs: on Ray Tune, in this process, or in one beside it.
 
-`scheduler` is imported where it is used, since Ray takes seconds to import.
+Only this folder and the client of jobs import Ray. `scheduler` is imported late, since importing Ray takes seconds.
 """
 
 from study.cluster.beside import BesideScheduler, PackProcess

@@ -1,4 +1,4 @@
-"""Packs in one process beside the driver: for studies that are over before Ray would have started."""
+"""Training in one process beside the driver, for studies shorter than the start of Ray."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from study.worker.pack_work import PackWork
 
 _PROGRAM = "study.worker.beside"
 RAY_STARTS_S = 5.0
-"""Seconds in which Ray and its workers start, about: what takes longer is left to them."""
-_FIRST_TRIAL_S, _LOOK_AFTER_S = 1.0, 2.5  # the first trial imports what is imported late
+"""Approximate seconds until Ray and its workers have started; longer studies are left to them."""
+_FIRST_TRIAL_S, _LOOK_AFTER_S = 1.0, 2.5  # the first trial includes late imports
 _EVERY_S = 0.1
 _STOP_S, _CHECKPOINT_S = 1.0, 60.0
 
 
 class PackProcess:
-    """A process that trains packs one after another; as a context manager, it ends with the block.
+    """A process that trains packs sequentially; a context manager that ends it with the block.
 
     Args:
         work: trains a pack.
         cell: a cell of the study.
-        environment: of the process.
+        environment: environment variables of the process.
     """
 
     def __init__(self, work: PackWork, cell: Cell, environment: Mapping[str, str]) -> None:
@@ -46,19 +46,19 @@ class PackProcess:
         self.close()
 
     def close(self) -> None:
-        """End the process and whatever it trains."""
+        """End the process."""
         self._process.close()
 
     def send(self, content: PackWork | Cell | Pack | None) -> None:
-        """Send what the process expects next; None is a request to stop. If it has ended, `events` says so."""
+        """Send the next message to the process; None requests a stop. If it has ended, `events` raises an error."""
         with suppress(OSError):
             self._process.connection.send(content)
 
     def events(self, timeout_s: float) -> Iterator[Event | None]:
-        """Yield what has come within a time, None once the code is imported.
+        """Yield the events that arrive within a time; None when the code has been imported.
 
         Raises:
-            ChildProcessError: if the process has ended, or has sent something else.
+            ChildProcessError: if the process has ended or sent invalid data.
         """
         connection = self._process.connection
         if not wait([connection, self._process.end], timeout_s):
@@ -76,7 +76,7 @@ class PackProcess:
 
 
 class BesideScheduler:
-    """Runs packs in a process beside this one, for as long as that is quicker than to start Ray.
+    """Scheduler that trains packs in a process beside this one, while that is quicker than starting Ray.
 
     Args:
         process: trains the packs.
@@ -84,8 +84,8 @@ class BesideScheduler:
         more: called for more bundles whenever all are done, until it returns none; None if no more can follow.
 
     Attributes:
-        left: bundles that haven't been done when `run` returns, for Ray: all together would take too long here, or the
-            process has ended in the middle of a pack.
+        left: bundles that aren't done when `run` returns, for Ray: they would take too long here, or the process has
+            ended during a pack.
     """
 
     def __init__(self, process: PackProcess, stop: threading.Event, more: More | None = None) -> None:
@@ -98,9 +98,9 @@ class BesideScheduler:
     def run(
         self, bundles: Sequence[Bundle], shares: Mapping[str, float] | None, on_event: Callable[[Event], None]
     ) -> set[str]:
-        """Run bundles until all are done or the rest is left; see `study.cluster.workers.Scheduler`.
+        """Run bundles until all are done or the remaining ones are left; see `study.cluster.workers.Scheduler`.
 
-        The process has ended then: a trial in it must not go on beside the worker that trains it next.
+        The process has ended then, so that no trial continues in it while another worker trains it.
         """
         self._asked_s = time.monotonic()
         try:
@@ -112,17 +112,17 @@ class BesideScheduler:
         return set()
 
     def _run(self, packs: Sequence[Pack], on_event: Callable[[Event], None]) -> list[Bundle]:
-        """Train packs, and return those that are left."""
+        """Train packs, and return the bundles that are left."""
         self._total += sum(len(pack.trials) for pack in packs)
         for place, pack in enumerate(packs):
-            is_done = self._is_done(pack, on_event)
+            is_done = self._train(pack, on_event)
             if not is_done or self._is_over:
                 return [(other,) for other in packs[place + is_done :]]
             self._ended += len(pack.trials)
         return []
 
-    def _is_done(self, pack: Pack, on_event: Callable[[Event], None]) -> bool:
-        """Train a pack, and return whether it came to its end."""
+    def _train(self, pack: Pack, on_event: Callable[[Event], None]) -> bool:
+        """Train a pack, and return True if it was completed."""
         self._process.send(pack)
         ended, until_s = 0, float("inf")
         while time.monotonic() < until_s:
@@ -149,7 +149,7 @@ class BesideScheduler:
         return False
 
     def _takes_too_long(self, ended: int) -> bool:
-        """Return whether Ray would be quicker, given how many trials of the pack have ended."""
+        """Return True if Ray would be quicker, given the number of ended trials of the pack."""
         now_s = time.monotonic()
         if self._began_s is None:
             return now_s - self._asked_s > RAY_STARTS_S

@@ -1,4 +1,4 @@
-"""Ray started here, or a cluster joined: what it has, and whether its nodes run what the driver runs."""
+"""Connection to Ray, started here or elsewhere: its resources, and checks of its nodes."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _HEAD_IS_AWAY = (
     "the checkpoints are kept: start the cluster again, and run the study again"
 )
 _HEAD_IS_BACK = "the cluster's head answers again"
-# It may take as long as this to start a node.
+# Starting a node may take this long.
 _ANSWER_TIMEOUT_S = 600.0
 _OBJECT_STORE_BYTES = 128 * 2**20
 
-# Ray reads these when it is imported: a minute, not ten, for workers to end on machines that don't answer; no usage
-# reports; no CSV, JSON and TensorBoard files of each trial; no snapshots of its state; no signal handler of its own.
+# Read by Ray on import: one minute instead of ten for workers to end on machines that don't answer; no usage reports; no
+# CSV, JSON and TensorBoard files of trials; no snapshots of its state; no signal handler.
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
@@ -49,12 +49,12 @@ _QUIET = {
 
 @dataclass(frozen=True)
 class Capacity:
-    """The resources that a cluster has now.
+    """A cluster's current resources.
 
     Args:
         cpus: number of cores.
         gpus: number of GPUs.
-        cpus_without_gpu: number of cores of the nodes that have no GPU.
+        cpus_without_gpu: number of cores on nodes without a GPU.
     """
 
     cpus: int
@@ -64,22 +64,22 @@ class Capacity:
 
 @contextmanager
 def connection(address: str | None, cpus: int | None) -> Iterator[None]:
-    """Start Ray on this machine, or connect to a running cluster, and disconnect at the end.
+    """Start Ray on this machine, or connect to a running cluster; disconnect at the end.
 
     Args:
         address: address of a running cluster; None to start one here.
-        cpus: number of cores of this machine to use; None for all. Not used with an address.
+        cpus: number of this machine's cores to use; None for all. Ignored with an address.
 
     Raises:
         ClusterError: if the cluster can't be started or reached.
     """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
-    # The processes that are started from here import nothing from the working folder.
+    # Child processes must not import from the working folder.
     os.environ["PYTHONSAFEPATH"] = "1"
     logging.getLogger("ray.widgets").setLevel(logging.CRITICAL)
     with warnings.catch_warnings():
-        # Both are said in a notebook without ipywidgets, which nothing here needs.
+        # Ray warns in a notebook without ipywidgets, which isn't needed here.
         warnings.filterwarnings("ignore", message="IProgress not found")
         import ray
 
@@ -95,7 +95,7 @@ def connection(address: str | None, cpus: int | None) -> Iterator[None]:
     )
     try:
         with warnings.catch_warnings():
-            # JAX warns of each fork, but the processes that Ray forks become other programs at once.
+            # JAX warns of each fork, but Ray's forked processes become other programs at once.
             warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
             ray.init(logging_level=logging.ERROR, log_to_driver=False, namespace="study", job_config=_job(), **own)
     except (ConnectionError, RuntimeError, ValueError) as error:
@@ -109,21 +109,21 @@ def connection(address: str | None, cpus: int | None) -> Iterator[None]:
     try:
         yield
     finally:
-        gc.collect()  # Ray's handles end the process if they are freed after its shutdown
+        gc.collect()  # Ray handles that are freed after its shutdown would end the process
         ray.shutdown()
 
 
 def _job() -> Any:
-    """Return Ray's configuration of this driver: the folders that workers import from before installed packages.
+    """Return Ray's configuration of this driver, with the folders that workers import from first.
 
-    By default Ray adds the driver's working folder, where a `tasks.py` would hide this package's. Workers need only the
-    folder of this package, and only if it runs from a checkout instead of being installed.
+    By default, Ray adds the driver's working folder, where a `tasks.py` would hide this package's. Workers need only the
+    folder of this package, unless it is installed.
     """
     from ray.job_config import JobConfig
 
     class CleanJobConfig(JobConfig):
         def _runtime_env_has_working_dir(self) -> bool:
-            return True  # Ray asks this before it adds the working folder, and nowhere else
+            return True  # Ray calls this only before it adds the working folder
 
     package = str(Path(__file__).resolve().parents[2])
     installed = package in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
@@ -131,17 +131,17 @@ def _job() -> Any:
 
 
 def _ask_for_token() -> None:
-    """Let the cluster that starts here ask for a token, as Ray does by itself from version 2.59 on."""
+    """Make a local cluster require a token, as Ray 2.59 and later do by default."""
     import ray
 
     raylet: Any = ray._raylet
     if "RAY_AUTH_MODE" not in os.environ and tuple(map(int, ray.__version__.split(".")[:2])) < (2, 59):
         os.environ["RAY_AUTH_MODE"] = "token"
-        raylet.Config.initialize("")  # read anew: Ray may have been imported before
+        raylet.Config.initialize("")  # read again, since Ray may have been imported before
 
 
 def _close_token() -> None:
-    """Hide the token from other users of this machine: Ray lets all read it, and it allows them to run code."""
+    """Hide the token, which permits running code, from other users: Ray makes its file readable by all."""
     path = Path(os.environ.get("RAY_AUTH_TOKEN_PATH", "~/.ray/auth_token")).expanduser()
     with suppress(OSError):
         mode = path.stat().st_mode
@@ -150,22 +150,22 @@ def _close_token() -> None:
 
 
 def _check_reachable(address: str) -> None:
-    """Check the address first: Ray itself tries for minutes, and its errors say little."""
+    """Check that the address answers, since Ray itself tries for minutes, with unclear errors."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit():
-        return  # such as "auto", which Ray understands
+        return  # such as "auto", which Ray resolves
     try:
-        _knock(host, int(port))
+        _try_to_connect(host, int(port))
     except OSError as error:
         raise ClusterError(f"no Ray cluster answers at {address}: {error}; check --address") from error
 
 
 @contextmanager
 def watching_head(notify: Callable[[str], None]) -> Iterator[None]:
-    """Report when the connected cluster's head stops answering: Ray waits a minute for it, then ends this process.
+    """Report if the connected cluster's head stops answering; after a minute of that, Ray ends this process.
 
     Args:
-        notify: called with a sentence, from a thread.
+        notify: called with a sentence, in another thread.
     """
     import ray
 
@@ -191,13 +191,13 @@ def watching_head(notify: Callable[[str], None]) -> Iterator[None]:
 
 def _answers(host: str, port: int) -> bool:
     try:
-        _knock(host, port)
+        _try_to_connect(host, port)
     except OSError:
         return False
     return True
 
 
-def _knock(host: str, port: int) -> None:
+def _try_to_connect(host: str, port: int) -> None:
     socket.create_connection((host, port), timeout=_CONNECT_TIMEOUT_S).close()
 
 
@@ -205,14 +205,14 @@ def capacity() -> Capacity:
     """Return the resources of the connected cluster's nodes."""
     resources = [node["Resources"] for node in _nodes()]
     return Capacity(
-        cpus=sum(int(one.get("CPU", 0)) for one in resources),
-        gpus=sum(one.get("GPU", 0.0) for one in resources),
-        cpus_without_gpu=sum(int(one.get("CPU", 0)) for one in resources if not one.get("GPU")),
+        cpus=sum(int(node.get("CPU", 0)) for node in resources),
+        gpus=sum(node.get("GPU", 0.0) for node in resources),
+        cpus_without_gpu=sum(int(node.get("CPU", 0)) for node in resources if not node.get("GPU")),
     )
 
 
 def node_lives(node_id: str) -> bool:
-    """Return whether a node is alive: its raylet must answer too, since the head learns of a node's death late."""
+    """Return True if a node is alive and its raylet answers; the head learns of a node's death late."""
     return any(
         _answers(node["NodeManagerAddress"], node["NodeManagerPort"]) for node in _nodes() if node["NodeID"] == node_id
     )
@@ -225,10 +225,10 @@ def _nodes() -> list[dict[str, Any]]:
 
 
 def check_versions() -> None:
-    """Check that every node of the connected cluster runs what this process runs.
+    """Check that every node of the connected cluster has the same versions as this process.
 
     Raises:
-        ClusterError: if one doesn't; the message names the nodes and both versions.
+        ClusterError: if a node differs or can't answer; the message names nodes and versions.
     """
     ours = environment.versions()
     names = {node["NodeID"]: f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})" for node in _nodes()}
@@ -236,22 +236,22 @@ def check_versions() -> None:
     for node_id, theirs in ask_each(lambda: environment.versions(), _ANSWER_TIMEOUT_S):
         if isinstance(theirs, ClusterError):
             wrong.append(f"{names.get(node_id, node_id)} can't run this package: {theirs}")
-        elif (apart := environment.difference(ours, theirs)) is not None:
-            wrong.append(f"{names.get(node_id, node_id)} doesn't run what the driver runs: {apart}")
+        elif (difference := environment.difference(ours, theirs)) is not None:
+            wrong.append(f"{names.get(node_id, node_id)} has other versions than the driver: {difference}")
     if wrong:
         raise ClusterError(f"{'; '.join(wrong)}. Nothing was started: install the driver's versions there")
 
 
 def ask(question: Callable[[], _Answer], gpu_share: float) -> _Answer:
-    """Have a worker of the connected cluster answer a question, one with a GPU if packs need it.
+    """Call a function on a worker of the connected cluster, and return its result.
 
     Args:
-        question: function that is sent to the worker, and returns the answer.
-        gpu_share: share of a GPU that it needs.
+        question: the function to send to the worker.
+        gpu_share: share of a GPU that it needs; 0 for none.
 
     Raises:
         ClusterError: if no worker answers.
-        StudyError: if the question raises one there.
+        StudyError: if the function raises it.
     """
     import ray
     from ray.exceptions import GetTimeoutError, RayError, RayTaskError
@@ -260,9 +260,9 @@ def ask(question: Callable[[], _Answer], gpu_share: float) -> _Answer:
     try:
         answer: _Answer = ray.get(task.remote(), timeout=_ANSWER_TIMEOUT_S)
     except GetTimeoutError as error:
-        what = "GPU" if gpu_share else "core"
+        resource = "GPU" if gpu_share else "core"
         raise ClusterError(
-            f"no {what} of the cluster was free for {_ANSWER_TIMEOUT_S / 60:.0f} minutes: run the study again when "
+            f"no {resource} of the cluster was free for {_ANSWER_TIMEOUT_S / 60:.0f} minutes: run the study again when "
             "others have ended"
         ) from error
     except RayTaskError as error:
@@ -275,14 +275,14 @@ def ask(question: Callable[[], _Answer], gpu_share: float) -> _Answer:
 
 
 def ask_each(question: Callable[[], _Answer], timeout_s: float) -> list[tuple[str, _Answer | ClusterError]]:
-    """Have every node of the connected cluster answer a question.
+    """Call a function on every node of the connected cluster.
 
     Args:
-        question: function that is sent to the nodes, and returns the answer.
-        timeout_s: how long to wait for all of them together.
+        question: the function to send to the nodes.
+        timeout_s: seconds to wait for all nodes together.
 
     Returns:
-        Each node's id, and its answer or why there is none.
+        Each node's id with the function's result, or with the error if there is none.
     """
     import ray
     from ray.exceptions import RayError

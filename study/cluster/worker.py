@@ -1,4 +1,4 @@
-"""The worker: the Tune trial that asks the queue for packs and trains them until none are left."""
+"""The worker: a Tune trial that requests packs from the queue, and trains them until none are left."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from study.errors import ClusterError
 from study.records import Event, Notice, PackCrashed, PackDone, PackFailed, Preparing
 from study.worker.concurrent import concurrently
 
-# A worker reports its events together, at most this often: each report costs the driver some milliseconds, while other
-# workers wait. The driver can handle reports of this many workers once a second.
+# A worker bundles its events, and reports at most this often: the driver needs some milliseconds for each report, while
+# other workers wait. The driver can handle the reports of this many workers per second.
 _EVERY_S = 1.0
 _WORKERS_A_SECOND = 50
 _QUEUE_AGAIN = "the process that hands out packs died and was started again; what was being trained goes on"
 
 
 class PackTrainable(tune.Trainable):
-    """A worker, which Tune runs as one of its trials."""
+    """A worker, run by Tune as a trial."""
 
     def setup(  # type: ignore[override]  # Tune passes `with_parameters` by name
         self, config: dict[str, Any], groups: Sequence[WorkerGroup], queue: QueueHandle, versions: Mapping[str, str]
     ) -> None:
-        """Begin in a process of the cluster.
+        """Set up the worker in its process; Tune calls this.
 
         Args:
             config: ``worker`` is this worker's number.
-            groups: the group of each worker.
+            groups: the group of each worker, by number.
             queue: hands out packs.
             versions: the driver's versions.
 
         Raises:
-            ClusterError: if other versions are installed here.
+            ClusterError: if this node's versions differ from the driver's.
         """
         self._number, self._queue = str(config["worker"]), queue
         group = groups[config["worker"]]
@@ -48,14 +48,14 @@ class PackTrainable(tune.Trainable):
         self._every_s = max(_EVERY_S, len(groups) / _WORKERS_A_SECOND)
         self._steps: Any = None
         self._crashed = False
-        self._done: list[str] = []  # packs to report with the next request; a call for each doubles the queue's work
+        self._done: list[str] = []  # packs to report with the next request; one call each would double the queue's work
         self._where = {"worker": f"{self._local_ip}:{os.getpid()}", "node": ray.get_runtime_context().get_node_id()}
-        apart = environment.difference(versions, environment.versions())
-        if apart is not None:
-            raise ClusterError(f"worker {self._where['worker']} doesn't run what the driver runs: {apart}")
+        difference = environment.difference(versions, environment.versions())
+        if difference is not None:
+            raise ClusterError(f"worker {self._where['worker']} has other versions than the driver: {difference}")
 
     def step(self) -> dict[str, Any]:
-        """Train for about a second, and report what happened."""
+        """Train for about a second, and return the events in a report."""
         if self._crashed and self._kind == GPU:
             raise RuntimeError(BEGIN_ANEW)
         events: list[Event] = []
@@ -78,12 +78,12 @@ class PackTrainable(tune.Trainable):
                 continue
             events += [self._settled(event) for event in news]
             if any(isinstance(event, Preparing) for event in news):
-                break  # report it before compiling, during which the worker is silent
+                break  # report before compiling, when the worker is silent
         self._crashed = self._crashed and self._kind == GPU
         return {"events": events, "done": False, "idle": False, **self._where}
 
     def _settled(self, event: Event) -> Event:
-        """Report a crash to the queue, keep what is done for the next request, and return the event for the driver."""
+        """Report a crash to the queue, or note a finished pack for the next request; return the event for the driver."""
         if isinstance(event, PackDone):
             self._done.append(event.pack_id)
         if isinstance(event, PackCrashed):
@@ -93,6 +93,6 @@ class PackTrainable(tune.Trainable):
         return event
 
     def cleanup(self) -> None:
-        """End early, with a checkpoint of each pack."""
+        """End early, with a checkpoint of each pack; Tune calls this."""
         if self._steps is not None:
             self._steps.close()

@@ -1,4 +1,4 @@
-"""Groups of workers of one kind, and what they are handed."""
+"""Groups of equal workers, and the interface of schedulers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Bundle = tuple[Pack, ...]
 """Packs that a worker trains in parallel."""
 
 More = Callable[[], tuple[Sequence[Bundle], Mapping[str, float] | None]]
-"""Returns more bundles, with the shares of a GPU that their packs fill; no bundles if there is nothing left to do."""
+"""Function that returns more bundles and their packs' shares of a GPU; no bundles if the study is complete."""
 
 HandedOut = tuple[Bundle, bool, bool]
-"""What a worker gets: packs, whether the queue was started again, and whether more may come when there are none."""
+"""Answer to a worker: its packs, True if the queue was restarted, and True if more packs may follow."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class WorkerGroup:
         kind: ``cpu`` or ``cuda``.
         count: number of workers.
         work: trains a pack; sent to the workers.
-        gpu_share: GPUs, or the share of one, that each needs.
-        cpus: cores that each needs.
+        gpu_share: number of GPUs, or share of a GPU, per worker.
+        cpus: number of cores per worker.
     """
 
     kind: str
@@ -39,25 +39,25 @@ class WorkerGroup:
 
     @property
     def resources(self) -> dict[str, float]:
-        """What Ray reserves for one worker."""
+        """The resources that Ray reserves for one worker."""
         return {"CPU": self.cpus, "GPU": self.gpu_share} if self.gpu_share else {"CPU": self.cpus}
 
 
 class Scheduler(Protocol):
-    """Runs packs on workers: on a cluster, or one after another in this process or in one beside it."""
+    """Interface of schedulers, which run packs on a cluster, in this process, or in one beside it."""
 
     @property
     def left(self) -> Sequence[Bundle]:
-        """Bundles that `run` has left for another scheduler."""
+        """The bundles that `run` left for another scheduler."""
         ...
 
     def run(
         self, bundles: Sequence[Bundle], shares: Mapping[str, float] | None, on_event: Callable[[Event], None]
     ) -> set[str]:
-        """Run bundles, and those that follow them, to their end.
+        """Run bundles, and those that follow, until all are done.
 
         Args:
-            bundles: the bundles to run, the costliest first.
+            bundles: the bundles to run, in descending order of cost.
             shares: as for `study.cluster.queue.PackQueue`, if workers of both kinds take the same bundles.
             on_event: called with each event, in this process.
 
@@ -66,10 +66,10 @@ class Scheduler(Protocol):
 
         Raises:
             ClusterError: if no worker can work.
-            Exception: the error that `on_event` or `more` raised, once all workers have stopped.
+            Exception: the error of `on_event` or `more`, once all workers have stopped.
         """
         ...
 
 
 BEGIN_ANEW = "a crash may have left the device's context unusable: begin anew"
-"""The error with which a worker ends on purpose, for Tune to start it again."""
+"""The error of a worker that ends itself, so that Tune restarts it."""

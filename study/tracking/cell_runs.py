@@ -111,7 +111,7 @@ class CellRuns:
         self._places = {cell_id: place for place, cell_id in enumerate(self._planned, start=1)}
 
     def _existing(self) -> dict[str, Run]:
-        """Return the cells' runs, read once; if a cell has several, the first is used, and `publish` deletes the rest."""
+        """Return the cells' runs, read once; of a cell's runs, the first is used, and `publish` deletes the others."""
         if self._runs is None:
             self._runs = {}
             runs = runs_of(self._client, self._experiment_id, _CELLS)

@@ -1,4 +1,4 @@
-"""The driver's side of the workers: turns Tune's calls into events, and ends workers that have fallen silent."""
+"""The driver's side of the workers: converts Tune's calls to events, and kills silent workers."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from study.plan.open_packs import OpenPacks
 from study.plan.packs import MOST_CONCURRENT
 from study.records import Event, Notice, PackCrashed, PackDone, PackFailed, PackSplit, Preparing, Tick, WorkersWait
 
-# A worker whose process keeps dying before it has reported anything can't work where it is.
+# After this many deaths before its first report, a worker is considered unable to work.
 _MOST_EARLY_DEATHS = 3
-# A worker is silent while it starts, and while it prepares its engine.
+# A worker may be silent this long while it starts or prepares its engine.
 _PREPARED_S = 300.0
-# A worker that hasn't started after this long has no room on the cluster, or only just found some.
+# A worker that hasn't started after this long is waiting for resources of the cluster.
 _START_S = 30.0
-# Tune calls more often than that, unless the driver itself was busy, or asleep.
+# Tune calls more often than this, unless the driver was busy or the machine asleep.
 _USUAL_PAUSE_S = 1.0
 _OUT_OF_MEMORY = ("running low on memory", "OutOfMemory")
-_RAYS_WORDS = "its worker process has died"
+_RAY_DEATH = "its worker process has died"
 _DIED = (
     "a worker's process died without a word: it was killed, the machine ran out of memory, or the code of a trial "
     "ended it, by os._exit or a crash of native code; a training function with isolation: process fails alone then"
@@ -45,31 +45,31 @@ _LOST_TOO_OFTEN = (
 
 
 class _NeverSaved:
-    """Belongs to this process: Tune's snapshots of its own state, which nothing reads, get an empty object instead."""
+    """Base of objects that are pickled as an empty object: Tune saves its state, but nothing reads it."""
 
     def __reduce__(self) -> tuple[type, tuple[()]]:
         return object, ()
 
 
 class SchedulerCallback(_NeverSaved, tune.Callback):
-    """Receives the workers' reports during one run of a study, which may take several rounds of Tune.
+    """Receiver of the workers' reports in one run of a study, over several rounds of Tune.
 
     Args:
         bundles: the bundles to run.
         shares: their packs' shares of a GPU, as for `study.cluster.queue.PackQueue`.
         on_event: called with each event; if it raises, the run ends and the error is in `failure`.
         stop: set to end early.
-        silent_after_s: seconds without a report after which a worker is ended.
+        silent_after_s: seconds without a report after which a worker is killed.
         more: called for more bundles when all are done; None if no more can follow.
 
     Attributes:
         workers: the workers that were used.
         left: ids of packs that are neither done nor failed.
-        may_grow: whether more bundles may follow when all are done.
-        shares: shares of the packs that are being run.
-        spoke: whether a worker has reported anything in this round.
+        may_grow: True if more bundles may follow when all are done.
+        shares: shares of the current packs.
+        reported: True if a worker has reported anything in this round.
         last_error: the last error of a worker.
-        failure: the error that `on_event` or `more` raised.
+        failure: the error of `on_event` or `more`; None without one.
     """
 
     def __init__(
@@ -88,19 +88,19 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
         self.may_grow = more is not None
         self.shares = shares
         self._bundles = list(bundles)
-        self.spoke = False
+        self.reported = False
         self.last_error = ""
         self.failure: Exception | None = None
-        self._told = WorkersWait(0, 0)
+        self._last_wait = WorkersWait(0, 0)
         self._forget()
 
     def begin(self, queue: QueueHandle) -> None:
-        """Begin a round, with a queue of its own."""
-        self._queue, self.spoke = queue, False
+        """Begin a round with its own queue."""
+        self._queue, self.reported = queue, False
         self._forget()
 
     def _forget(self) -> None:
-        """Forget the workers of the round before."""
+        """Forget the workers of the previous round."""
         self._idle: set[str] = set()
         self._trials: dict[str, Any] = {}
         self._last_report_at: dict[str, float] = {}
@@ -112,10 +112,10 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
 
     @property
     def over(self) -> bool:
-        """Whether there is nothing left to do, or nothing can be done."""
-        gave_up = not self.spoke and all(self._early_deaths[worker] >= _MOST_EARLY_DEATHS for worker in self._trials)
-        through = not self.left and not self.may_grow
-        return self._stop.is_set() or through or self.failure is not None or (bool(self._trials) and gave_up)
+        """True if nothing is left to do, or nothing more can be done."""
+        gave_up = not self.reported and all(self._early_deaths[worker] >= _MOST_EARLY_DEATHS for worker in self._trials)
+        is_complete = not self.left and not self.may_grow
+        return self._stop.is_set() or is_complete or self.failure is not None or (bool(self._trials) and gave_up)
 
     def bundles_left(self) -> list[Bundle]:
         """Return the bundles of the packs that are neither done nor failed."""
@@ -126,12 +126,12 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
         """Supervise the run; Tune calls this several times a second."""
         self._notify(Tick())
         if self.may_grow and self.failure is None and not self._stop.is_set():
-            self._go_on()
-        self._tell_who_waits(trials)
+            self._add_bundles()
+        self._report_waiting(trials)
         self._end_silent_workers()
 
     def surplus(self, trials: Sequence[Any]) -> Sequence[Any]:
-        """Return the workers without room that would find nothing left to do: Ray would ask for machines for them.
+        """Return the pending workers without packs to train, since Ray would request machines for them.
 
         Args:
             trials: Tune's trials.
@@ -140,37 +140,37 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
             return ()
         live = [trial for trial in trials if trial.status in (Trial.PENDING, Trial.RUNNING)]
         pending = [trial for trial in live if trial.status == Trial.PENDING]
-        if not pending or len(self.left) >= len(live) * MOST_CONCURRENT:  # bundles needn't be counted
+        if not pending or len(self.left) >= len(live) * MOST_CONCURRENT:  # enough packs for all workers
             return ()
         surplus = len(live) - len(self.bundles_left())
         return pending[-surplus:] if surplus > 0 else ()
 
-    def _tell_who_waits(self, trials: Sequence[Any]) -> None:
+    def _report_waiting(self, trials: Sequence[Any]) -> None:
         now, pending = time.monotonic(), [_worker_of(trial) for trial in trials if trial.status == Trial.PENDING]
         self._pending_since = {worker: self._pending_since.get(worker, now) for worker in pending}
         waiting = sum(now - since > _START_S for since in self._pending_since.values())
-        told = WorkersWait(waiting, sum(trial.status == Trial.RUNNING for trial in trials) + len(pending))
-        if told != self._told and (told.count or self._told.count):
-            self._told = told
-            self._notify(told)
+        wait = WorkersWait(waiting, sum(trial.status == Trial.RUNNING for trial in trials) + len(pending))
+        if wait != self._last_wait and (wait.count or self._last_wait.count):
+            self._last_wait = wait
+            self._notify(wait)
 
     def on_trial_start(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
-        """Allow a worker that starts the time that it needs for this."""
+        """Permit a worker to be silent while it starts."""
         worker = _worker_of(trial)
         self._trials[worker] = trial
         self._last_report_at[worker] = time.monotonic() + max(0.0, _PREPARED_S - self._silent_after_s)
 
     def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: Any, **info: Any) -> None:
-        """Handle a worker's report."""
+        """Pass on the events of a worker's report."""
         worker = _worker_of(trial)
-        self.spoke = True
+        self.reported = True
         self.workers.add(result["worker"])
         self._where[worker] = {name: result[name] for name in ("worker", "node")}
         prepares = any(isinstance(event, Preparing) and event.doing != "ready" for event in result["events"])
         grace_s = max(0.0, _PREPARED_S - self._silent_after_s) if prepares else 0.0
         self._last_report_at[worker] = time.monotonic() + grace_s
         for event in result["events"]:
-            self._take(event)
+            self._pass_on(event)
         (self._idle.add if result["idle"] else self._idle.discard)(worker)
 
     def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
@@ -178,16 +178,16 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
         self._last_report_at.pop(_worker_of(trial), None)
 
     def on_trial_recover(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
-        """Take back the packs of a worker that Tune starts again."""
-        self._lose(_worker_of(trial), _error_of(trial))
+        """Take back the packs of a worker that Tune restarts."""
+        self._take_back(_worker_of(trial), _error_of(trial))
 
     def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
         """Take back the packs of a worker that has died."""
-        self._lose(_worker_of(trial), _error_of(trial))
+        self._take_back(_worker_of(trial), _error_of(trial))
 
     def _end_silent_workers(self) -> None:
         now = time.monotonic()
-        # While the driver waited for its store, or the machine slept, no report could arrive: don't count that time.
+        # Don't count time without reports because the driver waited for its store or the machine slept.
         blocked_s = max(0.0, now - self._checked_at - _USUAL_PAUSE_S)
         self._checked_at = now
         for worker in self._last_report_at:
@@ -197,11 +197,11 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
             self._silent.add(worker)
             self._notice(self._where.get(worker), f"hasn't been heard of for {silent_s:.0f} s, and is ended")
             actor = self._trials[worker].temporary_state.ray_actor
-            if actor is not None:  # else it has just died
+            if actor is not None:  # None if it has just died
                 ray.kill(actor)
 
-    def _go_on(self) -> None:
-        """Ask for more bundles once all are done, and queue those again that a restarted queue has lost."""
+    def _add_bundles(self) -> None:
+        """Request more bundles once all are done, and queue bundles again that a restarted queue has lost."""
         if not self.left and self._more is not None:
             try:
                 bundles, self.shares = self._more()
@@ -218,8 +218,8 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
             self._idle.clear()
             self._queue.call("add", self.bundles_left(), self.shares)
 
-    def _take(self, event: Event) -> None:
-        """Pass an event on, unless it is outdated: of a pack that has ended or was split before."""
+    def _pass_on(self, event: Event) -> None:
+        """Pass an event on, unless it is outdated, since its pack has ended or was split already."""
         if isinstance(event, PackSplit) and not self._open.split(event):
             return
         if isinstance(event, PackCrashed | PackDone | PackFailed) and event.pack_id not in self._open:
@@ -236,10 +236,10 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
             except Exception as error:
                 self.failure = error  # raised once Tune has ended, since Tune would turn it into text
 
-    def _lose(self, worker: str, error: str) -> None:
-        """Take back the packs of a worker that died, report that, and fail those that aren't tried again."""
+    def _take_back(self, worker: str, error: str) -> None:
+        """Take back the packs of a worker that died, notify the user, and fail packs that aren't tried again."""
         has_no_memory = any(words in error for words in _OUT_OF_MEMORY)
-        if _RAYS_WORDS in error and not has_no_memory:  # in Ray's words it is a connection that ended
+        if _RAY_DEATH in error and not has_no_memory:  # Ray's text describes a lost connection
             error = _DIED
         self.last_error = error
         where = self._where.pop(worker, None)
@@ -247,7 +247,7 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
         self._idle.discard(worker)
         was_silent, on_purpose = worker in self._silent, BEGIN_ANEW in error
         self._silent.discard(worker)
-        # If a worker hasn't reported anything yet, the queue knows its node.
+        # Before a worker's first report, only the queue knows its node.
         node = where["node"] if where else self._queue.call("node_of", worker)
         node_lost = node is not None and not node_lives(node)
         self._trials.setdefault(worker, None)
@@ -260,39 +260,39 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
             self._notice(where, "died: its machine ran out of memory" if has_no_memory else "died")
         blame = not node_lost and not on_purpose
         for pack_id in self._queue.call("take_back", worker, blame, node_lost):
-            self._take(PackFailed(pack_id, _LOST_TOO_OFTEN if node_lost else error))
+            self._pass_on(PackFailed(pack_id, _LOST_TOO_OFTEN if node_lost else error))
 
-    def _notice(self, where: dict[str, Any] | None, what: str) -> None:
+    def _notice(self, where: dict[str, Any] | None, news: str) -> None:
         worker = "a worker that was starting" if where is None else f"worker {where['worker']}"
-        self._notify(Notice(f"{worker} {what}; its packs go on from their checkpoints"))
+        self._notify(Notice(f"{worker} {news}; its packs go on from their checkpoints"))
 
 
 class NoSurplus(_NeverSaved, FIFOScheduler):
-    """Starts workers in their order, and drops those without room that there would be nothing left for."""
+    """Tune's scheduler: starts workers in order, and drops pending ones that would have no packs."""
 
     def __init__(self, callback: SchedulerCallback) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._callback = callback
 
     def choose_trial_to_run(self, tune_controller: Any) -> Any:
-        """Drop what isn't needed, and return the next worker to start."""
+        """Drop surplus workers, and return the next worker to start."""
         for trial in self._callback.surplus(tune_controller.get_trials()):
             tune_controller.stop_trial(trial)
         return super().choose_trial_to_run(tune_controller)
 
 
 class Stopper(_NeverSaved, tune.Stopper):
-    """Ends everything once the callback's run is over."""
+    """Tune's stopper: ends all workers once the callback's run is over."""
 
     def __init__(self, callback: SchedulerCallback) -> None:
         self._callback = callback
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        """End no single trial."""
+        """Return False, since workers aren't stopped one by one."""
         return False
 
     def stop_all(self) -> bool:
-        """Return whether to end all."""
+        """Return True if the run is over."""
         return self._callback.over
 
 

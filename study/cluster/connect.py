@@ -32,8 +32,8 @@ _HEAD_IS_BACK = "the cluster's head answers again"
 _ANSWER_TIMEOUT_S = 600.0
 _OBJECT_STORE_BYTES = 128 * 2**20
 
-# Read by Ray on import: one minute instead of ten for workers to end on machines that don't answer; no usage reports; no
-# CSV, JSON and TensorBoard files of trials; no snapshots of its state; no signal handler.
+# Read by Ray on import: one minute instead of ten for workers to end on machines that don't answer; no usage reports;
+# no CSV, JSON and TensorBoard files of trials; no snapshots of its state; no signal handler.
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
@@ -116,8 +116,8 @@ def connection(address: str | None, cpus: int | None) -> Iterator[None]:
 def _job() -> Any:
     """Return Ray's configuration of this driver, with the folders that workers import from first.
 
-    By default, Ray adds the driver's working folder, where a `tasks.py` would hide this package's. Workers need only the
-    folder of this package, unless it is installed.
+    By default, Ray adds the driver's working folder, where a `tasks.py` would hide this package's. Workers need only
+    the folder of this package, unless it is installed.
     """
     from ray.job_config import JobConfig
 
@@ -141,7 +141,7 @@ def _ask_for_token() -> None:
 
 
 def _close_token() -> None:
-    """Hide the token, which permits running code, from other users: Ray makes its file readable by all."""
+    """Hide Ray's token from other users: its file is readable by all, and it permits running code."""
     path = Path(os.environ.get("RAY_AUTH_TOKEN_PATH", "~/.ray/auth_token")).expanduser()
     with suppress(OSError):
         mode = path.stat().st_mode

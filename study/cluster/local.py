@@ -1,4 +1,4 @@
-"""Packs one after another in this process, so that a debugger sees everything."""
+"""Scheduler in this process, for debugging."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from study.worker.concurrent import Work, concurrently
 
 @dataclass(frozen=True)
 class LocalScheduler:
-    """Runs packs one after another in this process; a pack that crashes isn't tried again.
+    """Scheduler that trains packs sequentially in this process, without retries after a crash.
 
     Args:
         work: trains a pack.
@@ -32,7 +32,7 @@ class LocalScheduler:
     def run(
         self, bundles: Sequence[Bundle], shares: Mapping[str, float] | None, on_event: Callable[[Event], None]
     ) -> set[str]:
-        """Run bundles to their end; see `study.cluster.workers.Scheduler`."""
+        """Run bundles until all are done; see `study.cluster.workers.Scheduler`."""
         while bundles:
             for pack in [pack for bundle in bundles for pack in bundle]:
                 self._run(pack, on_event)

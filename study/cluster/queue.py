@@ -1,7 +1,7 @@
-"""The queue of packs: hands them out to workers, takes them back after a crash, hands them out again.
+"""The queue of packs: their assignment to workers, and reassignment after a crash.
 
-A worker trains packs one after another on a core, a GPU or a share of one. It asks for more when it has none left, so
-fast and slow workers end at about the same time, and a worker may come, go or fall silent at any moment.
+A worker trains packs sequentially on a core, a GPU or a share of a GPU, and requests more when it has none left. So
+fast and slow workers end at about the same time, and workers may start, end or fall silent at any time.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from study.records import Pack
 
 CPU, GPU = "cpu", "cuda"
 RETRIES = 2
-"""How often a pack that crashed, or whose worker died, is tried again."""
+"""Number of retries of a pack that crashed or whose worker died."""
 NODES = 3
-"""A pack fails when this many different nodes were lost while they trained it."""
+"""Number of different nodes lost while training a pack after which the pack fails."""
 
 
 class PackQueue:
-    """Hands out packs to workers.
+    """Assignment of packs to workers.
 
-    When a node is lost, the pack that caused it isn't known, so all packs that it trained are marked with it. A pack
-    with `NODES` - 1 marks is a suspect: it is tried when nothing else is left, and alone on its node, so that no pack
-    fails because of another one. A node that was started again counts as another node.
+    If a node is lost, the pack that caused it isn't known, so all its packs are marked with the node. A pack with
+    `NODES` - 1 marks is a suspect: it is tried last, and alone on its node, so that no pack fails because of another
+    one. A restarted node counts as another node.
 
     Args:
-        bundles: the costliest first; one worker trains the packs of a bundle in parallel.
-        shares: if cores and GPUs work on the same bundles, the share of a GPU that each pack fills, by its id. A worker
-            with a GPU then takes bundles from the front until it is full. One with a core takes a bundle from the
-            back, so that the bundles left for slow cores at the end are cheap.
+        bundles: bundles in descending order of cost; one worker trains the packs of a bundle in parallel.
+        shares: each pack's share of a GPU, by its id, if cores and GPUs work on the same bundles. A worker with a GPU
+            then takes bundles from the front until it is full. A worker with a core takes a bundle from the back, so
+            that the last bundles on slow cores are cheap.
 
     Example:
         >>> from study.spec import load_spec
@@ -51,73 +51,73 @@ class PackQueue:
         self._held: dict[str, dict[str, Pack]] = {}
         self._kinds: dict[str, str] = {}
         self._nodes: dict[str, str] = {}  # the node of each worker
-        self._workers: dict[str, set[str]] = {}  # those of each node
+        self._workers: dict[str, set[str]] = {}  # the workers of each node
         self._alone: set[str] = set()  # workers that train a suspect
         self._strikes: dict[str, int] = {}
         self._lost_nodes: dict[str, set[str]] = {}  # by pack
-        self._through: set[str] = set()  # done, or failed for good
+        self._ended: set[str] = set()  # done or finally failed
 
     def add(self, bundles: Sequence[tuple[Pack, ...]], shares: Mapping[str, float] | None = None) -> None:
-        """Add bundles, as in the constructor, without packs that are queued already or that a worker has."""
+        """Add bundles, as in the constructor, except packs that are queued or assigned already."""
         waiting = {pack.id for bundle in self._queue for pack in bundle} | {pack.id for pack in self._suspects}
         present = waiting.union(*self._held.values())
         new = (tuple(pack for pack in bundle if pack.id not in present) for bundle in bundles)
         self._queue.extend(bundle for bundle in new if bundle)
-        self._through -= {pack.id for bundle in bundles for pack in bundle}
+        self._ended -= {pack.id for bundle in bundles for pack in bundle}
         if self._shares is not None and shares is not None:
             self._shares = {**self._shares, **shares}
 
     def next(self, worker: str, kind: str, node: str) -> tuple[Pack, ...]:
-        """Return the packs that a worker trains next; none if none are left for it.
+        """Return the next packs of a worker; none if none are left for it.
 
         A worker also gets none while a suspect trains on its node, or while other workers are busy there and only
-        suspects are left. It may end then, since the workers that are busy there will ask later.
+        suspects are left. It may end then, since the busy workers will request packs later.
 
         Args:
-            worker: the worker that asks.
+            worker: the requesting worker.
             kind: ``cpu`` or ``cuda``.
             node: id of the worker's node.
         """
-        # Packs that it had and never reported are taken back; a failure can't be reported from here.
+        # Take back packs that it had but never reported. No blame, since a failure can't be reported from here.
         self.lost(worker, blame=False)
         self._kinds[worker], self._nodes[worker] = kind, node
-        beside = self._workers.setdefault(node, set())
-        beside.add(worker)
-        busy = [other for other in beside if self._held.get(other)]
+        neighbours = self._workers.setdefault(node, set())
+        neighbours.add(worker)
+        busy = [other for other in neighbours if self._held.get(other)]
         packs: tuple[Pack, ...] = ()
         if self._alone.isdisjoint(busy):
-            packs = self._queued(kind) or (() if busy else self._suspect(worker)) or self._slow_ones(kind)
+            packs = self._queued(kind) or (() if busy else self._suspect(worker)) or self._slow_packs(kind)
         self._held[worker] = {pack.id: pack for pack in packs}
         return packs
 
     def node_of(self, worker: str) -> str | None:
-        """Return the id of the node from which a worker asked for packs; None if it hasn't since it was last lost."""
+        """Return the id of a worker's node; None if the worker is unknown or was lost since its last request."""
         return self._nodes.get(worker)
 
     def done(self, worker: str, pack_id: str) -> None:
-        """Note that a pack is stored; another worker that still trains it may continue or stop."""
+        """Record that a pack is stored; another worker that trains it may continue or stop."""
         self._held.get(worker, {}).pop(pack_id, None)
-        self._through.add(pack_id)
+        self._ended.add(pack_id)
 
     def crashed(self, worker: str, pack_id: str) -> bool:
-        """Note that a pack crashed, and return whether it is tried again.
+        """Record that a pack crashed, and return True if it is tried again.
 
-        If the worker isn't listed as having the pack, the pack was taken back meanwhile, or was handed out by a queue
-        that has died since: another worker has it, or it is queued.
+        If the worker doesn't hold the pack here, the pack was taken back meanwhile, or was assigned by a queue that has
+        died since. Then another worker has it, or it is queued.
         """
         pack = self._held.get(worker, {}).pop(pack_id, None)
-        return pack is None or self._again(pack, blame=True)
+        return pack is None or self._retry(pack, blame=True)
 
     def lost(self, worker: str, *, blame: bool, with_node: bool = False) -> list[str]:
         """Take back the packs of a worker that died or fell silent.
 
         Args:
             worker: the worker.
-            blame: whether its packs may have been the cause.
-            with_node: whether its whole node was lost.
+            blame: True if its packs may be the cause.
+            with_node: True if its node was lost.
 
         Returns:
-            The packs that aren't tried again.
+            The ids of the packs that aren't tried again.
         """
         packs, node = self._held.pop(worker, {}).values(), self._nodes.pop(worker, None)
         if node is not None:
@@ -129,14 +129,14 @@ class PackQueue:
                 # A suspect that wasn't alone may not be the cause.
                 if was_alone or not self._is_suspect(pack.id):
                     self._lost_nodes.setdefault(pack.id, set()).add(node)
-        return [pack.id for pack in packs if not self._again(pack, blame=blame)]
+        return [pack.id for pack in packs if not self._retry(pack, blame=blame)]
 
-    def _again(self, pack: Pack, *, blame: bool) -> bool:
-        if pack.id in self._through:
+    def _retry(self, pack: Pack, *, blame: bool) -> bool:
+        if pack.id in self._ended:
             return True
         self._strikes[pack.id] = self._strikes.get(pack.id, 0) + blame
         if self._strikes[pack.id] > RETRIES or len(self._lost_nodes.get(pack.id, ())) >= NODES:
-            self._through.add(pack.id)
+            self._ended.add(pack.id)
             return False
         if any(pack.id in held for held in self._held.values()):
             return True
@@ -173,8 +173,8 @@ class PackQueue:
             room -= needed
         return tuple(packs)
 
-    def _slow_ones(self, kind: str) -> tuple[Pack, ...]:
-        """Return packs that cores still train, for an idle GPU: it is faster, and the first result counts."""
+    def _slow_packs(self, kind: str) -> tuple[Pack, ...]:
+        """Return packs that slow cores are training, for an idle GPU; the first result counts."""
         if kind != GPU or self._shares is None:
             return ()
         here = [held for worker, held in self._held.items() if self._kinds[worker] == GPU]
@@ -183,7 +183,7 @@ class PackQueue:
             for worker, held in self._held.items()
             if self._kinds[worker] == CPU
             for pack in held.values()
-            if pack.id not in self._through
+            if pack.id not in self._ended
             and not self._is_suspect(pack.id)
             and not any(pack.id in held for held in here)
         ]

@@ -1,4 +1,4 @@
-"""The queue of packs as an actor of Ray's, on the driver's machine; imported late, as Ray takes seconds."""
+"""The queue of packs as a Ray actor on the driver's machine; imported late, since importing Ray takes seconds."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from study.cluster.workers import Bundle, HandedOut
 
 
 class QueueActor:
-    """Hands out packs while the driver is busy with its store.
+    """Actor that assigns packs while the driver is busy with its store.
 
-    If it dies, Ray starts it again with the packs that it began with; those that are stored already are handed out once
-    more, and end at once. Each call passes the arguments of `PackQueue`, as a list of one Ray object, so a restarted
-    actor has them too. Packs that were added since are added again by the driver when all workers are idle.
+    If it dies, Ray restarts it with its initial packs; packs that are stored already are assigned again, and end at
+    once. Each call passes the arguments of `PackQueue`, as a list of one Ray object, so that a restarted actor has
+    them. The driver adds later packs again when all workers are idle.
     """
 
     def __init__(self) -> None:
@@ -33,9 +33,9 @@ class QueueActor:
     async def hand_out(
         self, worker: str, kind: str, node: str, done: Sequence[str], wait_s: float, packs: list[Any]
     ) -> HandedOut:
-        """Note that packs of a worker are done, and return its next ones.
+        """Record that packs of a worker are done, and return its next ones, as for `HandedOut`.
 
-        If there are none but more may come, wait for them first.
+        If there are none but more may follow, wait for up to `wait_s` seconds.
         """
         queue = await self._opened(packs)
         for pack_id in done:
@@ -49,15 +49,15 @@ class QueueActor:
         return handed, to_report, self._may_grow
 
     async def crashed(self, worker: str, pack_id: str, packs: list[Any]) -> bool:
-        """Note that a pack crashed, and return whether it is tried again."""
+        """Record that a pack crashed, and return True if it is tried again."""
         return (await self._opened(packs)).crashed(worker, pack_id)
 
     async def node_of(self, worker: str, packs: list[Any]) -> str | None:
-        """Return the node from which a worker asked for packs."""
+        """Return the id of a worker's node; None if it is unknown."""
         return (await self._opened(packs)).node_of(worker)
 
     async def take_back(self, worker: str, blame: bool, with_node: bool, packs: list[Any]) -> list[str]:
-        """Take back a lost worker's packs, and return those that aren't tried again."""
+        """Take back a lost worker's packs, and return the ids of those that aren't tried again."""
         return (await self._opened(packs)).lost(worker, blame=blame, with_node=with_node)
 
     async def add(self, bundles: list[Bundle], shares: Mapping[str, float] | None, packs: list[Any]) -> None:
@@ -76,11 +76,11 @@ class QueueActor:
 
 @dataclass(frozen=True)
 class QueueHandle:
-    """Reaches the queue from any process of the cluster.
+    """Handle of the queue, for any process of the cluster.
 
     Args:
         actor: Ray's handle of the `QueueActor`.
-        packs: the queue's initial arguments, as a list of one Ray object; passed with each call.
+        packs: the initial arguments of the queue, as a list of one Ray object; passed with each call.
     """
 
     actor: Any
@@ -91,21 +91,21 @@ class QueueHandle:
         return ray.get(getattr(self.actor, method).remote(*arguments, self.packs))
 
     def hand_out(self, worker: str, kind: str, node: str, done: Sequence[str], wait_s: float) -> HandedOut:
-        """Note that packs of a worker are done, and return its next ones."""
+        """Record that packs of a worker are done, and return its next ones."""
         handed: HandedOut = self.call("hand_out", worker, kind, node, done, wait_s)
         return handed
 
 
 @contextmanager
 def open_queue(bundles: Sequence[Bundle], shares: Mapping[str, float] | None, may_grow: bool) -> Iterator[QueueHandle]:
-    """Start a queue on this machine, and end it after the block.
+    """Start a queue on this machine; end it with the block.
 
     Args:
         bundles: as for `PackQueue`.
         shares: as for `PackQueue`.
-        may_grow: whether workers that find it empty wait for more.
+        may_grow: True if workers wait for more packs when the queue is empty.
     """
-    # Not soft: from a head without cores Ray would move the queue to a worker node, and all would depend on that node.
+    # Not soft: from a head without cores, Ray would move the queue to a worker node, whose loss would end it.
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     remote: Any = ray.remote(QueueActor)
     options = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": -1, "scheduling_strategy": here}

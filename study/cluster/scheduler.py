@@ -1,11 +1,11 @@
-"""Packs on Ray Tune: a Tune trial is a worker, which trains packs until there are none left.
+"""Scheduler of packs on Ray Tune: each Tune trial is a worker that trains packs until none are left.
 
-The training of a pack is an argument: `work` takes a pack and yields its progress, and stores its own checkpoints and
-results. So Tune checkpoints nothing, its experiment state is discarded, and a dead worker's packs continue elsewhere
-from the checkpoints that `work` stored. The driver keeps only the names of what is done.
+The argument `work` trains a pack: it yields the pack's progress, and stores checkpoints and results. So Tune
+checkpoints nothing, its experiment state is discarded, and a dead worker's packs continue elsewhere from the stored
+checkpoints. The driver keeps only the names of finished packs.
 
-The worker itself is in worker.py, the driver's side in callback.py, and the assignment of packs in queue.py. This
-module is imported late, since Ray takes seconds to import.
+The worker is in worker.py, the driver's side in callback.py, and the assignment of packs in queue.py. This module is
+imported late, since importing Ray takes seconds.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from study.console import Console
 from study.errors import ClusterError, last_line
 from study.records import Event
 
-# Tune would pass these from the driver to its workers in a runtime environment, which Ray writes into logs and shows to
-# all users of the cluster. Nodes have credentials of their own.
+# Tune would pass these to workers in a runtime environment, which Ray writes to logs and shows to all users of the
+# cluster. Nodes have their own credentials.
 _NOT_HANDED_ON = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SECURITY_TOKEN", "AWS_SESSION_TOKEN"}
 
 
 class _Silent(tune.ProgressReporter):
-    """Reports nothing; in a notebook, Tune's own reporter would clear the cell's output at every report."""
+    """Silent reporter; in a notebook, Tune's own reporter would clear the cell's output at every report."""
 
     def should_report(self, trials: Any, done: bool = False) -> bool:
         return False
@@ -48,14 +48,14 @@ class _Silent(tune.ProgressReporter):
 
 @dataclass(frozen=True)
 class TuneScheduler:
-    """Runs packs on workers of the connected cluster.
+    """Scheduler on the workers of the connected cluster.
 
     Args:
-        groups: the workers; those that the cluster has no room for start later, when it has.
+        groups: the workers; without free resources, they start later.
         stop: set to end early, with checkpoints.
-        silent_after_s: seconds without a report after which a worker is ended, and its packs go to others.
-        more: called in this process for more bundles whenever all are done, until it returns none; workers wait for its
-            answer. None if no more can follow.
+        silent_after_s: seconds without a report after which a worker is killed and its packs are reassigned.
+        more: called in this process for more bundles whenever all are done, until it returns none, while workers wait.
+            None if no more can follow.
     """
 
     groups: Sequence[WorkerGroup]
@@ -67,7 +67,7 @@ class TuneScheduler:
     def run(
         self, bundles: Sequence[Bundle], shares: Mapping[str, float] | None, on_event: Callable[[Event], None]
     ) -> set[str]:
-        """Run bundles to their end; see `study.cluster.workers.Scheduler`.
+        """Run bundles until all are done; see `study.cluster.workers.Scheduler`.
 
         Raises:
             ClusterError: if Tune itself failed, or no worker can work.
@@ -75,13 +75,13 @@ class TuneScheduler:
         class_cache.ENV_VARS_TO_PROPAGATE -= _NOT_HANDED_ON
         callback = SchedulerCallback(bundles, shares, on_event, self.stop, self.silent_after_s, self.more)
         try:
-            # A worker may die after it has reported a pack to the queue, and before it has reported it to the driver.
-            # So what is left when all workers have ended is given to a new queue; a pack that is stored ends at once.
+            # A worker may die after it has reported a pack to the queue, but before it has reported it to the driver.
+            # So packs that are left once all workers have ended go to a new queue; stored packs end at once there.
             while callback.left and not self.stop.is_set():
                 self._round(callback)
                 if callback.failure is not None:
                     raise callback.failure
-                if callback.left and not callback.spoke and not self.stop.is_set():
+                if callback.left and not callback.reported and not self.stop.is_set():
                     raise ClusterError(f"no worker of the cluster can work: {last_line(callback.last_error)}")
         except (TuneError, RayError) as error:
             raise ClusterError(f"Ray Tune stopped: {error}") from error
@@ -90,7 +90,7 @@ class TuneScheduler:
     def _round(self, callback: SchedulerCallback) -> None:
         """Run the remaining bundles until all workers have ended."""
         bundles = callback.bundles_left()
-        # No more workers than bundles, unless more may follow: each worker costs the start of a process.
+        # No more workers than bundles, unless more may follow, since each worker starts a process.
         groups = [
             group
             for group in self.groups

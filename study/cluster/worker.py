@@ -64,13 +64,13 @@ class PackTrainable(tune.Trainable):
             if self._steps is None:
                 wait_s = 0.0 if events else self._every_s  # report events before waiting
                 done, self._done = self._done, []
-                packs, again, may_be_more = self._queue.hand_out(
+                packs, was_restarted, may_grow = self._queue.hand_out(
                     self._number, self._kind, self._where["node"], done, wait_s
                 )
-                if again:
+                if was_restarted:
                     events.append(Notice(_QUEUE_AGAIN))
                 if not packs:
-                    return {"events": events, "done": not may_be_more, "idle": True, **self._where}
+                    return {"events": events, "done": not may_grow, "idle": True, **self._where}
                 self._steps = concurrently(self._work, packs)
             news = next(self._steps, None)
             if news is None:
@@ -83,13 +83,13 @@ class PackTrainable(tune.Trainable):
         return {"events": events, "done": False, "idle": False, **self._where}
 
     def _settled(self, event: Event) -> Event:
-        """Report a crash to the queue, or note a finished pack for the next request; return the event for the driver."""
+        """Report a crash to the queue, note a finished pack for the next request, and return the driver's event."""
         if isinstance(event, PackDone):
             self._done.append(event.pack_id)
         if isinstance(event, PackCrashed):
             self._crashed = True
-            again = self._queue.call("crashed", self._number, event.pack_id)
-            return event if again else PackFailed(event.pack_id, event.error)
+            is_retried = self._queue.call("crashed", self._number, event.pack_id)
+            return event if is_retried else PackFailed(event.pack_id, event.error)
         return event
 
     def cleanup(self) -> None:

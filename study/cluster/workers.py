@@ -44,7 +44,7 @@ class WorkerGroup:
 
 
 class Scheduler(Protocol):
-    """Interface of schedulers, which run packs on a cluster, in this process, or in one beside it."""
+    """Interface of schedulers, for packs on a cluster, in this process, or in one beside it."""
 
     @property
     def left(self) -> Sequence[Bundle]:

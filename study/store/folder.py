@@ -32,7 +32,7 @@ class StudyLock:
 
 
 class NotAFileError(StoreError):
-    """A folder, a pipe or the like has the name of one of the store's files.
+    """Error if a folder, a pipe or the like has the name of one of the store's files.
 
     Args:
         where: its address.

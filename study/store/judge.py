@@ -60,17 +60,17 @@ def judged(results: pa.Table, criterion: Criterion, curves_of: CurvesOf, solved_
     if not is_other.any():
         return results
     outcome = np.array(results["outcome"].to_pylist(), dtype=object)
-    anew = is_other & np.isin(outcome, [str(kind) for kind in _JUDGED])
+    rejudged = is_other & np.isin(outcome, [str(kind) for kind in _JUDGED])
     solved = np.zeros(len(outcome), bool)
     for rule in rules:
-        outcome[anew & rule.rows] = str(Outcome.UNSOLVED if rule.bounds else Outcome.FINISHED)
-        solved |= anew & rule.rows & _meets(results, rule.bounds) if rule.bounds else False
+        outcome[rejudged & rule.rows] = str(Outcome.UNSOLVED if rule.bounds else Outcome.FINISHED)
+        solved |= rejudged & rule.rows & _meets(results, rule.bounds) if rule.bounds else False
     outcome[solved] = str(Outcome.SOLVED)
     results = _with_column(results, "outcome", pa.array(outcome, pa.string()))
     results = _with_column(results, "criterion", pa.array(text, pa.string()))
     first = _first_successes(results, solved, rules, curves_of, solved_at_of)
     before = results["solved_at_iteration"].to_pylist()
-    iterations = [first.get(row) if anew[row] else before[row] for row in range(len(before))]
+    iterations = [first.get(row) if rejudged[row] else before[row] for row in range(len(before))]
     return _with_column(results, "solved_at_iteration", pa.array(iterations, pa.int64()))
 
 

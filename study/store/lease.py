@@ -94,7 +94,7 @@ class Lease(StudyLock):
             if not watched:
                 watched, since = data, time.monotonic()
                 notify(
-                    f"{holder_of(data)} has the lock: waiting up to {self._timing.dead_after_s:.0f} s to see whether "
+                    f"{holder_of(data)} has the lock: waiting up to {self._timing.dead_after_s:.0f} s to see if "
                     "it is alive"
                 )
             time.sleep(self._timing.renew_s / 4)  # an object store reports no changes

@@ -248,7 +248,7 @@ class LocalFolder(Folder):
             file.seek(0)
             previous = file.read()
             if previous and not previous.startswith(_OURS):
-                raise StoreError(f"can't lock {path}: it isn't a lock, and it is left as it is; move it away")
+                raise StoreError(f"can't lock {path}: it isn't a lock file; move it away")
             if previous:
                 notify(f"{holder_of(previous)} ended without a word, as if it was killed: going on from what it stored")
             with explained(path, "write"):

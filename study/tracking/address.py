@@ -60,7 +60,7 @@ def log_ahead(path: Path) -> None:
     """Give a database file a write-ahead log, permanently, to permit reading during writes.
 
     Args:
-        path: the database; an empty one is made if there is none.
+        path: the database; made empty if it is missing.
     """
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode=WAL")

@@ -67,7 +67,7 @@ def port_for(port: int) -> int:
             taken = error.errno == errno.EADDRINUSE
             reason = "another program listens there, perhaps another `study ui`" if taken else error.strerror
             raise InputError(
-                f"port {port} of this machine can't be listened on: {reason}; give another one, such as "
+                f"can't listen on port {port} of this machine: {reason}; give another one, such as "
                 f"--port {port % 65535 + 1}, or --port 0 for any that is free"
             ) from error
         return int(probe.getsockname()[1])

@@ -182,7 +182,7 @@ def test_a_busy_port_is_told(here):
         port = listener.getsockname()[1]
         result = invoke("ui", "--port", str(port))
     assert result.exit_code == 2
-    assert f"port {port} of this machine can't be listened on: another program listens there" in result.output
+    assert f"can't listen on port {port} of this machine: another program listens there" in result.output
     assert "--port 0" in result.output
     assert "http://" not in result.output
     assert not names(here / "studies")

@@ -137,7 +137,7 @@ def test_a_run_that_vanishes_while_its_group_is_written_is_noticed(uri: str) -> 
                 client.delete_run(run.info.run_id)
         return {}
 
-    with pytest.raises(TrackingError, match="5 runs of pack pack-0 aren't as they were written"):
+    with pytest.raises(TrackingError, match="5 runs of pack pack-0 differ from the written ones"):
         experiment.publish(GROUP, delete_finished)
     assert Experiment(uri, "demo").publish(GROUP) == 5
     assert set(trials_in(uri).values()) == {1}

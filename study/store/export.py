@@ -189,7 +189,7 @@ def _unpacked(archive: zipfile.ZipFile, file: Path, into: Path) -> Export:
     _check_members(members, study, file)
     by_key = {member.filename.removeprefix(f"{study}/"): member for member in members if member is not lists[0]}
     if differing := sorted(listed.keys() ^ by_key.keys()):
-        raise InputError(f"{file} was changed after export: {differing[0]} is missing, or {_LIST} doesn't list it")
+        raise InputError(f"{file} was changed after export: {differing[0]} is missing, or isn't listed")
     with explained(into, "unpack into"):
         for key, member in by_key.items():
             target = into / study / key

@@ -1,40 +1,40 @@
-"""Statistics of seeds: numbers in, numbers out.
+"""Statistics of seeded trials: arrays of numbers in, numbers out.
 
-    rates             success rates: an interval, a difference, a test, many tests
-    sequential        the same while seeds are added, valid whenever one stops
-    bets              means of any bounded numbers while seeds are added: how much bets against a bound have won
-    claims            claims about rates, differences and means, decided in either direction while seeds are added
+    rates             success rates: intervals, differences, tests, Holm's adjustment
+    sequential        success rates while seeds are added: intervals and tests valid at any stopping time
+    bets              means of bounded numbers while seeds are added: evidence by betting
+    claims            claims about rates, differences and means, shown or refuted while seeds are added
     fixed_width       success rates, with seeds added until the interval is narrow enough
     mean_precision    means of any numbers, with seeds added until the interval is narrow enough
-    trends            success rates over hyperparameters
-    solved_at         median and mean of iterations (or seconds) to success
-    survival          the same, with unsolved trials counted as censored
-    restricted_mean   mean time to success up to a given time, with unsolved trials counted as censored
-    bootstrap         mean and interquartile mean of any number, whatever its distribution
-    welch             means of any numbers, compared
-    paired            rates and times of the same seeds, compared seed by seed
-    sign_flips        means of the same seeds, compared seed by seed
-    partly_paired     rates, means, ranks and times of methods that share only some of their seeds, by all trials
-    exchanges         the test behind ranks and times there: scores, tested by exchanging trials
-    tuned             means of two methods, each at the best value of a hyperparameter
-    power             how often differences of rates are found, and how many seeds that takes
+    trends            success rates over hyperparameters: trend test, logistic regression
+    solved_at         median and mean of iterations (or seconds) to success, of the solved trials
+    survival          times to success with unsolved trials censored: Kaplan-Meier curves, log-rank test
+    restricted_mean   mean time to success up to a given time, with unsolved trials censored
+    bootstrap         mean and interquartile mean of any number: bootstrap intervals
+    welch             differences and averages of means of independent samples
+    paired            rates and times of two methods, paired by seed
+    sign_flips        means of paired differences: sign-flip tests
+    partly_paired     rates, means, ranks and times of two methods that share some of their seeds
+    exchanges         permutation test of scores, behind the ranks and times of `partly_paired`
+    tuned             means of two methods, each at its best value of a hyperparameter
+    power             power of McNemar's test, and the numbers of seeds that it needs
     crossed           means of trials that share the seeds of several sources of randomness
-    components        how much of the variance of trials each source of randomness makes
-    shared_rate       success rates of trials that share the seeds of two sources: an interval
-    standardised      success rates of a known population of starts, where the sample's starts are others
-    seed_values       the values of a method by cell and seed, of which the next three are, each cell counting alike
+    components        shares of two sources of randomness in the variance of trials
+    shared_rate       success rates of trials that share the seeds of two sources: intervals
+    standardised      success rates of a population of starts: post-stratification
+    seed_values       values of one method by cell and seed, for the next three modules
     interquartile_mean  interquartile means over several cells
-    profiles          how often trials are better than a threshold, for all thresholds at once
-    improvement       the probability that a trial of one method is better than one of another
-    sparsity_error    mean of numbers in [0, 1/2]
+    profiles          performance profiles over several cells
+    improvement       probability that a trial of one method is better than one of another
+    sparsity_error    mean of numbers in [0, 1/2]: beta distribution
     upper_mean        upper bound of a mean cost, where failed trials cost the most
-    upper_median      upper bound of a median cost, where there is no greatest cost
-    published         the published estimators, including their faults, to repeat published numbers
-    samples           what the functions that take many samples at once have in common: their names are plurals
+    upper_median      upper bound of a median cost, for costs without a maximum
+    published         the published estimators, including their faults, to reproduce published numbers
+    samples           many samples at once, for the functions with plural names
 
-The seeds are the sample, and independent. What can't be estimated is None, or NaN in an array: an interval from one
-value, from equal values, or from values outside the distribution's support. A value that can't be an observation (NaN,
-a negative count) raises an error.
+Seeds are independent, and the seed is the sampling unit. A quantity that can't be estimated is None, or NaN in an
+array: for example, an interval from one value, from equal values, or from values outside the distribution's support. An
+impossible observation (NaN, a negative count) raises ValueError.
 """
 
 from study.statistics.bets import BetGains, anytime_mean, evidence, log_evidence

@@ -1,16 +1,16 @@
-"""Means of bounded numbers, judged while seeds are added: how much bets against a bound have won.
+"""Evidence on the means of bounded numbers by betting, valid at any stopping time.
 
-Numbers X_1, X_2, ... of seeds lie in [0, 1] and have the mean μ. Whoever bets the share λ m of what they have on each
-seed, at odds that are fair if μ is the bound m, has after n seeds Π (1 + λ (X_i - m)) times as much as before. If
-μ <= m, that isn't expected to be more than 1, and by Ville's inequality it ever reaches 1/α with a probability of at
-most α, whatever the distribution is, however often one looks, and whenever one stops. Since nobody knows which λ wins
-most, the stake is divided equally among
+Numbers X_1, X_2, ... of seeds lie in [0, 1] and have the mean μ. A bet stakes the share λ m of its wealth on each seed,
+at odds that are fair if μ equals the bound m. After n seeds, the wealth has grown by the factor Π (1 + λ (X_i - m)). If
+μ <= m, the expectation of this factor is at most 1. By Ville's inequality, the probability that it ever reaches 1/α is
+then at most α, for any distribution, any number of looks and any stopping rule. The best λ is unknown, so the stake is
+divided equally among
 
     λ_j = (j - 1/2) / (64 m),  j = 1, ..., 64,
 
-and the evidence that μ > m is the mean of what they win. That μ < m is bet on in the same way with 1 - X_i and 1 - m.
+and the evidence that μ > m is the mean of the 64 factors. The evidence that μ < m is that of 1 - X_i and 1 - m.
 
-Waudby-Smith & Ramdas, JRSS B 86 (2024) 1-27; that stakes are divided: Orabona & Jun, IEEE Transactions on Information
+Source: Waudby-Smith & Ramdas, JRSS B 86 (2024) 1-27; divided stakes: Orabona & Jun, IEEE Transactions on Information
 Theory 70 (2024) 436-455.
 """
 
@@ -28,16 +28,16 @@ from study.statistics.checks import Floats, Values, check_confidence, finite
 _STAKES = (np.arange(64) + 0.5) / 64
 _BISECTIONS = 45
 _MOST = 690.0
-"""The logarithm of the most evidence that is told apart: a number of 300 digits."""
+"""The greatest logarithm of evidence that is returned: a number of 300 digits."""
 
 
 @dataclass(frozen=True)
 class BetGains:
-    """How many times as much bets have in the end as they had before the first seed.
+    """Evidence of two opposite bets: their wealth divided by their stake.
 
     Args:
-        above: those that the mean is above the bound.
-        below: those that it is below.
+        above: of the bet that the mean is above the bound.
+        below: of the bet that the mean is below the bound.
     """
 
     above: float = 1.0
@@ -45,14 +45,14 @@ class BetGains:
 
 
 def evidence(values: Values, bound: float) -> BetGains:
-    """Bet that the mean of numbers in [0, 1] is above a bound, and that it is below.
+    """Compute the evidence that the mean of numbers in [0, 1] is above a bound, and that it is below.
 
     Args:
-        values: one a seed, in any order.
+        values: one for each seed, in any order.
         bound: m, 0 < m < 1.
 
     Raises:
-        ValueError: if a number or the bound is out of range.
+        ValueError: if a value is not in [0, 1], or the bound not in (0, 1).
 
     Example:
         >>> both = evidence([1] * 18 + [0] * 2, 0.5)
@@ -65,15 +65,15 @@ def evidence(values: Values, bound: float) -> BetGains:
 
 
 def log_evidence(numbers: Floats, counts: Floats, bound: float) -> tuple[Floats, Floats]:
-    """Compute the logarithms of the evidence of many samples of the same few numbers.
+    """Compute the logarithms of the evidence of many samples that have the same distinct numbers.
 
     Args:
-        numbers: shape [numbers], in [0, 1].
-        counts: how often each sample has each of them, shape [..., numbers].
+        numbers: the distinct numbers, shape [numbers], in [0, 1].
+        counts: the count of each number in each sample, shape [..., numbers].
         bound: m, 0 < m < 1.
 
     Returns:
-        Those for means above the bound, and below, shape [...].
+        The logarithms for means above the bound, and for means below it; each of shape [...].
 
     Raises:
         ValueError: if the bound is out of range.
@@ -96,14 +96,15 @@ def _log_gain(numbers: Floats, counts: Floats, bound: float) -> Floats:
 def anytime_mean(values: Values, confidence: float = 0.95) -> Interval:
     """Bound the mean of numbers in [0, 1] so that all intervals of a growing sample contain it simultaneously.
 
-    The bounds m against which neither bet has won 2/α, α = 1 - confidence.
+    The interval holds the bounds m for which the evidence against either side is below 2/α, α = 1 - confidence. The
+    probability that the intervals of all sample sizes contain the mean is at least the confidence.
 
     Args:
-        values: one a seed; without any, the interval is (0, 1).
+        values: one for each seed; without any, the interval is (0, 1).
         confidence: in (0, 1).
 
     Raises:
-        ValueError: if a number or the confidence is out of range.
+        ValueError: if a value is not in [0, 1], or the confidence not in (0, 1).
 
     Example:
         >>> low, high = anytime_mean([0.2, 0.3, 0.25, 0.2, 0.3] * 6)
@@ -119,7 +120,7 @@ def anytime_mean(values: Values, confidence: float = 0.95) -> Interval:
 
 
 def _least(numbers: Floats, counts: Floats, level: float) -> float:
-    """Return the greatest bound that bets on greater means win the level against: fewer win against a greater one."""
+    """Find the greatest bound whose evidence reaches the level; the evidence falls as the bound grows."""
     low, high = 0.0, 1.0
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2

@@ -1,9 +1,9 @@
-"""Mean and interquartile mean of any number over seeds: bootstrap intervals, which assume no distribution.
+"""Bootstrap intervals for the mean and the interquartile mean of any distribution.
 
-A sample's values are sorted, and so a resample is no more than how often each of them is in it. Mean and interquartile
-mean of a resample are sums of the sorted values with weights that depend on these counts alone, and the counts can
-serve all samples of one size. They are drawn with the size as the seed: a sample's interval depends on nothing but its
-values. That samples share resamples makes the errors of their quantiles alike, but leaves each interval what it is.
+A resample of sorted values is given by the count of each value in it. Its mean and interquartile mean are sums of the
+sorted values, with weights that depend on the counts alone. So all samples of one size share the same counts, which are
+drawn with the size as the seed: a sample's interval depends on nothing but its values. Shared resamples correlate the
+Monte Carlo errors of different samples, and leave each interval as it is.
 """
 
 from __future__ import annotations
@@ -20,45 +20,47 @@ from study.statistics.checks import Floats, Values, check_confidence, finite
 from study.statistics.samples import Ints, Sizes
 
 RESAMPLES = 4000
-"""Of each sample. The share of them beyond an end of an interval is 2.5%, give or take 0.25%."""
+"""The number of resamples. The share of them beyond an end of a 95% interval is 2.5%, with a Monte Carlo error of
+0.25%."""
 
 LEAST = 5
-"""The least number of values that have an interval: with 4, percentile intervals hold the truth in 87% of studies."""
+"""The smallest sample size with an interval: with 4 values, the coverage of percentile intervals is 87%."""
 
 _OWN = 0.5
-"""How many values' worth of the sample's variance is in a resample's. Without any, a resample of equal values has no
-variance: intervals of tied values have no end, or, if such resamples are left out, hold the mean in 68% of studies of
-20 seeds. With more of it, intervals of skewed values hold the mean less often."""
+"""The weight of the sample's variance in that of a resample, in values. Without it, a resample of equal values has no
+variance: intervals of tied values are infinite or, if such resamples are left out, cover the mean in 68% of studies of
+20 seeds. A greater weight lowers the coverage for skewed values."""
 
 LARGE = 4096
-"""From so many values on, expansions take the place of resamples, whose time grows with the number of values."""
+"""The sample size from which expansions replace resamples, whose time grows with the sample size."""
 
 _LITTLE_SKEW = 0.1
-"""The most that the skewness may be, over the root of the number of values, for an expansion to be as good."""
+"""The greatest skewness, divided by √n, at which an expansion is as accurate as resampling."""
 
 _AT_ONCE = 2**22
-"""How many counts, or replicates, are in memory at once."""
+"""The greatest number of counts, or replicates, in memory at once."""
 
 _BLOCK = 16
-"""Samples whose replicates fit into a core's cache."""
+"""The number of samples whose replicates fit into a core's cache."""
 
 Counts = npt.NDArray[np.int64]
-"""How often each value, in ascending order, is in each resample: shape [values, resamples]."""
+"""The count of each value, in ascending order, in each resample: shape [values, resamples]."""
 
 
 def interquartile_means(values: Values, sizes: Sizes | None = None) -> Floats:
-    """Return the interquartile mean of each sample, the mean of its middle half; without values, NaN.
+    """Return the interquartile mean of each sample, the mean of its middle half; NaN for a sample without values.
 
     2 ∫ Q(u) du from 1/4 to 3/4, where Q is the quantile function of the sample: the i-th smallest value between (i-1)/n
-    and i/n. So values at the quartiles count in part, and it is the middle half for every n. `scipy.stats.trim_mean`
-    with 0.25 leaves out whole values, as few as fit: of 7 values it takes 5. The two agree if n is a multiple of 4.
+    and i/n. Values at the quartiles count in part, so it is exactly the middle half for every n.
+    `scipy.stats.trim_mean` with 0.25 drops only whole values, rounded down: of 7 values it keeps 5. The two agree if n
+    is a multiple of 4.
 
     Args:
-        values: those of the samples, one sample after another.
-        sizes: the number of values of each; None for a single sample.
+        values: the values of all samples, one sample after another.
+        sizes: the number of values of each sample; None for a single sample.
 
     Raises:
-        ValueError: if a value is NaN or infinite, or sizes don't add up to the values.
+        ValueError: if a value is NaN or infinite, or sizes don't add up to the number of values.
 
     Example:
         >>> interquartile_means([1.0, 2.0, 4.0, 90.0, 5.0, 7.0], sizes=[4, 2]).tolist()
@@ -75,24 +77,27 @@ def interquartile_means(values: Values, sizes: Sizes | None = None) -> Floats:
 def mean_intervals(values: Values, sizes: Sizes | None = None, confidence: float = 0.95) -> Floats:
     """Bound the mean of any distribution by the studentised bootstrap, for each sample.
 
-    With the mean x̄ and variance V of the sample, x̄* and V* of a resample, and d = (x̄* - x̄) / √v, where
-    v = ((n - 1) V*/V + 1/2) / (n - 1/2), the interval is from x̄ - q(1 - α/2) to x̄ - q(α/2), q the quantiles of d over
-    the resamples. Efron & Tibshirani, An Introduction to the Bootstrap (1993), 12.5, whose v is V*/V. The half keeps v
-    from zero where a resample's values are equal. From `LARGE` values on, q(p) is that of d's Edgeworth expansion,
-    (t(p) - γ (2 t(p)² + 1)/(6 √n))/√n, with the skewness γ and Student's quantile t, unless γ is above √n/10. Hall,
+    With the mean x̄ and variance V of the sample, x̄* and V* of a resample, and d = (x̄* - x̄) / √v, where v = ((n - 1)
+    V*/V + 1/2) / (n - 1/2), the interval is from x̄ - q(1 - α/2) to x̄ - q(α/2), with the quantiles q of d over the
+    resamples. The 1/2 keeps v above zero if a resample's values are equal. From `LARGE` values on, q(p) is the quantile
+    of d's Edgeworth expansion, (t(p) - γ (2 t(p)² + 1)/(6 √n))/√n, with the skewness γ and Student's quantile t, unless
+    abs(γ) is above √n/10.
+
+    Source: Efron & Tibshirani, An Introduction to the Bootstrap (1993), 12.5, with v = V*/V; the expansion: Hall,
     Annals of Statistics 16 (1988) 927-953.
 
     Args:
-        values: those of the samples, one sample after another.
-        sizes: the number of values of each; None for a single sample.
+        values: the values of all samples, one sample after another.
+        sizes: the number of values of each sample; None for a single sample.
         confidence: in (0, 1).
 
     Returns:
-        Shape [samples, 2], low and high around the sample mean, which may lie outside the range that values can have.
-        NaN for fewer than five values, and for equal ones.
+        Shape [samples, 2], low and high around the sample mean. The ends may lie outside the metric's range. NaN for
+        fewer than five values, and for equal ones.
 
     Raises:
-        ValueError: if a value is NaN or infinite, the confidence is out of range, or sizes don't add up to the values.
+        ValueError: if a value is NaN or infinite, the confidence is out of range, or sizes don't add up to the number
+            of values.
 
     Example:
         >>> mean_intervals([0.91, 0.95, 0.96, 0.97, 0.97, 0.98, 0.9, 0.8], sizes=[6, 2]).round(3).tolist()
@@ -125,15 +130,18 @@ def mean_intervals(values: Values, sizes: Sizes | None = None, confidence: float
 def interquartile_mean_intervals(values: Values, sizes: Sizes | None = None, confidence: float = 0.95) -> Floats:
     """Bound the interquartile mean of any distribution by the expanded percentile bootstrap, for each sample.
 
-    From the p to the 1 - p quantile of the resamples' interquartile means, with p = Φ(-√(n/(n-1)) t), t the quantile of
-    Student's distribution with n - 1 degrees of freedom for the confidence. Hesterberg, The American Statistician 69
-    (2015) 371-386, 4.4: with p = 2.5% the interval is too narrow for few values, by as much as is corrected here where
-    replicates are normal. From `LARGE` values on they are, and the interval is x̄ ± t s √(4/n), with the standard
-    deviation s of the values that are cut at the quartiles. Tukey & McLaughlin, Sankhyā A 25 (1963) 331-352.
+    The interval is from the p to the 1 - p quantile of the resamples' interquartile means, with p = Φ(-√(n/(n-1)) t)
+    and the quantile t of Student's distribution with n - 1 degrees of freedom for the confidence. Without this
+    expansion the interval is too narrow for few values; it corrects that exactly where replicates are normal. From
+    `LARGE` values on they are taken as normal: the interval is x̄ ± t s √(4/n), with the standard deviation s of the
+    values clipped at the quartiles.
+
+    Source: Hesterberg, The American Statistician 69 (2015) 371-386, 4.4; large samples: Tukey & McLaughlin, Sankhyā A
+    25 (1963) 331-352.
 
     Args:
-        values: those of the samples, one sample after another.
-        sizes: the number of values of each; None for a single sample.
+        values: the values of all samples, one sample after another.
+        sizes: the number of values of each sample; None for a single sample.
         confidence: in (0, 1).
 
     Returns:
@@ -141,7 +149,8 @@ def interquartile_mean_intervals(values: Values, sizes: Sizes | None = None, con
         than five values, and for equal ones.
 
     Raises:
-        ValueError: if a value is NaN or infinite, the confidence is out of range, or sizes don't add up to the values.
+        ValueError: if a value is NaN or infinite, the confidence is out of range, or sizes don't add up to the number
+            of values.
 
     Example:
         >>> interquartile_mean_intervals([0.2, 0.95, 0.96, 0.97, 0.97, 0.98, 0.9], sizes=[6, 1]).round(3).tolist()
@@ -167,15 +176,15 @@ def interquartile_mean_intervals(values: Values, sizes: Sizes | None = None, con
 
 
 def _bounds(values: Values, sizes: Sizes | None, confidence: float, bounds: Callable[[Floats], Floats]) -> Floats:
-    """Bound each sample that has an interval, with its values brought to the range from -2 to 2."""
+    """Bound each sample that is large and varied enough, with its values scaled to the range from -2 to 2."""
     check_confidence(confidence)
     x = finite(values)
     n = samples.checked_sizes(x, sizes)
     ends = np.full((n.size, 2), math.nan)
     for places, rows in _of_equal_size(x, n, LEAST):
         greatest = np.maximum(np.abs(rows[:, :1]), np.abs(rows[:, -1:]))
-        unit = np.ldexp(1.0, np.frexp(greatest)[1] - 1)  # a power of two, by which values are scaled without rounding
-        # differences at the last bits are rounding, and no spread
+        unit = np.ldexp(1.0, np.frexp(greatest)[1] - 1)  # a power of two: scaling doesn't round
+        # differences in the last bits are rounding, not spread
         is_spread = (rows[:, -1:] / 2 - rows[:, :1] / 2 > 1e-14 * unit)[:, 0]
         if is_spread.any():
             unit = unit[is_spread]
@@ -184,42 +193,45 @@ def _bounds(values: Values, sizes: Sizes | None, confidence: float, bounds: Call
 
 
 def _of_equal_size(values: Floats, sizes: Ints, least: int) -> Iterator[tuple[Ints, Floats]]:
-    """Yield places of samples of one size, not too many at once, and a matrix whose rows are their sorted values."""
+    """Yield the places of samples of one size, in chunks, and a matrix whose rows are their sorted values."""
     starts = np.cumsum(sizes) - sizes
     for n in np.unique(sizes[sizes >= least]):
         places = np.flatnonzero(sizes == n)
-        for some in np.split(places, range(_AT_ONCE // RESAMPLES, places.size, _AT_ONCE // RESAMPLES)):
-            yield some, np.sort(values[starts[some, None] + np.arange(n)], axis=1)
+        for chunk in np.split(places, range(_AT_ONCE // RESAMPLES, places.size, _AT_ONCE // RESAMPLES)):
+            yield chunk, np.sort(values[starts[chunk, None] + np.arange(n)], axis=1)
 
 
 def _interquartile_means(rows: Floats) -> Floats:
-    """Return the interquartile means of sorted rows, which rounding must not put outside their ranges."""
+    """Return the interquartile means of sorted rows, clipped to their ranges against rounding."""
     n = rows.shape[1]
     means = _weighted(rows, _middle(np.ones((n, 1), dtype=np.int64)))[:, 0]
     return np.asarray(np.clip(means, rows[:, 0], rows[:, -1]))
 
 
 def _middle(counts: Counts) -> Floats:
-    """Return the weights of sorted values in the interquartile means of resamples."""
+    """Return the weights of the sorted values in the interquartile means of resamples."""
     n = counts.sum(axis=0)
     until = np.clip(np.cumsum(counts, axis=0), n / 4, 3 * n / 4)
     return np.asarray(np.diff(until, axis=0, prepend=n[None] / 4) / (n / 2))
 
 
 def resamples(n: int, stream: int = 0, at_once: int | None = None) -> Iterator[Counts]:
-    """Draw resamples of n values, with n as the seed, not too many at once.
+    """Yield resamples of n values, drawn with n as the seed.
 
-    NumPy promises for ever the bits of a bit generator, but not what a Generator makes of them.
+    NumPy guarantees the bits of a bit generator forever, but not the numbers that a Generator makes of them.
 
     Args:
         n: the number of values.
-        stream: samples with resamples of different streams are resampled independently of each other.
-        at_once: how many are yielded at once; None for as many as memory is meant for.
+        stream: resamples of different streams are independent of each other.
+        at_once: the number of resamples in each chunk; None for as many as memory allows.
+
+    Yields:
+        The count of each value in each resample, shape [n, resamples], chunk by chunk; `RESAMPLES` in all.
     """
     bits, at_once = np.random.PCG64([n, stream] if stream else n), at_once or max(1, _AT_ONCE // n)
     for start in range(0, RESAMPLES, at_once):
         number = min(at_once, RESAMPLES - start)
-        # 32 bits are as good as n values, to n parts in 2^32
+        # uniform over the n values, up to n parts in 2^32
         drawn = ((bits.random_raw((number, n)) >> 32) * n >> 32).astype(np.int64)
         places = drawn * number + np.arange(number)[:, None]
         yield np.bincount(places.ravel(), minlength=n * number).reshape(n, number)
@@ -240,12 +252,12 @@ def _replicates(
 
 
 def _shares(counts: Counts) -> Floats:
-    """Return the weights of values in the means of resamples."""
+    """Return the weights of the values in the means of resamples."""
     return counts / len(counts)
 
 
 def _studentised(rows: Floats, shares: Floats) -> Floats:
-    """Return the means of resamples of rows, of mean 0 and variance 1, over the resamples' relative standard errors."""
+    """Return the means of resamples over their relative standard errors; rows have mean 0 and variance 1."""
     n, means = len(shares), _weighted(rows, shares)
     variances = np.maximum(_weighted(rows**2, shares) - means**2, 0)
     return means / np.sqrt(((n - 1) * variances + _OWN) / (n - 1 + _OWN))
@@ -254,7 +266,7 @@ def _studentised(rows: Floats, shares: Floats) -> Floats:
 def _weighted(rows: Floats, weights: Floats) -> Floats:
     """Multiply rows [rows, n] by weights [n, columns].
 
-    This is done term by term: in a matrix product, a row's bits would depend on how many rows there are.
+    The product is summed term by term: in a matrix product, a row's bits would depend on the number of rows.
     """
     product = np.zeros((len(rows), weights.shape[1]))
     term = np.empty_like(product)

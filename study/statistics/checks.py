@@ -1,4 +1,4 @@
-"""Checks that refuse impossible observations, with the same messages everywhere."""
+"""Checks that reject impossible observations, with the same messages everywhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def normal_quantile(confidence: float) -> float:
-    """Return z with P(abs(Z) <= z) = confidence, Z standard normal; z² is the quantile of χ²₁.
+    """Return z with P(abs(Z) <= z) = confidence, for a standard normal Z; z² is the quantile of χ²₁.
 
     Raises:
         ValueError: if the confidence is not in (0, 1).
@@ -28,19 +28,19 @@ def normal_quantile(confidence: float) -> float:
 
 
 def check_confidence(confidence: float) -> None:
-    """Refuse a confidence outside (0, 1)."""
+    """Raise ValueError unless 0 < confidence < 1."""
     if not 0 < confidence < 1:
         raise ValueError(f"0 < confidence < 1 must hold, but got {confidence}")
 
 
 def check_count(successes: int, n: int) -> None:
-    """Refuse a count of successes that n trials can't have."""
+    """Raise ValueError unless 0 <= successes <= n."""
     if not 0 <= successes <= n:
         raise ValueError(f"0 <= successes <= n must hold, but got (successes={successes}, n={n})")
 
 
 def finite(values: Values) -> Floats:
-    """Return values as floats; refuse NaN and infinity."""
+    """Return the values as an array of floats; raise ValueError if one is NaN or infinite."""
     x = np.asarray(values, dtype=np.float64)
     if not np.all(np.isfinite(x)):
         raise ValueError("values must be finite, but NaN or infinity is among them: drop or count them first")
@@ -48,7 +48,7 @@ def finite(values: Values) -> Floats:
 
 
 def not_negative(values: Values, distribution: str) -> Floats:
-    """Return values as floats; refuse those that a distribution of positive numbers can't have."""
+    """Return the values as an array of floats; raise ValueError if one is negative, NaN or infinite."""
     x = finite(values)
     if x.size and x.min() < 0:
         raise ValueError(f"values must be >= 0 for a {distribution} distribution, but the smallest is {x.min():g}")
@@ -56,5 +56,5 @@ def not_negative(values: Values, distribution: str) -> Floats:
 
 
 def too_close(least: Floats, greatest: Floats) -> npt.NDArray[np.bool_]:
-    """Return which samples, given by their least and greatest values, are too nearly equal to estimate a spread."""
+    """Return a mask of the samples whose least and greatest values are too nearly equal to estimate a spread."""
     return np.asarray(greatest - least <= 1e-6 * greatest)

@@ -1,21 +1,21 @@
-"""Claims about means, decided in either direction while seeds are added, with one error for all cells.
+"""Sequential tests of claims about means, with one error level over all cells of a claim.
 
-A claim says that the mean μ_k of each of K cells, or pairs of cells, is above a bound m: a rate, a difference of rates,
-or any bounded number. Exactly one thing can be wrong about it: that it is called shown though some μ_k <= m, or refuted
-though all μ_k > m. Each has a probability of at most α:
+A claim says that the mean μ_k of each of K cells, or pairs of cells, is above a bound m. The mean is a rate, a
+difference of rates, or that of any bounded number. Two errors are possible: the claim is called shown although some μ_k
+<= m, or refuted although all μ_k > m. Each has a probability of at most α:
 
-- *shown*: all cells are, each by its own evidence that μ_k > m, at α: wherever one is not above its bound, it alone
-  must be called so wrongly;
-- *refuted*: by the mean over the cells of the evidence that μ_k < m, at α: the mean of bets is a bet.
+- *shown*: each cell has evidence of its own that μ_k > m, at level α. If a cell isn't above its bound, calling the
+  claim shown takes an error on that cell (an intersection-union test).
+- *refuted*: the mean over the cells of the evidence that μ_k < m reaches level α. A mean of bets is a bet.
 
-Evidence is that of `study.statistics.bets`. It counts at every look where it reaches 1/α. Where there is an exact test
-for a fixed number of seeds, half of α is kept for the last look, at which a cell is also above its bound where that
-test says so at α/2, and the claim also refuted where it says so of any cell at α/(2 K). With a single look, the test
-has all of α. The tests are the binomial one for rates, and that of `study.statistics.mcnemar_interval` for differences
-of rates.
+Evidence is that of `study.statistics.bets`. It decides at each look at which it reaches 1/α. Rates and differences of
+rates also have an exact test for a fixed number of seeds, which takes half of α at the last look. There, a cell also
+counts as above its bound if the exact test says so at α/2, and the claim as refuted if it says so of any cell at α/(2
+K). With a single look, the exact test has all of α. The exact test is the binomial one for rates, and that of
+`study.statistics.mcnemar_interval` for differences of rates.
 
-Several claims share an error by Bonferroni's correction: each has the error of all, divided by their number. Holm's
-would be wrong here: it counts on errors being possible in one direction only.
+Several claims share one error level by Bonferroni's correction: each is tested at the level divided by their number.
+Holm's correction isn't valid here, since it requires that errors are possible in one direction only.
 """
 
 from __future__ import annotations
@@ -41,17 +41,18 @@ _PATHS = 200
 
 @dataclass(frozen=True, eq=False)
 class ClaimSample:
-    """Numbers of a cell's, or a pair's, seeds, in order, and the bound that their mean is claimed to be above.
+    """Numbers of the seeds of one cell, or pair of cells, and the bound that their mean is claimed to exceed.
 
     Args:
-        values: one a seed, in [low, high]; NaN for a seed that counts for nothing, that is pending, or that failed.
+        values: one for each seed in order, in [low, high]; NaN if the seed is not counted, is pending or failed.
         bound: m, low < m < high.
-        low: the least that a number can be.
-        high: the greatest.
+        low: the least possible number.
+        high: the greatest possible number.
         kind: ``rate`` for numbers that are 0 or 1, ``difference`` for -1, 0 or 1, ``mean`` for any others.
-        complete: how many of the first seeds have ended; None for all.
-        failed: whether a trial of each seed failed, so that its number is unknown: as evidence for the claim it counts
-            as the least that it can be, and as evidence against it as the greatest. None if none failed.
+        complete: the number of first seeds that have all ended; None for all.
+        failed: a flag for each seed with a failed trial, whose number is unknown. It counts as the least possible
+            number in the evidence for the claim, and as the greatest in the evidence against it. None if no trial
+            failed.
 
     Raises:
         ValueError: if low < bound < high doesn't hold.
@@ -70,22 +71,22 @@ class ClaimSample:
             raise ValueError(f"low < bound < high must hold, but got {self.low:g}, {self.bound:g}, {self.high:g}")
 
     def first(self, n: int) -> ClaimSample:
-        """Return that of the first n seeds."""
+        """Return the sample of the first n seeds."""
         return replace(self, values=self.values[:n], failed=None if self.failed is None else self.failed[:n])
 
     @property
     def known(self) -> Floats:
-        """The numbers that there are."""
+        """The known numbers, in the order of seeds."""
         numbers: Floats = self.values[~np.isnan(self.values)]
         return numbers
 
     @property
     def failures(self) -> int:
-        """The number of seeds of which a trial failed."""
+        """The number of seeds with a failed trial."""
         return 0 if self.failed is None else int(np.count_nonzero(self.failed))
 
     def _known_with(self, failed: float) -> Floats:
-        """Return the numbers that there are, and one for each failed seed, in the order of seeds."""
+        """Return the known numbers, with the given number for each failed seed, in the order of seeds."""
         if self.failed is None:
             return self.known
         numbers: Floats = np.where(self.failed, failed, self.values)
@@ -93,7 +94,7 @@ class ClaimSample:
 
     @property
     def evidence(self) -> BetGains:
-        """What bets against the bound have won."""
+        """The evidence that the mean is above the bound, and that it is below."""
         bound = float(self._scaled(np.asarray(self.bound)))
         gains = evidence(self._scaled(self._known_with(self.low)), bound)
         if not self.failures:
@@ -102,7 +103,7 @@ class ClaimSample:
 
     @property
     def p_values(self) -> tuple[float, float] | None:
-        """Those of the exact test that the mean is above the bound, and that it is below; None without such a test."""
+        """One-sided exact p-values that the mean is above the bound, and below; None if there is no exact test."""
         least, greatest = self._known_with(self.low), self._known_with(self.high)
         if self.kind == "rate":
             k, n = int(least.sum()), least.size
@@ -118,12 +119,12 @@ class ClaimSample:
 
     @property
     def mean(self) -> float | None:
-        """The mean of the numbers; None without any."""
+        """The mean of the known numbers; None without any."""
         return float(self.known.mean()) if self.known.size else None
 
     @property
     def interval(self) -> Interval:
-        """An interval of the mean that holds at any time, 95%."""
+        """A 95% interval of the mean that is valid at any stopping time."""
         low, high = anytime_mean(self._scaled(self.known))
         return self.low + low * (self.high - self.low), self.low + high * (self.high - self.low)
 
@@ -131,7 +132,7 @@ class ClaimSample:
         return np.asarray((numbers - self.low) / (self.high - self.low))
 
     def _rates(self, rng: np.random.Generator, paths: int) -> tuple[Floats, Floats]:
-        """Draw distributions that the numbers so far may be from, each on these numbers and on what they can be."""
+        """Draw distributions from the Dirichlet posterior on the known and the possible numbers."""
         possible = {"rate": [0.0, 1.0], "difference": [-1.0, 0.0, 1.0], "mean": [self.low, self.high]}[self.kind]
         numbers, counts = np.unique([*self.known, *possible], return_counts=True)
         weights = counts - 0.5 * np.isin(numbers, possible)
@@ -140,14 +141,14 @@ class ClaimSample:
 
 @dataclass(frozen=True)
 class Course:
-    """How far a claim has come.
+    """The progress of a claim.
 
     Args:
         state: ``shown``, ``refuted``, ``undecided`` at the last look, or ``open`` while seeds are to be added.
-        seeds: how many each cell has been given.
-        evidence: that of each cell at its last look.
+        seeds: the number of seeds that each cell has been given.
+        evidence: of each cell at its last look.
         hold: whether each cell is above its bound.
-        p_values: those of each cell at the last look; None before, and without an exact test.
+        p_values: of each cell at the last look; None before, and without an exact test.
     """
 
     state: State
@@ -159,13 +160,13 @@ class Course:
 
 @dataclass(frozen=True)
 class EarlierLook:
-    """A look that was the last one, until more or fewer seeds were asked for.
+    """A former last look, from before the number of seeds was changed.
 
     Args:
-        seeds: how many each cell had.
-        exact: how much of the error its exact test had.
-        bets: how much of the error bets had.
-        is_of_first: whether its seeds are the first of those that cells get now.
+        seeds: the number of seeds of each cell.
+        exact: the error level of its exact test.
+        bets: the error level of the bets.
+        is_of_first: whether its seeds are the first of the seeds that cells get now.
     """
 
     seeds: int
@@ -176,14 +177,15 @@ class EarlierLook:
 
 @dataclass(frozen=True)
 class ClaimTest:
-    """The rule by which claims are decided.
+    """The decision rule of a claim.
 
     Args:
-        looks: after how many seeds one looks, ascending.
-        error: α, in (0, 1): the probability of being wrong about a claim is at most that, if none was made earlier.
-        is_planned: whether the number of seeds depends on nothing but this rule, so that the last look is known to be
-            the last one; otherwise there is no exact test.
-        earlier: looks that were the last ones. Those among `looks` are made again, as they were.
+        looks: the numbers of seeds at which the cells are tested, ascending.
+        error: α, in (0, 1): the greatest probability of either error, if there were no earlier looks (see
+            `total_error`).
+        is_planned: whether the number of seeds depends on this rule alone, so that the last look is known in advance;
+            otherwise there is no exact test.
+        earlier: former last looks. Those among `looks` are repeated at their own levels.
 
     Raises:
         ValueError: if there is no look, or the error is out of range.
@@ -206,7 +208,7 @@ class ClaimTest:
             raise ValueError(f"there must be a look and 0 < error < 1, but got {self.looks} and {self.error}")
 
     def shares(self, kind: Kind) -> tuple[float, float]:
-        """Return how much of the error is for evidence, and how much for the exact test at the last look."""
+        """Return the error levels of the evidence, and of the exact test at the last look."""
         if kind == "mean" or not self.is_planned:
             return self.error, 0.0
         bets = self.error / 2 if len(self.looks) > 1 else 0.0
@@ -214,7 +216,7 @@ class ClaimTest:
         return bets, repeated[0] if repeated else (self.error - bets) / 2 ** len(self.earlier)
 
     def total_error(self, kind: Kind) -> float:
-        """Return the most that the probability of either error is, over all looks that were or will be made.
+        """Return the greatest probability of either error, over all looks, earlier ones included.
 
         Example:
             >>> ClaimTest((40,), earlier=(EarlierLook(20, exact=0.05),)).total_error("rate")
@@ -226,31 +228,34 @@ class ClaimTest:
 
     @property
     def looks_once(self) -> bool:
-        """Whether there is one look, of which it is known in advance after how many seeds it is."""
+        """True if there is a single look, at a number of seeds that is known in advance."""
         return self.is_planned and len(self.looks) == 1
 
     def is_last(self, look: EarlierLook) -> bool:
-        """Return whether an earlier look is the same as the last one of now."""
+        """Return True if an earlier look coincides with the current last one."""
         return look.is_of_first and look.seeds == self.looks[-1]
 
     def _exact_shares(self, kind: Kind) -> dict[int, float]:
-        """Return how much of the error the exact test has, by the number of seeds at which there is one."""
+        """Return the error levels of the exact tests, by their numbers of seeds."""
         shares = {look.seeds: look.exact for look in self.earlier if look.is_of_first and look.seeds in self.looks}
         _, last = self.shares(kind)
         return shares | ({self.looks[-1]: last} if last else {})
 
     def follow(self, cells: Sequence[ClaimSample]) -> Course:
-        """Look at the cells of a claim after each batch of seeds, until it is decided or trials are pending.
+        """Test the cells of a claim after each batch of seeds, until it is decided or trials are pending.
 
-        All cells get the same number of seeds until they are shown, and then no more.
+        All cells get the same number of seeds until they are above their bounds, and then no more.
 
         Args:
-            cells: one or several, all of one kind.
+            cells: at least one, all of one kind.
+
+        Raises:
+            ValueError: if a value is not in its cell's [low, high].
         """
         count = len(cells)
         seeds, so_far, hold = [0] * count, [BetGains()] * count, [False] * count
         p_values: list[tuple[float, float] | None] = [None] * count
-        enough, _ = self.shares(cells[0].kind)
+        bet_error, _ = self.shares(cells[0].kind)
         exact_shares = self._exact_shares(cells[0].kind)
 
         def course(state: State) -> Course:
@@ -260,27 +265,30 @@ class ClaimTest:
             active = [k for k in range(count) if not hold[k]]
             for k in active:
                 seeds[k] = look
-            if any(of is not None and of < look for of in (cells[k].complete for k in active)):
+            if any(ended is not None and ended < look for ended in (cells[k].complete for k in active)):
                 return course("open")
             exact = exact_shares.get(look, 0.0)
             for k in active:
                 sample = cells[k].first(look)
                 so_far[k] = sample.evidence
                 p_values[k] = sample.p_values if exact else None
-                hold[k] = so_far[k].above * enough >= 1 or _is_below(p_values[k], 0, exact)
+                hold[k] = so_far[k].above * bet_error >= 1 or _is_below(p_values[k], 0, exact)
             if all(hold):
                 return course("shown")
-            against = sum(of.below for of in so_far) / count
-            if against * enough >= 1 or any(_is_below(p_values[k], 1, exact / count) for k in active):
+            against = sum(gains.below for gains in so_far) / count
+            if against * bet_error >= 1 or any(_is_below(p_values[k], 1, exact / count) for k in active):
                 return course("refuted")
         return course("undecided")
 
     def expected(self, cell: ClaimSample, cells: int) -> int:
-        """Estimate how many seeds a cell of a claim will have needed, by drawing how its numbers may go on.
+        """Estimate the number of seeds that a cell of a claim needs in all, by simulation.
+
+        Samples are simulated from distributions that the numbers so far suggest, with half a seed for each possible
+        number as the prior.
 
         Args:
-            cell: its numbers so far; those that it can have count half a seed each.
-            cells: how many cells the claim has.
+            cell: the numbers so far.
+            cells: the number of cells of the claim.
         """
         rng = np.random.default_rng(0)
         numbers, rates = cell._rates(rng, _PATHS)
@@ -288,10 +296,10 @@ class ClaimTest:
         counts = np.cumsum(np.stack([rng.multinomial(step, rates) for step in steps], axis=1), axis=1)
         bound = float(cell._scaled(np.asarray(cell.bound)))
         above, below = log_evidence(numbers, counts.astype(np.float64), bound)
-        enough, _ = self.shares(cell.kind)
-        if not enough:
+        bet_error, _ = self.shares(cell.kind)
+        if not bet_error:
             return self.looks[-1]
-        ends = (above >= -math.log(enough)) | (below >= math.log(cells / enough))
+        ends = (above >= -math.log(bet_error)) | (below >= math.log(cells / bet_error))
         at = np.where(ends.any(axis=1), ends.argmax(axis=1), len(self.looks) - 1)
         return math.ceil(float(np.mean(np.asarray(self.looks)[at])))
 

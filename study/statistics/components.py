@@ -1,21 +1,22 @@
-"""How much of the variance of trials each of two sources of randomness makes, crossed or nested.
+"""Shares of two sources of randomness, crossed or nested, in the variance of trials.
 
-The number of the trial with the first source's seed i and the second one's seed j is y_ij = μ + a_i + b_j + e_ij, of
-random effects with the variances σ_a², σ_b² and σ_e². Trials are deterministic, so e_ij is what only the combination
-makes. For success, y_ij is a latent number, and a trial is solved if it is positive: its parts are normal, and
-σ_a² + σ_b² + σ_e² = 1. Shares are σ_a², σ_b² and σ_e² of their sum. Nested, each i has seeds j of its own, and b_j and
-e_ij can't be told apart.
+The trial with seed i of the first source and seed j of the second has the number y_ij = μ + a_i + b_j + e_ij, with
+random effects of variances σ_a², σ_b² and σ_e². Trials are deterministic, so e_ij is the interaction of the two seeds.
+For success, y_ij is a latent number with normal effects and σ_a² + σ_b² + σ_e² = 1; a trial is solved if it is
+positive. Shares are σ_a², σ_b² and σ_e², each over their sum. Nested, each i has seeds j of its own, and b_j and e_ij
+can't be separated.
 
-Two trials that share i alone have the covariance σ_a², and two that share nothing have none. With the means M_a, M_b
-and M_0 of the products of all pairs that share i, j or nothing, the estimates are M_a - M_0 of σ_a², M_b - M_0 of σ_b²,
-and what is left of the mean square minus M_0 of σ_e². In a complete array that is the analysis of variance: Searle,
-Casella & McCulloch, Variance Components (1992).
+Two trials that share i alone have the covariance σ_a², and two that share nothing have covariance 0. With the means
+M_a, M_b and M_0 of the products of all pairs that share i, j or nothing, the estimate of σ_a² is M_a - M_0, that of
+σ_b² is M_b - M_0, and that of σ_e² is the remainder of the mean square minus M_0. In a complete array these are the
+estimates of the analysis of variance: Searle, Casella & McCulloch, Variance Components (1992).
 
-The intervals compare what was computed of the trials with what comes of arrays that are drawn from the model with
-shares of all sizes, each source being without effect in a quarter of them: the shares of those that look most alike
-(Rubin, Annals of Statistics 12 (1984) 1151-1172). For success their quantiles are expanded for few seeds. Of numbers
-that needn't be normal they are widened to hold the jackknife's, which leaves out one seed of a source at a time, of
-log((s + 1/10)/(11/10 - s)) for a share s, whose error depends less on s than that of s itself.
+Intervals come from simulated arrays (approximate Bayesian computation: Rubin, Annals of Statistics 12 (1984)
+1151-1172). Arrays are drawn from the model with shares of all sizes; each source has no effect in a quarter of them.
+Those most similar to the observed array are kept, and their shares give the interval. For success the quantiles are
+expanded for few seeds. Other numbers need not be normal, so their intervals are widened to contain the jackknife's. The
+jackknife leaves out one seed of a source at a time, and is taken of log((s + 1/10)/(11/10 - s)) for a share s, whose
+error depends less on s than that of s itself.
 """
 
 from __future__ import annotations
@@ -31,33 +32,34 @@ from study.records import Interval
 from study.statistics.checks import Floats, check_confidence
 
 _MOST_DRAWS, _FEWEST_DRAWS, _NUMBERS = 60_000, 9_000, 24_000_000
-"""Arrays that are drawn: as many as have so many numbers together, within limits."""
+"""Numbers of simulated arrays: as many as hold `_NUMBERS` numbers together, within the limits."""
 _MOST_DRAWN = _NUMBERS // _FEWEST_DRAWS
-"""The most numbers of a nested array whose trials are drawn one by one; of more, each row's successes are counted."""
+"""The greatest size of a nested array whose trials are drawn one by one; of a larger one, each row's successes are
+drawn as a count."""
 _ALIKE = 150
-"""One in so many of them counts as alike."""
+"""One in this many simulated arrays is kept."""
 _AT_ONCE = 800_000
 _WITHOUT = 0.25
 _CONCENTRATION = 0.6
 _OFFSET = 0.1
 _NEAR = (0.35, 0.8)
-"""How far apart rates, as normal quantiles, and covariances, times the levels of a source, count as equally unlike."""
+"""Scales of the distance between arrays: of rates as normal quantiles, and of covariances times a source's levels."""
 
 Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class VarianceShares:
-    """How much of the variance each source makes.
+    """The variance components of trials.
 
     Args:
-        shares: of the first source, of the second, and of their combination; they add up to 1. Nested, the second has
-            both of the latter, and the third is 0.
-        intervals: of each, 95% unless another confidence is asked for.
-        variances: σ_a², σ_b² and σ_e² of the numbers themselves, also for success, those below 0 taken as 0. Nested,
-            the third is that of the second source and the combination.
-        levels: how many seeds each source has.
-        trials: how many have a number.
+        shares: of the first source, of the second, and of their interaction; they add up to 1. Nested, the second is
+            that of the second source and the interaction, and the third is 0.
+        intervals: of each share, at 95% unless another confidence is given.
+        variances: σ_a², σ_b² and σ_e² of the numbers themselves, also for success; negative estimates are set to 0.
+            Nested, the third is that of the second source and the interaction.
+        levels: the number of seeds of each source.
+        trials: the number of trials with a number.
     """
 
     shares: tuple[float, float, float]
@@ -68,20 +70,20 @@ class VarianceShares:
 
     @property
     def standard_error(self) -> float:
-        """That of the mean of the trials: sqrt(σ_a²/I + σ_b²/J + σ_e²/n), with what is expected of the sources."""
+        """The estimated standard error of the mean of the trials: sqrt(σ_a²/I + σ_b²/J + σ_e²/n)."""
         return self.error_with(self.levels, self.trials)
 
     def error_with(self, levels: tuple[int, int], trials: int) -> float:
         """Compute the standard error of the mean with other numbers of seeds and trials."""
-        a, b, rest = self.variances
-        return float(np.sqrt(a / levels[0] + b / levels[1] + rest / trials))
+        a, b, e = self.variances
+        return float(np.sqrt(a / levels[0] + b / levels[1] + e / trials))
 
     def errors_after(self, more: int) -> tuple[float, float, float]:
-        """Compute the standard error of the mean after so many trials more.
+        """Compute the standard error of the mean after `more` further trials.
 
         Returns:
-            With new seeds of the first source and those of the second that there are; the other way round; and with new
-            seeds of both in each trial, the two means being weighted by their errors.
+            With new seeds of the first source and the existing seeds of the second; the other way round; and with new
+            seeds of both in each trial, the means of old and new trials being weighted by their errors.
 
         Example:
             >>> of = VarianceShares((0.5, 0, 0.5), ((0, 1),) * 3, (0.1, 0.0, 0.1), (10, 10), 100)
@@ -99,21 +101,22 @@ class VarianceShares:
 def variance_shares(
     values: Floats, *, is_success: bool = False, is_nested: bool = False, confidence: float = 0.95
 ) -> VarianceShares | None:
-    """Estimate how much of the variance of trials each of two sources of randomness makes.
+    """Estimate the shares of two sources of randomness in the variance of trials.
 
     Args:
         values: shape [seeds of the first source, seeds of the second]; NaN where a trial has no number. For success, 1
-            where the trial was solved and 0 where not. Nested, a row has the seeds that belong to its seed.
-        is_success: whether shares are those of latent numbers.
+            if the trial was solved and 0 if not. Nested, a row holds the second source's seeds that belong to the row's
+            seed.
+        is_success: whether values are successes; shares are then those of the latent numbers.
         is_nested: whether rows have seeds of their own.
         confidence: in (0, 1).
 
     Returns:
-        None with fewer than three seeds of a source (nested, two of the second), if all numbers are equal, or if so
-        many are missing that no two trials share a seed of one source alone, or none.
+        None if a source has fewer than three seeds (nested, the second fewer than two), if all numbers are equal, if
+        all estimated variances are 0, or if so many trials are missing that no pair shares one source alone, or none.
 
     Raises:
-        ValueError: if a number is infinite, or, for success, neither 0 nor 1; or the confidence is out of range.
+        ValueError: if a number is infinite, or for success neither 0 nor 1, or the confidence is out of range.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -151,11 +154,11 @@ def variance_shares(
 
 
 def likely_shares(y: Floats, mask: Mask, *, is_success: bool, is_nested: bool) -> Floats:
-    """Return the shares of the arrays that look most like an array, among those that are drawn from the model.
+    """Return the shares of the simulated arrays that are most similar to an array.
 
     Args:
         y: shape [seeds of the first source, seeds of the second], 0 where a trial is missing.
-        mask: where there is a trial; each row and column has one.
+        mask: True where there is a trial; each row and column has one.
         is_success: whether shares are those of latent numbers.
         is_nested: whether rows have seeds of their own.
 
@@ -167,7 +170,7 @@ def likely_shares(y: Floats, mask: Mask, *, is_success: bool, is_nested: bool) -
 
 
 def known_trials(values: Floats) -> tuple[Floats, Mask]:
-    """Return an array without empty rows and columns, missing trials as 0, and where there are trials."""
+    """Return an array without empty rows and columns, missing trials as 0, and the mask of its trials."""
     y = np.asarray(values, np.float64)
     mask = ~np.isnan(y)
     filled, mask = (part[mask.any(axis=1)][:, mask.any(axis=0)] for part in (np.where(mask, y, 0.0), mask))
@@ -175,7 +178,7 @@ def known_trials(values: Floats) -> tuple[Floats, Mask]:
 
 
 def has_pairs(y: Floats, mask: Mask, *, is_nested: bool) -> bool:
-    """Return whether there are enough seeds of both sources, and pairs of trials that share each, or none."""
+    """Return True if both sources have enough seeds, and pairs of trials share each source alone, and neither."""
     rows, columns = mask.shape
     is_large = rows >= 3 and columns >= (2 if is_nested else 3)
     return is_large and not np.isnan(_variances(y, mask, is_nested)).any()
@@ -187,19 +190,19 @@ def _three(numbers: Floats) -> tuple[float, float, float]:
 
 
 def _variances(y: Floats, mask: Mask, is_nested: bool) -> Floats:
-    """Estimate the three variances of arrays [..., I, J], without bias, from the products of pairs; [..., 3].
+    """Estimate the three variances of arrays [..., I, J] without bias; [..., 3].
 
-    NaN where no two trials share a row alone, a column alone, or nothing.
+    NaN if no two trials share a row alone, a column alone, or nothing.
     """
     n, rows, columns = mask.sum((-2, -1)), mask.sum(-1), mask.sum(-2)
-    y = y - _mean(y.sum((-2, -1)), n)[..., None, None] * mask  # else the products of large numbers cancel
+    y = y - _mean(y.sum((-2, -1)), n)[..., None, None] * mask  # avoids cancellation
     squares, everything = (y**2).sum((-2, -1)), y.sum((-2, -1)) ** 2
     of_rows, count_rows = (y.sum(-1) ** 2).sum(-1) - squares, (rows**2).sum(-1) - n
     if is_nested:
         none = _mean(everything - squares - of_rows, n**2 - n - count_rows)
         first = _mean(of_rows, count_rows) - none
-        rest = _mean(squares, n) - none - first
-        return np.stack([first, rest, np.zeros_like(first)], -1)
+        combined = _mean(squares, n) - none - first
+        return np.stack([first, combined, np.zeros_like(first)], -1)
     of_columns, count_columns = (y.sum(-2) ** 2).sum(-1) - squares, (columns**2).sum(-1) - n
     none = _mean(everything - squares - of_rows - of_columns, n**2 - n - count_rows - count_columns)
     first, second = _mean(of_rows, count_rows) - none, _mean(of_columns, count_columns) - none
@@ -207,13 +210,13 @@ def _variances(y: Floats, mask: Mask, is_nested: bool) -> Floats:
 
 
 def _mean(total: Floats, count: npt.NDArray[np.int64]) -> Floats:
-    """Divide, where there is something to divide by; elsewhere there is no mean, which is NaN."""
+    """Divide totals by counts; NaN where a count is 0."""
     count = np.broadcast_to(count, np.shape(total))
     return np.asarray(np.divide(total, count, out=np.full(np.shape(total), np.nan), where=count > 0))
 
 
 def _summary(y: Floats, mask: Mask, is_success: bool, is_nested: bool) -> Floats:
-    """Compute what arrays are compared by: the rate, as a normal quantile, and the parts of the variance; [..., 3]."""
+    """Compute summary statistics of arrays: the rate as a normal quantile, and the variance components; [..., 3]."""
     variances, n = _variances(y, mask, is_nested), mask.sum()
     if is_success:
         return _of_success(y.sum((-2, -1)), n, variances)
@@ -228,7 +231,7 @@ def _of_success(solved: Floats, n: int, variances: Floats) -> Floats:
 
 
 def _summary_of_counts(solved: Floats, trials: Floats) -> Floats:
-    """Compute what `_summary` does of nested successes, from how many trials of each row were solved; [..., 3]."""
+    """Compute `_summary` of nested successes from the solved trials of each row; [..., 3]."""
     n = trials.sum()
     rate = solved.sum(-1) / n
     squares, pairs = n * rate * (1 - rate), float(np.sum(trials**2) - n)
@@ -240,7 +243,7 @@ def _summary_of_counts(solved: Floats, trials: Floats) -> Floats:
 
 @lru_cache(maxsize=8)
 def _table(shape: tuple[int, int], mask_bytes: bytes, is_success: bool, is_nested: bool) -> tuple[Floats, Floats]:
-    """Draw arrays from the model, and return their shares and what they are compared by."""
+    """Simulate arrays from the model; return their shares and their summary statistics."""
     mask = np.frombuffer(mask_bytes, bool).reshape(shape)
     draws = max(_FEWEST_DRAWS, min(_MOST_DRAWS, _NUMBERS // mask.size))
     rng = np.random.default_rng(0)
@@ -256,48 +259,48 @@ def _table(shape: tuple[int, int], mask_bytes: bytes, is_success: bool, is_neste
         latent = bounds[:, None] - np.sqrt(shares[:, :1]) * rng.standard_normal((draws, len(trials)))
         chances = special.ndtr(latent / np.sqrt(np.maximum(shares[:, 1:2], 1e-300)))
         return shares, _summary_of_counts(rng.binomial(trials.astype(np.int64), chances).astype(np.float64), trials)
-    some = max(1, _AT_ONCE // mask.size)
+    chunk = max(1, _AT_ONCE // mask.size)
     summaries = []
-    for first in range(0, draws, some):
-        a, b, rest = (np.sqrt(of)[:, None, None] for of in shares[first : first + some].T)
+    for first in range(0, draws, chunk):
+        a, b, e = (np.sqrt(share)[:, None, None] for share in shares[first : first + chunk].T)
         count = len(a)
-        y = a * rng.standard_normal((count, shape[0], 1)) + np.where(is_nested, b, rest) * rng.standard_normal(
+        y = a * rng.standard_normal((count, shape[0], 1)) + np.where(is_nested, b, e) * rng.standard_normal(
             (count, *shape)
         )
         if not is_nested:
             y += b * rng.standard_normal((count, 1, shape[1]))
         if is_success:
-            y = (y < bounds[first : first + some, None, None]).astype(np.float64)
+            y = (y < bounds[first : first + chunk, None, None]).astype(np.float64)
         summaries.append(_summary(y * mask, mask, is_success, is_nested))
     return shares, np.concatenate(summaries)
 
 
-def _alike(drawn: Floats, summaries: Floats, of: Floats, levels: tuple[int, int]) -> Floats:
-    """Choose the shares of the arrays that look most like one."""
+def _alike(drawn: Floats, summaries: Floats, observed: Floats, levels: tuple[int, int]) -> Floats:
+    """Return the shares of the simulated arrays that are most similar to the observed one."""
     near = np.array([_NEAR[0], _NEAR[1] / levels[0], _NEAR[1] / levels[1]])
-    distances = (((summaries - of) / near) ** 2).sum(axis=1)
+    distances = (((summaries - observed) / near) ** 2).sum(axis=1)
     count = len(drawn) // _ALIKE
     return np.asarray(drawn[np.argpartition(distances, count)[:count]])
 
 
 def _expanded(alike: Floats, levels: tuple[int, int], is_nested: bool, tail: float) -> tuple[Floats, Floats]:
-    """Take quantiles of the shares, farther out for a source of few seeds: by the p of Φ(z m/(m - 1)), m its seeds."""
+    """Take quantiles of the shares, expanded for a source of few seeds to p = Φ(z m/(m - 1)), m its seeds."""
     first, second = levels
     seeds = np.array([first, first * (second - 1) + 1 if is_nested else second, (first - 1) * (second - 1) + 1])
     outer = special.ndtr(special.ndtri(tail) * seeds / (seeds - 1))
-    pairs = [np.quantile(of, [p, 1 - p]) for of, p in zip(alike.T, outer, strict=True)]
+    pairs = [np.quantile(share, [p, 1 - p]) for share, p in zip(alike.T, outer, strict=True)]
     low, high = np.transpose(pairs)
     return low, high
 
 
 def _jackknife(y: Floats, mask: Mask, is_nested: bool, tail: float) -> tuple[Floats, Floats]:
-    """Bound the shares by leaving out one row at a time, and, crossed, one column at a time."""
+    """Bound the shares by the jackknife over rows and, crossed, over columns."""
     center = _logits(y, mask, is_nested)
     spreads, freedoms = [], []
     for count, left_out in zip(y.shape[: 1 if is_nested else 2], _one_out(y.shape), strict=False):
-        some = mask & ~left_out
-        left = _logits(y * some, some, is_nested)
-        spreads.append((count - 1) / count * ((left - left.mean(axis=0)) ** 2).sum(axis=0))
+        kept = mask & ~left_out
+        logits = _logits(y * kept, kept, is_nested)
+        spreads.append((count - 1) / count * ((logits - logits.mean(axis=0)) ** 2).sum(axis=0))
         freedoms.append(count - 1)
     total = np.sum(spreads, axis=0)
     freedom = total**2 / np.maximum(sum(v**2 / f for v, f in zip(spreads, freedoms, strict=True)), 1e-300)
@@ -305,12 +308,12 @@ def _jackknife(y: Floats, mask: Mask, is_nested: bool, tail: float) -> tuple[Flo
     low, high = (
         np.clip((1 + 2 * _OFFSET) * special.expit(end) - _OFFSET, 0, 1) for end in (center - reach, center + reach)
     )
-    unknown = np.isnan(reach)  # without some seed, no pairs of some kind are left
+    unknown = np.isnan(reach)  # without one of the seeds, pairs of a kind are missing
     return np.where(unknown, 0.0, low), np.where(unknown, 1.0, high)
 
 
 def _one_out(shape: tuple[int, int]) -> tuple[Mask, Mask]:
-    """Mark each row, and each column, of an array; [I, I, 1] and [J, 1, J]."""
+    """Return masks of each single row, and of each single column, of an array; [I, I, 1] and [J, 1, J]."""
     return np.eye(shape[0], dtype=bool)[:, :, None], np.eye(shape[1], dtype=bool)[:, None, :]
 
 

@@ -14,7 +14,7 @@ from study.statistics.sign_flips import ROUNDING, sign_flip
 from study.statistics.welch import Contrast
 
 LEAST_LEVELS = 3
-"""The fewest seeds of a crossed source that a test needs."""
+"""The fewest seeds of a crossed source with which a test is possible."""
 
 Mask = npt.NDArray[np.bool_]
 
@@ -23,30 +23,31 @@ _BISECTIONS = 42
 
 
 def crossed_mean(differences: Floats, *, is_nested: bool = False, confidence: float = 0.95) -> Contrast | None:
-    """Estimate the mean of trials that share seeds, at the level of the independent seeds.
+    """Estimate the mean of trials that share seeds, with the independent seeds as the sampling unit.
 
     Nested, the means of the first source's seeds are independent, and the test is `sign_flip` of them. Crossed, the
     variance of the mean is at most Σ_s v_s over the sources, with v_s = L/(L - 1) Σ_l (n_l/n)² (m_l - m)² over the L
-    seeds of a source, which have n_l of the n trials and the mean m_l. What only the combination makes is counted for
-    each source, so that the test is conservative. The interval is m ± sqrt(Σ t_s² v_s), with Student's quantile t_s of
-    L - 1 degrees of freedom: it holds the mean of normal numbers in at least that share of samples. p is the level at
-    which it ends at 0, but at least 2/4^L for the source with the fewest seeds: if its seeds decide on success alone,
-    independent methods of equal rates can differ everywhere in the same direction that often. Where p is greater than
-    1 - confidence for this reason, the interval is extended to 0.
+    seeds of a source, which have n_l of the n trials and the mean m_l. The interaction is counted once for each source,
+    so the test is conservative. The interval is m ± sqrt(Σ t_s² v_s), with Student's quantile t_s of L - 1 degrees of
+    freedom. For normal numbers its coverage is at least the confidence.
 
-    Variances of crossed clusters: Cameron, Gelbach & Miller, Journal of Business & Economic Statistics 29 (2011)
-    238-249; the interval: Banerjee, Sankhyā 22 (1960) 357-358.
+    p is the level at which the interval ends at 0, but at least 2/4^L for the source with the fewest seeds. If that
+    source alone decides on success, independent methods of equal rates can differ everywhere in the same direction that
+    often. If p is greater than 1 - confidence for this reason, the interval is extended to 0.
+
+    Source: variances of crossed clusters: Cameron, Gelbach & Miller, Journal of Business & Economic Statistics 29
+    (2011) 238-249; the interval: Banerjee, Sankhyā 22 (1960) 357-358.
 
     Args:
-        differences: shape [seeds of the first source, seeds of the second, ...], first method minus second: of a
-            metric, of success, or of ranks; NaN where a trial is missing. Nested, a row has the trials of a seed of the
+        differences: first method minus second, of a metric, of success or of ranks; shape [seeds of the first source,
+            seeds of the second, ...]; NaN where a trial is missing. Nested, a row holds the trials of one seed of the
             first source.
         is_nested: whether rows have seeds of their own, as where a seed has several trials.
         confidence: in (0, 1).
 
     Returns:
-        The mean; nested, that of the rows' means. None if nothing can be tested: all differences are 0 or missing,
-        nested there are fewer than two seeds, or crossed fewer than three of a source.
+        The mean; nested, that of the rows' means. None if nothing can be tested: all differences are 0 or missing;
+        nested, fewer than two seeds or all rows' means 0; crossed, fewer than three seeds of a source.
 
     Raises:
         ValueError: if a number is infinite, the array has fewer than two axes, or the confidence is out of range.
@@ -69,7 +70,7 @@ def crossed_mean(differences: Floats, *, is_nested: bool = False, confidence: fl
     greatest = float(np.abs(d[is_known]).max(initial=0.0))
     if not greatest:
         return None
-    exponent = math.frexp(greatest)[1]  # scaled by a power of two, so that no sum or square overflows or vanishes
+    exponent = math.frexp(greatest)[1]  # scaled by a power of two against overflow and underflow
     d = np.ldexp(np.where(is_known, d, 0.0), -exponent)
     test = _nested(d, is_known, confidence) if is_nested else _crossed(d, is_known, confidence)
     if test is None:
@@ -109,7 +110,7 @@ def _reach(variances: Floats, freedoms: Ints, level: float) -> float:
 
 
 def _p_value(estimate: float, variances: Floats, freedoms: Ints) -> float:
-    """Find the level at which the interval ends at 0."""
+    """Find by bisection the level of the interval that ends at 0."""
     low, high = math.log(_LEAST_P_VALUE), 0.0
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
@@ -118,7 +119,7 @@ def _p_value(estimate: float, variances: Floats, freedoms: Ints) -> float:
 
 
 def _level_means(d: Floats, is_known: Mask, axis: int) -> tuple[Floats, Floats]:
-    """Return the mean and the number of the trials of each seed that has any; 0 for a sum within rounding error."""
+    """Return the mean and the count of each seed's trials, without empty seeds; 0 for a sum within rounding error."""
     others = tuple(other for other in range(d.ndim) if other != axis)
     counts, sums, magnitudes = (np.sum(numbers, axis=others) for numbers in (is_known, d, np.abs(d)))
     sums[np.abs(sums) <= ROUNDING * magnitudes] = 0.0

@@ -1,8 +1,8 @@
-"""Scores of two methods on partly shared seeds, tested by exchanging trials.
+"""Permutation test of the scores of two methods on partly shared seeds.
 
-If both methods have the same distribution, the trials of a seed can be exchanged, and so can the trials of seeds that
-only one method has. The test is exact given the scores, however alike the trials of a seed are. It is the sign-flip
-test where all trials are in pairs, and the permutation test of two samples where none are.
+If both methods have the same distribution, the trials of a seed are exchangeable, and so are the trials of seeds that
+only one method has. Given the scores, the test is exact, however correlated the trials of a seed are. It is the
+sign-flip test if all trials are paired, and the two-sample permutation test if none are.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from study.statistics.sign_flips import ROUNDING, sign_flip
 from study.statistics.welch import Contrast
 
 _EXCHANGES = 2**15 - 1
-"""Exchanges that are looked at: all if there are no more, and so many drawn ones if there are."""
+"""The number of exchanges: all if there are no more, else a random sample of this size."""
 
 _LEAST_EXCHANGES = 2**12 - 1
 _NUMBERS = 2**21
-"""The most numbers that exchanges are laid out in; of very many trials, fewer exchanges are looked at."""
+"""The greatest number of array elements for the exchanges; with very many trials, fewer exchanges are drawn."""
 
 _MOST_TRIALS = 2**11
-"""The most trials that are exchanged; the distribution of more is taken for normal."""
+"""The greatest number of trials that are exchanged; with more, a normal approximation is used."""
 
 _BISECTIONS = 50
 _TILTS = np.geomspace(0.01, 1e4, 64)
-"""Tilts in Chernoff's bound, over the greatest score."""
+"""Tilts in Chernoff's bound, to be divided by the greatest score."""
 
 
 def unpaired_share(pairs: int, first: int, second: int) -> float:
-    """Return the weight of the unpaired trials' difference: h/(p + h) with h = 2 u₁ u₂/(u₁ + u₂).
+    """Return the weight of the difference between unpaired trials: h/(p + h) with h = 2 u₁ u₂/(u₁ + u₂).
 
-    With this weight the estimate compares the first method's total with its expectation if trials are exchanged.
+    With this weight, the estimate compares the first method's total with its expectation under exchange of trials.
 
     Example:
         >>> unpaired_share(10, 10, 10), unpaired_share(10, 5, 0), unpaired_share(0, 3, 4)
@@ -47,28 +47,33 @@ def unpaired_share(pairs: int, first: int, second: int) -> float:
 
 
 def exchange_test(differences: Floats, first: Floats, second: Floats, confidence: float = 0.95) -> Contrast | None:
-    """Estimate the difference of the mean scores of two methods, first minus second, by exchanging trials.
+    """Estimate the difference of the mean scores of two methods, first minus second, by a permutation test.
 
-    The estimate is (1 - v) D + v (M₁ - M₂), with the mean difference D of the pairs, the mean scores M of the other
-    trials, and v of `unpaired_share`. An exchange flips the signs of some pairs and divides the other trials anew. If
-    the first method's scores are shifted by m, exchanges with a total as great as the observed one are those with
-    (Σ flipped differences + Σ first scores that leave - Σ second scores that enter)/(number of them) <= m. So p and the
-    interval are computed from these numbers as those of `sign_flip` from the means of subsets, and the interval
-    excludes 0 exactly where p <= 1 - confidence. All exchanges are looked at, or up to 32,767 that are drawn, always
-    the same. If none of the drawn ones is as far as the observation, p is at most Chernoff's bound. The estimate from
-    more than 2,048 trials is taken for normal. The interval: Hartigan, JASA 64 (1969) 1303-1317.
+    The estimate is (1 - v) D + v (M₁ - M₂), with the mean difference D of the pairs, the mean scores M of the unpaired
+    trials, and v of `unpaired_share`. An exchange flips the signs of some pairs and divides the unpaired trials anew.
+    If the first method's scores are shifted by m, the exchanges with a total as great as the observed one are those
+    with (Σ flipped differences + Σ first scores that leave - Σ second scores that enter)/(number of them) <= m. From
+    these numbers, p and the interval follow as those of `sign_flip` follow from the means of subsets. The interval
+    excludes 0 exactly where p <= 1 - confidence.
+
+    All exchanges are used, or up to 32,767 random ones, always the same. If none of the random ones is as extreme as
+    the observation, p is at most twice Chernoff's bound. With more than 2,048 trials the estimate is taken as normal.
+
+    Source: the interval: Hartigan, JASA 64 (1969) 1303-1317.
 
     Args:
-        differences: shape [pairs]: the scores' differences, first minus second.
+        differences: shape [pairs]: the differences of the scores, first minus second, finite as all scores.
         first: shape [u₁]: the scores of trials that only the first method has.
-        second: shape [u₂]: those that only the second has. Either without trials, the pairs alone are tested.
+        second: shape [u₂]: the scores of trials that only the second has. If either is empty, the pairs alone are
+            tested.
         confidence: in (0, 1).
 
     Returns:
-        None if nothing can be tested: there are neither pairs nor trials of both methods, or no scores differ.
+        None if nothing can be tested: there are neither pairs nor unpaired trials of both methods, or all scores are
+        equal.
 
     Raises:
-        ValueError: if a score is NaN or infinite, or the confidence is out of range.
+        ValueError: if the confidence is out of range, or the pairs are tested alone and a difference is not finite.
 
     Example:
         >>> test = exchange_test(np.array([2.0, 3, 1, 2]), np.array([4.0, 5]), np.array([1.0, 2, 3]))
@@ -111,10 +116,7 @@ def _count(pairs: int, first: int, second: int) -> int:
 
 @lru_cache(maxsize=2)
 def _exchanges(pairs: int, first: int, second: int) -> tuple[Floats, Floats]:
-    """Return which pairs are flipped, shape [exchanges, pairs], and which other trials are the first method's.
-
-    All exchanges but that which changes nothing, or some that are drawn with the numbers of trials as the seed.
-    """
+    """Return masks of the flipped pairs, [exchanges, pairs], and of the first method's trials, [exchanges, trials]."""
     trials = first + second
     if _count(pairs, first, second) <= _EXCHANGES + 1:
         bits = (np.arange(2**pairs)[:, None] >> np.arange(pairs) & 1).astype(np.float64)
@@ -133,7 +135,7 @@ def _exchanges(pairs: int, first: int, second: int) -> tuple[Floats, Floats]:
 
 
 def _normal(estimate: float, differences: Floats, scores: Floats, first: int, confidence: float) -> Contrast:
-    """Test with the variance of the estimate over all exchanges."""
+    """Test with a normal distribution of the estimate, with its variance over all exchanges."""
     n = scores.size
     alone = 2 * first * (n - first) / n
     # twice the first method's total, over p + h, is the estimate
@@ -146,8 +148,9 @@ def _normal(estimate: float, differences: Floats, scores: Floats, first: int, co
 def _tail_bound(differences: Floats, scores: Floats, first: int) -> float:
     """Bound the probability that exchanged trials give the first method as great a total as the observed one.
 
-    Chernoff's bound: exp(-t x) Π cosh(t d/2) e(exp(t a))/C(N, u) over the totals x with the pairs' expectation taken
-    off, and e the elementary symmetric polynomial of degree u, which is at most s^-u Π (1 + s exp(t a)) for any s > 0.
+    Chernoff's bound: exp(-t x) Π cosh(t d/2) e(exp(t a))/C(N, u), with x the observed total minus the pairs'
+    expectation, and e the elementary symmetric polynomial of degree u, which is at most s^-u Π (1 + s exp(t a)) for any
+    s > 0.
     """
     observed = differences.sum() / 2 + scores[:first].sum()
     centred = scores - scores.mean()
@@ -156,7 +159,7 @@ def _tail_bound(differences: Floats, scores: Floats, first: int) -> float:
     low, high = (
         -sign * np.abs(tilted).max(axis=1, keepdims=True) - sign * 2 * math.log(scores.size) for sign in (1, -1)
     )
-    for _ in range(_BISECTIONS):  # the s of the least bound
+    for _ in range(_BISECTIONS):  # the s with the least bound
         middle = (low + high) / 2
         is_less = special.expit(middle + tilted).sum(axis=1, keepdims=True) < first
         low, high = np.where(is_less, middle, low), np.where(is_less, high, middle)

@@ -1,10 +1,10 @@
 """Success rates to a desired precision: seeds are added in batches until the interval is narrow enough.
 
-Repeated looks cost coverage, so each interval is that of Clopper and Pearson at a higher confidence. How much higher
-depends on the times of the looks and is computed exactly, since the probability of every way in which the sampling can
-end is known for any rate. Frey, The American Statistician 64 (2010) 242-249, calibrates Wald's interval like this; the
-interval of Clopper & Pearson, Biometrika 26 (1934) 404-413, has the right coverage at every rate from the start, while
-Wald's and Wilson's haven't.
+Repeated looks reduce the coverage, so each interval is that of Clopper and Pearson at a higher confidence. That
+confidence depends on the times of the looks. It is computed exactly, since the probability of each stopping point is
+known for any rate. Frey, The American Statistician 64 (2010) 242-249, calibrates Wald's interval in the same way.
+Without repeated looks, the interval of Clopper & Pearson, Biometrika 26 (1934) 404-413, has the required coverage at
+every rate; Wald's and Wilson's don't.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from study.records import Interval
 from study.statistics.checks import Floats, check_confidence, check_count
 
 _TERMS = 2_000_000
-"""The most probabilities that are computed at once."""
+"""The greatest number of probabilities that are computed at once."""
 
 _STEP = 0.98
-"""The factor by which each interval's error is reduced until the coverage holds."""
+"""The factor by which the intervals' error level is reduced until the coverage is sufficient."""
 
 _FEWEST = 0.05
 """The least share of the allowed error that an interval gets: small enough for any sampling."""
@@ -31,19 +31,19 @@ _FEWEST = 0.05
 
 @dataclass(frozen=True)
 class FixedWidth:
-    """Sampling that ends when a success rate is known precisely enough, and its intervals.
+    """Sequential sampling of a success rate until its interval is narrow enough.
 
-    After every `batch` seeds, and after `most`, the interval for k successes in n trials is computed. The sampling ends
-    if this reaches no further than `half_width` to either side of its middle, or if n = `most`.
+    After every `batch` seeds, and after `most`, the interval for k successes in n trials is computed. Sampling ends if
+    its half-width is at most `half_width`, or if n = `most`.
 
     Args:
         half_width: the desired precision, in (0, 0.5).
         batch: the number of seeds between looks, >= 1.
-        most: the most seeds, >= batch.
-        confidence: in (0, 1): the least probability that the interval at the end contains the rate, for any rate.
+        most: the greatest number of seeds, >= batch.
+        confidence: in (0, 1): the least coverage of the interval at the end, for any rate.
 
     Raises:
-        ValueError: if one is out of range.
+        ValueError: if an argument is out of range.
 
     Example:
         >>> sampling = FixedWidth(half_width=0.05, batch=20, most=400)
@@ -67,12 +67,12 @@ class FixedWidth:
 
     @property
     def looks(self) -> tuple[int, ...]:
-        """The numbers of seeds after which the interval is computed."""
+        """The numbers of seeds at the looks."""
         return looks(self.batch, self.most)
 
     @property
     def nominal(self) -> float:
-        """The confidence that each interval would have if there were only one look."""
+        """The confidence of each interval if there were only one look."""
         return 1 - _calibrated(self)
 
     def interval(self, successes: int, n: int) -> Interval:
@@ -90,26 +90,26 @@ class FixedWidth:
         return (float(low), float(high))
 
     def intervals(self, successes: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
-        """Bound many success rates: shape [rates, 2]."""
+        """Bound many success rates; shape [rates, 2]."""
         return clopper_pearsons(successes, n, _calibrated(self))
 
     def is_narrow(self, successes: int, n: int) -> bool:
-        """Return whether the interval is narrow enough."""
+        """Return True if the half-width of the interval is at most `half_width`."""
         return _is_narrow(self, successes, n)
 
     def expected(self, rate: float | None = None) -> float:
         """Compute the expected number of seeds.
 
         Args:
-            rate: the success rate; None for the mean over all rates, each as likely as any other.
+            rate: the success rate; None for the mean over all rates, uniformly distributed.
         """
         ends = self._ends
-        if rate is None:  # then all numbers of successes are equally likely
+        if rate is None:  # all numbers of successes are then equally likely
             return float(np.sum(ends.n * ends.share / (ends.n + 1)))
         return float(ends.n @ ends.probability(np.array([rate]))[:, 0])
 
     def coverage(self, rates: Floats) -> Floats:
-        """Compute exactly the probability that the interval at the end contains the rate, for each of some rates."""
+        """Compute the exact coverage of the interval at the end, for each of several rates."""
         ends = self._ends
         low, high = self.intervals(ends.k, ends.n).T
         holds = (low[:, None] <= rates) & (rates <= high[:, None])
@@ -121,7 +121,7 @@ class FixedWidth:
 
 
 def looks(batch: int, most: int) -> tuple[int, ...]:
-    """Return the numbers of seeds after which the interval is computed: after each batch, and at the end.
+    """Return the numbers of seeds at the looks: after each batch, and at the end.
 
     Example:
         >>> looks(20, 50)
@@ -132,12 +132,12 @@ def looks(batch: int, most: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class _Ends:
-    """The ways in which sampling can end.
+    """The stopping points of the sampling.
 
     Args:
-        n: the number of seeds at the end, shape [ends].
-        k: the number of successes.
-        share: the share of the orders of k successes and n - k failures that end there and not before.
+        n: the number of seeds, shape [ends].
+        k: the number of successes, shape [ends].
+        share: the share of the orders of k successes and n - k failures that stop there and not before, shape [ends].
     """
 
     n: npt.NDArray[np.int64]
@@ -145,20 +145,20 @@ class _Ends:
     share: Floats
 
     def probability(self, rates: Floats) -> Floats:
-        """Return the probability of each end at each of some rates, shape [ends, rates]."""
+        """Return the probability of each stopping point at each rate, shape [ends, rates]."""
         k, n = self.k[:, None], self.n[:, None]
         likelihood = _log_ways(n, k) + special.xlogy(k, rates) + special.xlog1py(n - k, -rates)
         return np.asarray(self.share[:, None] * np.exp(likelihood))
 
 
 def clopper_pearsons(successes: npt.ArrayLike, n: npt.ArrayLike, error: float) -> Floats:
-    """Bound each of many success rates so that each interval misses the rate with probability `error` at most.
+    """Bound many success rates by Clopper and Pearson's interval, whose coverage is at least 1 - `error`.
 
-    Quantiles of beta distributions: B(α/2; k, n - k + 1) and B(1 - α/2; k + 1, n - k).
+    The ends are quantiles of beta distributions: B(α/2; k, n - k + 1) and B(1 - α/2; k + 1, n - k).
 
     Args:
         successes: k, shape [rates].
-        n: trials, shape [rates].
+        n: the numbers of trials, shape [rates].
         error: α, in (0, 1).
 
     Returns:
@@ -183,7 +183,7 @@ def _is_narrow(sampling: FixedWidth, successes: int, n: int) -> bool:
 
 @lru_cache(maxsize=32)
 def _calibrated(sampling: FixedWidth) -> float:
-    """Find the error that each interval may have, so that the one at the end misses as seldom as it should."""
+    """Find an error level for each interval such that the interval at the end has the required coverage."""
     allowed = 1 - sampling.confidence
     error = allowed
     while error > _FEWEST * allowed:
@@ -194,13 +194,13 @@ def _calibrated(sampling: FixedWidth) -> float:
 
 
 def _covers(sampling: FixedWidth, error: float) -> bool:
-    """Return whether the confidence holds wherever the coverage jumps down: where a rate leaves an interval."""
+    """Check the coverage on both sides of each of its jumps: the rates at the ends of the intervals."""
     ends = _ends(sampling, error)
     low, high = clopper_pearsons(ends.k, ends.n, error).T
     jumps = np.unique(np.concatenate([low, high]))
     jumps = jumps[(jumps > 0) & (jumps <= 0.5)]  # coverage at 1 - p is that at p
     parts = -(-2 * len(jumps) * len(ends.n) // _TERMS)
-    for part in range(parts):  # each is spread over all rates, so that the first says most
+    for part in range(parts):  # each part spans all rates, so that the first part finds most failures
         rates = np.concatenate([jumps[part::parts] * (1 - 1e-9), jumps[part::parts] * (1 + 1e-9)])
         holds = (low[:, None] <= rates) & (rates <= high[:, None])
         if np.einsum("er,er->r", ends.probability(rates), holds).min() < sampling.confidence:
@@ -209,7 +209,7 @@ def _covers(sampling: FixedWidth, error: float) -> bool:
 
 
 def _ends(sampling: FixedWidth, error: float) -> _Ends:
-    """Go through the looks, and compute the share of the orders of successes that haven't ended before."""
+    """Find the stopping points, with the share of orders that haven't stopped before."""
     ns, ks, shares = [], [], []
     before, reached = 0, np.ones(1)
     for n in sampling.looks:
@@ -223,14 +223,14 @@ def _ends(sampling: FixedWidth, error: float) -> _Ends:
         shares.append(reached[there])
         before, reached = n, np.where(ended, 0.0, reached)
         if not reached.any():
-            break  # long before `most`, if that is generous
+            break  # possibly long before `most`
     return _Ends(np.concatenate(ns), np.concatenate(ks), np.concatenate(shares))
 
 
 def _onward(reached: Floats, before: int, n: int) -> Floats:
-    """Return for each k the share of the orders of k successes in n that pass through the states reached.
+    """Return, for each k, the share of the orders of k successes in n that pass through the states reached before.
 
-    Of k successes in n, i are among the last n - `before` by the hypergeometric distribution, whatever the rate.
+    Of k successes in n, the number i among the last n - `before` is hypergeometric, for any rate.
     """
     added = n - before
     k, i = np.arange(n + 1)[:, None], np.arange(added + 1)

@@ -1,4 +1,4 @@
-"""The probability that a trial of one method is better than one of another, with shared seeds allowed for."""
+"""The probability that a trial of one method is better than a trial of another, with the seed as the sampling unit."""
 
 from __future__ import annotations
 
@@ -11,35 +11,36 @@ from study.statistics.checks import Floats, check_confidence
 from study.statistics.seed_values import MeanOverCells, Sample, SeedValues, blocks, student
 
 _PRIOR = 0.25
-"""How many seeds' worth of the variance of a coin flip is added to the variance, and to what it is compared with.
-Without any, nothing is known of the variance where all trials of one method are better."""
+"""The weight, in seeds, of a coin flip's variance that is added to both variances of the ratio r. Without it, nothing
+is known of the variance if all trials of one method are better."""
 
 
 def probability_of_improvement(
     *, of: SeedValues, over: SeedValues, higher_is_better: bool, confidence: float = 0.95
 ) -> MeanOverCells:
-    """MeanOverCells the probability that a trial of one method is better than one of another, ties counted half.
+    """Estimate the probability that a trial of one method is better than one of another, ties counted half.
 
-    In each cell, p is the share of pairs of trials with different seeds in which the first is better (Mann & Whitney,
-    Annals of Mathematical Statistics 18 (1947) 50-60); those of one seed are left out, since they are alike. The
-    estimate is the mean over cells. A seed's part in its error is Σ (a - p)/√(m (m - 1)) over its trials, divided by
-    the number of cells: a is the share of the other method's trials that a trial is better than (of a trial of the
-    second method: that are better than it), and m the number of seeds of its own method in the cell. V is the sum of
-    squared parts (DeLong et al., Biometrics 44 (1988) 837-845; of clusters: Obuchowski, Biometrics 53 (1997) 567-578).
+    In each cell, p is the share of pairs of trials with different seeds in which the first method is better (Mann &
+    Whitney, Annals of Mathematical Statistics 18 (1947) 50-60). Pairs of one seed are left out, since they are
+    correlated. The estimate is the mean over cells. The influence of a seed is Σ (a - p)/√(m (m - 1)) over its trials,
+    divided by the number of cells. There, a is the share of the other method's trials that a trial is better than (for
+    a trial of the second method: that are better than it), and m the number of seeds of its own method in the cell. V
+    is the sum of squared influences (DeLong et al., Biometrics 44 (1988) 837-845; of clusters: Obuchowski, Biometrics
+    53 (1997) 567-578).
 
-    The interval is that of a score: the p with (p̂ - p)² <= t² r p (1 - p)/n, as Wilson's, where n is the least number
-    of seeds, r = (V + v)/(p̂ (1 - p̂)/n + v), v = c/4 / (n (n + c)), c = 1/4, and t the quantile of Student's
+    The interval is a score interval like Wilson's: the p with (p̂ - p)² <= t² r p (1 - p)/n, where n is the least
+    number of seeds, r = (V + v)/(p̂ (1 - p̂)/n + v), v = c/4 / (n (n + c)), c = 1/4, and t the quantile of Student's
     distribution by `student`. If all trials of one method are better, V is 0 and r is 1: the interval is that of n
-    comparisons between independent trials, since more of them with the same n seeds needn't say more.
+    independent comparisons, since more comparisons of the same n seeds need not add information.
 
     Args:
-        of: the method that may be better.
-        over: the other one, in the same cells. An infinite value is better, or worse, than any number.
-        higher_is_better: whether a better value is a higher one.
+        of: the values of the method that may be better.
+        over: the values of the other method, in the same cells. An infinite value is better, or worse, than any number.
+        higher_is_better: whether a higher value is better.
         confidence: in (0, 1).
 
     Returns:
-        The probability. No interval if a method has fewer than two seeds in a cell.
+        The probability. Its interval is None if a method has fewer than two seeds in a cell.
 
     Raises:
         ValueError: if the cells aren't the same, no two trials of a cell have different seeds, or the confidence is out
@@ -77,24 +78,24 @@ def _score_interval(p: float, variance: float, n: int, t: float) -> Interval:
 
 
 def _compare(first: Sample, second: Sample, *, higher_is_better: bool) -> tuple[float, Floats, Floats]:
-    """Return the share of pairs in which the first is better, and each trial's part in the error of it."""
+    """Return the share of pairs that the first sample wins, ties counted half, and the influence of each trial."""
     sign = 1.0 if higher_is_better else -1.0
     a, b = ({seed: sign * value for seed, value in sample.items()} for sample in (first, second))
     of_a, of_b = _better_than(a, b), _better_than(b, a)
     won, pairs = of_a.sum(axis=1)
     if not pairs:
-        raise ValueError("two trials with different seeds must be compared, but a cell has one seed only")
+        raise ValueError("each cell needs two trials with different seeds, but one has a single seed")
     p = won / pairs
     return float(p), _parts(of_a, p), -_parts(of_b, 1 - p)
 
 
-def _better_than(some: Sample, others: Sample) -> Floats:
-    """Return how many of the others with other seeds each is better than, ties counted half, and how many there are."""
+def _better_than(sample: Sample, others: Sample) -> Floats:
+    """Count the others with other seeds below each value, ties counted half, and all others with other seeds."""
     ordered = np.sort(list(others.values()))
-    values = np.array(list(some.values()))
+    values = np.array(list(sample.values()))
     won = (np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")) / 2
-    same = np.array([seed in others for seed in some], np.float64)
-    won -= [_beats(value, others[seed]) if seed in others else 0.0 for seed, value in some.items()]
+    same = np.array([seed in others for seed in sample], np.float64)
+    won -= [_beats(value, others[seed]) if seed in others else 0.0 for seed, value in sample.items()]
     return np.array([won, len(others) - same])
 
 
@@ -102,8 +103,8 @@ def _beats(value: float, other: float) -> float:
     return 0.5 if value == other else float(value > other)
 
 
-def _parts(of: Floats, p: float) -> Floats:
-    won, pairs = of
+def _parts(counts: Floats, p: float) -> Floats:
+    won, pairs = counts
     m = won.size
     shares = np.divide(won, pairs, out=np.full(m, p), where=pairs > 0)
     return np.asarray((shares - p) / math.sqrt(m * (m - 1)) if m > 1 else np.zeros(m))

@@ -1,4 +1,4 @@
-"""The interquartile mean of a method over several cells, with an interval that resamples seeds."""
+"""The interquartile mean of a method over several cells, by a bootstrap with the seed as the resampling unit."""
 
 from __future__ import annotations
 
@@ -12,29 +12,30 @@ from study.statistics.checks import Floats, check_confidence
 from study.statistics.seed_values import Block, MeanOverCells, SeedValues, blocks, student
 
 _AT_ONCE = 2**15
-"""How many counts are in memory at once, so that they fit into a core's cache."""
+"""The number of counts in memory at once, so that they fit into a core's cache."""
 
 _BIAS = 2.0
-"""How many of the bootstrap's biases the interval is extended by. The bias of a mean over many cells is that of one,
-while its error is smaller; of few seeds the bootstrap sees about half of it."""
+"""The multiple of the bootstrap's bias by which the interval is extended. A mean over many cells has the bias of a
+single cell but a smaller error, and with few seeds the bootstrap estimates about half of the bias."""
 
 
 def interquartile_mean_over_cells(values: SeedValues, confidence: float = 0.95) -> MeanOverCells:
-    """MeanOverCells the mean over cells of a method's interquartile means.
+    """Estimate the mean over cells of a method's interquartile means.
 
-    Resamples are of seeds: a seed that is in several cells is in all of them as often, or in none, since it is the seed
-    that was drawn; cells without a seed in common are resampled independently. With the estimate x̄, the bias b and the
-    standard error s of the resamples, s by n/(n - 1) for few seeds, the interval is the smallest that holds that of the
-    expanded percentile bootstrap (Hesterberg, The American Statistician 69 (2015) 371-386, 4.4) and x̄ ± t s, the latter
-    also if moved by -2b, t the quantile of Student's distribution with the degrees of freedom of `student`. Of a single
-    cell it is that of `interquartile_mean_intervals`.
+    Seeds are resampled: a seed that is in several cells appears equally often in all of them. Cells without a seed in
+    common are resampled independently. Let x̄ be the estimate, b the bias and s the standard error of the resamples, s²
+    multiplied by n/(n - 1) for few seeds, and t the quantile of Student's distribution with the degrees of freedom of
+    `student`. The interval is the smallest one that contains x̄ ± t s, x̄ - 2b ± t s, and that of the expanded
+    percentile bootstrap (Hesterberg, The American Statistician 69 (2015) 371-386, 4.4). For a single cell it is that of
+    `interquartile_mean_intervals`.
 
     Args:
-        values: of the method, finite, on one scale in all cells.
+        values: the values of the method, finite, on one scale in all cells.
         confidence: in (0, 1).
 
     Returns:
-        The mean of the cells' interquartile means. No interval if a cell has fewer than five seeds, or nothing varies.
+        The mean of the cells' interquartile means. Its interval is None if a cell has fewer than five seeds, or each
+        cell's values are equal.
 
     Raises:
         ValueError: if a value is infinite, or the confidence is out of range.
@@ -56,7 +57,7 @@ def interquartile_mean_over_cells(values: SeedValues, confidence: float = 0.95) 
         return MeanOverCells(centre, None if math.isnan(low) else (float(low), float(high)))
     parts = blocks(values.samples)
     by_block = np.array([replicates_of(block, stream) for stream, block in enumerate(parts)]) / len(samples)
-    by_block = by_block[:, np.isfinite(by_block).all(axis=0)]  # resamples that left a cell without a seed
+    by_block = by_block[:, np.isfinite(by_block).all(axis=0)]  # without resamples in which a cell has no seed
     n = np.array([block.least for block in parts])
     variances = by_block.var(axis=1) * n / (n - 1)
     t = student(variances, n, confidence)
@@ -70,16 +71,16 @@ def interquartile_mean_over_cells(values: SeedValues, confidence: float = 0.95) 
 
 
 def replicates_of(block: Block, stream: int) -> Floats:
-    """Return the sum of the cells' interquartile means in each resample; NaN where one has no seed.
+    """Return the sum of the cells' interquartile means in each resample; NaN where a cell has no seed.
 
-    With the sorted values x and u_i, how many of a resample's values up to x_i are in its middle half or below, that is
-    Σ x_i (u_i - u_{i-1}), summed by parts.
+    With the sorted values x, and the number u_i of a resample's values up to x_i that are below or in its middle half,
+    this is Σ x_i (u_i - u_{i-1}), summed by parts.
     """
     total, end = np.zeros(RESAMPLES), 0
     orders = [np.argsort(row, kind="stable")[: np.sum(~np.isnan(row))] for row in block.values]
     seeds = block.values.shape[1]
-    for some in resamples(seeds, stream, max(1, _AT_ONCE // seeds)):
-        counts = some.astype(np.float64)
+    for chunk in resamples(seeds, stream, max(1, _AT_ONCE // seeds)):
+        counts = chunk.astype(np.float64)
         begin, end = end, end + counts.shape[1]
         for row, order in zip(block.values, orders, strict=True):
             x, until = row[order], counts[order]

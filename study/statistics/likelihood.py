@@ -1,4 +1,4 @@
-"""What profile-likelihood intervals share: the search for their ends, and ψ and log Γ without cancellation.
+"""Profile-likelihood intervals: a search for their ends, and ψ and log Γ without cancellation.
 
 Venzon & Moolgavkar, Applied Statistics 37 (1988) 87-94; the series: Abramowitz & Stegun (1964), 6.1.41, 6.3.18, 6.4.12.
 """
@@ -18,27 +18,27 @@ Log = Callable[[float], float]
 """A log-likelihood as a function of one parameter, maximised over the others."""
 
 Growing = Callable[[Floats], tuple[Floats, Floats]]
-"""Increasing functions, one for each element: returns their values and slopes."""
+"""Elementwise increasing functions: return their values and slopes."""
 
 _LARGE = 16.0
-"""From here on, the terms of the series below are exact to the last bit."""
+"""From here on, the truncated series below are exact to the last bit."""
 
 _NEAR = 1e-8
-"""A Newton step this short is the last: the next would be about its square."""
+"""The length of a Newton step that ends the search: the next would be about its square."""
 
 _STEPS = 100
-"""Far more steps than any search takes, so that none goes on for ever."""
+"""An upper limit of the number of steps, far more than any search takes."""
 
 
 def likelihood_interval(log_likelihood: Log, best: float, step: float, z: float) -> Interval:
     """Find both ends of {t : 2 (l(best) - l(t)) <= z²}.
 
-    The square root of the deviance is nearly linear in t, so that a bracketing search needs few evaluations.
+    The square root of the deviance is nearly linear in t, so a bracketing search needs few evaluations.
 
     Args:
-        log_likelihood: falls without bound, or at least below the interval's level, on either side of `best`.
-        best: where it is greatest.
-        step: about the distance from `best` to an end.
+        log_likelihood: l; it must fall below the interval's level on either side of `best`.
+        best: the argument of its maximum.
+        step: the approximate distance from `best` to an end.
         z: the quantile of the normal distribution.
 
     Example:
@@ -55,7 +55,7 @@ def likelihood_interval(log_likelihood: Log, best: float, step: float, z: float)
 
 
 def _end(beyond: Log, best: float, step: float) -> float:
-    # imported here, since it takes as long as all other imports, and tables of rates and means don't need it
+    # imported here: it takes as long as all other imports, and tables of rates and means don't need it
     from scipy import optimize
 
     near, far = best, best + step
@@ -68,15 +68,16 @@ def _end(beyond: Log, best: float, step: float) -> float:
 def root(growing: Growing, x: Floats, low: float = -math.inf) -> Floats:
     """Find the zero of each of many increasing functions by Newton's method, or by bisection where it leaves a bracket.
 
-    An element's steps don't depend on its neighbours': it stays where it is once its zero is found.
+    An element's steps don't depend on its neighbours: an element stays in place once its zero is found.
 
     Args:
         growing: the functions.
-        x: where to begin, not much further than 1 from the zeros: the first step is 1 at most, and each limit doubles.
-        low: where the functions are below zero.
+        x: starting points, at a distance from the zeros not much above 1: the limit of a step is 1 at first, and
+            doubles.
+        low: a point at which the functions are below zero.
 
     Returns:
-        The zeros; NaN where a function was NaN.
+        The zeros; NaN where a function is NaN.
 
     Example:
         >>> root(lambda x: (x**3 - [8.0, 27.0], 3 * x**2), np.array([1.0, 9.0])).tolist()
@@ -84,7 +85,7 @@ def root(growing: Growing, x: Floats, low: float = -math.inf) -> Floats:
     """
     below, above = np.full(x.shape, low), np.full(x.shape, math.inf)
     is_done = np.zeros(x.shape, dtype=bool)
-    with np.errstate(all="ignore"):  # what can't be computed is NaN and ends the search
+    with np.errstate(all="ignore"):  # NaN ends an element's search
         for steps in range(_STEPS):
             value, slope = growing(x)
             below, above = np.where(value < 0, x, below), np.where(value > 0, x, above)
@@ -114,7 +115,7 @@ def digamma_rest(x: Floats) -> Floats:
 
 
 def trigamma_rest(x: Floats) -> Floats:
-    """Return x² ψ'(x) - x, x > 0, the slope of `digamma_rest` times x²: it falls from 1 to 1/2.
+    """Return x² ψ'(x) - x, x > 0: the slope of `digamma_rest` times x², falling from 1 to 1/2.
 
     Example:
         >>> float(trigamma_rest(np.array(1e9)))
@@ -123,7 +124,7 @@ def trigamma_rest(x: Floats) -> Floats:
     y = 1 / np.maximum(x, _LARGE)
     y2 = y * y
     series = 1 / 6 - y2 * (1 / 30 - y2 * (1 / 42 - y2 * (1 / 30 - y2 * (5 / 66))))
-    small = np.minimum(x, _LARGE)  # with ψ'(x) = 1/x² + ψ'(1 + x), so that nothing overflows
+    small = np.minimum(x, _LARGE)  # ψ'(x) = 1/x² + ψ'(1 + x) avoids overflow
     return np.where(x < _LARGE, 1 + small * small * special.zeta(2.0, 1 + small) - small, 0.5 + y * series)
 
 

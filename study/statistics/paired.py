@@ -1,8 +1,8 @@
-"""Samples of the same seeds, compared seed by seed: what two trials of a seed have in common cancels out.
+"""Paired tests of methods that are trained with the same seeds.
 
-All tests here have one hypothesis: that of each seed, the outcomes of the two methods could as well be exchanged. It
-holds if both methods have the same distribution, however alike the outcomes of a seed are. So the tests are exact for
-any number of seeds, and the seeds on which both methods come to the same say nothing.
+All tests here have one null hypothesis: within a seed, the outcomes of the methods are exchangeable. It holds if the
+methods have the same distribution, however correlated the outcomes of a seed are. The tests are exact for any number of
+seeds, except `paired_log_rank` of more than two methods. Seeds with equal outcomes carry no information.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from study.statistics.survival import Bools, LogRank, checked_trials
 from study.statistics.trends import Trend
 
 LEAST_DISCORDANT = 6
-"""The fewest seeds on which methods differ that an exact test can call a difference at 5%: `seeds_needed(0.05)`."""
+"""The fewest discordant seeds with which an exact test can reach the 5% level: `seeds_needed(0.05)`."""
 
 _BISECTIONS = 45
 
 _DEVIATIONS = 10
-"""Beyond so many of the greatest deviations that a beta variable can have, nothing is left of it."""
+"""Half the range of integration, in units of the greatest standard deviation that a beta variable can have."""
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(120)
 
 
 def mcnemar(first_only: int, second_only: int) -> float:
-    """Test that two methods succeed equally often, seed by seed: McNemar's exact test, two-sided.
+    """Return the two-sided p-value of McNemar's exact test that two methods succeed equally often, paired by seed.
 
     p = min(1, 2 P(B <= min(b, c))), B binomial with b + c and 1/2. McNemar, Psychometrika 12 (1947) 153-157.
 
     Args:
-        first_only: b, the seeds that only the first method solves, >= 0.
-        second_only: c, those that only the second solves, >= 0.
+        first_only: b, the number of seeds that only the first method solves, >= 0.
+        second_only: c, the number that only the second solves, >= 0.
 
     Raises:
         ValueError: if a count is negative.
@@ -52,18 +52,18 @@ def mcnemar(first_only: int, second_only: int) -> float:
 
 
 def mcnemar_interval(first_only: int, second_only: int, n: int, confidence: float = 0.95) -> Interval:
-    """Bound the difference of two success rates of the same seeds, first minus second, in accord with McNemar's test.
+    """Bound the difference of two paired success rates, first minus second, consistently with McNemar's test.
 
-    The difference is (2 θ - 1) φ, φ the rate of seeds on which only one method succeeds and θ the first one's share of
-    them. With m = b + c, the lower end is a quantile of that product of beta variables: θ ~ Beta(b, c + 1), and φ ~
-    Beta(m, n - m + 1) where 2 θ > 1, Beta(m + 1, n - m) elsewhere, which are the lower and upper ends of exact
-    intervals; the upper end mirrors it. It excludes 0 exactly where `mcnemar` is at most 1 - confidence, and it holds
-    the difference in at least that share of samples. Fay & Lumbard, The American Statistician 75 (2021) 261-271.
+    The difference is (2 θ - 1) φ, with the rate φ of discordant seeds and the first method's share θ of them. With m =
+    b + c, the lower end is a quantile of that product of beta variables: θ ~ Beta(b, c + 1), and φ ~ Beta(m, n - m + 1)
+    where 2 θ > 1, Beta(m + 1, n - m) elsewhere. These are the lower and upper ends of exact intervals. The upper end
+    mirrors the lower one. The interval excludes 0 exactly where `mcnemar` is at most 1 - confidence, and its coverage
+    is at least the confidence. Fay & Lumbard, The American Statistician 75 (2021) 261-271.
 
     Args:
-        first_only: b, the seeds that only the first method solves, >= 0.
-        second_only: c, those that only the second solves, >= 0.
-        n: all seeds, >= b + c.
+        first_only: b, the number of seeds that only the first method solves, >= 0.
+        second_only: c, the number that only the second solves, >= 0.
+        n: the number of all seeds, >= b + c.
         confidence: in (0, 1).
 
     Returns:
@@ -80,7 +80,7 @@ def mcnemar_interval(first_only: int, second_only: int, n: int, confidence: floa
     check_confidence(confidence)
     _check_discordant(first_only, second_only)
     if first_only + second_only > n:
-        raise ValueError(f"discordant seeds must be among all, but got {first_only} + {second_only} of {n}")
+        raise ValueError(f"at most all seeds can be discordant, but got {first_only} + {second_only} of {n}")
     tail = (1 - confidence) / 2
     return (_least_difference(first_only, second_only, n, tail), -_least_difference(second_only, first_only, n, tail))
 
@@ -96,16 +96,16 @@ def _least_difference(b: int, c: int, n: int, tail: float) -> float:
 
 
 def difference_p_values(first_only: int, second_only: int, n: int, difference: float) -> tuple[float, float]:
-    """Test that the difference of two success rates of the same seeds is above a number, and that it is below.
+    """Return the one-sided p-values that a difference of paired success rates is above a number, and that it is below.
 
-    p is the least error at which the one-sided interval of `mcnemar_interval` excludes the number; for a difference of
-    0 it is half of McNemar's p-value, or the other half of it.
+    p is the smallest error at which the one-sided interval of `mcnemar_interval` excludes the number. For a difference
+    of 0, these are the one-sided p-values of McNemar's test.
 
     Args:
-        first_only: b, the seeds that only the first method solves, >= 0.
-        second_only: c, those that only the second solves, >= 0.
-        n: all seeds, >= b + c.
-        difference: of rates, first minus second, in (-1, 1).
+        first_only: b, the number of seeds that only the first method solves, >= 0.
+        second_only: c, the number that only the second solves, >= 0.
+        n: the number of all seeds, >= b + c.
+        difference: the number, for rates first minus second, in (-1, 1).
 
     Raises:
         ValueError: if a count or the difference is out of range.
@@ -119,21 +119,21 @@ def difference_p_values(first_only: int, second_only: int, n: int, difference: f
     _check_discordant(first_only, second_only)
     if first_only + second_only > n or not -1 < difference < 1:
         raise ValueError(
-            f"discordant seeds must be among all and -1 < difference < 1 hold, but got {first_only} + {second_only} of "
-            f"{n}, {difference:g}"
+            f"at most all seeds can be discordant and -1 < difference < 1 must hold, but got {first_only} + "
+            f"{second_only} of {n}, {difference:g}"
         )
     below = _share_below(first_only, second_only, n, difference)
     return below, _share_below(second_only, first_only, n, -difference)
 
 
 def _share_below(b: int, c: int, n: int, difference: float) -> float:
-    """Compute how often the product of beta variables is at most a difference."""
+    """Compute the probability that the product of beta variables is at most a difference."""
     m = b + c
-    least = abs(difference)  # a smaller φ is surely below a positive difference, and surely above a negative one
+    least = abs(difference)  # with a smaller φ, the product is below a positive difference and above a negative one
     first, second = (m, n - m + 1) if difference >= 0 else (m + 1, n - m)
     if first == 0:  # no seed is discordant: φ's lower end is 0
         return 1.0
-    if second == 0:  # all seeds are: its upper end is 1
+    if second == 0:  # all seeds are discordant: φ's upper end is 1
         return _beta_below(b, c + 1, (1 + difference) / 2)
     surely = _beta_below(first, second, least) if difference >= 0 else 0.0
     middle, reach = first / (first + second), _DEVIATIONS / (2 * math.sqrt(first + second + 1))
@@ -153,10 +153,10 @@ def _beta_below(first: int, second: int, end: float) -> float:
 
 
 def least_p_value(seeds: int) -> float:
-    """Return the least p-value that sign flips or McNemar's test can reach, which is min(1, 2^(1 - n)).
+    """Return the least p-value of sign flips and of McNemar's test: min(1, 2^(1 - n)).
 
     Args:
-        seeds: n, the informative seeds, those on which the two methods differ, >= 0.
+        seeds: n, the number of informative seeds: those on which the two methods differ, >= 0.
 
     Raises:
         ValueError: if the number of seeds is negative.
@@ -171,10 +171,10 @@ def least_p_value(seeds: int) -> float:
 
 
 def seeds_needed(level: float) -> int:
-    """Return the fewest informative seeds whose exact two-sided p-value can be at most a level: 2^(1 - n) <= level.
+    """Return the fewest informative seeds whose exact two-sided p-value can reach a level: 2^(1 - n) <= level.
 
     Args:
-        level: in (0, 1); for the least p-value of a Holm family of m tests, the level over m.
+        level: in (0, 1); for the least p-value of a Holm family of m tests, the level divided by m.
 
     Raises:
         ValueError: if the level is out of range.
@@ -189,16 +189,16 @@ def seeds_needed(level: float) -> int:
 
 
 def more_seeds(first_only: int, second_only: int, n: int, level: float = 0.05) -> int | None:
-    """Return how many more seeds are expected to bring the discordant ones to the least that a test needs.
+    """Return the expected number of further seeds until enough are discordant for the test to reach a level.
 
     Args:
-        first_only: seeds that only the first method solves.
-        second_only: those that only the second solves.
-        n: all seeds.
+        first_only: the number of seeds that only the first method solves.
+        second_only: the number that only the second solves.
+        n: the number of all seeds.
         level: of the test, in (0, 1).
 
     Returns:
-        0 if there are enough; None without any, since nothing says how many it would take.
+        0 if there are enough; None without discordant seeds, since their rate is then unknown.
 
     Raises:
         ValueError: if the level is out of range.
@@ -216,17 +216,18 @@ def more_seeds(first_only: int, second_only: int, n: int, level: float = 0.05) -
 
 
 def log_rank_scores(times: Values, solved: Flags) -> Floats:
-    """Return each trial's score: whether it was solved, minus the hazard of all trials up to its time.
+    """Return each trial's log-rank score: 1 if solved, else 0, minus the cumulative hazard of all trials at its time.
 
     The sum of a sample's scores is its observed minus its expected number of solved trials in the log-rank test. With
-    d_i solved of n_i at risk, the hazard up to t is Σ d_i/n_i over t_i <= t. Peto & Peto, JRSS A 135 (1972) 185-207.
+    d_i solved of n_i at risk, the cumulative hazard at t is Σ d_i/n_i over t_i <= t. Peto & Peto, JRSS A 135 (1972)
+    185-207.
 
     Args:
         times: shape [trials], >= 0: when a trial was solved or censored.
         solved: shape [trials]: whether it was solved.
 
     Raises:
-        ValueError: if a time is negative or not finite, or lengths differ.
+        ValueError: if a time is negative or not finite, a flag is neither 0 nor 1, or lengths differ.
 
     Example:
         >>> log_rank_scores([10, 20, 20], [True, True, False]).round(3).tolist()
@@ -241,25 +242,27 @@ def log_rank_scores(times: Values, solved: Flags) -> Floats:
 
 
 def paired_log_rank(samples: Sequence[tuple[Values, Flags]]) -> LogRank | None:
-    """Test that methods have the same survival curve, seed by seed.
+    """Test that methods have the same survival curve, paired by seed.
 
-    With a_ij the log-rank score of seed i and method j among all trials, and of each seed its mean taken off, the
-    statistic is (k - 1) Σ_j (Σ_i a_ij)² / Σ_ij a_ij². If the trials of a seed can be exchanged, it has the
-    expectation k - 1, and for many seeds is χ². For two methods p is exact, that of `sign_flip` of the differences of
-    scores. Trials count as censored where the observation of a method's trials ends (`comparable_trials`).
+    With the log-rank score a_ij of seed i and method j among all trials, minus the seed's mean score, the statistic is
+    (k - 1) Σ_j (Σ_i a_ij)² / Σ_ij a_ij². If the trials of a seed are exchangeable, its expectation is k - 1, and for
+    many seeds its distribution is χ². For two methods p is exact: that of `sign_flip` of the differences of scores.
+    Trials are censored at the end of the common observation (`comparable_trials`).
 
-    The scores in place of ranks: Friedman, JASA 32 (1937) 675-701; pairs: Jung, Lifetime Data Analysis 5 (1999) 67-79.
+    Source: scores in place of ranks: Friedman, JASA 32 (1937) 675-701; pairs: Jung, Lifetime Data Analysis 5 (1999)
+    67-79.
 
     Args:
-        samples: of each of two or more methods, the times, >= 0, and whether the trial was solved or censored; the
-            trials of one seed are at the same place in all of them.
+        samples: for each of two or more methods, the times, >= 0, and whether each trial was solved or censored. The
+            trials of one seed have the same place in all samples.
 
     Returns:
         None if nothing can be compared: no seed's trials differ, or nothing was solved while trials of all methods were
         observed.
 
     Raises:
-        ValueError: if a time is negative or not finite, lengths differ, or there are fewer than two methods.
+        ValueError: if a time is negative or not finite, a flag is neither 0 nor 1, lengths differ, or there are fewer
+            than two methods.
 
     Example:
         >>> quick, slow = [10, 20, 30, 30, 40, 20], [50, 60, 60, 90, 90, 30]
@@ -285,16 +288,16 @@ def paired_log_rank(samples: Sequence[tuple[Values, Flags]]) -> LogRank | None:
 
 
 def comparable_trials(samples: Sequence[tuple[Values, Flags]]) -> list[tuple[Floats, Bools]]:
-    """Censor all trials at the time up to which trials of every method were observed.
+    """Censor all trials at the end of the methods' common observation.
 
-    A method whose trials were all solved was observed for any time. Of the others, the least of the longest
-    observations is that time.
+    Each method with an unsolved trial was observed up to its longest time; a method with all trials solved, for any
+    time. The trials are censored at the least of these.
 
     Args:
-        samples: of each method, the times, >= 0, and whether the trial was solved or censored.
+        samples: for each method, the times, >= 0, and whether each trial was solved or censored.
 
     Raises:
-        ValueError: if a time is negative or not finite, or lengths differ.
+        ValueError: if a time is negative or not finite, a flag is neither 0 nor 1, or lengths differ.
 
     Example:
         >>> short, long = ([300, 500], [True, False]), ([400, 900], [True, True])
@@ -307,11 +310,11 @@ def comparable_trials(samples: Sequence[tuple[Values, Flags]]) -> list[tuple[Flo
 
 
 def paired_trend(outcomes: Floats) -> Trend | None:
-    """Test that success doesn't change with an ordered hyperparameter, seed by seed.
+    """Test that success doesn't change with an ordered hyperparameter, paired by seed.
 
-    Of each seed, the slope is Σ_j (j - (k - 1)/2) y_j over its k outcomes in order. If outcomes of a seed can be
-    exchanged, a slope is as likely as its negative, and p is that of `sign_flip` of the slopes; z is their sum over the
-    root of the sum of their squares. The scores are those of ranks, as `cochran_armitage` takes them in reports.
+    The slope of a seed is Σ_j (j - (k - 1)/2) y_j over its k outcomes in order. If the outcomes of a seed are
+    exchangeable, a slope is as likely as its negative, and p is that of `sign_flip` of the slopes. z is their sum
+    divided by the root of the sum of their squares. The scores j are ranks, as in the reports' `cochran_armitage`.
 
     Args:
         outcomes: shape [seeds, values of the hyperparameter]: 1 where the trial was solved, 0 where not.
@@ -320,7 +323,7 @@ def paired_trend(outcomes: Floats) -> Trend | None:
         None if no seed's slope differs from 0.
 
     Raises:
-        ValueError: if there is a number that isn't finite.
+        ValueError: if an outcome is NaN or infinite.
 
     Example:
         >>> trend = paired_trend(np.array([[1.0, 1, 0]] * 5 + [[1, 0, 0]] * 3 + [[0, 0, 0]]))
@@ -329,7 +332,7 @@ def paired_trend(outcomes: Floats) -> Trend | None:
     """
     y = finite(outcomes)
     steps = np.arange(y.shape[1]) - (y.shape[1] - 1) / 2
-    y = y * 0.5 ** max(0, int(np.frexp(np.abs(y).max(initial=0.0))[1]))  # so that no sum or square overflows
+    y = y * 0.5 ** max(0, int(np.frexp(np.abs(y).max(initial=0.0))[1]))  # against overflow of sums and squares
     slopes, magnitudes = y @ steps, np.abs(y) @ np.abs(steps)
     slopes[np.abs(slopes) <= ROUNDING * magnitudes] = 0.0
     test = sign_flip(slopes) if slopes.any() else None

@@ -1,8 +1,9 @@
-"""Two methods on partly shared seeds, compared by all trials: rates, means, ranks and times to success.
+"""Comparisons of two methods that share some of their seeds: rates, means, ranks and times to success.
 
-Some seeds have a trial of both methods, a pair; others have a trial of only one. With p pairs, u₁ and u₂ other trials
-and h = 2 u₁ u₂/(u₁ + u₂), estimates are (p D + h M)/(p + h) of the pairs' difference D and that of the others, M. Each
-test is that of pairs where no other trials can be compared, and that of two independent samples without pairs.
+Seeds with a trial of both methods are pairs; the trials of other seeds are unpaired. With p pairs, u₁ and u₂ unpaired
+trials and h = 2 u₁ u₂/(u₁ + u₂), estimates are (p D + h M)/(p + h), with the pairs' difference D and the unpaired
+difference M. Each test is the paired test if no unpaired trials can be compared, and the test of two independent
+samples if there are no pairs.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ Times = tuple[Values, Flags]
 
 @dataclass(frozen=True)
 class PartlyPaired(Contrast):
-    """A difference of two methods, and the trials that it was computed from.
+    """A difference between two methods, with the numbers of trials behind it.
 
     Args:
-        pairs: the seeds on which both methods were compared.
-        first_alone: trials of the first method that were compared without a pair.
-        second_alone: those of the second.
+        pairs: the number of seeds on which both methods were compared.
+        first_alone: the number of unpaired trials of the first method.
+        second_alone: the number of unpaired trials of the second method.
     """
 
     pairs: int
@@ -45,21 +46,21 @@ def partly_paired_rates(
 ) -> PartlyPaired | None:
     """Compare two success rates, first minus second, by an exact conditional test.
 
-    Given the discordant pairs, b + c, and the k successes of the other trials, b is binomial with 1/2 and the first
-    method's share x of the k hypergeometric. p is the sum of the probabilities of all b + x that don't exceed that of
-    the observation: McNemar's test of pairs alone, and Fisher's without pairs. The interval combines those of
-    `mcnemar_interval` and `newcombe` by squares: from T - sqrt((w (D - l))² + ((1 - w) (M - l'))²). Zou & Donner,
-    Statistics in Medicine 27 (2008) 1693-1702.
+    Given the number of discordant pairs, b + c, and the k successes of the unpaired trials, b is binomial with 1/2, and
+    the first method's share x of the k is hypergeometric. p is the sum of the probabilities of all b + x that don't
+    exceed that of the observation: McNemar's test for pairs alone, and Fisher's without pairs. The interval combines
+    those of `mcnemar_interval` and `newcombe` by squares: from T - sqrt((w (D - l))² + ((1 - w) (M - l'))²). Zou &
+    Donner, Statistics in Medicine 27 (2008) 1693-1702.
 
     Args:
-        first_pairs: whether the first method's trial was solved, of each seed that both methods have.
-        second_pairs: the same of the second method.
-        first_alone: whether the first method's other trials were solved.
-        second_alone: the same of the second method.
+        first_pairs: whether the first method's trial was solved, for each seed that both methods have.
+        second_pairs: the same for the second method.
+        first_alone: whether the first method's unpaired trials were solved.
+        second_alone: the same for the second method.
         confidence: in (0, 1).
 
     Returns:
-        None if there are neither pairs nor other trials of both methods.
+        None if there are neither pairs nor unpaired trials of both methods.
 
     Raises:
         ValueError: if the methods have different numbers of pairs, or the confidence is out of range.
@@ -98,7 +99,7 @@ def partly_paired_rates(
 
 
 def _exact_p_value(discordant: tuple[int, int], table: tuple[int, int, int, int]) -> float:
-    """Add up the probabilities of all b + x that don't exceed that of the observation."""
+    """Sum the probabilities of all b + x that don't exceed that of the observation."""
     pairs = sum(discordant)
     solved, first, also_solved, second = table
     total = solved + also_solved
@@ -113,10 +114,10 @@ def _exact_p_value(discordant: tuple[int, int], table: tuple[int, int, int, int]
 
 
 def _likely(logs: Floats) -> tuple[int, Floats]:
-    """Return the first number that isn't too unlikely to be told from 0, and the weights from there on."""
+    """Return the first number with a weight above 0, and the weights from there on."""
     weights = np.exp(logs - logs.max())
-    some = np.flatnonzero(weights)
-    return int(some[0]), weights[some[0] : some[-1] + 1]
+    positive = np.flatnonzero(weights)
+    return int(positive[0]), weights[positive[0] : positive[-1] + 1]
 
 
 def partly_paired_means(
@@ -124,19 +125,19 @@ def partly_paired_means(
 ) -> PartlyPaired | None:
     """Compare two means of any numbers, first minus second.
 
-    The test of pairs alone is `sign_flip`, and without pairs Welch's. Otherwise the weighted sum of the mean difference
-    and both other means has Student's distribution, as in `contrast`. The trials of a single pair count as others. If a
-    method has fewer than two others, they are left out.
+    The test is `sign_flip` for pairs alone, and Welch's without pairs. Otherwise the weighted sum of the pairs' mean
+    difference and the two unpaired means is taken to have Student's distribution, as in `contrast`. The trials of a
+    single pair count as unpaired. If a method has fewer than two unpaired values, all unpaired values are left out.
 
     Args:
-        first_pairs: the first method's values, of each seed that both methods have.
-        second_pairs: those of the second method.
-        first_alone: the first method's other values.
-        second_alone: those of the second method.
+        first_pairs: the first method's values, for each seed that both methods have.
+        second_pairs: the second method's values for the same seeds.
+        first_alone: the first method's unpaired values.
+        second_alone: the second method's unpaired values.
         confidence: in (0, 1).
 
     Returns:
-        None if nothing can be tested: there are fewer than two pairs and fewer than two other values of a method, or
+        None if nothing can be tested: there are fewer than two pairs and fewer than two unpaired values of a method, or
         nothing varies.
 
     Raises:
@@ -152,7 +153,7 @@ def partly_paired_means(
     if values[0].size < 2 and values[0].size == values[1].size:
         values = [np.empty(0), np.empty(0), np.concatenate(values[::2]), np.concatenate(values[1::2])]
     greatest = max(float(np.abs(numbers).max(initial=0.0)) for numbers in values)
-    scale = 0.25 if greatest > np.finfo(np.float64).max / 4 else 1.0  # differences don't overflow
+    scale = 0.25 if greatest > np.finfo(np.float64).max / 4 else 1.0  # against overflow of differences
     a, b, first, second = (scale * numbers for numbers in values)
     differences = paired_differences(a, b)
     if min(first.size, second.size) < 2:
@@ -161,10 +162,10 @@ def partly_paired_means(
         sizes = [a.size, first.size, second.size]
         share = unpaired_share(a.size, first.size, second.size)
         weights, parts = [1 - share, share, -share], [differences, first, second]
-        some = slice(None) if a.size else slice(1, None)
-        means = [exact_mean(part.tolist()) for part in parts[some]]
-        spreads = deviations(np.concatenate(parts[some]), sizes[some])
-        test = contrast(weights[some], means, spreads.tolist(), sizes[some], confidence)
+        used = slice(None) if a.size else slice(1, None)
+        means = [exact_mean(part.tolist()) for part in parts[used]]
+        spreads = deviations(np.concatenate(parts[used]), sizes[used])
+        test = contrast(weights[used], means, spreads.tolist(), sizes[used], confidence)
     if test is None:
         return None
     with np.errstate(over="ignore"):
@@ -177,22 +178,22 @@ def partly_paired_ranks(
 ) -> PartlyPaired | None:
     """Estimate the probability that a trial of the first method is better than one of the second, by ranks of losses.
 
-    Losses may be infinite: a trial that diverged or failed has the worst rank, tied with all others that did. Of all N
-    trials that are compared, each has its rank, ties their mean. The test is that of `exchange_test` of the ranks: sign
-    flips of the pairs' differences, and the permutation test of Mann and Whitney without pairs. With its estimate T of
-    the difference of mean ranks, the probability is 1/2 - T/N, ties counted as half; so are the interval's ends.
+    Losses may be infinite: a trial that diverged or failed has the worst rank, tied with all others that did. Each of
+    the N compared trials has its rank; ties have their mean rank. The test is `exchange_test` of the ranks: sign flips
+    for pairs alone, and Mann and Whitney's permutation test without pairs. With its estimate T of the difference of
+    mean ranks, the probability is 1/2 - T/N, ties counted half. The interval's ends follow in the same way.
 
     Args:
-        first_pairs: the first method's losses, lower is better, of each seed that both methods have.
-        second_pairs: those of the second method.
-        first_alone: the first method's other losses.
-        second_alone: those of the second method.
+        first_pairs: the first method's losses, lower is better, for each seed that both methods have.
+        second_pairs: the second method's losses for the same seeds.
+        first_alone: the first method's unpaired losses.
+        second_alone: the second method's unpaired losses.
         confidence: in (0, 1).
 
     Returns:
-        The probability, its interval, within [0, 1], which excludes 1/2 exactly where p <= 1 - confidence, and p for
-        the hypothesis that trials can be exchanged. None if nothing can be tested: there are neither pairs nor other
-        trials of both methods, or no ranks differ.
+        The probability; its interval, within [0, 1], which excludes 1/2 exactly where p <= 1 - confidence; and p for
+        the hypothesis that trials are exchangeable. None if nothing can be tested: there are neither pairs nor unpaired
+        trials of both methods, or all ranks are equal.
 
     Raises:
         ValueError: if a loss is NaN, the methods have different numbers of pairs, or the confidence is out of range.
@@ -220,26 +221,26 @@ def partly_paired_times(
 ) -> PartlyPaired | None:
     """Compare times to success by log-rank scores.
 
-    Each trial has its log-rank score among all trials that are compared, censored where the observation of a method
-    ends (`comparable_trials`). The estimate is the difference of mean scores, solved minus expected trials a trial,
-    first minus second: it is positive if the first method succeeds sooner. The test is `exchange_test`: with pairs
-    alone that of `paired_log_rank`. Without pairs it is `log_rank`.
+    Each trial has its log-rank score among all compared trials, which are censored at the end of the common observation
+    (`comparable_trials`). The estimate is the difference of mean scores (solved minus expected, per trial), first minus
+    second. It is positive if the first method succeeds sooner. The test is `exchange_test`, which is that of
+    `paired_log_rank` for pairs alone; without pairs it is `log_rank`.
 
     Args:
-        first_pairs: the times of the first method, >= 0, and whether the trial was solved or censored, of each seed
-            that both methods have.
-        second_pairs: those of the second method.
-        first_alone: the first method's other trials.
-        second_alone: those of the second method.
+        first_pairs: the first method's times, >= 0, and whether each trial was solved or censored, for each seed that
+            both methods have.
+        second_pairs: the same for the second method.
+        first_alone: the first method's unpaired trials.
+        second_alone: the second method's unpaired trials.
         confidence: in (0, 1).
 
     Returns:
-        None if nothing can be tested: there are neither pairs nor other trials of both methods, or nothing was solved
-        while trials of both were observed.
+        None if nothing can be tested: there are neither pairs nor unpaired trials of both methods, or nothing was
+        solved while trials of both were observed.
 
     Raises:
-        ValueError: if a time is negative or not finite, numbers of times, flags or pairs differ, or the confidence is
-            out of range.
+        ValueError: if a time is negative or not finite, a flag is neither 0 nor 1, numbers of times, flags or pairs
+            differ, or the confidence is out of range.
 
     Example:
         >>> solved = [True] * 4
@@ -265,7 +266,7 @@ def partly_paired_times(
 
 
 def _log_rank_contrast(methods: Sequence[tuple[Floats, Bools]], confidence: float) -> Contrast | None:
-    """Compare the mean scores of independent samples by the log-rank test's variance."""
+    """Compare the mean scores of independent samples, with the log-rank test's variance."""
     excess, covariance = excesses(methods)
     variance = float(covariance[0, 0])
     if not variance > ROUNDING:
@@ -278,7 +279,7 @@ def _log_rank_contrast(methods: Sequence[tuple[Floats, Bools]], confidence: floa
 
 
 def _paired_and_alone(*parts: Values | Flags) -> list[Floats]:
-    """Return the pairs' and the other values as floats, none of the others if a method has none."""
+    """Return the paired and the unpaired values as floats; without unpaired values if a method has none."""
     a, b, first, second = (np.asarray(part, np.float64) for part in parts)
     if a.size != b.size:
         raise ValueError(f"both methods must have a trial of each pair, but have {a.size} and {b.size}")
@@ -288,6 +289,6 @@ def _paired_and_alone(*parts: Values | Flags) -> list[Floats]:
 
 
 def _mid_ranks(values: Floats) -> Floats:
-    """Rank values from 1 on, ties by their mean rank."""
+    """Rank values from 1 on; ties have their mean rank."""
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[place])

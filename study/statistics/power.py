@@ -1,4 +1,4 @@
-"""How often two methods that differ are told apart, seed by seed, and how many seeds that takes."""
+"""Power of McNemar's exact test, and the numbers of seeds that it needs."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from study.statistics.checks import Floats, check_confidence
 from study.statistics.samples import Ints
 
 MOST_SEEDS = 1_000_000
-"""The most seeds that are considered."""
+"""The greatest number of seeds that is considered."""
 
 
 def discordant_rates(first: float, second: float, correlation: float = 0.0) -> tuple[float, float]:
-    """Return the rates of seeds that only the first method solves, and that only the second does.
+    """Return the rates of seeds that only the first method solves, and that only the second solves.
 
-    P(both) = p q + φ sqrt(p (1 - p) q (1 - q)), within max(0, p + q - 1) and min(p, q), beyond which no φ can be.
+    P(both) = p q + φ sqrt(p (1 - p) q (1 - q)), clipped to its possible range from max(0, p + q - 1) to min(p, q).
 
     Args:
         first: p, the first method's success rate, in [0, 1].
-        second: q, the second method's.
-        correlation: φ of their outcomes over the seeds.
+        second: q, the second method's success rate, in [0, 1].
+        correlation: φ of their outcomes over the seeds, in [-1, 1].
 
     Raises:
         ValueError: if a rate or the correlation is out of range.
@@ -39,17 +39,17 @@ def discordant_rates(first: float, second: float, correlation: float = 0.0) -> t
 
 
 def mcnemar_power(first_only: float, second_only: float, seeds: int, level: float = 0.05) -> float:
-    """Compute how often McNemar's exact test tells two methods apart.
+    """Compute the power of McNemar's exact test.
 
-    The sum over d of P(D = d) P(B <= c_d or B >= d - c_d): D is binomial with n and the rate of seeds on which one
-    method alone succeeds, B given D with D and the first one's share of that rate, and c_d the greatest count with
-    2 P(Bin(d, 1/2) <= c_d) <= level.
+    It is the sum over d of P(D = d) P(B <= c_d or B >= d - c_d). D is binomial with n and the rate of discordant seeds;
+    B given D is binomial with D and the first method's share of that rate; and c_d is the greatest count with 2
+    P(Bin(d, 1/2) <= c_d) <= level.
 
     Args:
         first_only: the rate of seeds that only the first method solves, >= 0.
-        second_only: that of those that only the second solves, >= 0; both add up to at most 1.
+        second_only: the rate of seeds that only the second solves, >= 0; both add up to at most 1.
         seeds: n, >= 0.
-        level: of the test, in (0, 1); of one of m under Holm's correction, level / m at worst.
+        level: of the test, in (0, 1); for one of m tests under Holm's correction, level / m at worst.
 
     Raises:
         ValueError: if a rate, the number of seeds or the level is out of range.
@@ -68,7 +68,7 @@ def mcnemar_power(first_only: float, second_only: float, seeds: int, level: floa
         return 0.0
     share, rate = first_only / rate, min(rate, 1.0)
     counts = np.arange(seeds + 1)
-    # beyond eight deviations of the binomial there is nothing left
+    # the binomial is negligible beyond eight standard deviations
     middle, reach = seeds * rate, 8 * math.sqrt(seeds * rate * (1 - rate)) + 8
     counts = counts[(counts >= middle - reach) & (counts <= middle + reach)]
     critical = _critical(counts, level)
@@ -86,7 +86,7 @@ def mcnemar_power(first_only: float, second_only: float, seeds: int, level: floa
 
 
 def _critical(counts: Ints, level: float) -> Floats:
-    """Return the greatest count of the rarer outcome at which the test rejects; -1 where it never does."""
+    """Return the greatest rejected count of the rarer outcome; -1 if none is rejected."""
     guess = np.floor(counts / 2 - special.ndtri(1 - level / 2) * np.sqrt(counts) / 2) + 2
     guess = np.minimum(guess, np.floor((counts - 1) / 2))
     while np.any(too_many := (guess >= 0) & (2 * special.bdtr(np.maximum(guess, 0), counts, 0.5) > level)):
@@ -95,22 +95,23 @@ def _critical(counts: Ints, level: float) -> Floats:
 
 
 def seeds_for(first_only: float, second_only: float, power: float = 0.8, level: float = 0.05) -> int | None:
-    """Return how many seeds it takes to tell two methods apart with some power.
+    """Return a number of seeds that gives McNemar's exact test the wanted power.
 
-    The power of an exact test falls a little whenever a seed more brings no new outcome that is rejected, so this is
-    the first number of seeds from which on it stays above the wanted power for half as many again, to 1%.
+    The power of an exact test isn't monotone in the number of seeds: it falls a little where a further seed adds no
+    rejected outcome. So this is a crossing found by bisection, to 1%: the test has the power with this number of seeds,
+    and not with one that is lower by one seed or by 1%.
 
     Args:
         first_only: the rate of seeds that only the first method solves.
-        second_only: that of those that only the second solves.
+        second_only: the rate of seeds that only the second solves.
         power: in (0, 1).
-        level: of the test.
+        level: of the test, in (0, 1).
 
     Returns:
-        None if both rates are equal, or more than a million seeds wouldn't do.
+        At least 5; None if both rates are equal, or a million seeds aren't enough.
 
     Raises:
-        ValueError: as for `mcnemar_power`.
+        ValueError: if a rate, the power or the level is out of range.
 
     Example:
         >>> seeds_for(0.42, 0.02), seeds_for(0.1, 0.1)
@@ -135,18 +136,21 @@ def seeds_for(first_only: float, second_only: float, power: float = 0.8, level: 
 
 
 def least_difference(seeds: int, power: float = 0.8, level: float = 0.05, correlation: float = 0.0) -> float | None:
-    """Return the least difference of two rates around one half that is found with some power.
+    """Return the least difference of two rates, centred at one half, that is found with a given power.
 
-    Around one half outcomes scatter the most, so elsewhere smaller differences are found.
+    Outcomes vary the most around one half, so elsewhere smaller differences are found.
 
     Args:
-        seeds: n.
+        seeds: n, >= 0.
         power: in (0, 1).
-        level: of the test.
-        correlation: φ of the methods' outcomes.
+        level: of the test, in (0, 1).
+        correlation: φ of the methods' outcomes, in [-1, 1].
 
     Returns:
-        None if not even rates of 1 and 0 are told apart so often.
+        None if the power is lower even for rates of 1 and 0.
+
+    Raises:
+        ValueError: if an argument is out of range.
 
     Example:
         >>> round(least_difference(20), 2), round(least_difference(100), 2), least_difference(5)

@@ -1,4 +1,4 @@
-"""The performance profile of a method: how often it is better than a threshold, for all thresholds at once."""
+"""Performance profiles: the share of a method's trials that are better than a threshold, with a simultaneous band."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from study.statistics.checks import Floats, Values, check_confidence
 from study.statistics.seed_values import Block, SeedValues, blocks
 
 _AT_ONCE = 2**16
-"""How many steps are in memory at once, so that they fit into a core's cache."""
+"""The number of steps in memory at once, so that they fit into a core's cache."""
 
 _MOST_VALUES = 2**16
-"""The most values whose band is by resampling; of more it is that of a single cell."""
+"""The greatest number of values with a resampled band; with more, the band is that of a single cell."""
 
 
 @dataclass(frozen=True)
 class PerformanceProfile:
-    """A profile, which is a step function of the threshold.
+    """A performance profile: a step function of the threshold.
 
     Args:
-        thresholds: the different finite values, ascending, shape [m].
-        shares: of each stretch of thresholds, from below the first to above the last, the mean over cells of the share
-            of seeds whose value is better, shape [m + 1].
-        reach: how far the band goes to both sides.
-        higher_is_better: whether a better value is a higher one.
+        thresholds: the distinct finite values, ascending, shape [m].
+        shares: the mean over cells of the share of seeds with a better value, for each stretch of thresholds from below
+            the first to above the last, shape [m + 1].
+        reach: the half-width of the band.
+        higher_is_better: whether a higher value is better.
     """
 
     thresholds: Floats
@@ -50,26 +50,27 @@ class PerformanceProfile:
         return np.minimum(self.shares + self.reach, 1)
 
     def at(self, thresholds: Values) -> Floats:
-        """Return the share of values that are better than each of some thresholds; equal ones aren't."""
+        """Return the share of values that are better than each threshold; equal ones aren't."""
         side: Literal["left", "right"] = "right" if self.higher_is_better else "left"
         return np.asarray(self.shares[np.searchsorted(self.thresholds, np.asarray(thresholds), side=side)])
 
 
 def performance_profile(values: SeedValues, *, higher_is_better: bool, confidence: float = 0.95) -> PerformanceProfile:
-    """Compute a performance profile with a band that holds the true one at all thresholds at once.
+    """Compute a performance profile with a band that covers the true profile at all thresholds simultaneously.
 
-    The profile is the mean over cells of the share of seeds whose value is better than the threshold. Of one cell the
-    band reaches d to both sides, d the quantile of Kolmogorov's statistic for n seeds: it is exact for continuous
-    distributions and holds more often for others, for any n. Of several cells, D is the greatest distance at any
-    threshold between a resample's profile and the sample's; seeds are resampled as for the interquartile mean, and
-    equal values are told apart in the order of their seeds, so that ties don't make the band narrow. The band reaches
-    min(d, d q/q₁), q the quantile of D, and q₁ that of a single cell, for which d is known; n is that of the smallest
-    cell. Profiles: Dolan & Moré, Mathematical Programming 91 (2002) 201-213; of seeds: Agarwal et al., NeurIPS
-    2021; d: Massey, JASA 46 (1951) 68-78; bootstrap of D: Bickel & Freedman, Annals of Statistics 9 (1981) 1196-1217.
+    The profile is the mean over cells of the share of seeds whose value is better than the threshold. For one cell, the
+    half-width of the band is d, the quantile of Kolmogorov's statistic for n seeds. It is exact for continuous
+    distributions and conservative for others, for any n. For several cells, D is the greatest distance at any threshold
+    between a resample's profile and the sample's. Seeds are resampled as for the interquartile mean, and equal values
+    are ordered by their seeds, so that ties don't make the band narrow. The half-width is min(d, d q/q₁), with the
+    quantile q of D, and that of a single cell, q₁, for which d is known; n is that of the smallest cell.
+
+    Source: profiles: Dolan & Moré, Mathematical Programming 91 (2002) 201-213; of seeds: Agarwal et al., NeurIPS 2021;
+    d: Massey, JASA 46 (1951) 68-78; bootstrap of D: Bickel & Freedman, Annals of Statistics 9 (1981) 1196-1217.
 
     Args:
-        values: of the method; an infinite one is better, or worse, than any threshold.
-        higher_is_better: whether a better value is a higher one.
+        values: the values of the method; an infinite one is better, or worse, than any threshold.
+        higher_is_better: whether a higher value is better.
         confidence: in (0, 1).
 
     Raises:
@@ -104,36 +105,36 @@ def _reach(values: SeedValues, confidence: float) -> float:
 
 @lru_cache(maxsize=256)
 def _kolmogorov(n: int, confidence: float) -> float:
-    """Return the quantile of the greatest distance between n values' distribution and the one that they are from."""
-    from scipy import stats  # only here: it takes longer to import than everything else that prints a table
+    """Return the quantile of the greatest distance between an empirical distribution of n values and the true one."""
+    from scipy import stats  # imported here: it takes longer than all else that printing a table imports
 
     return float(stats.kstwo.ppf(confidence, n))
 
 
 @lru_cache(maxsize=256)
 def _of_one_cell(n: int, confidence: float) -> float:
-    """Return the quantile of D for n different values of one cell."""
+    """Return the quantile of D for n distinct values of one cell."""
     return float(np.quantile(distances_of([Block((0,), np.arange(n, dtype=np.float64)[None])], n, 1), confidence))
 
 
 def distances_of(parts: Sequence[Block], n: int, cells: int) -> Floats:
-    """Return D of each resample; spread over the step between its values, so that quantiles don't hang on the step."""
+    """Return D of each resample, spread over the step between its possible values, so that quantiles vary smoothly."""
     rows = [(part, row) for part, block in enumerate(parts) for row in block.values]
     seeds = [np.flatnonzero(~np.isnan(row)) for _, row in rows]
     first_of = np.cumsum([0, *(block.values.shape[1] for block in parts)])
-    drawn = np.concatenate([first_of[part] + of for (part, _), of in zip(rows, seeds, strict=True)])
+    drawn = np.concatenate([first_of[part] + index for (part, _), index in zip(rows, seeds, strict=True)])
     order = np.lexsort(
-        (np.concatenate(seeds), np.concatenate([row[of] for (_, row), of in zip(rows, seeds, strict=True)]))
+        (np.concatenate(seeds), np.concatenate([row[index] for (_, row), index in zip(rows, seeds, strict=True)]))
     )
-    cell_of = np.repeat(np.arange(len(rows)), [of.size for of in seeds])
-    own = np.array([1 / of.size / cells for of in seeds], np.float32)[cell_of[order], None]
+    cell_of = np.repeat(np.arange(len(rows)), [index.size for index in seeds])
+    own = np.array([1 / index.size / cells for index in seeds], np.float32)[cell_of[order], None]
     at_once = max(1, _AT_ONCE // order.size)
     streams = [resamples(block.values.shape[1], stream, at_once) for stream, block in enumerate(parts)]
     distances: list[npt.NDArray[np.float32]] = []
     for of_parts in zip(*streams, strict=True):
         counts = np.concatenate(of_parts).astype(np.float32)
         with np.errstate(divide="ignore", invalid="ignore"):
-            weights = 1 / cells / np.add.reduceat(counts[drawn], np.cumsum([0, *(of.size for of in seeds[:-1])]))
+            weights = 1 / cells / np.add.reduceat(counts[drawn], np.cumsum([0, *(index.size for index in seeds[:-1])]))
             steps = counts[drawn[order]]
             steps *= weights[cell_of[order]]
         steps -= own

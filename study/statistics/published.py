@@ -1,8 +1,9 @@
-"""The published estimators, including their faults: only to repeat published numbers from published seeds.
+"""The published estimators, including their faults: only to reproduce published numbers from published seeds.
 
-Madsen & Johansen, ICLR 2020, fitted with R's package bbmle, whose optimiser (L-BFGS-B, with untransformed parameters)
-does not move the variance of a gamma distribution at all, and often gives up on a beta distribution. The results depend
-on where its profiling happens to step. Don't use these for anything new; docs/explanation/statistics.md says why.
+Madsen & Johansen, ICLR 2020, fitted with R's package bbmle. Its optimiser (L-BFGS-B, with untransformed parameters)
+doesn't move the variance of a gamma distribution at all, and often gives up on a beta distribution. The results depend
+on the points that its profiling happens to evaluate. Don't use these for anything new; docs/statistics.md describes the
+faults.
 """
 
 from __future__ import annotations
@@ -25,29 +26,29 @@ _STEP = math.sqrt(float(special.chdtri(2, 0.005))) / 5
 """The standard errors between two points of the profile: five steps to the 99.5% quantile of χ²₂."""
 
 _BETTER = 0.001
-"""By how much the deviance of a profile's point must be smaller for the fit to begin anew there."""
+"""The decrease of the deviance at a point of the profile at which the fit restarts from there."""
 
 _NO_HESSIAN = 1.781e-5
 """Below this parameter, the numerical Hessian steps by 1e-4, not relatively, out of the support: the fit fails."""
 
 _EDGE = 1e-16
-"""How far values at an end were moved inside [0, 1/2]."""
+"""The distance by which values at an end were moved inside [0, 1/2]."""
 
 Estimate = tuple[float | None, Interval | None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class AsPublished:
-    """A row as the published analysis would have it. None means that it would have no such number.
+    """A row of the published analysis. None means that the analysis would have no such number.
 
     Args:
         success_rate: solved / seeds.
         success_rate_interval: Wilson's.
         solved_at_median: of the solved seeds.
         solved_at_mean: of a gamma distribution with the sample's variance, near its greatest likelihood.
-        solved_at_interval: where the likelihood, at that variance, is not much below that at the mean.
+        solved_at_interval: by the likelihood, at that variance, relative to its value at the mean.
         error_mean: half the mean of a beta distribution on [0, 1], or the sample mean.
-        error_interval: likewise.
+        error_interval: of that mean.
     """
 
     success_rate: float | None
@@ -60,10 +61,10 @@ class AsPublished:
 
 
 def as_published(solved_at: Values, sparsity_error: Values, seeds: int) -> AsPublished:
-    """Estimate as the published analysis did.
+    """Compute a row of estimates by the methods of the published analysis.
 
     Args:
-        solved_at: iterations, of the solved seeds.
+        solved_at: iterations to success of the solved seeds.
         sparsity_error: of the solved seeds.
         seeds: the number of all seeds.
 
@@ -79,7 +80,7 @@ def as_published(solved_at: Values, sparsity_error: Values, seeds: int) -> AsPub
     """
     x, error = not_negative(solved_at, "gamma"), not_negative(sparsity_error, "beta")
     if x.size != error.size:
-        raise ValueError(f"one sparsity error a solved seed must be given, but got {error.size} of {x.size}")
+        raise ValueError(f"each solved seed needs one sparsity error, but got {error.size} of {x.size}")
     solved_at_mean, solved_at_interval = _gamma(x)
     error_mean, error_interval = _beta(error)
     return AsPublished(
@@ -96,8 +97,8 @@ def as_published(solved_at: Values, sparsity_error: Values, seeds: int) -> AsPub
 def _gamma(x: Floats) -> Estimate:
     """Fit a gamma distribution's mean m at the sample's variance s, by the steps of bbmle's profile.
 
-    The search begins at the sample mean, and its optimiser never moves. The profile evaluates steps below and above;
-    at the first where the likelihood is greater, everything begins anew. So the mean ends up to one step from the
+    The search begins at the sample mean, from which the optimiser never moves. The profile evaluates steps below and
+    above; at the first step with a greater likelihood, everything restarts. So the mean ends up to one step from the
     greatest likelihood, and the interval is that of the likelihood relative to this mean.
     """
     if x.size < 2 or x.min() == 0 or too_close(x.min(), x.max()) or float(np.std(x, ddof=1)) <= 1e-5:
@@ -124,7 +125,7 @@ def _gamma(x: Floats) -> Estimate:
 
 
 def _better(log_likelihood: Log, step: Log, m: float) -> float:
-    """Go to the first better point of the profile, below before above, as long as there is one."""
+    """Move to the first better point of the profile, below before above, as long as there is one."""
     here, width = log_likelihood(m), step(m)
     for sign in (-1, 1):
         for steps in range(1, 100):
@@ -143,7 +144,7 @@ def _beta(x: Floats) -> Estimate:
     if x.size < 2 or too_close(x.min(), x.max()) or float(np.std(x, ddof=1)) <= 1e-10:
         return numbers(means(x))[0], None
     z, centre = normal_quantile(0.95), float(x.mean())
-    likelihood = BetaLikelihood.of(x, 1 - x, np.array([x.size]), _EDGE)
+    likelihood = BetaLikelihood.of_values(x, 1 - x, np.array([x.size]), _EDGE)
     best = likelihood.best()
     half = float(likelihood.means(best)[0][0]) / 2
     if half < _NO_HESSIAN:

@@ -1,4 +1,4 @@
-"""Success rates: intervals for one rate and for a difference, an exact test, and Holm's adjustment."""
+"""Success rates: intervals for a rate and for a difference, Fisher's exact test, and Holm's adjustment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ TIE = 1e-7
 def wilson(successes: int, n: int, confidence: float = 0.95) -> Interval:
     """Bound a success rate by Wilson's score interval.
 
-    The rates p with abs(k/n - p) <= z sqrt(p (1 - p) / n), z the normal quantile. Wilson, JASA 22 (1927) 209-212.
+    The interval holds the rates p with abs(k/n - p) <= z sqrt(p (1 - p) / n), z the normal quantile. Wilson, JASA 22
+    (1927) 209-212.
 
     Args:
         successes: k, 0 <= k <= n.
@@ -41,20 +42,20 @@ def wilson(successes: int, n: int, confidence: float = 0.95) -> Interval:
 
 
 def wilsons(successes: Counts, n: Counts, confidence: float = 0.95) -> Floats:
-    """Bound each of many success rates by Wilson's score interval.
+    """Bound many success rates by Wilson's score interval.
 
-    The roots of the quadratic in p: (2k + z² ± z sqrt(4k (n - k)/n + z²)) / (2 (n + z²)).
+    The ends are the roots of the quadratic in p: (2k + z² ± z sqrt(4k (n - k)/n + z²)) / (2 (n + z²)).
 
     Args:
-        successes: k, shape [rates]; not whole where trials that depend on each other count for fewer.
-        n: trials, shape [rates].
+        successes: k, shape [rates], 0 <= k <= n; fractional where dependent trials count for fewer.
+        n: the numbers of trials, shape [rates]; without any, an interval is (0, 1).
         confidence: in (0, 1).
 
     Returns:
         Shape [rates, 2], low and high.
 
     Raises:
-        ValueError: as for one rate.
+        ValueError: if a count or the confidence is out of range, or lengths differ.
 
     Example:
         >>> wilsons([98, 0], [100, 0]).round(4).tolist()
@@ -68,7 +69,7 @@ def wilsons(successes: Counts, n: Counts, confidence: float = 0.95) -> Floats:
     scale = 2 * (total + z * z)
     centre = (2 * total * p + z * z) / scale
     reach = z / scale * np.sqrt(4 * total * p * (1 - p) + z * z)
-    # with k = 0 or k = n, rounding would leave the end only near zero or one
+    # for k = 0 or k = n, rounding would move an end away from zero or one
     low, high = np.where(k == 0, 0.0, centre - reach), np.where(k == total, 1.0, centre + reach)
     return np.column_stack([low, high])
 
@@ -76,18 +77,18 @@ def wilsons(successes: Counts, n: Counts, confidence: float = 0.95) -> Floats:
 def newcombe(successes_1: int, n_1: int, successes_2: int, n_2: int, confidence: float = 0.95) -> Interval:
     """Bound the difference of two success rates, first minus second, by Newcombe's hybrid score interval.
 
-    With d = p₁ - p₂ and Wilson's (l₁, u₁), (l₂, u₂): from d - sqrt((p₁ - l₁)² + (u₂ - p₂)²) to
-    d + sqrt((u₁ - p₁)² + (p₂ - l₂)²). Newcombe, Statistics in Medicine 17 (1998) 873-890, method 10.
+    With d = p₁ - p₂ and Wilson's intervals (l₁, u₁), (l₂, u₂): from d - sqrt((p₁ - l₁)² + (u₂ - p₂)²) to d + sqrt((u₁ -
+    p₁)² + (p₂ - l₂)²). Newcombe, Statistics in Medicine 17 (1998) 873-890, method 10.
 
     Args:
-        successes_1: of the first sample, 0..n_1.
-        n_1: its size.
-        successes_2: of the second sample, 0..n_2.
-        n_2: its size.
+        successes_1: of the first sample, 0 to n_1.
+        n_1: the size of the first sample.
+        successes_2: of the second sample, 0 to n_2.
+        n_2: the size of the second sample.
         confidence: in (0, 1).
 
     Returns:
-        (low, high) in [-1, 1]; where a sample is empty, (-1, 1).
+        (low, high) in [-1, 1]; (-1, 1) if a sample is empty.
 
     Raises:
         ValueError: if a count or the confidence is out of range.
@@ -105,11 +106,11 @@ def newcombe(successes_1: int, n_1: int, successes_2: int, n_2: int, confidence:
 
 
 def difference_interval(p_1: float, ends_1: Interval, p_2: float, ends_2: Interval) -> Interval:
-    """Bound the difference of two independent rates, first minus second, by the ends of each rate's own interval.
+    """Bound the difference of two independent rates, first minus second, from the interval of each rate.
 
-        p₁ - p₂ - sqrt((p₁ - l₁)² + (u₂ - p₂)²)  to  p₁ - p₂ + sqrt((u₁ - p₁)² + (p₂ - l₂)²)
+            p₁ - p₂ - sqrt((p₁ - l₁)² + (u₂ - p₂)²)  to  p₁ - p₂ + sqrt((u₁ - p₁)² + (p₂ - l₂)²)
 
-    Source: Zou & Donner, Statistics in Medicine 27 (2008) 1693-1702.
+    Zou & Donner, Statistics in Medicine 27 (2008) 1693-1702.
 
     Args:
         p_1: the first rate.
@@ -126,17 +127,17 @@ def difference_interval(p_1: float, ends_1: Interval, p_2: float, ends_2: Interv
 
 
 def fisher_exact(successes_1: int, n_1: int, successes_2: int, n_2: int) -> float:
-    """Test that two success rates are equal: Fisher's exact test, two-sided.
+    """Return the two-sided p-value of Fisher's exact test that two success rates are equal.
 
     p is the sum of the hypergeometric probabilities, given both margins, that don't exceed that of the observation;
-    Fisher (1935). The probability of i successes in the first sample is proportional to
-    1 / (i! (n₁ - i)! (k - i)! (n₂ - k + i)!), k = k₁ + k₂. If a sample is empty, p is one.
+    Fisher (1935). The probability of i successes in the first sample is proportional to 1 / (i! (n₁ - i)! (k - i)! (n₂
+    - k + i)!), k = k₁ + k₂. If a sample is empty, p is 1.
 
     Args:
-        successes_1: of the first sample, 0..n_1.
-        n_1: its size.
-        successes_2: of the second sample, 0..n_2.
-        n_2: its size.
+        successes_1: of the first sample, 0 to n_1.
+        n_1: the size of the first sample.
+        successes_2: of the second sample, 0 to n_2.
+        n_2: the size of the second sample.
 
     Raises:
         ValueError: if a count is out of range.
@@ -147,7 +148,7 @@ def fisher_exact(successes_1: int, n_1: int, successes_2: int, n_2: int) -> floa
     """
     check_count(successes_1, n_1)
     check_count(successes_2, n_2)
-    # computed here, since importing scipy.stats takes longer than everything else that prints a table
+    # computed here: importing scipy.stats takes longer than all else that printing a table imports
     k = successes_1 + successes_2
     i = np.arange(max(0, k - n_2), min(k, n_1) + 1)
     log_weight = -sum(special.gammaln(count + 1.0) for count in (i, n_1 - i, k - i, n_2 - k + i))
@@ -157,13 +158,14 @@ def fisher_exact(successes_1: int, n_1: int, successes_2: int, n_2: int) -> floa
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust a family of p-values so that the probability of any false alarm stays below the level.
+    """Adjust the p-values of a family of tests by Holm's method.
 
-    In ascending order p'_(i) = max over j <= i of min(1, (m - j + 1) p_(j)). Holm, Scandinavian Journal of Statistics 6
-    (1979) 65-70.
+    If hypotheses with an adjusted p-value of at most a level are rejected, the probability of any false rejection is at
+    most that level. In ascending order p'_(i) = max over j <= i of min(1, (m - j + 1) p_(j)). Holm, Scandinavian
+    Journal of Statistics 6 (1979) 65-70.
 
     Args:
-        p_values: those of the m tests of the family, each in [0, 1].
+        p_values: of the m tests of the family, each in [0, 1].
 
     Returns:
         The adjusted p-values, in the same order.

@@ -1,8 +1,7 @@
-"""The mean time to success up to a given time, unsolved trials included, whatever its distribution.
+"""The mean time to success up to a given time, with unsolved trials censored, for any distribution.
 
-Its interval assumes nothing of the distribution but that times are >= 0. That matters: where most trials are solved
-just before the end, and a few long before, ten trials may happen to include none of the few, and then their standard
-error is next to nothing.
+The interval assumes only that times are >= 0. That matters if most trials are solved just before the end, and a few
+long before: a sample of ten trials may contain none of the few, and then its standard error is almost zero.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ _ONE = (1.0, 0.0)
 """The moments of the constant 1."""
 
 _LEAST_RANGE = 1e-12
-"""The least range of a distribution, as a share of its greater end: rounding leaves nothing of a narrower one."""
+"""The least range of a distribution, as a share of its greater end: a narrower one is lost to rounding."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RestrictedMeans:
-    """Mean times to success, each trial counted for no longer than a given time; NaN where there is no such number.
+    """Mean times to success, each trial counted up to a given time; NaN where a number can't be estimated.
 
     Args:
         mean: the area under the survival curve up to that time; shape [samples].
@@ -49,23 +48,24 @@ def restricted_means(
 ) -> RestrictedMeans:
     """Estimate the mean of min(time to success, until), for each sample.
 
-    The area A(0) under the Kaplan-Meier curve, where A(t) is that from t to `until`, with the variance
-    Σ A(t_i)² d_i/(n_i (n_i - d_i)). Klein & Moeschberger, Survival Analysis (2003), 4.5. Without trials censored before
-    `until` these are the sample mean of min(time, until), and the mean squared deviation from it over n.
+    The estimate is the area A(0) under the Kaplan-Meier curve, where A(t) is that from t to `until`. Its variance is Σ
+    A(t_i)² d_i/(n_i (n_i - d_i)). Klein & Moeschberger, Survival Analysis (2003), 4.5. If no trial is censored before
+    `until`, these are the sample mean of min(time, until), and the mean squared deviation from it over n.
 
-    The interval goes from a quantile of ∫ S_low to one of ∫ S_high, both from 0 to `until`. S_high begins at 1, and is
-    multiplied by a Beta(n, 1) variable at each success of one of n trials at risk; S_low(t) is S_high(t) times another
-    such variable, for as many trials as are at risk after t. At any t these are the beta products of Fay, Brittain &
-    Proschan, Biostatistics 14 (2013) 723-736. Without trials censored before `until`, ∫ S_high is the mean of the times
+    The interval is from a quantile of ∫ S_low to one of ∫ S_high, both from 0 to `until`. S_high begins at 1, and is
+    multiplied by a Beta(n, 1) variable at each success of one of n trials at risk. S_low(t) is S_high(t) times another
+    such variable, for the number of trials at risk after t. At any t these are the beta products of Fay, Brittain &
+    Proschan, Biostatistics 14 (2013) 723-736. If no trial is censored before `until`, ∫ S_high is the mean of the times
     and `until`, weighted by uniform spacings, and ∫ S_low that of the times and 0: the bounds of Gaffke, Mathematical
-    Methods of Statistics 14 (2005) 451-467. If all trials are solved at 0 or not at all, they are Clopper & Pearson's.
-    The quantiles are those of the beta distribution with the same mean, variance and ends, which is exact in that case.
+    Methods of Statistics 14 (2005) 451-467. If all trials are solved at 0 or not at all, they are Clopper and
+    Pearson's. The quantiles are those of the beta distribution with the same mean, variance and ends, which is exact in
+    that case.
 
     Args:
-        times: those of the samples, one sample after another; >= 0: when a trial was solved or censored.
-        solved: whether it was solved; shape [times].
+        times: when a trial was solved or censored, >= 0; all samples, one after another.
+        solved: whether the trial was solved; shape [times].
         sizes: the number of trials of each sample; None for a single sample.
-        until: > 0; one for all or one for each sample: the same for all cells that are compared.
+        until: > 0; one for all samples, or one for each. Cells that are compared need the same.
         confidence: in (0, 1).
 
     Returns:
@@ -73,8 +73,8 @@ def restricted_means(
         and not all are solved.
 
     Raises:
-        ValueError: if a time is negative or not finite, `until` is not positive, lengths differ, or sizes don't add up
-            to the times.
+        ValueError: if a time is negative or not finite, a flag is neither 0 nor 1, `until` is not positive and finite,
+            the confidence is out of range, lengths differ, or sizes don't add up to the number of times.
 
     Example:
         >>> times, solved = [10, 20, 30, 50, 50, 40], [True, True, True, False, False, True]
@@ -91,7 +91,7 @@ def restricted_means(
     if not np.all((ends > 0) & (ends < math.inf)):
         raise ValueError(f"0 < until must hold, but got {until}")
     estimates = np.full((n.size, 4), math.nan)
-    # complex numbers sort as trials must: by time, and of one time the solved first, where the others are still at risk
+    # complex numbers sort by time, and at one time the solved trials first: the others are still at risk there
     for places, rows in samples.padded(np.where(is_solved, t, t + 1j), n, math.inf):
         rows.sort(axis=1)
         tail = (1 - confidence) / 2
@@ -100,27 +100,27 @@ def restricted_means(
 
 
 def _estimates(times: Floats, solved: Bools, n: Ints, until: Floats, tail: float) -> Floats:
-    """Return mean, standard error, low and high of rows of n trials in order; NaN where there is no such number."""
+    """Return mean, standard error, low and high of rows of n sorted trials; NaN where they can't be estimated."""
     row = np.arange(n.size)
     is_known = (times[row, n - 1] >= until) | solved[row, n - 1]
     is_watched = times < until[:, None]
     is_event = solved & is_watched
-    # one trial at a time, since the factors of simultaneous trials multiply to their common factor
+    # one trial at a time: the factors of simultaneous trials multiply to their common factor
     at_risk = np.maximum(n[:, None] - np.arange(times.shape[1]), 1).astype(np.float64)
     times = np.minimum(times, until[:, None])
     gaps = np.diff(np.column_stack([np.zeros(n.size), times, until]), axis=1)
 
     survival = _curve(np.where(is_event, (at_risk - 1) / at_risk, 1.0))
     to_come = _to_come(survival * gaps)
-    # where the last trial is solved, no area is to come
+    # no area remains after the last trial if it is solved
     terms = np.where(is_event, to_come[:, 1:] ** 2 / (at_risk * np.maximum(at_risk - 1, 1)), 0.0)
-    mean = np.minimum(to_come[:, 0], until)  # the sum of many gaps may be a last bit greater
+    mean = np.minimum(to_come[:, 0], until)  # the sum of many gaps may exceed it in the last bit
     error = np.where(is_event.any(axis=1), np.sqrt(_total(terms)), math.nan)
 
     factors = _where(is_event, _beta(at_risk), _ONE)
     first = np.min(times, axis=1, where=is_event, initial=math.inf)
     high = _quantile(1 - tail, *_area(gaps, *factors), np.minimum(first, until), until)
-    # the additional factor: a success uses it up, and brings the next
+    # the additional factor: each success consumes it and introduces the next
     factors = _where(is_event, _beta(at_risk - 1), _where(is_watched, _beta_ratio(at_risk), _ONE))
     first_factor = _beta(n.astype(np.float64))
     factors = np.column_stack([first_factor[0], factors[0]]), np.column_stack([first_factor[1], factors[1]])
@@ -132,9 +132,9 @@ def _estimates(times: Floats, solved: Bools, n: Ints, until: Floats, tail: float
     return np.where(is_known[:, None], np.column_stack([mean, error, low, high]), math.nan)
 
 
-def _where(which: Bools, these: Moments, others: Moments | tuple[float, float]) -> Moments:
-    """Choose between the moments of two kinds of factors."""
-    return np.where(which, these[0], others[0]), np.where(which, these[1], others[1])
+def _where(mask: Bools, these: Moments, others: Moments | tuple[float, float]) -> Moments:
+    """Choose elementwise between the moments of two kinds of factors."""
+    return np.where(mask, these[0], others[0]), np.where(mask, these[1], others[1])
 
 
 def _beta(n: Floats) -> Moments:
@@ -148,24 +148,24 @@ def _beta_ratio(n: Floats) -> Moments:
 
 
 def _curve(factors: Floats) -> Floats:
-    """Return the products of the factors so far: 1 at the start, then after each factor."""
+    """Return the cumulative products of the factors, with 1 at the start."""
     return np.column_stack([np.ones(len(factors)), np.cumprod(factors, axis=1)])
 
 
 def _to_come(areas: Floats) -> Floats:
-    """Add up from each area to the last: from the right, so that a row's padding changes no bit."""
+    """Return the sum from each area to the last; summed from the right, so that padding changes no bit."""
     return np.cumsum(areas[:, ::-1], axis=1)[:, ::-1]
 
 
 def _total(terms: Floats) -> Floats:
-    """Add up each row, term by term, so that its width changes no bit."""
+    """Sum each row term by term, so that its width changes no bit."""
     return np.cumsum(terms, axis=1)[:, -1]
 
 
 def _area(gaps: Floats, means: Floats, variances: Floats) -> Moments:
     """Return mean and variance of the area under each curve that is multiplied by a random factor after each gap.
 
-    With R the area to come after a factor B, on a curve that is 1 there, Var(B R) = E(B²) Var(R) + Var(B) E(R)².
+    With the remaining area R after a factor B, on a curve that is 1 there, Var(B R) = E(B²) Var(R) + Var(B) E(R)².
     """
     curve = _curve(means)
     to_come = _to_come(curve * gaps)
@@ -175,7 +175,7 @@ def _area(gaps: Floats, means: Floats, variances: Floats) -> Moments:
 
 
 def _quantile(share: float, mean: Floats, variance: Floats, least: Floats, greatest: Floats) -> Floats:
-    """Return a quantile of the beta distributions on these ranges with these moments; the mean if there is no range."""
+    """Return a quantile of the beta distributions with these ranges and moments; the mean if the range is empty."""
     extent = greatest - least
     is_spread = (extent > _LEAST_RANGE * greatest) & (variance >= np.finfo(np.float64).tiny)
     extent, place = np.where(is_spread, extent, 1.0), np.where(is_spread, mean - least, 0.5)

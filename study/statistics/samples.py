@@ -1,7 +1,7 @@
 """Many samples at once: their values, one sample after another, and the number of values of each sample.
 
-A table of ten thousand groups would take seconds with a call for each group. The result of a sample doesn't depend on
-the other samples, to the last bit.
+A table of ten thousand groups would take seconds with a call for each group. The result of a sample is bitwise
+independent of the other samples.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Numbers = npt.NDArray[Any]
 
 
 def checked_sizes(values: npt.NDArray[np.generic], sizes: Sizes | None) -> Ints:
-    """Return sizes as an array, None as that of a single sample; refuse sizes that don't add up to the values."""
+    """Return sizes as an array, None as a single sample; raise ValueError if their sum isn't the number of values."""
     n = np.asarray([values.size] if sizes is None else sizes, dtype=np.int64)
     if values.ndim != 1 or n.ndim != 1 or (n.size and n.min() < 0) or n.sum() != values.size:
         raise ValueError(f"sizes must be >= 0 and add up to the {values.size} values, but add up to {n.sum()}")
@@ -29,7 +29,7 @@ def checked_sizes(values: npt.NDArray[np.generic], sizes: Sizes | None) -> Ints:
 
 
 def sums(values: Floats, sizes: Ints) -> Floats:
-    """Add up each sample; zero for one without values.
+    """Return the sum of each sample; zero for a sample without values.
 
     Example:
         >>> sums(np.array([1.0, 2.0, 3.0]), np.array([2, 0, 1])).tolist()
@@ -39,7 +39,7 @@ def sums(values: Floats, sizes: Ints) -> Floats:
 
 
 def means(values: Floats, sizes: Ints) -> Floats:
-    """Return the mean of each sample; NaN for one without values.
+    """Return the mean of each sample; NaN for a sample without values.
 
     Example:
         >>> means(np.array([1.0, 2.0, 3.0]), np.array([2, 0, 1])).tolist()
@@ -50,34 +50,34 @@ def means(values: Floats, sizes: Ints) -> Floats:
 
 
 def least(values: Floats, sizes: Ints) -> Floats:
-    """Return the least value of each sample; infinity for one without values."""
+    """Return the least value of each sample; infinity for a sample without values."""
     return _reduced(np.minimum, values, sizes, np.inf)
 
 
 def greatest(values: Floats, sizes: Ints) -> Floats:
-    """Return the greatest value of each sample; minus infinity for one without values."""
+    """Return the greatest value of each sample; minus infinity for a sample without values."""
     return _reduced(np.maximum, values, sizes, -np.inf)
 
 
-def _reduced(reduce: np.ufunc, values: Floats, sizes: Ints, of_none: float) -> Floats:
-    reduced = np.full(sizes.size, of_none)
-    some = sizes > 0
-    if some.any():
-        reduced[some] = reduce.reduceat(values, (np.cumsum(sizes) - sizes)[some])
+def _reduced(reduce: np.ufunc, values: Floats, sizes: Ints, default: float) -> Floats:
+    reduced = np.full(sizes.size, default)
+    is_filled = sizes > 0
+    if is_filled.any():
+        reduced[is_filled] = reduce.reduceat(values, (np.cumsum(sizes) - sizes)[is_filled])
     return reduced
 
 
 def padded(values: Numbers, sizes: Ints, fill: float) -> Iterator[tuple[Ints, Numbers]]:
-    """Arrange samples as rows of matrices, those of similar sizes together.
+    """Arrange samples as rows of matrices, samples of similar sizes together.
 
     Args:
-        values: those of all samples.
-        sizes: the number of values of each.
-        fill: the value with which rows are padded.
+        values: the values of all samples, one sample after another.
+        sizes: the number of values of each sample.
+        fill: the padding value.
 
     Yields:
-        The indices of samples, ascending, and a matrix with a row for each, of which at most half is padding. Samples
-        without values are left out.
+        The ascending indices of samples, and a matrix with a row for each, at most half of it padding. Samples without
+        values are left out.
 
     Example:
         >>> [(places.tolist(), rows.tolist()) for places, rows in padded(np.arange(6.0), np.array([3, 0, 1, 2]), 9.0)]
@@ -95,13 +95,13 @@ def padded(values: Numbers, sizes: Ints, fill: float) -> Iterator[tuple[Ints, Nu
 
 
 def log_gaps(values: Floats, sizes: Ints, centres: Floats, floors: Floats | None = None) -> Floats:
-    """Return by how much the mean of each sample's logarithms is below the logarithm of its mean.
+    """Return the logarithm of each sample's mean minus the mean of its logarithms.
 
     Args:
-        values: those of all samples: positive, or >= 0 if there are floors.
+        values: the values of all samples: positive, or >= 0 with floors.
         sizes: the number of values of each sample, > 0.
         centres: the means of the samples.
-        floors: positive, one for each sample: it replaces zeros in the logarithm.
+        floors: a positive number for each sample, which replaces lesser values in the logarithm.
 
     Example:
         >>> log_gaps(np.array([1.0, 4.0]), np.array([2]), np.array([2.5])).round(6).tolist()
@@ -110,18 +110,18 @@ def log_gaps(values: Floats, sizes: Ints, centres: Floats, floors: Floats | None
     centre = np.repeat(centres, sizes)
     deviation = (values - centre) / centre
     inside = values if floors is None else np.maximum(values, np.repeat(floors, sizes))
-    # log1p keeps the digits of values near the mean, and log those of values far below it
+    # log1p is precise for values near the mean, log for values far below it
     logs = np.where(deviation > -0.5, np.log1p(np.maximum(deviation, -0.5)), np.log(inside) - np.log(centre))
     return means(deviation - logs, sizes)
 
 
 def numbers(estimates: Floats) -> list[float | None]:
-    """Return numbers as a list, with None for NaN."""
+    """Return numbers as a list, with None in place of NaN."""
     return [None if number != number else number for number in estimates.tolist()]
 
 
 def intervals(bounds: Floats) -> list[Interval | None]:
-    """Return intervals, shape [samples, 2], as a list, with None for NaN.
+    """Return intervals, shape [samples, 2], as a list, with None in place of NaN.
 
     Example:
         >>> intervals(np.array([[0.5, 1.0], [np.nan, np.nan]]))

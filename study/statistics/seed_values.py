@@ -1,8 +1,8 @@
-"""The values of one method by cell and seed, with the seed as the unit, of which statistics over cells are.
+"""One method's values by cell and seed; the seed is the sampling unit.
 
-Numbers in a matrix don't say which axis is what: with cells and seeds exchanged, or the episodes of a seed taken for
-seeds, every interval is wrong, and nothing looks so. Here each value has its cell and its seed, and there is one for
-each pair of them.
+The axes of a plain matrix aren't labelled: if cells and seeds are exchanged, or the episodes of a seed are taken for
+seeds, every interval is wrong, and nothing shows it. Here each value has its cell and its seed, and each pair of them
+has one value.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ Sample = Mapping[Hashable, float]
 
 @dataclass(frozen=True)
 class MeanOverCells:
-    """A number over several cells, each of which counts alike.
+    """A number over several cells of equal weight.
 
     Args:
         value: the estimate.
-        interval: its interval; None where there are too few seeds for one, or nothing varies.
+        interval: its interval; None if there are too few seeds, or nothing varies.
     """
 
     value: float
@@ -40,9 +40,9 @@ class SeedValues:
     """The values of one method.
 
     Args:
-        by_cell: of each cell, the value of each seed. Equal seeds of different cells are the same seed: what they have
-            in common is allowed for. Where they are numbers that say nothing, that costs a little width, and nothing
-            else.
+        by_cell: for each cell, the value of each seed. Equal seeds of different cells count as the same seed, and their
+            values as correlated. If seeds are numbered without that meaning, intervals become slightly wider, and stay
+            valid.
 
     Raises:
         ValueError: if there is no cell, a cell has no seed, or a value is NaN.
@@ -51,9 +51,9 @@ class SeedValues:
     by_cell: Mapping[Hashable, Sample]
 
     def __post_init__(self) -> None:
-        """Refuse what says nothing, or isn't a number."""
+        """Reject empty cells and NaN."""
         if not self.by_cell or not all(self.by_cell.values()):
-            raise ValueError("there must be a cell, and in each cell a seed with its value")
+            raise ValueError("there must be at least one cell, and at least one seed in each cell")
         if any(np.isnan(list(sample.values())).any() for sample in self.by_cell.values()):
             raise ValueError(
                 "values must be numbers, but NaN is among them: leave such trials out, or give them the infinity that "
@@ -67,7 +67,7 @@ class SeedValues:
 
     @property
     def samples(self) -> list[Sample]:
-        """The values of each of `cells`."""
+        """The values of each cell, in the order of `cell_names`."""
         return [self.by_cell[cell] for cell in self.cell_names]
 
 
@@ -78,18 +78,18 @@ def seed_values(
     values: Values,
     repeats: Literal["refuse", "mean"] = "refuse",
 ) -> SeedValues:
-    """Arrange rows of a table by cell and seed.
+    """Arrange the rows of a table by cell and seed.
 
     Args:
         cells: the cell of each row: a task, a data set, a question.
-        seeds: the seed of each row: what was drawn again, from scratch, for each trial.
+        seeds: the seed of each row: that of a trial trained from scratch.
         values: the value of each row.
-        repeats: what several rows of one seed and cell are, such as episodes, folds or checkpoints. They are parts of
-            one trial, and no seeds: they are refused, or with "mean" averaged.
+        repeats: the treatment of several rows of one seed and cell, such as episodes, folds or checkpoints. They are
+            parts of one trial, not seeds: they raise an error or, with "mean", are averaged.
 
     Raises:
-        ValueError: if lengths differ, a value is NaN, there are no rows, or a seed has several rows in a cell and they
-            aren't averaged.
+        ValueError: if lengths differ, a value is NaN, there are no rows, or a seed has several rows in a cell and
+            `repeats` isn't "mean".
 
     Example:
         >>> rows = {"cells": ["a", "a", "b"], "seeds": [0, 1, 0], "values": [0.5, 0.7, 0.9]}
@@ -103,7 +103,9 @@ def seed_values(
     rows: dict[Hashable, dict[Hashable, list[float]]] = defaultdict(lambda: defaultdict(list))
     for cell, seed, value in zip(cells, seeds, values, strict=True):
         rows[cell][seed].append(float(value))
-    repeated = [(cell, seed, len(of)) for cell, some in rows.items() for seed, of in some.items() if len(of) > 1]
+    repeated = [
+        (cell, seed, len(own)) for cell, by_seed in rows.items() for seed, own in by_seed.items() if len(own) > 1
+    ]
     if repeated and repeats == "refuse":
         cell, seed, count = repeated[0]
         raise ValueError(
@@ -111,7 +113,9 @@ def seed_values(
             'them with repeats="mean" if they are parts of a trial (episodes, folds), or tell the cells apart by what '
             "else differs"
         )
-    return SeedValues({cell: {seed: float(np.mean(of)) for seed, of in some.items()} for cell, some in rows.items()})
+    return SeedValues(
+        {cell: {seed: float(np.mean(own)) for seed, own in by_seed.items()} for cell, by_seed in rows.items()}
+    )
 
 
 @dataclass(frozen=True)
@@ -119,7 +123,7 @@ class Block:
     """Samples that have seeds in common, directly or through others. Different blocks are independent of each other.
 
     Args:
-        places: which samples they are.
+        places: the places of the samples.
         values: shape [samples, seeds], with the seeds in order; NaN where a sample lacks a seed.
     """
 
@@ -133,7 +137,7 @@ class Block:
 
 
 def blocks(samples: Sequence[Sample]) -> list[Block]:
-    """Find which samples have seeds in common.
+    """Group samples into blocks that have no seeds in common.
 
     Example:
         >>> [block.places for block in blocks([{0: 1.0, 1: 2.0}, {7: 1.0}, {1: 3.0, 2: 0.0}])]
@@ -144,7 +148,7 @@ def blocks(samples: Sequence[Sample]) -> list[Block]:
         linked = [group for group in groups if not group[0].isdisjoint(sample)]
         groups = [group for group in groups if group[0].isdisjoint(sample)]
         seeds = set(sample).union(*(seeds for seeds, _ in linked))
-        groups.append((seeds, sorted([place, *(one for _, places in linked for one in places)])))
+        groups.append((seeds, sorted([place, *(other for _, places in linked for other in places)])))
     return [
         Block(tuple(places), _matrix([samples[place] for place in places], sorted(seeds, key=repr)))
         for seeds, places in sorted(groups, key=lambda group: group[1])
@@ -156,13 +160,13 @@ def _matrix(samples: Sequence[Sample], seeds: Sequence[Hashable]) -> Floats:
 
 
 def student(variances: Values, sizes: Values, confidence: float) -> float:
-    """Return the quantile of Student's distribution for a sum of independent parts, by Satterthwaite.
+    """Return the quantile of Student's distribution for a sum of independent parts, by Satterthwaite's approximation.
 
     The degrees of freedom are V² / Σ v²/(n - 1), V = Σ v. Satterthwaite, Biometrics Bulletin 2 (1946) 110-114.
 
     Args:
-        variances: v of each part.
-        sizes: n of each part, > 1.
+        variances: v, the variance of each part.
+        sizes: n, the sample size of each part, > 1.
         confidence: in (0, 1).
 
     Example:

@@ -1,12 +1,14 @@
-"""Success rates that are evaluated repeatedly while seeds are added: intervals and tests that allow for it.
+"""Intervals and tests of success rates that are valid at any stopping time, while seeds are added.
 
 Both are based on one martingale. If the rate is p, the ratio of the likelihoods of k successes in n trials under a
 Beta(1/2, 1/2) mixture of rates and under p alone,
 
     M(p) = B(k + 1/2, n - k + 1/2) / B(1/2, 1/2) / (p^k (1 - p)^(n - k)),
 
-has the expectation 1 for any number of seeds, so that by Ville's inequality the probability that it ever exceeds 1/α is
-at most α. Robbins, Annals of Mathematical Statistics 41 (1970) 1397-1409; Howard, Ramdas, McAuliffe & Sekhon, Annals of
+has the expectation 1 for any number of seeds. By Ville's inequality, the probability that it ever exceeds 1/α is then
+at most α.
+
+Source: Robbins, Annals of Mathematical Statistics 41 (1970) 1397-1409; Howard, Ramdas, McAuliffe & Sekhon, Annals of
 Statistics 49 (2021) 1055-1080.
 """
 
@@ -26,8 +28,8 @@ _PRIOR = 0.5
 def anytime(successes: int, n: int, confidence: float = 0.95) -> Interval:
     """Bound a success rate so that all intervals of a growing sample contain it simultaneously.
 
-    The rates p with M(p) < 1/α, α = 1 - confidence: with at least that probability, the rate is in the interval after
-    every number of seeds, and so also after a number that was chosen in view of the results.
+    The interval holds the rates p with M(p) < 1/α, α = 1 - confidence. With at least this confidence, the rate is in
+    the interval after every number of seeds, and so also after a number that was chosen in view of the results.
 
     Args:
         successes: k, 0 <= k <= n.
@@ -52,7 +54,7 @@ def anytime(successes: int, n: int, confidence: float = 0.95) -> Interval:
         return (end, 1.0) if successes else (0.0, 1.0 - end)
 
     def log_likelihood(t: float) -> float:
-        """Compute the log-likelihood of the rate with the logit t, which has no bounds."""
+        """Compute the log-likelihood of the rate with the unbounded logit t."""
         return float(successes * special.log_expit(t) + (n - successes) * special.log_expit(-t))
 
     best = math.log(successes / (n - successes))
@@ -63,10 +65,10 @@ def anytime(successes: int, n: int, confidence: float = 0.95) -> Interval:
 
 
 def anytime_sign_test(wins: int, losses: int) -> float:
-    """Test that two methods succeed equally often, seed by seed, with any number of looks.
+    """Test that two methods succeed equally often, paired by seed, with any number of looks.
 
-    If both rates are equal, each method wins half of the seeds on which only one succeeds. p = 1/M(1/2) of the wins;
-    the probability that it falls below α at any look is at most α.
+    If both rates are equal, each method wins half of the discordant seeds. p = 1/M(1/2) of the wins. The probability
+    that it falls below α at any look is at most α.
 
     Args:
         wins: the number of seeds that only the first method solves, >= 0.

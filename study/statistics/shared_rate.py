@@ -1,4 +1,4 @@
-"""Success rates of trials that share the seeds of two sources of randomness."""
+"""Intervals for success rates of trials that share the seeds of two sources of randomness."""
 
 from __future__ import annotations
 
@@ -13,34 +13,36 @@ from study.statistics.components import Mask, has_pairs, known_trials, likely_sh
 
 _BISECTIONS = 20
 _QUANTILES = (np.arange(20) + 0.5) / 20
-"""Quantiles of the variance whose shares stand for all that are likely."""
+"""Quantiles of the variance, whose shares represent all likely shares."""
 
 _NEAR_ZERO = 1e-9
 
 
 def shared_rate_interval(values: Floats, *, is_nested: bool = False, confidence: float = 0.95) -> Interval | None:
-    """Bound a success rate of trials that share the seeds of two sources, and so say less than independent ones.
+    """Bound a success rate of trials that share the seeds of two sources of randomness.
 
-    The interval is Clopper and Pearson's for m(p) trials of which the rate succeeded: the upper end is the p at which
-    P(X <= m(p) rate) = (1 - confidence)/2, X binomial with m(p) and p, and the lower end mirrors it. The probability is
-    the mean over shares of the latent numbers' variance that are likely, as `variance_shares` finds them. The effective
-    number of trials is m(p) with 1/m(p) = 1/n + r_a(p) (Σ n_i²/n² - 1/n) + r_b(p) (Σ n_j²/n² - 1/n), n_i of the n
-    trials having a seed of a source. Two trials that share a seed alone, whose source has the share s, have the
+    The interval is Clopper and Pearson's for an effective number of trials, m(p), with the observed rate. The upper end
+    is the p at which P(X <= m(p) rate) = (1 - confidence)/2, X binomial with m(p) and p; the lower end mirrors it. The
+    probability is the mean over likely shares of the latent numbers' variance, which `variance_shares` finds. The
+    effective number of trials follows from 1/m(p) = 1/n + r_a(p) (Σ n_i²/n² - 1/n) + r_b(p) (Σ n_j²/n² - 1/n), where
+    n_i of the n trials have seed i of a source. Two trials that share only a seed of a source with the share s have the
     correlation r(p) = (Φ₂(h, h; s) - p²)/(p (1 - p)), with h = Φ⁻¹(p) and the bivariate normal distribution Φ₂. With
     fewer seeds than `variance_shares` needs, m is the lesser number of seeds of a source.
 
-    Effective trials in Clopper and Pearson's interval: Korn & Graubard, Survey Methodology 24 (1998) 193-201.
+    Source: effective numbers of trials in Clopper and Pearson's interval: Korn & Graubard, Survey Methodology 24 (1998)
+    193-201.
 
     Args:
-        values: as for `variance_shares`, of success; with at least one number.
+        values: successes, as for `variance_shares`: shape [seeds of the first source, seeds of the second], NaN where a
+            trial has no number.
         is_nested: whether rows have seeds of their own.
         confidence: in (0, 1).
 
     Returns:
-        None without numbers.
+        (low, high); None without trials.
 
     Raises:
-        ValueError: if a number is neither 0 nor 1, or the confidence is out of range.
+        ValueError: if a value is neither 0, 1 nor NaN, or the confidence is out of range.
 
     Example:
         >>> solved = np.repeat([[1.0], [1.0], [1.0], [0.0], [1.0]], 20, axis=1)  # init seeds decide alone
@@ -70,7 +72,7 @@ def _upper_end(rate: float, tail: float, effective: Callable[[float], Floats]) -
 
 
 def _effective_trials(y: Floats, mask: Mask, is_nested: bool) -> Callable[[float], Floats]:
-    """Return the function that gives the effective number of trials at a rate."""
+    """Return a function from a rate to the effective numbers of trials."""
     n = int(mask.sum())
     rows, columns = (mask.sum(axis=axis) for axis in (1, 0))
     if not has_pairs(y, mask, is_nested=is_nested):
@@ -90,7 +92,7 @@ def _effective_trials(y: Floats, mask: Mask, is_nested: bool) -> Callable[[float
 
 
 def _correlation(rate: float, shares: Floats) -> Floats:
-    """Compute the correlation of two successes whose latent normal numbers have these correlations."""
+    """Compute the correlation of two successes from that of their latent normal numbers."""
     bound = special.ndtri(rate)
     both = rate - 2 * special.owens_t(bound, np.sqrt((1 - shares) / (1 + shares)))
     return np.asarray(np.clip((both - rate**2) / (rate * (1 - rate)), 0.0, 1.0))

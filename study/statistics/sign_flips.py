@@ -1,4 +1,4 @@
-"""Means of differences, one a seed, tested by flipping their signs."""
+"""Sign-flip tests of means of paired differences, one for each seed."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from study.statistics.checks import Floats, Values, check_confidence, finite
 from study.statistics.welch import Contrast
 
 ROUNDING = 1e-12
-"""Relative error of sums and differences; a smaller number is a tie."""
+"""The relative error of sums and differences; a smaller number counts as a tie."""
 
 _SUBSETS = 2**15 - 1
-"""Subsets of seeds that are looked at: all of up to 15 seeds, and so many of more."""
+"""The number of subsets of seeds: all for up to 15 seeds, a random sample of this size for more."""
 
 _NUMBERS = 2**23
-"""The most numbers that subsets are laid out in; of many seeds, fewer subsets are looked at."""
+"""The greatest number of array elements for the subsets; with very many seeds, fewer subsets are drawn."""
 
 _BLOCKS = 2**11
-"""The most signs that are flipped; of more seeds, neighbours are flipped together."""
+"""The greatest number of signs that are flipped; with more seeds, neighbours are flipped together."""
 
 _TILT_STEP = 1.25
 _LEAST_TILT, _GREATEST_TILT = 0.02, 40.0
-"""Range of the tilts in Chernoff's bound, over the greatest and the least difference, and their ratio."""
+"""The range of the tilts in Chernoff's bound, over the greatest and the least difference, and their ratio."""
 
 
 def paired_differences(first: Values, second: Values) -> Floats:
     """Subtract the values of two methods seed by seed; a difference within rounding error of the values is 0.
 
     Args:
-        first: shape [seeds].
-        second: shape [seeds].
+        first: the first method's values, shape [seeds].
+        second: the second method's values, shape [seeds].
 
     Raises:
         ValueError: if a value is NaN or infinite, or lengths differ.
@@ -52,19 +52,20 @@ def paired_differences(first: Values, second: Values) -> Floats:
 def sign_flip(differences: Values, confidence: float = 0.95) -> Contrast | None:
     """Estimate the mean of differences that are symmetric about it, by flipping their signs.
 
-    Under the hypothesis that the mean is m, each d - m is as likely as m - d. So p = 2 (1 + k)/(1 + s), where k is the
-    number of subsets whose differences have a mean on the other side of m, or at it, of the s that are looked at: all
-    of up to 15 seeds, and up to 32,767 that are drawn of more, always the same. Sums within rounding error of 0 are
-    ties, whatever the magnitudes of the differences. If k is 0 among drawn subsets, p is at most Chernoff's bound,
-    2 min over t >= 0 of Π (1 + exp(-2 t d))/2, which is 2^(1 - n) if all n differences have one sign. With more than
-    2,048 seeds, neighbours are flipped together.
+    Under the hypothesis that the mean is m, each d - m is as likely as m - d. So p = 2 (1 + k)/(1 + s) for s subsets of
+    the seeds, k of which have a mean difference at m, or on the other side of m. The subsets are all of up to 15 seeds,
+    and up to 32,767 random ones of more, always the same. Sums within rounding error of 0 are ties, whatever the
+    magnitudes of the differences. If k is 0 among random subsets, p is at most twice Chernoff's bound, 2 min over t >=
+    0 of Π (1 + exp(-2 t d))/2, which is 2^(1 - n) if all n differences have one sign. With more than 2,048 seeds,
+    neighbours are flipped together.
 
-    The interval holds the m that are not rejected: its ends are quantiles of the subsets' means, and it excludes 0
-    exactly where p <= 1 - confidence. Fisher, The Design of Experiments (1935), 21; the interval: Hartigan, JASA 64
-    (1969) 1303-1317.
+    The interval holds the m that are not rejected. Its ends are quantiles of the subsets' means, and it excludes 0
+    exactly where p <= 1 - confidence.
+
+    Source: Fisher, The Design of Experiments (1935), 21; the interval: Hartigan, JASA 64 (1969) 1303-1317.
 
     Args:
-        differences: one a seed, first method minus second; those that are 0 count for the estimate and the interval.
+        differences: one for each seed, first method minus second; zeros count in the estimate and the interval.
         confidence: in (0, 1).
 
     Returns:
@@ -72,7 +73,7 @@ def sign_flip(differences: Values, confidence: float = 0.95) -> Contrast | None:
         than six seeds at 95%, and with more than 15 at more than 99.99%.
 
     Raises:
-        ValueError: if a difference is NaN or infinite.
+        ValueError: if a difference is NaN or infinite, or the confidence is out of range.
 
     Example:
         >>> both = sign_flip([0.5, 1.0, 0.5, 2.0, -0.1, 0.7, 0.9, 1.1])
@@ -87,7 +88,7 @@ def sign_flip(differences: Values, confidence: float = 0.95) -> Contrast | None:
 
 
 def sign_flips(differences: Floats, confidence: float = 0.95) -> tuple[Floats, Floats, Floats]:
-    """Estimate the means of many samples of differences, all of one number of seeds, as `sign_flip` does of one.
+    """Estimate the means of many samples of differences with equal numbers of seeds, each as by `sign_flip`.
 
     Args:
         differences: shape [samples, seeds], finite, with at least one seed.
@@ -95,6 +96,9 @@ def sign_flips(differences: Floats, confidence: float = 0.95) -> tuple[Floats, F
 
     Returns:
         The estimates, shape [samples]; the intervals, shape [samples, 2]; and the p-values, shape [samples].
+
+    Raises:
+        ValueError: if the confidence is out of range.
 
     Example:
         >>> estimates, bounds, p_values = sign_flips(np.array([[1.0, 1, 1, 1, 1, 1], [1, -1, 1, -1, 1, -1]]))
@@ -120,7 +124,7 @@ def sign_flips(differences: Floats, confidence: float = 0.95) -> tuple[Floats, F
 
 
 def _blocks(differences: Floats) -> tuple[Floats, Floats]:
-    """Add up differences whose signs are flipped together, shape [samples, blocks]; and count them, shape [blocks]."""
+    """Sum differences whose signs are flipped together, shape [samples, blocks], and count them, shape [blocks]."""
     seeds = differences.shape[1]
     if seeds <= _BLOCKS:
         return differences, np.ones(seeds)
@@ -146,7 +150,7 @@ def _subset_means(subsets: Floats, sums: Floats, sizes: Floats) -> Floats:
 
 
 def exact_mean(values: list[float]) -> float:
-    """Compute the mean without rounding errors of the sum, also where it is beyond the range of numbers.
+    """Compute the mean from an exact sum, also where the sum exceeds the range of floats.
 
     Example:
         >>> exact_mean([1e308, 1e308, 1.0, -1e308, -1e308])
@@ -160,7 +164,7 @@ def exact_mean(values: list[float]) -> float:
 
 
 def _tail_bound(differences: Floats) -> float:
-    """Bound the probability that differences whose signs are flipped have a sum as great as theirs, by Chernoff's."""
+    """Bound by Chernoff's inequality the probability that sign flips give a sum as great as the observed one."""
     d = differences[differences != 0]
     if not d.size:
         return 1.0
@@ -174,10 +178,10 @@ def _tail_bound(differences: Floats) -> float:
 
 @lru_cache(maxsize=1)
 def _subsets(n: int) -> Floats:
-    """Return subsets of n seeds that aren't empty, a row each: all, or some that are drawn with n as the seed."""
+    """Return non-empty subsets of n seeds, one for each row: all, or a random sample with n as the seed."""
     if 2**n - 1 <= _SUBSETS:
         return (np.arange(1, 2**n)[:, None] >> np.arange(n) & 1).astype(np.float64)
     count = min(_SUBSETS, _NUMBERS // n)
     drawn = np.random.default_rng(n).integers(0, 2, size=(count, n), dtype=np.int8)
-    drawn[~drawn.any(axis=1)] = 1  # as good as never
+    drawn[~drawn.any(axis=1)] = 1  # practically never
     return drawn.astype(np.float64)

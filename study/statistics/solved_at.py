@@ -1,6 +1,6 @@
 """Iterations to success of the solved trials: median and mean, with intervals.
 
-The functions take any positive numbers, seconds of training as well as iterations, and many samples at once.
+The functions take any positive numbers, such as seconds of training, and many samples at once.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from study.statistics.samples import Sizes
 
 
 def medians(values: Values, sizes: Sizes | None = None) -> Floats:
-    """Return the median of each sample: for an even count, the mean of the middle two; without values, NaN.
+    """Return the median of each sample, the mean of the middle two for an even size; NaN for a sample without values.
 
     Args:
-        values: those of the samples, one sample after another.
-        sizes: the number of values of each; None for a single sample.
+        values: the values of all samples, one sample after another.
+        sizes: the number of values of each sample; None for a single sample.
 
     Raises:
-        ValueError: if a value is NaN or infinite, or sizes don't add up to the values.
+        ValueError: if a value is NaN or infinite, or sizes don't add up to the number of values.
 
     Example:
         >>> medians([14000, 12000, 19000, 5000, 7000], sizes=[3, 2]).tolist()
@@ -43,21 +43,22 @@ def medians(values: Values, sizes: Sizes | None = None) -> Floats:
 def median_intervals(values: Values, sizes: Sizes | None = None, confidence: float = 0.95) -> Floats:
     """Bound the median of any distribution by two order statistics, for each sample.
 
-    From the r-th smallest to the r-th greatest value, with the greatest r for which P(B < r) <= (1 - confidence)/2, B
-    binomial with n and 1/2: the number of values below the median, for any distribution. David & Nagaraja, Order
-    Statistics (2003), 7.1.
+    The interval is from the r-th smallest to the r-th greatest value, with the greatest r for which P(B < r) <= (1 -
+    confidence)/2. B is binomial with n and 1/2, as the number of values below the median of a continuous distribution.
+    The interval is conservative, increasingly so with ties. David & Nagaraja, Order Statistics (2003), 7.1.
 
     Args:
-        values: those of the samples, one sample after another.
-        sizes: the number of values of each; None for a single sample.
-        confidence: in (0, 1); an interval's confidence is at least this.
+        values: the values of all samples, one sample after another.
+        sizes: the number of values of each sample; None for a single sample.
+        confidence: in (0, 1): the least coverage.
 
     Returns:
         Shape [samples, 2], low and high, both among the values. NaN where even the smallest and the greatest value are
         not enough: for 95%, with fewer than 6 values.
 
     Raises:
-        ValueError: if a value is NaN or infinite, the confidence is out of range, or sizes don't add up to the values.
+        ValueError: if a value is NaN or infinite, the confidence is out of range, or sizes don't add up to the number
+            of values.
 
     Example:
         >>> median_intervals([12, 13, 13, 14, 15, 19, 5], sizes=[6, 1]).tolist()
@@ -78,7 +79,7 @@ def median_intervals(values: Values, sizes: Sizes | None = None, confidence: flo
 
 
 def median_rank(n: int, confidence: float) -> int:
-    """Find the greatest r with P(B < r) <= (1 - confidence)/2, B binomial with n and 1/2; 0 if even r = 1 is too much.
+    """Return the greatest r with P(B < r) <= (1 - confidence)/2, B binomial with n and 1/2; 0 if r = 1 is too great.
 
     It is the least r with P(B <= r) at or above that.
     """
@@ -87,14 +88,14 @@ def median_rank(n: int, confidence: float) -> int:
 
 
 def means(values: Values, sizes: Sizes | None = None) -> Floats:
-    """Return the mean of each sample; NaN for one without values.
+    """Return the mean of each sample; NaN for a sample without values.
 
     Args:
-        values: those of the samples, one sample after another.
-        sizes: the number of values of each; None for a single sample.
+        values: the values of all samples, one sample after another.
+        sizes: the number of values of each sample; None for a single sample.
 
     Raises:
-        ValueError: if a value is NaN or infinite, or sizes don't add up to the values.
+        ValueError: if a value is NaN or infinite, or sizes don't add up to the number of values.
 
     Example:
         >>> means([1.0, 2.0, 5.0], sizes=[2, 1]).tolist()
@@ -108,14 +109,13 @@ def gamma_mean_intervals(values: Values, sizes: Sizes | None = None, confidence:
     """Bound the mean of a gamma distribution by profiling the likelihood over its shape, for each sample.
 
     With shape k and mean m, l(m, k) = n (k log(k/m) - log Γ(k) - k x̄/m) + (k - 1) Σ log x. The estimate of m is the
-    sample mean x̄ for every k; the interval is {m : 2 (max l - max_k l(m, k)) <= χ²₁}. l depends on m only through
-    s(m) = log m + x̄/m - 1 - mean(log x), and the best k solves log k - ψ(k) = s(m), so that only the shape at the
-    interval's ends and the two m with that shape are computed. The distribution: Madsen & Johansen, ICLR 2020,
-    appendix.
+    sample mean x̄ for every k. The interval is {m : 2 (max l - max_k l(m, k)) <= χ²₁}. l depends on m only through s(m)
+    = log m + x̄/m - 1 - mean(log x), and the best k solves log k - ψ(k) = s(m). So only the shape at the interval's
+    ends and the two m with that shape are computed. The distribution: Madsen & Johansen, ICLR 2020, appendix.
 
     Args:
-        values: those of the samples, one sample after another; >= 0, for example iterations until trials were solved.
-        sizes: the number of values of each; None for a single sample.
+        values: the values of all samples, one sample after another; >= 0, such as iterations until trials were solved.
+        sizes: the number of values of each sample; None for a single sample.
         confidence: in (0, 1).
 
     Returns:
@@ -124,7 +124,7 @@ def gamma_mean_intervals(values: Values, sizes: Sizes | None = None, confidence:
 
     Raises:
         ValueError: if a value is negative or not finite, the confidence is out of range, or sizes don't add up to the
-            values.
+            number of values.
 
     Example:
         >>> gamma_mean_intervals([1.0, 2.0, 3.0, 4.0, 7.0], sizes=[4, 1]).round(3).tolist()
@@ -146,17 +146,17 @@ def gamma_mean_intervals(values: Values, sizes: Sizes | None = None, confidence:
 
 def _best_log_shape(s: Floats) -> Floats:
     """Solve log k - ψ(k) = s for log k."""
-    # the two limits 1/(2k) + 1/(12 k²) and 1/k meet in a parabola, which gives k to 1.5% for every s
+    # a parabola joins the limits 1/(2k) + 1/(12 k²) and 1/k, and gives k to 1.5% for every s
     log_k = np.log((3 - s + np.sqrt((s - 3) ** 2 + 24 * s)) / (12 * s))
-    for _ in range(3):  # Newton's steps for log s over log k: to 4e-6, 3e-13 and the last bit
+    for _ in range(3):  # Newton steps for log s over log k: to 4e-6, 3e-13 and the last bit
         k = np.exp(log_k)
-        rest = -digamma_rest(k)
-        log_k = log_k + np.log(rest / s) * k * rest / trigamma_rest(k)
+        remainder = -digamma_rest(k)
+        log_k = log_k + np.log(remainder / s) * k * remainder / trigamma_rest(k)
     return np.asarray(log_k)
 
 
 def _lower_shape(best: Floats, drop: Floats) -> Floats:
-    """Find the smaller shape at which the profile log-likelihood per value is less by `drop`."""
+    """Find the smaller shape whose profile log-likelihood per value is `drop` below the maximum."""
 
     def height(log_k: Floats) -> Floats:
         k = np.exp(log_k)
@@ -165,7 +165,7 @@ def _lower_shape(best: Floats, drop: Floats) -> Floats:
     top = height(best)
 
     def above(fall: Floats) -> tuple[Floats, Floats]:
-        """Return by how much the height has fallen beyond the drop; the slope is 1/2 to 1."""
+        """Return the fall of the height minus the drop, and its slope, from 1/2 to 1."""
         log_k = best - fall
         return top - height(log_k) - drop, trigamma_rest(np.exp(log_k))
 

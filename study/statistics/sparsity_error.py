@@ -1,4 +1,4 @@
-"""Sparsity error of the solved trials: the mean of numbers in [0, 1/2], some of them 0."""
+"""Sparsity error of the solved trials: intervals for the mean of numbers in [0, 1/2], some of them 0."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from study.statistics.likelihood import digamma_rest, root, stirling_rest, triga
 from study.statistics.samples import Ints, Sizes
 
 FLOAT32_SPACING = 2.0**-24
-"""The distance from 1 to the float32 below it: weights nearer to 1 than this can't be distinguished from 1."""
+"""The distance from 1 to the float32 below it: weights nearer to 1 can't be distinguished from 1."""
 
 _BELOW = 16
-"""Zero is replaced by the least observed distance over this: of 1 to 64, the number whose intervals have a coverage
-nearest to their confidence where weights are rounded to float32 (docs/explanation/statistics.md)."""
+"""The divisor of the least observed distance in the number that replaces zero. Of 1 to 64, it has the coverage nearest
+to the confidence if weights are rounded to float32 (docs/statistics.md)."""
 
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -27,29 +27,28 @@ _TINY = float(np.finfo(np.float64).tiny)
 def beta_mean_intervals(
     values: Values, sizes: Sizes | None = None, *, upper: float = 0.5, confidence: float = 0.95
 ) -> Floats:
-    """Bound the mean of a beta distribution on [0, upper] by profiling the likelihood over its precision.
+    """Bound the mean of a beta distribution on [0, upper], for each sample, by profile likelihood over its precision.
 
-    With y = x / upper, mean μ and precision φ, l(μ, φ) = n (log Γ(φ) - log Γ(μφ) - log Γ((1-μ)φ))
-    + (μφ - 1) Σ log y + ((1-μ)φ - 1) Σ log(1 - y), the interval is upper {μ : 2 (max l - max_φ l) <= χ²₁}.
-    A value at 0 or at `upper` has only one logarithm; the other is replaced by that of a sixteenth of the spacing of
-    float32 below 1, or of the distance of the nearest value inside, if that is less. The distribution: Madsen &
-    Johansen, ICLR 2020, appendix.
+    With y = x / upper, mean μ and precision φ, l(μ, φ) = n (log Γ(φ) - log Γ(μφ) - log Γ((1-μ)φ)) + (μφ - 1) Σ log y +
+    ((1-μ)φ - 1) Σ log(1 - y). The interval is upper {μ : 2 (max l - max_φ l) <= χ²₁}. A value at 0 or at `upper` has
+    only one logarithm. The other is replaced by that of a sixteenth of the spacing of float32 below 1, or of the
+    distance of the nearest value inside, if that is less. The distribution: Madsen & Johansen, ICLR 2020, appendix.
 
     Args:
-        values: those of the samples, one sample after another; in [0, upper], for example sparsity errors, for which
+        values: the values of all samples, one sample after another; in [0, upper], such as sparsity errors, for which
             upper is 1/2.
-        sizes: the number of values of each; None for a single sample.
+        sizes: the number of values of each sample; None for a single sample.
         upper: the end of the support.
         confidence: in (0, 1).
 
     Returns:
-        Shape [samples, 2], low and high. NaN for fewer than two values, equal values (to six digits), or a value above
+        Shape [samples, 2], low and high. NaN for fewer than two values, equal values (to six digits), a value above
         `upper` (as unbounded weights have), and where the interval wouldn't contain the sample mean (many values at an
         end): no beta distribution describes those.
 
     Raises:
         ValueError: if a value is negative or not finite, the confidence is out of range, or sizes don't add up to the
-            values.
+            number of values.
 
     Example:
         >>> beta_mean_intervals([0.1, 0.2, 0.2, 0.3, 0.1], sizes=[4, 1]).round(3).tolist()
@@ -62,9 +61,9 @@ def beta_mean_intervals(
     largest = samples.greatest(x, n)
     has_fit = (n >= 2) & (largest <= upper) & ~too_close(samples.least(x, n), largest)
     x, n = x[np.repeat(has_fit, n)], n[has_fit]
-    likelihood = BetaLikelihood.of(x / upper, (upper - x) / upper, n, FLOAT32_SPACING / upper)
+    likelihood = BetaLikelihood.of_values(x / upper, (upper - x) / upper, n, FLOAT32_SPACING / upper)
     has_fit[has_fit], likelihood = likelihood.has_best, likelihood.where(likelihood.has_best)
-    with np.errstate(all="ignore"):  # what exceeds the range of floats becomes NaN, and has no interval
+    with np.errstate(all="ignore"):  # overflow becomes NaN, which has no interval
         ends = upper * likelihood.interval(likelihood.best(), z)
     mean = upper * likelihood.mean
     holds = (ends[:, 0] <= mean) & (mean <= ends[:, 1])
@@ -74,52 +73,54 @@ def beta_mean_intervals(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BetaLikelihood:
-    """The log-likelihoods (up to constants) of beta distributions on [0, 1], one a sample, by the logit of their mean.
+    """Profile log-likelihoods (up to constants) of beta distributions on [0, 1], by the logit of their mean.
 
-    The precision is the best for each mean. A logit is expressed as its distance from that of the sample mean, so that
-    values close to each other lose no digits. All arrays have shape [samples].
+    There is one for each sample, with the best precision for each mean. A logit is expressed as its distance from that
+    of the sample mean, so that values close to each other lose no digits. All arrays have shape [samples].
 
     Args:
         n: the number of values.
         mean: the sample mean.
-        rest: 1 - mean.
+        complement: 1 - mean.
         gap: the logarithm of the mean minus the mean of the logarithms, of the values.
-        rest_gap: the same of 1 - values.
+        complement_gap: the same for 1 - values.
     """
 
     n: Floats
     mean: Floats
-    rest: Floats
+    complement: Floats
     gap: Floats
-    rest_gap: Floats
+    complement_gap: Floats
 
     @classmethod
-    def of(cls, y: Floats, rest: Floats, sizes: Ints, spacing: float) -> BetaLikelihood:
-        """Compute what the likelihoods need from the samples.
+    def of_values(cls, y: Floats, complements: Floats, sizes: Ints, spacing: float) -> BetaLikelihood:
+        """Compute the likelihoods' coefficients from the samples.
 
         Args:
             y: values in [0, 1], not all 0 or all 1 in a sample.
-            rest: 1 - y.
+            complements: 1 - y.
             sizes: the number of values of each sample.
             spacing: the distance from an end below which a value can't be distinguished from it.
         """
-        mean, mean_rest = samples.means(y, sizes), samples.means(rest, sizes)
+        mean, mean_complement = samples.means(y, sizes), samples.means(complements, sizes)
         gap = samples.log_gaps(y, sizes, mean, _least(y, sizes, spacing))
-        rest_gap = samples.log_gaps(rest, sizes, mean_rest, _least(rest, sizes, spacing))
-        return cls(n=sizes.astype(np.float64), mean=mean, rest=mean_rest, gap=gap, rest_gap=rest_gap)
+        complement_gap = samples.log_gaps(complements, sizes, mean_complement, _least(complements, sizes, spacing))
+        return cls(
+            n=sizes.astype(np.float64), mean=mean, complement=mean_complement, gap=gap, complement_gap=complement_gap
+        )
 
-    def where(self, which: npt.NDArray[np.bool_]) -> BetaLikelihood:
-        """Select some samples."""
-        return BetaLikelihood(**{name: array[which] for name, array in vars(self).items()})
+    def where(self, mask: npt.NDArray[np.bool_]) -> BetaLikelihood:
+        """Select the samples of a mask."""
+        return BetaLikelihood(**{name: array[mask] for name, array in vars(self).items()})
 
     @property
     def has_best(self) -> npt.NDArray[np.bool_]:
-        """Whether there is a greatest likelihood: not if so many values are at an end that it grows for ever."""
-        above = self.mean * np.expm1(-self.gap) + self.rest * np.expm1(-self.rest_gap)
+        """True where the likelihood has a maximum; with too many values at an end it is unbounded."""
+        above = self.mean * np.expm1(-self.gap) + self.complement * np.expm1(-self.complement_gap)
         return np.asarray(above < 0)
 
     def best(self) -> Floats:
-        """Find where the likelihood is greatest: where its slope, up to a positive factor, is zero."""
+        """Find the maximum of the likelihood: the zero of its slope, up to a positive factor."""
         mu, nu, phi = self._at(np.zeros_like(self.mean))
         error = 1 / np.sqrt(mu * nu * (phi + 1))  # a value's distance from the mean, as a logit
 
@@ -136,11 +137,11 @@ class BetaLikelihood:
 
     def means(self, distance: Floats) -> tuple[Floats, Floats]:
         """Return μ and 1 - μ at a distance, each to full precision."""
-        logit = np.log(self.mean / self.rest) + distance
+        logit = np.log(self.mean / self.complement) + distance
         return special.expit(logit), special.expit(-logit)
 
     def interval(self, best: Floats, z: float) -> Floats:
-        """Bound the means, given where the likelihoods are greatest; shape [samples, 2]."""
+        """Bound the means, given the maxima of the likelihoods; shape [samples, 2]."""
         mu, nu, phi = self._at(best)
         sides = np.array([[-1.0], [1.0]])
         about = sides * 1.2 * z / np.sqrt(self.n * mu * nu * (phi + 1))
@@ -159,24 +160,24 @@ class BetaLikelihood:
         """Return μ, 1 - μ and the best precision φ: r(φ) - μ r(μφ) - (1-μ) r((1-μ)φ) = d, r(x) = ψ(x) - log x."""
         mu, nu = self.means(distance)
         d = self._divergence(distance, mu, nu)
-        # the limits 1/(2φ) + c/(12 φ²) for large φ and 1/φ for small φ meet in a parabola, which gives φ to 4%
+        # a parabola joins the limits 1/(2φ) + c/(12 φ²) for large φ and 1/φ for small φ, and gives φ to 4%
         c = 1 / (mu * nu) - 1
         p = 3 - d * c
         q = np.abs(p) + np.sqrt(p * p + 24 * d * c)
         log_phi = np.log(np.where(p > 0, q / (12 * d), 2 * c / q))
-        # Newton's steps, with logarithms on both axes: to 5e-5 and 1e-10, and the likelihood is flat there
+        # Newton steps, with logarithms on both axes: to 5e-5 and 1e-10, where the likelihood is flat
         for _ in range(2):
             phi = np.exp(log_phi)
             x = np.array([phi, mu * phi, nu * phi])
             (r, r_a, r_b), (t, t_a, t_b) = digamma_rest(x), trigamma_rest(x)
-            rest = r - mu * r_a - nu * r_b
-            log_phi = log_phi - np.log(rest / d) * phi * rest / (t - t_a - t_b)
+            complement = r - mu * r_a - nu * r_b
+            log_phi = log_phi - np.log(complement / d) * phi * complement / (t - t_a - t_b)
         return mu, nu, np.exp(log_phi)
 
     def _divergence(self, distance: Floats, mu: Floats, nu: Floats) -> Floats:
         """Return μ (log μ - mean log y) + (1-μ) (log (1-μ) - mean log (1-y))."""
-        to_y = self.gap - _log_ratio(self.mean, self.rest, distance)
-        to_rest = self.rest_gap - _log_ratio(self.rest, self.mean, -distance)
+        to_y = self.gap - _log_ratio(self.mean, self.complement, distance)
+        to_rest = self.complement_gap - _log_ratio(self.complement, self.mean, -distance)
         return np.asarray(mu * to_y + nu * to_rest)
 
     def _profile(self, distance: Floats, mu: Floats, nu: Floats, phi: Floats) -> Floats:
@@ -186,13 +187,13 @@ class BetaLikelihood:
     def _slope(self, distance: Floats, a: Floats, b: Floats) -> Floats:
         """Return the profile's slope over the logit, divided by n μ (1-μ) φ; a = μφ, b = (1-μ)φ."""
         r_a, r_b = digamma_rest(np.array([a, b]))
-        return np.asarray(r_b - r_a - distance - self.gap + self.rest_gap)
+        return np.asarray(r_b - r_a - distance - self.gap + self.complement_gap)
 
 
-def _log_ratio(mean: Floats, rest: Floats, distance: Floats) -> Floats:
-    """Return log(mean + rest exp(-distance)), the log of a mean over that at a distance, to full precision."""
-    over = rest * np.expm1(-distance)
-    far = np.log(mean + rest * np.exp(-distance))
+def _log_ratio(mean: Floats, complement: Floats, distance: Floats) -> Floats:
+    """Return log(mean + complement exp(-distance)) to full precision: a mean's logarithm minus that at a distance."""
+    over = complement * np.expm1(-distance)
+    far = np.log(mean + complement * np.exp(-distance))
     return np.where(over > -0.5, np.log1p(np.maximum(over, -0.5)), far)
 
 

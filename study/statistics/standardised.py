@@ -1,7 +1,7 @@
-"""Success rates of a population of starts: strata weighed by the population's shares instead of the sample's.
+"""Success rates of a population of starts: strata weighted by the population's shares instead of the sample's.
 
-Fifty seeds may have drawn harder starts than most. If what makes a start hard is known before training, and how often
-it occurs, the rate can be given for all starts instead of for those that were drawn.
+Fifty seeds may have harder starts than average. If a covariate of the difficulty is known before training, with its
+distribution over all starts, the rate can be given for all starts instead of the sampled ones.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from study.statistics.checks import check_count
 from study.statistics.rates import difference_interval, wilsons
 
 LEAST_IN_STRATUM = 5
-"""Trials of a stratum; a level with fewer is joined with the next."""
+"""The least number of trials in a stratum; a level with fewer is merged with the next."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class StandardisedRate:
     """A success rate of a population of starts.
 
     Args:
-        rate: the mean of the strata's rates, weighed by their shares.
+        rate: the mean of the strata's rates, weighted by their shares.
         interval: 95%.
         strata: the last level of each stratum, from 0.
     """
@@ -42,26 +42,27 @@ def standardised_rate(
         p = Σ_k P_k s_k / n_k,   m = q (1 - q) / (Σ_k P_k² q_k (1 - q_k) / n_k + (Σ_k P_k q_k² - q²) / N)
         q_k = (s_k + 1) / (n_k + 2),   q = Σ_k P_k q_k
 
-    Stratum k has the share P_k of the population. The interval is Wilson's for a rate of p in m trials: m independent
-    trials would vary as much as p does. If the shares are those of N starts that were drawn, p varies with them, too;
-    if they are known, the last term is left out. Levels with fewer than five trials are joined with the next ones, the
-    last with the one before, so levels must be in an order in which neighbours are alike.
+    Stratum k has the share P_k of the population. The interval is Wilson's for a rate of p in m trials: the rate of m
+    independent trials would have the same variance as p. If the shares are counted from a sample of N starts, they add
+    to the variance of p; if they are known, the last term is left out. Levels with fewer than five trials are merged
+    with the next ones, the last with the one before, so neighbouring levels must be similar.
 
     Args:
-        solved: solved trials of each level, s_k.
-        judged: trials of each level, n_k.
-        shares: of each level in the population, P_k >= 0; they are divided by their sum.
-        starts: N >= 1, how many independent starts the shares are counted from; None if they are known.
+        solved: s_k, the number of solved trials of each level.
+        judged: n_k, the number of trials of each level.
+        shares: P_k >= 0, the share of each level in the population; they are divided by their sum.
+        starts: N >= 1, the number of independent starts that the shares are counted from; None if they are known.
 
     Returns:
-        None without a trial.
+        None without trials.
 
     Raises:
         ValueError: if the lengths differ, a count is impossible, shares are negative or all 0, or N is below 1.
 
-    Source: Holt & Smith, JRSS A 142 (1979) 33-46, for post-stratification; Neyman, JASA 33 (1938) 101-116, for starts
-    that are drawn (double sampling); Franco, Little, Louis & Slud, Journal of Survey Statistics and Methodology 7
-    (2019) 334-364, for Wilson's interval of an effective number of trials.
+    Source:
+        Holt & Smith, JRSS A 142 (1979) 33-46, for post-stratification; Neyman, JASA 33 (1938) 101-116, for sampled
+            starts (double sampling); Franco, Little, Louis & Slud, Journal of Survey Statistics and Methodology 7
+            (2019) 334-364, for Wilson's interval of an effective number of trials.
 
     Example:
         >>> estimate = standardised_rate([9, 4], [10, 40], [0.5, 0.5])
@@ -69,7 +70,9 @@ def standardised_rate(
         (0.5, [0.378, 0.622])
     """
     if not len(solved) == len(judged) == len(shares):
-        raise ValueError(f"levels must be equally many, but got {len(solved)}, {len(judged)} and {len(shares)}")
+        raise ValueError(
+            f"solved, judged and shares must have equal lengths, but got {len(solved)}, {len(judged)} and {len(shares)}"
+        )
     for k, n in zip(solved, judged, strict=True):
         check_count(k, n)
     if min(shares, default=0.0) < 0 or not sum(shares) > 0:
@@ -84,8 +87,8 @@ def standardised_rate(
         np.add.reduceat(np.asarray(values, np.float64), firsts) for values in (solved, judged, shares)
     )
     share /= share.sum()
-    rate = min(float(share @ (good / trials)), 1.0)  # shares sum to 1 but for rounding
-    smoothed = (good + 1) / (trials + 2)  # else a stratum with all or no trials solved would have no variance
+    rate = min(float(share @ (good / trials)), 1.0)  # shares sum to 1 up to rounding
+    smoothed = (good + 1) / (trials + 2)  # else a stratum with all or no trials solved has no variance
     mean = float(share @ smoothed)
     variance = float(share**2 @ (smoothed * (1 - smoothed) / trials))
     variance += 0.0 if starts is None else float(share @ smoothed**2 - mean**2) / starts
@@ -97,7 +100,7 @@ def standardised_rate(
 def standardised_difference(first: StandardisedRate, second: StandardisedRate) -> Interval:
     """Bound the difference of two standardised rates of independent trials, first minus second, at 95%.
 
-    It follows from both intervals as Newcombe's interval does from Wilson's (`rates.difference_interval`).
+    It follows from both intervals as Newcombe's interval follows from Wilson's (`rates.difference_interval`).
 
     Example:
         >>> easy, hard = (standardised_rate([9, k], [10, 40], [0.5, 0.5]) for k in (30, 4))
@@ -108,7 +111,7 @@ def standardised_difference(first: StandardisedRate, second: StandardisedRate) -
 
 
 def _strata(judged: Sequence[int]) -> list[int]:
-    """Return the last level of each stratum: each has enough trials, or it is the only one."""
+    """Return the last level of each stratum: each has enough trials, or is the only one."""
     lasts, count = [], 0
     for level, trials in enumerate(judged):
         count += trials

@@ -1,8 +1,8 @@
-"""Time to success with unsolved trials as censored: Kaplan-Meier curves and the log-rank test.
+"""Times to success with unsolved trials censored: Kaplan-Meier curves and the log-rank test.
 
-Times may be iterations or seconds of training. A trial that was not solved is censored at its last iteration. One that
-diverged will never be solved: give it the last iteration that its cell's trials run to, not that at which it diverged,
-or it counts as one that might have been solved a moment later.
+Times may be iterations or seconds of training. A trial that was not solved is censored at its last iteration. A
+diverged trial can never be solved: censor it at the last iteration that its cell's trials run to, not at that of its
+divergence, where it would count as one that might have been solved a moment later.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class SurvivalCurve:
     """A Kaplan-Meier curve: the share of trials not solved by a time. All arrays have shape [times].
 
     Args:
-        times: those at which a trial was solved or censored, ascending.
+        times: the times at which a trial was solved or censored, ascending.
         at_risk: the number of trials neither solved nor censored before that time.
         solved: the number of trials solved at that time.
-        survival: the share not solved by then; constant up to the next time, and one before the first.
-        low: the lower end of its pointwise interval; NaN where it has none.
-        high: the upper end.
+        survival: the share not solved by then; constant up to the next time, and 1 before the first.
+        low: the lower end of its pointwise interval; NaN where there is none.
+        high: the upper end of its pointwise interval; NaN where there is none.
     """
 
     times: Floats
@@ -42,7 +42,7 @@ class SurvivalCurve:
 
     @property
     def median(self) -> float | None:
-        """The first time by which half of all trials are solved; None if there is none.
+        """The first time when half of all trials are solved; None if fewer are.
 
         Example:
             >>> kaplan_meier([10, 20, 30, 50, 50], [True, True, True, False, False]).median
@@ -58,8 +58,8 @@ class LogRank:
 
     Args:
         statistic: χ² under the hypothesis.
-        degrees_of_freedom: those of the statistic.
-        p_value: that of the hypothesis that all samples have the same curve.
+        degrees_of_freedom: of the statistic.
+        p_value: of the hypothesis that all samples have the same curve.
     """
 
     statistic: float
@@ -68,23 +68,25 @@ class LogRank:
 
 
 def kaplan_meier(times: Values, solved: Flags, confidence: float = 0.95) -> SurvivalCurve | None:
-    """Estimate the share of trials not solved by each time.
+    """Estimate the share of trials not solved by each time, by the Kaplan-Meier estimator.
 
     S(t) = Π over times t_i <= t of 1 - d_i/n_i, with d_i solved of n_i at risk; a trial censored at t_i is at risk
-    there. The interval is symmetric in log(-log S): S^exp(± z g / log S), g² = Σ d_i/(n_i (n_i - d_i)), Greenwood's.
-    Kaplan & Meier, JASA 53 (1958) 457-481; Kalbfleisch & Prentice, The Statistical Analysis of Failure Time Data
+    there. The interval is symmetric in log(-log S): S^exp(± z g / log S), with Greenwood's g² = Σ d_i/(n_i (n_i -
+    d_i)). Kaplan & Meier, JASA 53 (1958) 457-481; Kalbfleisch & Prentice, The Statistical Analysis of Failure Time Data
     (1980).
 
     Args:
         times: shape [n], >= 0: when a trial was solved or censored.
         solved: shape [n]: whether it was solved.
-        confidence: in (0, 1), at a single time: the intervals are no band for the whole curve.
+        confidence: in (0, 1), pointwise: the intervals aren't a simultaneous band for the curve.
 
     Returns:
-        The curve; None without trials. It has no interval where the survival is 1 or 0, where Greenwood's has no width.
+        The curve; None without trials. It has no interval where the survival is 1 or 0, since Greenwood's has no width
+        there.
 
     Raises:
-        ValueError: if a time is negative or not finite, or lengths differ.
+        ValueError: if a time is negative or not finite, a flag is neither 0 nor 1, lengths differ, or the confidence is
+            out of range.
 
     Example:
         >>> curve = kaplan_meier([10, 20, 20, 30, 50], [True, True, False, True, False])
@@ -100,7 +102,7 @@ def kaplan_meier(times: Values, solved: Flags, confidence: float = 0.95) -> Surv
     width = np.sqrt(np.cumsum(_greenwood(at_risk, events)))
     inside = (survival > 0) & (survival < 1)
     ends = np.full((2, moments.size), math.nan)
-    power = np.exp(z * width[inside] / np.log(survival[inside]))  # below one, for the logarithm is negative
+    power = np.exp(z * width[inside] / np.log(survival[inside]))  # below one: the logarithm is negative
     ends[:, inside] = survival[inside] ** (1 / power), survival[inside] ** power
     return SurvivalCurve(times=moments, at_risk=at_risk, solved=events, survival=survival, low=ends[0], high=ends[1])
 
@@ -108,19 +110,19 @@ def kaplan_meier(times: Values, solved: Flags, confidence: float = 0.95) -> Surv
 def log_rank(samples: Sequence[tuple[Values, Flags]]) -> LogRank | None:
     """Test that samples have the same survival curve.
 
-    At each time, given the trials at risk, the solved trials are distributed over the samples hypergeometrically. With
-    U the sums over times of observed minus expected, and V their covariances, the statistic is U' V⁻ U, χ² with rank V
+    At each time, given the trials at risk, the number of solved trials of each sample is hypergeometric. With the sums
+    U over times of observed minus expected numbers, and their covariances V, the statistic is U' V⁻ U, χ² with rank V
     degrees of freedom. Mantel, Cancer Chemotherapy Reports 50 (1966) 163-170.
 
     Args:
-        samples: the times of each, >= 0, and whether each trial was solved or censored. A sample without trials has no
-            effect.
+        samples: for each sample, the times, >= 0, and whether each trial was solved or censored. A sample without
+            trials has no effect.
 
     Returns:
         None if nothing can be compared: fewer than two samples, or nothing solved while two are at risk.
 
     Raises:
-        ValueError: if a time is negative or not finite, or lengths differ.
+        ValueError: if a time is negative or not finite, a flag is neither 0 nor 1, or lengths differ.
 
     Example:
         >>> quick, slow = [10, 20, 30, 30, 40], [50, 60, 60, 90, 90]
@@ -142,13 +144,13 @@ def log_rank(samples: Sequence[tuple[Values, Flags]]) -> LogRank | None:
 
 
 def excesses(samples: Sequence[tuple[Floats, Bools]]) -> tuple[Floats, Floats]:
-    """Compute observed minus expected solved trials of each sample, and their covariances, as the log-rank test does.
+    """Compute each sample's observed minus expected number of solved trials, and the covariances of these numbers.
 
     Args:
-        samples: the times of each and whether each trial was solved, with at least one trial in all.
+        samples: the times of each sample, and whether each trial was solved; with at least one trial in all.
 
     Returns:
-        Shape [samples], and shape [samples, samples].
+        The numbers, shape [samples], and the covariances, shape [samples, samples].
 
     Example:
         >>> first, second = (np.array([1.0, 2.0]), np.array([True, True])), (np.array([3.0]), np.array([True]))
@@ -167,19 +169,19 @@ def excesses(samples: Sequence[tuple[Floats, Bools]]) -> tuple[Floats, Floats]:
 
 
 def checked_trials(times: Values, solved: Flags) -> tuple[Floats, Bools]:
-    """Return times and flags as arrays; refuse impossible ones."""
+    """Return times and flags as arrays; raise ValueError if a time, a flag or the lengths are impossible."""
     t, is_solved = finite(times), np.asarray(solved)
     if t.shape != is_solved.shape:
-        raise ValueError(f"one flag a time must be given, but there are {t.size} times and {is_solved.size} flags")
+        raise ValueError(f"each time needs one flag, but there are {t.size} times and {is_solved.size} flags")
     if t.size and t.min() < 0:
         raise ValueError(f"times must be >= 0, but the smallest is {t.min():g}")
     if not np.all((is_solved == 0) | (is_solved == 1)):
-        raise ValueError("what says whether a trial was solved must be true or false")
+        raise ValueError("the flag of a solved trial must be true or false")
     return t, is_solved.astype(bool)
 
 
 def _counts(t: Floats, is_solved: Bools) -> tuple[Floats, Floats, Floats]:
-    """Return the distinct times, the trials at risk at each and those solved at each."""
+    """Return the distinct times, and the numbers of trials at risk and solved at each."""
     moments, place = np.unique(t, return_inverse=True)
     leaving = np.bincount(place, minlength=moments.size).astype(np.float64)
     events = np.bincount(place, weights=is_solved, minlength=moments.size)
@@ -187,6 +189,6 @@ def _counts(t: Floats, is_solved: Bools) -> tuple[Floats, Floats, Floats]:
 
 
 def _greenwood(at_risk: Floats, events: Floats) -> Floats:
-    """Return d/(n (n - d)); zero where all at risk are solved, since the curve ends at 0 there."""
+    """Return d/(n (n - d)); 0 where all at risk are solved, since the curve ends at 0 there."""
     left = at_risk - events
     return np.divide(events, at_risk * left, out=np.zeros_like(events), where=left > 0)

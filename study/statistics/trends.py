@@ -1,4 +1,4 @@
-"""Success rates over hyperparameters: the trend over an ordered one, and the regression on several."""
+"""Success rates over hyperparameters: trend test over an ordered one, logistic regression on several."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Trend:
     """The result of a test of trend.
 
     Args:
-        z: positive if the rate grows with the score.
+        z: the statistic, positive if the rate grows with the score.
         p_value: two-sided.
     """
 
@@ -33,14 +33,14 @@ class Trend:
 
 @dataclass(frozen=True, kw_only=True)
 class Coefficient:
-    """One coefficient of a logistic regression: the change of log-odds per unit of its hyperparameter.
+    """A coefficient of a logistic regression: the change of log-odds per unit of its hyperparameter.
 
     Args:
         estimate: the maximum-likelihood estimate.
         standard_error: from the observed information.
         wald_interval: estimate ± z standard errors.
         profile_interval: by profiling the likelihood over the other coefficients.
-        p_value: that of the hypothesis that it is zero; Wald's, two-sided.
+        p_value: of the hypothesis that the coefficient is zero; Wald's, two-sided.
     """
 
     estimate: float
@@ -55,8 +55,8 @@ class LogisticFit:
     """A logistic regression.
 
     Args:
-        separated: whether some hyperparameters separate all successes from all failures, at least on one side of a
-            line, so that the likelihood grows for ever. Then there is no estimate: no intercept and no slopes.
+        separated: whether the hyperparameters separate successes from failures, completely or quasi-completely, so that
+            the likelihood has no maximum. Then there is no intercept and there are no slopes.
         intercept: the log-odds of success where all hyperparameters are zero.
         slopes: one for each hyperparameter, in their order.
     """
@@ -69,11 +69,11 @@ class LogisticFit:
 def cochran_armitage(scores: Values, successes: Counts, n: Counts) -> Trend | None:
     """Test that the success rate neither grows nor falls with an ordered hyperparameter.
 
-    z = Σ t_i (k_i - n_i p) / sqrt(p (1 - p) Σ n_i (t_i - t̄)²), with p the rate and t̄ the mean score of all trials.
+    z = Σ t_i (k_i - n_i p) / sqrt(p (1 - p) Σ n_i (t_i - t̄)²), with the rate p and the mean score t̄ of all trials.
     Cochran, Biometrics 10 (1954) 417-451; Armitage, Biometrics 11 (1955) 375-386.
 
     Args:
-        scores: t, shape [cells]; the hyperparameter's values or, where only their order matters, 0, 1, 2 ...
+        scores: t, shape [cells]: the hyperparameter's values, or 0, 1, 2 ... if only their order matters.
         successes: k, shape [cells].
         n: the number of trials, shape [cells]; a cell without trials has no effect.
 
@@ -100,25 +100,28 @@ def cochran_armitage(scores: Values, successes: Counts, n: Counts) -> Trend | No
 
 
 def logistic_regression(points: Points, successes: Counts, n: Counts, confidence: float = 0.95) -> LogisticFit | None:
-    """Regress success on several hyperparameters: log-odds of success = intercept + Σ slope × hyperparameter.
+    """Fit a logistic regression on several hyperparameters: log-odds of success = intercept + Σ slope × hyperparameter.
 
-    l(β) = Σ_i k_i log p_i + (n_i - k_i) log(1 - p_i), p_i = 1/(1 + exp(-x_i β)), by Newton's method. Separation is
-    detected by linear programming: a direction along which no cell's likelihood falls and one's grows. Cox, JRSS B 20
-    (1958) 215-242; Albert & Anderson, Biometrika 71 (1984) 1-10; Konis, Computational algorithms for detecting
-    separation, 2007.
+    l(β) = Σ_i k_i log p_i + (n_i - k_i) log(1 - p_i), p_i = 1/(1 + exp(-x_i β)), is maximised by Newton's method.
+    Separation is detected by linear programming, as a direction along which no cell's likelihood falls and at least one
+    grows.
+
+    Source: Cox, JRSS B 20 (1958) 215-242; Albert & Anderson, Biometrika 71 (1984) 1-10; Konis, Computational algorithms
+    for detecting separation, 2007.
 
     Args:
-        points: shape [cells, hyperparameters]; take logarithms of those that were swept by factors.
+        points: shape [cells, hyperparameters]; take logarithms of hyperparameters that were swept by factors.
         successes: k, shape [cells].
         n: the number of trials, shape [cells]; a cell without trials has no effect.
         confidence: in (0, 1).
 
     Returns:
-        The fit; if successes and failures are separated (also if all or none succeeded), it says so and has no numbers.
-        None if the cells don't determine the coefficients: a hyperparameter never varies, or two vary together.
+        The fit, without numbers if successes and failures are separated (also if all or none succeeded). None if the
+        cells don't determine the coefficients: a hyperparameter never varies, or two vary together.
 
     Raises:
-        ValueError: if a count or the confidence is out of range, a point is not finite, or shapes don't fit.
+        ValueError: if a count or the confidence is out of range, a point is not finite, lengths differ, or points
+            aren't a matrix.
 
     Example:
         >>> fit = logistic_regression([[2], [3], [4], [5]], [48, 46, 40, 31], [50, 50, 50, 50])
@@ -142,7 +145,7 @@ def logistic_regression(points: Points, successes: Counts, n: Counts, confidence
         return None
     if _separated(design, k, total):
         return LogisticFit(separated=True)
-    # rows: the coefficients of the original columns, as combinations of those of the standardised ones
+    # rows: coefficients of the original columns as combinations of those of the standardised columns
     original = np.diag(np.concatenate([[1.0], 1 / scale]))
     original[0, 1:] = -centre / scale
     beta = _fit(design, k, total, np.zeros(len(original)), np.eye(len(original)))
@@ -152,17 +155,17 @@ def logistic_regression(points: Points, successes: Counts, n: Counts, confidence
 
 def _counted(x: Floats, successes: Counts, n: Counts) -> tuple[Floats, Floats, Floats]:
     if not len(x) == len(successes) == len(n):
-        raise ValueError(f"one count a cell must be given, but there are {len(x)}, {len(successes)} and {len(n)}")
+        raise ValueError(f"cells and counts must have equal lengths, but got {len(x)}, {len(successes)} and {len(n)}")
     for k, total in zip(successes, n, strict=True):
         check_count(k, total)
     return x, np.asarray(successes, dtype=np.float64), np.asarray(n, dtype=np.float64)
 
 
 def _separated(design: Floats, k: Floats, n: Floats) -> bool:
-    """Search a box for a β with x β >= 0 where there is a success, <= 0 where a failure, and not 0 everywhere."""
+    """Search a box for a β with x β >= 0 at successes, <= 0 at failures, and not 0 everywhere."""
     if np.all((k > 0) & (k < n)):
         return False  # x β = 0 in all cells, and they determine β
-    # imported here, since it takes as long as all other imports, and tables of rates don't need it
+    # imported here: it takes as long as all other imports, and tables of rates don't need it
     from scipy import optimize
 
     sides = np.vstack([design[k > 0], -design[k < n]])
@@ -171,17 +174,17 @@ def _separated(design: Floats, k: Floats, n: Floats) -> bool:
 
 
 def _coefficient(design: Floats, k: Floats, n: Floats, beta: Floats, direction: Floats, z: float) -> Coefficient:
-    """Bound β·direction by profiling over all β that agree in it, given the best β."""
+    """Bound β·direction by profiling the likelihood over all β with the same product, given the best β."""
     estimate = float(direction @ beta)
     spread = np.linalg.solve(_information(design, n, design @ beta), direction)
     variance = float(direction @ spread)
     error = math.sqrt(variance)
-    # an orthonormal basis of the subspace in which β·direction does not change
-    rest = np.linalg.svd(direction[None])[2][1:].T
+    # an orthonormal basis of the subspace in which β·direction doesn't change
+    basis = np.linalg.svd(direction[None])[2][1:].T
 
     def profile(t: float) -> float:
         near = beta + (t - estimate) / variance * spread  # the best β with β·direction = t, if l were a parabola
-        return _log_likelihood(design @ _fit(design, k, n, near, rest), k, n)
+        return _log_likelihood(design @ _fit(design, k, n, near, basis), k, n)
 
     return Coefficient(
         estimate=estimate,
@@ -193,7 +196,7 @@ def _coefficient(design: Floats, k: Floats, n: Floats, beta: Floats, direction: 
 
 
 def _fit(design: Floats, k: Floats, n: Floats, beta: Floats, free: Floats) -> Floats:
-    """Maximise the likelihood from β along the free directions by Newton's steps, halved where they overshoot."""
+    """Maximise the likelihood from β along the free directions by Newton steps, halved where they overshoot."""
     if not free.size:
         return beta
     height = _log_likelihood(design @ beta, k, n)

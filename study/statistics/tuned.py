@@ -1,4 +1,4 @@
-"""Two methods compared at the best value of a hyperparameter, chosen by the seeds that compare them."""
+"""Comparison of two methods, each at the best value of a hyperparameter, chosen by the same seeds."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from study.statistics.checks import Floats, check_confidence
 from study.statistics.sign_flips import sign_flips
 
 LEAST_TUNED_SEEDS = 4
-"""The fewest seeds that can be halved and still leave a seed in each half when one is dropped."""
+"""The fewest seeds with which both halves still have a seed when one is dropped."""
 
 _LEAST_SHARE = 0.5
-"""A value with outcomes of a smaller share of the seeds can't be chosen."""
+"""The least share of the seeds with an outcome for a value to be a candidate."""
 
 _OPTIMISM_SHARE = 0.5
-"""The part of the optimism by which an end of the interval moves: `python -m benchmarks.tuned` counts what it does."""
+"""The share of the optimism by which an end of the interval moves, chosen by `python -m benchmarks.tuned`."""
 
 Ints = npt.NDArray[np.intp]
 
@@ -29,11 +29,11 @@ class TunedMethod:
     """A method at the values that halves of the seeds choose.
 
     Args:
-        outcomes: of each seed, the mean outcome at the values that halves without the seed choose. It is infinite if
-            the seed's outcome at any of these values is.
-        scores: the same of what is compared: outcomes, or ranks of outcomes.
-        wins: of each value, the number of halves that choose it.
-        left_out: the values that can't be chosen because more than half of the seeds miss them.
+        outcomes: for each seed, the mean outcome at the values chosen by halves without the seed; infinite if the
+            seed's outcome at any of these values is.
+        scores: the same of the compared numbers: outcomes, or ranks of outcomes.
+        wins: for each value, the number of halves that choose it.
+        left_out: the values that aren't candidates because more than half of the seeds have no outcome there.
     """
 
     outcomes: tuple[float, ...]
@@ -47,12 +47,12 @@ class TunedDifference:
     """The difference of two tuned methods.
 
     Args:
-        estimate: mean score of the first method minus that of the second.
+        estimate: the mean score of the first method minus that of the second.
         interval: its interval, which allows for the choice of values; None if no seed's scores differ.
         p_value: two-sided, of the hypothesis that the best values are equally good; None if no seed's scores differ.
         first: the first method.
         second: the second method.
-        seeds: the rows that are compared, in the order of the methods' outcomes and scores.
+        seeds: the compared rows, in the order of the methods' outcomes and scores.
         is_ranked: whether the scores are ranks, because an outcome is infinite.
     """
 
@@ -67,13 +67,14 @@ class TunedDifference:
 
 @dataclass(frozen=True)
 class CrossFit:
-    """Outcomes of a method at values that other seeds choose; leading axes are studies.
+    """Cross-fitted outcomes of a method, at values chosen by other seeds; leading axes are studies.
 
     Args:
         choices: shape [..., halves]: the value that each half chooses.
-        values: shape [..., seeds]: each seed's mean over the halves that it isn't in; NaN if it has none of them.
-        influences: shape [..., seeds]: (n - 1) times how much the mean falls if the seed is dropped, centred at 0.
-        optimism: shape [...]: how far the best mean of all seeds is above the mean of the values, >= 0.
+        values: shape [..., seeds]: each seed's mean over the halves without it; NaN if it has no outcome at any of
+            their choices.
+        influences: shape [..., seeds]: (n - 1) times the fall of the mean if the seed is dropped, centred at 0.
+        optimism: shape [...]: the best mean of all seeds minus the mean of the values, >= 0.
     """
 
     choices: Ints
@@ -87,34 +88,38 @@ def tuned_difference(
 ) -> TunedDifference | None:
     """Compare two methods, each at its own best value of a hyperparameter, without selection bias.
 
-    The seeds are halved in `splits` ways. Each half chooses the value with its best mean, and the other half's seeds
-    are evaluated there. A seed's score x is its mean over the splits; the estimate is the mean of x₁ - x₂. Its spread
-    comes from pseudo-values: the estimate plus (n - 1) times what it falls if a seed is dropped and all halves choose
-    again. The interval is that of `sign_flip` of these. Its end on the side where method m is better moves outward by
-    half of the optimism of m: its best mean over all seeds minus its mean x. p is that of sign flips about the moved
-    ends, and the interval excludes 0 exactly where p <= 1 - confidence. With one value a method, all of this is
-    `sign_flip`.
+    The seeds are halved in `splits` ways. Each half chooses the value with its best mean, and the seeds of the other
+    half are evaluated there. A seed's score x is its mean over the splits; the estimate is the mean of x₁ - x₂. Its
+    spread comes from pseudo-values: the estimate plus (n - 1) times its fall if a seed is dropped and all halves choose
+    again. The interval is that of `sign_flip` of the pseudo-values, with one change: the end on the side where method m
+    is better moves outward by half of the optimism of m, which is its best mean over all seeds minus its mean x. p is
+    that of sign flips about the moved ends, and the interval excludes 0 exactly where p <= 1 - confidence. With one
+    value for each method, the test is `sign_flip`.
 
-    Halves: Stone, JRSS B 36 (1974) 111-147; pseudo-values: Tukey, Annals of Mathematical Statistics 29 (1958) 614. The
-    move is a compromise, chosen by simulation: without it, a method with several values that are nearly equally good
-    loses too often, since its halves choose too low.
+    The shift of the ends is a compromise, chosen by simulation. Without it, a method with several nearly equal values
+    loses too often, since its halves choose inferior values.
+
+    Source: halves: Stone, JRSS B 36 (1974) 111-147; pseudo-values: Tukey, Annals of Mathematical Statistics 29 (1958)
+    614.
 
     Args:
-        first: shape [seeds, values of the first method's hyperparameter]: outcomes, NaN where there is none. Rows are
-            sorted by seed: which seeds make a half follows from their places.
-        second: shape [seeds, values of the second one's], with the same seeds in the same rows.
-        higher_is_better: whether a greater outcome is better. An outcome may be infinite, as the worst there can be;
-            then all outcomes of both methods are replaced by their ranks, as shares in (0, 1], 1 for the greatest.
-        splits: ways to halve the seeds, > 0; a value can win 2 splits times.
+        first: outcomes, shape [seeds, values of the first method's hyperparameter]; NaN where there is none. Rows are
+            sorted by seed, since the places of the seeds determine the halves.
+        second: outcomes, shape [seeds, values of the second method's hyperparameter], with the same seeds in the same
+            rows.
+        higher_is_better: whether a greater outcome is better. An outcome may be infinite, as the worst possible one.
+            Then all outcomes of both methods are replaced by their ranks, as shares in (0, 1], 1 for the greatest.
+        splits: the number of ways to halve the seeds, > 0; a value can win 2 splits times.
         confidence: in (0, 1).
 
     Returns:
         None if fewer than four seeds can be compared. A value that more than half of a method's seeds miss can't be
-        chosen. A seed that has none of the values at which a method is to evaluate it is left out, and all halves
-        choose again without it.
+        chosen. A seed that has no outcome at any of the values chosen for it is left out, and all halves choose again
+        without it.
 
     Raises:
-        ValueError: if shapes don't match, an outcome is infinite as the best, or a number is out of range.
+        ValueError: if an outcome is infinite as the best, shapes don't match, or the confidence or the number of splits
+            is out of range.
 
     Example:
         >>> seeds = np.arange(12.0)[:, None]
@@ -173,7 +178,7 @@ def tuned_difference(
 
 
 def tuned_test(first: CrossFit, second: CrossFit, *, confidence: float = 0.95) -> tuple[Floats, Floats, Floats]:
-    """Test the difference of two cross-fitted methods, a greater value being better, in each of several studies.
+    """Test the difference of two cross-fitted methods in each of several studies; a greater value is better.
 
     Args:
         first: the first method.
@@ -182,6 +187,9 @@ def tuned_test(first: CrossFit, second: CrossFit, *, confidence: float = 0.95) -
 
     Returns:
         The estimates, shape [...]; the intervals, shape [..., 2]; and the p-values, shape [...].
+
+    Raises:
+        ValueError: if the confidence is out of range.
 
     Example:
         >>> values = np.array([0.9, 0.8, 0.9, 0.7, 0.8, 0.9])[:, None]
@@ -205,8 +213,8 @@ def halved(seeds: int, splits: int) -> Floats:
     """Halve seeds in several ways, always the same for their number.
 
     Args:
-        seeds: their number, >= 2.
-        splits: ways to halve them.
+        seeds: the number of seeds, >= 2.
+        splits: the number of ways to halve them.
 
     Returns:
         Shape [2 splits, seeds]: 1 where a seed is in the half, 0 elsewhere. Two rows are the halves of one split.
@@ -225,14 +233,14 @@ def halved(seeds: int, splits: int) -> Floats:
 
 
 def cross_fit(values: Floats, halves: Floats) -> CrossFit:
-    """Evaluate each seed at the values of a hyperparameter that the halves without it choose.
+    """Evaluate each seed at the values of a hyperparameter that are chosen by the halves without it.
 
     Args:
-        values: shape [..., seeds, values of the hyperparameter], greater being better, NaN where there is none.
-        halves: shape [halves, seeds], of `halved`.
+        values: shape [..., seeds, values of the hyperparameter]; a greater one is better; NaN where there is none.
+        halves: shape [halves, seeds], from `halved`.
 
     Returns:
-        The choices of all halves, and the seeds' values.
+        The choices of all halves, the seeds' values, their influences, and the optimism.
 
     Example:
         >>> fit = cross_fit(np.array([[1.0, 0], [1, 0], [1, 0], [0, 0.5]]), halved(4, 3))
@@ -262,13 +270,13 @@ def cross_fit(values: Floats, halves: Floats) -> CrossFit:
 
 
 def _best(totals: Floats, counts: Floats) -> Ints:
-    """Return the place of the greatest mean on the last axis, the first of equal ones."""
+    """Return the place of the greatest mean on the last axis, the first of ties."""
     means = np.divide(totals, counts, out=np.full(totals.shape, -np.inf), where=counts > 0)
     return np.asarray(means.argmax(axis=-1))
 
 
 def _held_out(values: Floats, halves: Floats, choices: Ints) -> Floats:
-    """Return each seed's mean at the choices of the halves without it; NaN if it has none of these values."""
+    """Return each seed's mean at the choices of the halves without it; NaN if it has no outcome there."""
     chosen = np.take_along_axis(values, choices[..., None, :], axis=-1)  # [..., seeds, halves]
     is_held_out = (halves.T == 0) & ~np.isnan(chosen)
     sums, sizes = np.where(is_held_out, chosen, 0.0).sum(axis=-1), is_held_out.sum(axis=-1)
@@ -276,25 +284,25 @@ def _held_out(values: Floats, halves: Floats, choices: Ints) -> Floats:
 
 
 def _checked(outcomes: npt.ArrayLike, higher_is_better: bool) -> Floats:
-    """Return outcomes as a matrix; refuse other shapes, and outcomes that are infinitely good."""
+    """Return outcomes as a matrix; reject other shapes and infinitely good outcomes."""
     values = np.asarray(outcomes, dtype=np.float64)
     if values.ndim != 2 or not values.shape[1]:
         raise ValueError(f"outcomes must have the shape [seeds, values], but got {values.shape}")
     best = np.inf if higher_is_better else -np.inf
     if (values == best).any():
-        raise ValueError(f"an infinite outcome must be the worst, but got {best} where it is the best")
+        raise ValueError(f"an infinite outcome must be the worst, but got {best}, the best")
     return values
 
 
 def _missed(values: Floats) -> npt.NDArray[np.bool_]:
-    """Return which columns have outcomes of too few of the seeds that have any."""
+    """Return a mask of the columns with outcomes of too few of the seeds."""
     is_present = ~np.isnan(values)
     return np.asarray(is_present.sum(axis=0) < _LEAST_SHARE * np.count_nonzero(is_present.any(axis=1)))
 
 
 def _ranked(methods: Sequence[Floats]) -> list[Floats]:
-    """Replace the outcomes of all methods by their ranks among all of them, as shares; equal ones share their mean."""
-    from scipy import stats  # only here: it takes long to import
+    """Replace outcomes by their ranks among those of all methods, as shares; ties have their mean rank."""
+    from scipy import stats  # imported here: it takes long
 
     ranks = stats.rankdata(np.concatenate([values.ravel() for values in methods]), nan_policy="omit")
     shares = ranks / np.count_nonzero(~np.isnan(ranks))

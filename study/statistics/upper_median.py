@@ -1,4 +1,4 @@
-"""An upper bound of a trial's median cost, for costs that have no greatest value."""
+"""An upper bound of a trial's median cost, for costs without a maximum."""
 
 from __future__ import annotations
 
@@ -13,22 +13,21 @@ from study.statistics.solved_at import median_rank
 def upper_median(costs: Values, n: int, confidence: float = 0.95) -> float:
     """Bound the median cost of a trial from above, for any distribution of the costs.
 
-    The r-th greatest of n costs, of which those that aren't known are infinite: r is the greatest for which
+    The bound U is the r-th greatest of n costs, failed trials having infinite cost. r is the greatest number for which
     P(B < r) <= (1 - confidence)/2, B binomial with n and 1/2, but at least 1. That is the upper end of the interval of
-    `median_intervals`; where the sample is too small for that one, it is the greatest cost, which is below the median
+    `median_intervals`. If the sample is too small for that interval, U is the greatest cost, which is below the median
     in 2⁻ⁿ of all samples.
 
     *Monotone.* r grows with n, and by at most 1 with each trial. So U doesn't grow when a trial costs less, when one of
-    the failed trials gets a cost at all, when a trial is added that costs no more than U, and when every trial is
-    repeated.
+    the failed trials gets a cost, when a trial is added that costs no more than U, and when every trial is repeated.
 
     Args:
-        costs: shape [m], those of the trials that did not fail.
+        costs: shape [m], of the trials that did not fail.
         n: the number of trials, >= m.
         confidence: in (0, 1): that of the two-sided interval.
 
     Returns:
-        The bound; infinite if there is no trial, or r of them or more failed.
+        The bound; infinite if there are no trials, or if at least r of them failed.
 
     Raises:
         ValueError: if a cost is NaN or infinite, there are more costs than trials, or the confidence is out of range.

@@ -1,4 +1,4 @@
-"""Means of samples with different variances, compared or averaged: Welch's method."""
+"""Weighted sums of the means of independent samples with different variances: Welch's method."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Contrast:
     Args:
         estimate: the sum.
         interval: its interval.
-        p_value: two-sided, of the hypothesis that it is 0.
+        p_value: two-sided, of the hypothesis that the sum is 0.
     """
 
     estimate: float
@@ -34,11 +34,11 @@ def deviations(values: Values, sizes: Sizes | None = None) -> Floats:
     """Return the standard deviation of each sample, with n - 1 in the denominator; NaN for fewer than two values.
 
     Args:
-        values: those of the samples, one sample after another.
-        sizes: the number of values of each; None for a single sample.
+        values: the values of all samples, one sample after another.
+        sizes: the number of values of each sample; None for a single sample.
 
     Raises:
-        ValueError: if a value is NaN or infinite, or sizes don't add up to the values.
+        ValueError: if a value is NaN or infinite, or sizes don't add up to the number of values.
 
     Example:
         >>> deviations([1.0, 3.0, 7.0], sizes=[2, 1]).round(3).tolist()
@@ -46,7 +46,7 @@ def deviations(values: Values, sizes: Sizes | None = None) -> Floats:
     """
     x = finite(values)
     n = samples.checked_sizes(x, sizes)
-    # scaled by a power of two, which changes no digit, so that no square overflows or vanishes
+    # scaled by a power of two, which is exact, against overflow and underflow of squares
     exponents = np.frexp(samples.greatest(np.abs(x), n))[1]
     x = np.ldexp(x, -np.repeat(exponents, n))
     squares = samples.sums((x - np.repeat(samples.means(x, n), n)) ** 2, n)
@@ -61,22 +61,27 @@ def contrast(
     sizes: Sequence[int],
     confidence: float = 0.95,
 ) -> Contrast | None:
-    """Estimate Σ w m of independent samples' means, by Student's distribution, without equal variances.
+    """Estimate Σ w m, a weighted sum of the means of independent samples, without assuming equal variances.
 
-    With v = w² s²/n of each sample and V = Σ v, the interval is Σ w m ± t √V, t the quantile of Student's distribution
-    with V² / Σ v²/(n - 1) degrees of freedom. Welch, Biometrika 34 (1947) 28-35; the degrees of freedom: Satterthwaite,
-    Biometrics Bulletin 2 (1946) 110-114. It takes the means for normal: few values of a very skewed distribution hold
-    the truth less often than stated.
+    With v = w² s²/n of each sample and V = Σ v, the interval is Σ w m ± t √V, with the quantile t of Student's
+    distribution with V² / Σ v²/(n - 1) degrees of freedom. The means are taken as normal: for few values of a very
+    skewed distribution, the coverage is below the confidence.
+
+    Source: Welch, Biometrika 34 (1947) 28-35; the degrees of freedom: Satterthwaite, Biometrics Bulletin 2 (1946)
+    110-114.
 
     Args:
-        weights: 1 and -1 for the difference of two means.
-        means: of the samples.
-        deviations: standard deviations, >= 0.
-        sizes: the number of values of each sample.
+        weights: w; 1 and -1 for the difference of two means.
+        means: m, the means of the samples.
+        deviations: s, the standard deviations, >= 0.
+        sizes: n, the number of values of each sample.
         confidence: in (0, 1).
 
     Returns:
         The estimate; None if a sample has fewer than two values, or all values of each sample are equal.
+
+    Raises:
+        ValueError: if the confidence is out of range.
 
     Example:
         >>> difference = contrast([1, -1], [0.94, 0.90], [0.02, 0.04], [20, 30])
@@ -84,10 +89,10 @@ def contrast(
         (0.04, [0.023, 0.057], 2.7e-05)
     """
     check_confidence(confidence)
-    w, s, n = (np.asarray(some, dtype=np.float64) for some in (weights, deviations, sizes))
+    w, s, n = (np.asarray(numbers, dtype=np.float64) for numbers in (weights, deviations, sizes))
     if n.size == 0 or n.min() < 2:
         return None
-    # scaled by powers of two, which change no digit, so that no square vanishes and no sum overflows
+    # scaled by powers of two, which are exact, against underflow of squares and overflow of sums
     exponent = int(np.frexp(np.abs(w * s).max())[1])
     variances = np.ldexp(w * s, -exponent) ** 2 / n
     total = variances.sum()

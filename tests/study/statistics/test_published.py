@@ -104,6 +104,6 @@ def test_rows_that_cannot_be_are_refused():
     """More solved than seeds, and lists of different lengths, are errors; of no seeds there is no rate."""
     with pytest.raises(ValueError, match="successes=2, n=1"):
         statistics.as_published([1, 2], [0, 0], 1)
-    with pytest.raises(ValueError, match="one sparsity error a solved seed"):
+    with pytest.raises(ValueError, match="each solved seed needs one sparsity error"):
         statistics.as_published([1, 2], [0], 3)
     assert statistics.as_published([], [], 0).success_rate is None

@@ -58,7 +58,7 @@ def test_levels_with_few_trials_are_joined() -> None:
 @pytest.mark.parametrize(
     ("levels", "message"),
     [
-        (([1], [2], [1, 1]), "must be equally many, but got 1, 1 and 2"),
+        (([1], [2], [1, 1]), "must have equal lengths, but got 1, 1 and 2"),
         (([3], [2], [1]), "0 <= successes <= n must hold"),
         (([1], [2], [0]), "not all 0"),
         (([1], [2], [-1]), "shares must be >= 0"),

@@ -1,1 +1,1 @@
-"""Comparisons between rows of a report: what is compared, by which test, and what can be said of it."""
+"""Comparisons between rows of a report: plan, tests, and findings."""

@@ -1,4 +1,4 @@
-"""Two methods compared: the sample, the test that is valid for it, and the finding."""
+"""Comparison of two methods: the choice of a valid test, and its finding."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from study.summaries.summary import Summary
 from study.trials.seed_design import Sizes
 from study.trials.table import Flags, Floats, Ints, Trials, TrialTable, source_array
 
-NO_SEEDS = "no trials with what is compared"
+NO_SEEDS = "no trials with a value to compare"
 _TOO_FEW = "too few values, or only equal ones"
 _PARTLY = "rows of a method share some seeds, but less than half of them: give all rows the same seeds"
 
@@ -31,7 +31,7 @@ class Side:
     Args:
         name: its name.
         samples: its trials, a sample for each row; several are averaged seed by seed.
-        lacking: its trials without what is compared.
+        lacking: its trials without a value to compare.
     """
 
     name: str
@@ -40,19 +40,19 @@ class Side:
 
 
 def side_of(name: str, table: TrialTable, summaries: Sequence[Summary], metric: str | None) -> Side:
-    """Gather the trials of a method.
+    """Collect the trials of a method.
 
     Args:
         name: the method's name.
         table: the trials.
-        summaries: those of its rows.
-        metric: what is compared; None for success.
+        summaries: the summaries of the method's rows.
+        metric: the compared metric; None for success.
     """
     return Side(name, tuple(table.group(summary.key) for summary in summaries), lacking_of(summaries, metric))
 
 
 def lacking_of(summaries: Sequence[Summary], metric: str | None) -> Lacking:
-    """Count the trials of some rows that lack what is compared; of success, diverged trials don't lack it."""
+    """Count the trials of several rows without a value to compare; diverged trials have one for success."""
     total = Lacking()
     for summary in summaries:
         without = 0
@@ -64,7 +64,7 @@ def lacking_of(summaries: Sequence[Summary], metric: str | None) -> Lacking:
 
 
 def without_test(question: str, first: Side, second: Side, metric: str | None, declared: Metric | None) -> Finding:
-    """Return a finding of two methods that has no test yet; the arguments are those of `compare`."""
+    """Return a finding of two methods without a test; the arguments are those of `compare`."""
     return Finding(
         question=question,
         first=first.name,
@@ -80,22 +80,22 @@ def compare(
 ) -> Finding:
     """Compare two methods by success, or by a metric.
 
-    The test follows from the data:
+    The data determine the test:
 
-    - Seeds that were added until results were clear: the sign test that is valid at any time, seed by seed.
-    - Combined seeds: differences between trials of equal seeds, tested on the level of the independent seeds.
-    - A metric of which a trial of either method has no number, since it diverged or failed: ranks, in which such
-      trials are worse than any number.
-    - Else success rates, or means. Seeds that both methods have are compared seed by seed, others as independent
-      samples, both in one test. Several rows, or several trials of a seed, are averaged seed by seed.
+    - Number of seeds adapted to results: the anytime-valid sign test, paired by seed.
+    - Combined seeds: differences between trials of equal seeds, with the independent seeds as the sampling unit.
+    - A metric without a number for a trial of either method, since it diverged or failed: ranks, in which such trials
+      are worse than any number.
+    - Otherwise: success rates or means. One test compares seeds that both methods have as pairs, and the others as
+      independent samples. Several rows, or several trials of a seed, are averaged seed by seed.
 
     Args:
         question: the question's name.
         first: the first method.
         second: the second method.
-        metric: what is compared; None for success.
+        metric: the compared metric; None for success.
         declared: the metric's declaration; None for success.
-        sizes: how the numbers of seeds came about.
+        sizes: whether the numbers of seeds were fixed in advance or adapted to results.
     """
     blank = without_test(question, first, second, metric, declared)
     if first.lacking.stopped or second.lacking.stopped:
@@ -103,13 +103,13 @@ def compare(
     if not all(sample.rows.size for side in (first, second) for sample in side.samples):
         return replace(blank, reason=NO_SEEDS)
     if sizes == "adaptive":
-        return _at_any_time(first, second, metric, blank)
+        return _compare_at_any_time(first, second, metric, blank)
     is_ranked = metric is not None and any(
         np.isinf(sample.losses(metric)).any() for side in (first, second) for sample in side.samples
     )
     if any((sample.seeds < 0).any() for side in (first, second) for sample in side.samples):
-        return _of_combined_seeds(first, second, metric, blank, is_ranked=is_ranked)
-    return _of_seeds(first, second, metric, blank, is_ranked=is_ranked)
+        return _compare_combined_seeds(first, second, metric, blank, is_ranked=is_ranked)
+    return _compare_seeds(first, second, metric, blank, is_ranked=is_ranked)
 
 
 Columns = tuple[tuple[Floats, ...], tuple[Floats, ...]]
@@ -127,12 +127,12 @@ def _numbers(first: Side, second: Side, metric: str | None) -> Columns:
 
 
 def _ranks(first: Side, second: Side, metric: str) -> Columns:
-    """Rank the trials of both methods, row by row, from 0 for the worst to 1 for the best, ties at their mean.
+    """Rank the trials of both methods, row by row, from 0 for the worst to 1 for the best; ties have their mean rank.
 
-    Then the mean rank of the first method minus that of the second is P(first better) - P(second better) over all
-    pairs of trials, for equally many trials of both.
+    The difference of the methods' mean ranks is P(first better) - P(second better) over all pairs of trials, if both
+    have the same number of trials.
     """
-    from scipy import stats  # only here: it takes long to import
+    from scipy import stats  # imported here: it takes long
 
     columns: tuple[list[Floats], list[Floats]] = ([], [])
     for a, b in zip(first.samples, second.samples, strict=True):
@@ -152,7 +152,7 @@ class SeedNumbers:
     seeds: Ints
     values: Floats
 
-    def of(self, seeds: Ints) -> Floats:
+    def at(self, seeds: Ints) -> Floats:
         return self.values[np.searchsorted(self.seeds, seeds)]
 
     def without(self, seeds: Ints) -> Floats:
@@ -160,7 +160,7 @@ class SeedNumbers:
 
 
 def _rows_by_seed(samples: Sequence[Trials], columns: Sequence[Floats]) -> list[SeedNumbers]:
-    """Average the numbers of each row seed by seed, over the seeds of which it has a number."""
+    """Average the numbers of each row seed by seed, over the seeds with a number."""
     rows = []
     for sample, values in zip(samples, columns, strict=True):
         known = ~np.isnan(values)
@@ -170,18 +170,18 @@ def _rows_by_seed(samples: Sequence[Trials], columns: Sequence[Floats]) -> list[
 
 
 def by_seed(samples: Sequence[Trials], columns: Sequence[Floats]) -> SeedNumbers:
-    """Average a method's numbers seed by seed, over the seeds of which each of its rows has a number."""
+    """Average a method's numbers seed by seed, over the seeds with a number in each of its rows."""
     return _over_rows(_rows_by_seed(samples, columns))
 
 
 def _over_rows(rows: Sequence[SeedNumbers]) -> SeedNumbers:
     """Average over rows, at the seeds that all of them have."""
     common = reduce(np.intersect1d, [row.seeds for row in rows])
-    return SeedNumbers(common, np.mean([row.of(common) for row in rows], axis=0))
+    return SeedNumbers(common, np.mean([row.at(common) for row in rows], axis=0))
 
 
-def _of_seeds(first: Side, second: Side, metric: str | None, blank: Finding, *, is_ranked: bool) -> Finding:
-    """Compare plain seeds: those that both methods have seed by seed, and the others as independent samples."""
+def _compare_seeds(first: Side, second: Side, metric: str | None, blank: Finding, *, is_ranked: bool) -> Finding:
+    """Compare plain seeds: shared seeds as pairs, and the others as independent samples."""
     is_simple = len(first.samples) == 1 and not any(side.samples[0].repeat_seeds for side in (first, second))
     numbers = _numbers(first, second, metric)
     if is_ranked and metric is not None:
@@ -196,9 +196,9 @@ def _of_seeds(first: Side, second: Side, metric: str | None, blank: Finding, *, 
         len(own) > 1 and 2 * of_side.seeds.size < min(row.seeds.size for row in own)
         for of_side, own in zip((a, b), rows, strict=True)
     ):
-        return _of_independent_rows(first, second, metric, rows, blank, is_ranked=is_ranked)
+        return _compare_independent_rows(first, second, metric, rows, blank, is_ranked=is_ranked)
     shared = np.intersect1d(a.seeds, b.seeds)
-    parts = a.of(shared), b.of(shared), a.without(shared), b.without(shared)
+    parts = a.at(shared), b.at(shared), a.without(shared), b.without(shared)
     if is_ranked and is_simple:
         test, kind = statistics.partly_paired_ranks(*parts), "ranks"
     elif metric is None and is_simple:
@@ -207,11 +207,11 @@ def _of_seeds(first: Side, second: Side, metric: str | None, blank: Finding, *, 
         test, kind = statistics.partly_paired_means(*parts), "means"
     if test is None:
         return _untested(blank, first, second, metric, _TOO_FEW)
-    is_greater_better = not is_simple if is_ranked else blank.is_higher_better  # simple ranks are of losses
-    with np.errstate(invalid="ignore"):  # the difference of two trials without a number is none
+    is_greater_better = not is_simple if is_ranked else blank.is_higher_better  # simple ranks are those of losses
+    with np.errstate(invalid="ignore"):  # inf - inf: neither trial has a number
         differences = (1.0 if is_greater_better else -1.0) * (parts[0] - parts[1])
     better = (int(np.sum(differences > 0)), int(np.sum(differences < 0))) if test.pairs else (0, 0)
-    found = _tested(
+    finding = _tested(
         blank,
         test,
         _TEST_NAMES[kind][2 if test.pairs and test.first_alone else 0 if test.pairs else 1],
@@ -219,7 +219,7 @@ def _of_seeds(first: Side, second: Side, metric: str | None, blank: Finding, *, 
         Sample(test.pairs, *better, test.first_alone, test.second_alone),
         is_of_ranks=is_ranked and not is_simple,
     )
-    return replace(found, is_probability=is_ranked)
+    return replace(finding, is_probability=is_ranked)
 
 
 def _tested(
@@ -231,7 +231,7 @@ def _tested(
     *,
     is_of_ranks: bool,
 ) -> Finding:
-    """Return the finding of a test; a difference of mean ranks is a probability."""
+    """Return the finding of a test; a difference of mean ranks becomes a probability."""
     estimate, interval = test.estimate, test.interval if np.isfinite(test.interval).all() else None
     if is_of_ranks:
         estimate, interval = _as_probability(estimate), interval and _probabilities(interval)
@@ -248,7 +248,7 @@ def _tested(
     )
 
 
-def _of_independent_rows(
+def _compare_independent_rows(
     first: Side,
     second: Side,
     metric: str | None,
@@ -257,7 +257,7 @@ def _of_independent_rows(
     *,
     is_ranked: bool,
 ) -> Finding:
-    """Compare averages over rows that have no seeds in common: each row is a sample of its own."""
+    """Compare averages over rows that have no seeds in common: each row is an independent sample."""
     for own in rows:
         seeds = np.concatenate([row.seeds for row in own])
         if np.unique(seeds).size < seeds.size:
@@ -287,7 +287,7 @@ _TEST_NAMES = {
 
 
 def _values(parts: Sequence[Floats], test: PartlyPaired) -> tuple[float, float]:
-    """Average what the test used, with the same weights, so that the difference is its estimate."""
+    """Average the tested numbers with the test's weights, so that the difference is its estimate."""
     share = unpaired_share(test.pairs, test.first_alone, test.second_alone)
     if not test.pairs:
         return tuple(float(np.concatenate([parts[k], parts[k + 2]]).mean()) for k in range(2))  # type: ignore[return-value]
@@ -297,12 +297,14 @@ def _values(parts: Sequence[Floats], test: PartlyPaired) -> tuple[float, float]:
     return first, second
 
 
-def _of_combined_seeds(first: Side, second: Side, metric: str | None, blank: Finding, *, is_ranked: bool) -> Finding:
-    """Compare trials of equal combinations of seeds, on the level of the seeds that are independent."""
+def _compare_combined_seeds(
+    first: Side, second: Side, metric: str | None, blank: Finding, *, is_ranked: bool
+) -> Finding:
+    """Compare trials of equal combinations of seeds, with the independent seeds as the sampling unit."""
     numbers = _ranks(first, second, metric) if is_ranked and metric is not None else _numbers(first, second, metric)
     a, b = (by_seed(side.samples, values) for side, values in zip((first, second), numbers, strict=True))
     shared = np.intersect1d(a.seeds, b.seeds)
-    array = source_array(shared, a.of(shared) - b.of(shared))
+    array = source_array(shared, a.at(shared) - b.at(shared))
     if array is None:
         return _untested(blank, first, second, metric, "they share no combinations of seeds")
     test = statistics.crossed_mean(array.values, is_nested=array.is_nested)
@@ -316,22 +318,24 @@ def _of_combined_seeds(first: Side, second: Side, metric: str | None, blank: Fin
         blank,
         test,
         f"sign-flip by {unit}" if array.is_nested else "t over crossed seeds",
-        _means(first, second, metric) if is_ranked else (float(a.of(shared).mean()), float(b.of(shared).mean())),
+        _means(first, second, metric) if is_ranked else (float(a.at(shared).mean()), float(b.at(shared).mean())),
         Sample(means.size, int(np.sum(means > 0)), int(np.sum(means < 0)), unit=unit),
         is_of_ranks=is_ranked,
     )
 
 
-def _at_any_time(first: Side, second: Side, metric: str | None, blank: Finding) -> Finding:
-    """Compare seed by seed by the sign test that is valid whenever one looks."""
+def _compare_at_any_time(first: Side, second: Side, metric: str | None, blank: Finding) -> Finding:
+    """Compare methods by the anytime-valid sign test, paired by seed."""
     columns = _columns(first, second, lambda sample: 1 - sample.successes if metric is None else sample.losses(metric))
     if len(first.samples) > 1 and any(np.isinf(values).any() for side in columns for values in side):
-        return _untested(blank, first, second, metric, "an average over rows with trials that diverged or failed")
+        return _untested(blank, first, second, metric, "rows with trials that diverged or failed can't be averaged")
     a, b = (by_seed(side.samples, of_side) for side, of_side in zip((first, second), columns, strict=True))
     shared = np.intersect1d(a.seeds, b.seeds)
     if not shared.size:
-        return _untested(blank, first, second, metric, "they have no seeds in common, and seeds followed from results")
-    losses, others = a.of(shared), b.of(shared)
+        return _untested(
+            blank, first, second, metric, "they share no seeds, and the number of seeds depends on results"
+        )
+    losses, others = a.at(shared), b.at(shared)
     wins, defeats = int(np.sum(losses < others)), int(np.sum(losses > others))
     scores = np.where(losses < others, 1.0, np.where(losses > others, 0.0, 0.5))
     low, high = statistics.anytime_mean(scores)
@@ -358,7 +362,7 @@ def _untested(blank: Finding, first: Side, second: Side, metric: str | None, rea
 
 
 def _means(first: Side, second: Side, metric: str | None) -> tuple[float | None, float | None]:
-    """Average what each method's trials have a number of: each row counts as much as any other."""
+    """Average each method's numbers, with equal weights for its rows."""
     means = []
     for columns in _numbers(first, second, metric):
         known = [values[~np.isnan(values)] for values in columns]
@@ -367,7 +371,7 @@ def _means(first: Side, second: Side, metric: str | None) -> tuple[float | None,
 
 
 def _as_probability(difference: float) -> float:
-    """Return the probability that belongs to a difference of mean ranks between 0 and 1."""
+    """Return the probability that corresponds to a difference of mean ranks between 0 and 1."""
     return min(1.0, max(0.0, 0.5 + difference / 2))
 
 

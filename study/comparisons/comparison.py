@@ -1,4 +1,4 @@
-"""A report's rows compared with the published cells that they repeat, or with those of another study."""
+"""Comparison of a report's rows with the published cells that they repeat, or with those of another study."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ from study.trials.table import TrialTable
 PUBLISHED = "published"
 
 BothTrials = tuple[TrialTable, TrialTable]
-"""The trials of what is compared: those here, and the others."""
+"""The trials on both sides: here, and in the other results."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reference:
-    """The numbers that a row is compared with. None means that there is no such number.
+    """The numbers on the other side of a comparison. None means that there is no such number.
 
     Args:
         source: the published table, or the study or file.
-        publication: where the table was published; empty for a study or file.
-        caution: a sentence on what its numbers can't be compared by; empty for none.
+        publication: the publication of the table; empty for a study or file.
+        caution: a sentence that limits the comparison of its numbers; empty for none.
         ended: the number of trials that ran to a result.
         solved: the number of trials that solved the task.
-        judged: the number of trials of which it is known whether they did.
+        judged: the number of trials known to be solved or not.
         success_rate: solved / judged.
         success_rate_interval: Wilson, 95%.
-        solved_at_median: iterations; of the solved trials, as are the next two.
+        solved_at_median: iterations; of the solved trials, as are the next three.
         solved_at_median_interval: at least 95%.
         solved_at_mean: iterations.
         solved_at_interval: of the mean, 95%.
-        metrics: those that are averaged, by name.
+        metrics: the averaged metrics, by name.
         complete: whether none of its trials is failed or pending.
     """
 
@@ -74,9 +74,9 @@ class Comparison:
         row: the index of the row in the report.
         summary: the results of its trials.
         beside: the numbers of the other row.
-        finding: of this row, the first method, and the other one.
-        log_rank_p: of the log-rank test of equal times to success, after Holm's correction; None where the times of
-            either aren't known, or trials of a row share seeds.
+        finding: of this row, as the first method, and the other one.
+        log_rank_p: the p-value of the log-rank test of equal times to success, after Holm's correction; None where the
+            times of either aren't known, or trials of a row share seeds.
     """
 
     row: int
@@ -98,10 +98,10 @@ class Comparisons:
 
     Args:
         name: ``published``, or the name of the study or file.
-        source: where the other rows come from, for people to read.
-        comparisons: one for each row that has a counterpart; may be empty.
-        notes: sentences that the reader must know.
-        metric: the metric whose means are compared; None if success rates are.
+        source: where the other rows come from, for readers.
+        comparisons: one for each row with a counterpart; may be empty.
+        notes: sentences for the reader.
+        metric: the metric whose means are compared; None for success rates.
     """
 
     name: str
@@ -112,19 +112,19 @@ class Comparisons:
 
     @property
     def is_published(self) -> bool:
-        """Whether the other rows are the published cells."""
+        """True if the other rows are the published cells."""
         return self.name == PUBLISHED
 
 
 def with_published(summaries: Sequence[CellSummary], untested: str = "") -> Comparisons:
     """Compare each cell that repeats a published cell and has a success rate with that published cell.
 
-    Where several published cells have the same protocol, a study that sweeps the hidden size is compared with the
+    If several published cells have the same protocol, a study that sweeps the hidden size is compared with the
     published sweeps (the NMU with the ablation's, of 50 seeds), and any other study with the published seeds.
 
     Args:
         summaries: the cells.
-        untested: why rates can't be tested by their counts; empty if they can.
+        untested: the reason why rates can't be tested by their counts; empty if they can.
     """
     cells = [summary.cell for summary in summaries]
     pairs = [
@@ -139,7 +139,7 @@ def with_published(summaries: Sequence[CellSummary], untested: str = "") -> Comp
 
 
 def _with_counts(summary: Summary, beside: Reference, untested: str) -> Finding:
-    """Compare a rate with one of which only counts are known: Fisher's exact test, Newcombe's interval."""
+    """Compare a rate with another by their counts: Fisher's exact test, Newcombe's interval."""
     counts = summary.solved, summary.judged, beside.solved, beside.judged
     rates = summary.solved / summary.judged, beside.solved / beside.judged
     blank = Finding(
@@ -166,25 +166,25 @@ def with_study(
     sizes: Sizes = "fixed",
     titles: Mapping[str, str] | None = None,
 ) -> Comparisons:
-    """Compare each cell with the cell of another study that has equal values in all that either study sweeps.
+    """Compare each cell with the cell of another study that has equal values of all hyperparameters that either sweeps.
 
     Args:
         summaries: the cells.
-        others: those of the other study.
+        others: the cells of the other study.
         name: of the other study.
-        trials: those of both.
-        sizes: how the numbers of seeds came about.
+        trials: of both studies.
+        sizes: whether the numbers of seeds were fixed in advance or adapted to results.
         titles: declared titles of hyperparameters, by name.
 
     Raises:
-        InputError: if no cell of the other study has a counterpart here, or one has several, or there is nothing that
-            both studies measure.
+        InputError: if no cell of the other study has a counterpart here, one has several, or the studies have no
+            measure in common.
     """
     cells, their_cells = [s.cell for s in summaries], [s.cell for s in others]
     swept = dict.fromkeys([*varying(cells), *varying(their_cells)])
     same = {cell.id for cell in cells} & {cell.id for cell in their_cells}
     keys = names_of([*cells, *their_cells]) if same else list(dict.fromkeys(["model", *swept]))
-    here, there = (_by(group, keys) for group in (summaries, others))
+    here, there = (_rows_by(group, keys) for group in (summaries, others))
     notes = [] if same else _differences(cells, their_cells, keys, name, titles or {})
     return _with_rows(here, there, name, notes, trials, sizes)
 
@@ -192,12 +192,12 @@ def with_study(
 def _differences(
     cells: Sequence[Cell], their_cells: Sequence[Cell], keys: Sequence[str], name: str, titles: Mapping[str, str]
 ) -> list[str]:
-    """Describe the values of each hyperparameter that isn't matched, and in which the studies differ."""
+    """Describe each unmatched hyperparameter with different values in the studies."""
     notes = []
     for key in names_of([*cells, *their_cells]):
-        here, there = (dict.fromkeys(cell.value(key) for cell in some) for some in (cells, their_cells))
+        here, there = (dict.fromkeys(cell.value(key) for cell in group) for group in (cells, their_cells))
         if key not in keys and set(here) != set(there):
-            values = [", ".join(words.format_value(key, value) for value in some) for some in (here, there)]
+            values = [", ".join(words.format_value(key, value) for value in group) for group in (here, there)]
             notes.append(f"{words.title(key, titles)}: {values[0]} here, {values[1]} in {name}")
     return notes
 
@@ -209,18 +209,19 @@ def with_groups(
 
     Args:
         rows: the groups.
-        others: those of the other file or study.
+        others: the groups of the other file or study.
         name: of the other file or study.
-        trials: as for `with_study`.
-        sizes: how the number of seeds came about.
+        trials: of both.
+        sizes: whether the numbers of seeds were fixed in advance or adapted to results.
 
     Raises:
-        InputError: if no group has a counterpart, or there is nothing that both files or studies measure.
+        InputError: if no group has a counterpart, several groups of the other have equal values, or there is no measure
+            in common.
     """
     return _with_rows(rows, others, name, [], trials, sizes)
 
 
-def _by(summaries: Sequence[CellSummary], keys: Sequence[str]) -> ResultRows:
+def _rows_by(summaries: Sequence[CellSummary], keys: Sequence[str]) -> ResultRows:
     """Make rows of cells that are identified by some of their fields."""
     values = tuple(tuple(s.cell.value(key) for key in keys) for s in summaries)
     return replace(result_rows.cell_rows(summaries, {}), keys=tuple(keys), values=values)
@@ -233,20 +234,18 @@ def _with_rows(
     for values, summary in zip(others.values, others.summaries, strict=True):
         if there.setdefault(values, summary) is not summary:
             raise InputError(
-                f"--compare {name}: several of its cells have one value of {', '.join(rows.keys)}; "
-                "compare with a study in which these tell the cells apart"
+                f"--compare {name}: several of its cells have equal values of {', '.join(rows.keys)}; "
+                "choose a study in which these values identify a cell"
             )
     matched = [
         (row, s, there[v]) for row, (v, s) in enumerate(zip(rows.values, rows.summaries, strict=True)) if v in there
     ]
     if not matched:
-        raise InputError(f"--compare {name}: none of its cells has the values of a cell here in {', '.join(rows.keys)}")
+        raise InputError(f"--compare {name}: none of its cells matches a cell of this report in {', '.join(rows.keys)}")
     metric = _compared_metric(rows, others, name)
-    pairs = [(row, s, other) for row, s, other in matched if _has(s, metric) and _has(other, metric)]
+    pairs = [(row, s, other) for row, s, other in matched if _has_value(s, metric) and _has_value(other, metric)]
     alone = len(rows.summaries) - len(pairs)
-    missing = (
-        [f"{alone} of {len(rows.summaries)} {rows.noun}s have nothing finished to be compared with"] if alone else []
-    )
+    missing = [f"{alone} of {len(rows.summaries)} {rows.noun}s have no finished counterpart"] if alone else []
     declared = None if metric is None else rows.metrics[metric]
     findings = adjusted(
         [
@@ -279,20 +278,20 @@ def _with_rows(
 
 
 def _compared_metric(rows: ResultRows, others: ResultRows, name: str) -> str | None:
-    """Return the metric by which rows are compared; None for success rates."""
+    """Return the compared metric; None for success rates."""
     if rows.has_rates and others.has_rates:
         return None
     metric = main({name: metric for name, metric in rows.metrics.items() if name in others.metrics})
     if metric is None:
         raise InputError(
-            f"--compare {name}: there are no success rates on both sides, and no metric that both average over their "
-            "trials; compare results that measure the same"
+            f"--compare {name}: the two sides have neither success rates nor an averaged metric in common; choose "
+            "results with a common measure"
         )
     return metric
 
 
-def _has(summary: Summary, metric: str | None) -> bool:
-    """Return whether a row has what is compared."""
+def _has_value(summary: Summary, metric: str | None) -> bool:
+    """Return True if a row has a value to compare."""
     return bool(summary.judged if metric is None else summary.metrics[metric].count)
 
 
@@ -312,37 +311,43 @@ def _log_rank(trials: BothTrials, here: Summary, there: Summary) -> float | None
     return None if test is None else test.p_value
 
 
-def _reference(source: str, of: Summary) -> Reference:
-    return Reference(source=source, ended=of.ended, metrics=of.metrics, complete=of.complete, **_success(of, of.judged))
+def _reference(source: str, summary: Summary) -> Reference:
+    return Reference(
+        source=source,
+        ended=summary.ended,
+        metrics=summary.metrics,
+        complete=summary.complete,
+        **_success(summary, summary.judged),
+    )
 
 
-def _published(of: PublishedCell, beside: Summary) -> Reference:
-    """Return a published cell's numbers, with those metrics of a row that were published."""
-    estimates = {name: of.metrics.get(name, (None, None)) for name in beside.metrics}
+def _published(cell: PublishedCell, beside: Summary) -> Reference:
+    """Return a published cell's numbers, with the published ones of a row's metrics."""
+    estimates = {name: cell.metrics.get(name, (None, None)) for name in beside.metrics}
     metrics = {
         name: MetricSummary(metric=beside.metrics[name].metric, mean=mean, mean_interval=interval)
         for name, (mean, interval) in estimates.items()
     }
     return Reference(
-        source=of.table,
-        publication=of.source,
-        caution=of.caution,
-        ended=of.seeds,
+        source=cell.table,
+        publication=cell.source,
+        caution=cell.caution,
+        ended=cell.seeds,
         metrics=metrics,
-        **_success(of, of.seeds),
+        **_success(cell, cell.seeds),
     )
 
 
-def _success(of: Summary | PublishedCell, judged: int) -> dict[str, Any]:
+def _success(result: Summary | PublishedCell, judged: int) -> dict[str, Any]:
     if not judged:
         return {}
     return {
-        "solved": of.solved,
+        "solved": result.solved,
         "judged": judged,
-        "success_rate": of.solved / judged,
-        "success_rate_interval": statistics.wilson(of.solved, judged),
-        "solved_at_median": of.solved_at_median,
-        "solved_at_median_interval": of.solved_at_median_interval if isinstance(of, Summary) else None,
-        "solved_at_mean": of.solved_at_mean,
-        "solved_at_interval": of.solved_at_interval,
+        "success_rate": result.solved / judged,
+        "success_rate_interval": statistics.wilson(result.solved, judged),
+        "solved_at_median": result.solved_at_median,
+        "solved_at_median_interval": result.solved_at_median_interval if isinstance(result, Summary) else None,
+        "solved_at_mean": result.solved_at_mean,
+        "solved_at_interval": result.solved_at_interval,
     }

@@ -1,6 +1,6 @@
 """Comparisons between the rows of a report: findings between methods, trends, times to success.
 
-Families: the findings are one family, whose p-values are adjusted by Holm's method, and so are the trends, the tests of
+The findings are one family of tests, whose p-values are adjusted by Holm's method. So are the trends, the tests of
 times, and the findings by each further metric. The coefficients of a regression answer one question together and are
 not adjusted.
 """
@@ -29,23 +29,24 @@ from study.trials.seed_design import Sizes
 from study.trials.table import Ints, Trials, TrialTable
 
 _FACTOR = 10.0
-"""A key whose values span this factor or more was swept by factors: its logarithm is the regressor."""
+"""The ratio of a key's greatest and least value from which its logarithm is the regressor."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrendTest:
-    """How the success rate of one method, or its metric, changes with an ordered key.
+    """The trend of a method's success rate, or of its metric, over an ordered key.
 
     Args:
-        name: the name of the rows: what they have in common; empty if these are all rows.
-        key: the key that is swept.
+        name: the name of the rows: their common values; empty for all rows.
+        key: the swept key.
         title: its name for readers.
         low: its least value, and the rate or mean there.
         high: its greatest value, and the rate or mean there.
-        z: of the test, seed by seed or Cochran and Armitage's; positive where the rate or metric grows with the key.
+        z: the statistic of the paired test, or Cochran and Armitage's; positive where the rate or metric grows with the
+            key.
         p_value: two-sided.
         p_adjusted: after Holm's correction over all trends.
-        seeds: the seeds that were compared; None if trials weren't compared seed by seed.
+        seeds: the number of paired seeds; None for an unpaired test.
         metric: the metric; None for the success rate.
     """
 
@@ -66,11 +67,11 @@ class Slope:
     """The effect of one key in a logistic regression, the others held fixed.
 
     Args:
-        name: the name of the rows: what they have in common; empty if these are all rows.
+        name: the name of the rows: their common values; empty for all rows.
         key: the hyperparameter.
         title: its name for readers.
         is_log: whether the regressor is its logarithm to base 10.
-        odds_ratio: of success, for a unit of the key (of its logarithm: a factor of 10); None where successes and
+        odds_ratio: of success, for a unit of the regressor (of a logarithm: a factor of 10); None where successes and
             failures are separated.
         interval: 95%, by profile likelihood.
         p_value: Wald's, two-sided.
@@ -87,16 +88,16 @@ class Slope:
 
 @dataclass(frozen=True, kw_only=True)
 class TimesTest:
-    """A test of whether the methods of one question take equally long to succeed.
+    """A log-rank test of the methods of one question.
 
     Args:
-        question: the question that they answer; empty if there is only one.
+        question: the question that the methods answer; empty if there is only one.
         names: the methods.
         statistic: the statistic of the log-rank test.
         degrees_of_freedom: its degrees of freedom.
         p_value: its p-value.
         p_adjusted: after Holm's correction over all questions.
-        seeds: the seeds that were compared; None if trials weren't compared seed by seed.
+        seeds: the number of paired seeds; None for an unpaired test.
     """
 
     question: str
@@ -113,15 +114,15 @@ class Contrasts:
     """The comparisons between the rows of a report; each kind may be empty.
 
     Args:
-        plan: what is compared with what; None where nothing is.
+        plan: the planned comparisons; None if there are none.
         findings: the findings of each question of the plan, in its order.
         trends: trends of success rates, or of the metric, over ordered keys.
         slopes: logistic regressions on several keys.
         speeds: tests of times to success at each question.
-        notes: what was left out, and why.
-        metric: the metric that is compared; None for success.
-        more_findings: returns the findings by further metrics; each metric is a family of tests. Only a file has them,
-            and they take as long as all else.
+        notes: omitted comparisons, with the reasons.
+        metric: the compared metric; None for success.
+        more_findings: returns the findings by further metrics; each metric is a family of tests. They are needed for
+            files only, and take as long as all else.
     """
 
     plan: ComparisonPlan | None = None
@@ -140,7 +141,7 @@ class Contrasts:
 
     @property
     def has_any(self) -> bool:
-        """Whether anything was compared."""
+        """True if anything was compared."""
         return bool(self.trends or self.slopes or self.findings or self.speeds)
 
     @property
@@ -163,7 +164,7 @@ def best(question: Question, findings: Sequence[Finding]) -> Method | None:
     """Return the method that the findings call better than every other one; None if there is none.
 
     Args:
-        question: the methods that are compared.
+        question: the compared methods.
         findings: the findings of its pairs.
     """
     wins = [finding.winner for finding in findings]
@@ -175,12 +176,13 @@ def best(question: Question, findings: Sequence[Finding]) -> Method | None:
 def contrasts(
     rows: ResultRows, trials: TrialTable, sizes: Sizes = "fixed", statements: Sequence[Statement] = ()
 ) -> Contrasts:
-    """Compare the rows of a report: by success, or where nothing says what that is, by the first metric.
+    """Compare the rows of a report: by success or, without a success criterion, by the first metric.
 
     Args:
         rows: the rows.
         trials: their trials.
-        sizes: how the numbers of seeds came about. Tests other than those of findings take them as fixed in advance.
+        sizes: whether the numbers of seeds were fixed in advance or adapted to results. Tests other than those of
+            findings need fixed numbers.
         statements: the comparisons that the user asks for; none for the default.
     """
     metric = None if rows.has_rates else rows.main_metric
@@ -189,10 +191,10 @@ def contrasts(
     plan = comparison_plan(rows, statements)
     if plan.pairs_count > MOST_PAIRS:
         note = f"{plan.pairs_count:,} pairs of rows are too many to be tested two by two."
-        return replace(_others(rows, trials, sizes), plan=plan, metric=metric, notes=(note,))
+        return replace(_trends_and_times(rows, trials, sizes), plan=plan, metric=metric, notes=(note,))
     findings = _findings(plan, rows, trials, metric, sizes)
     more = partial(_more_findings, plan, rows, trials, sizes)
-    others = _others(rows, trials, sizes)
+    others = _trends_and_times(rows, trials, sizes)
     more_findings = others.more_findings if metric is None else more
     return replace(others, plan=plan, findings=findings, metric=metric, more_findings=more_findings)
 
@@ -213,9 +215,9 @@ def _findings(
         return compare_tuned(question.name, *sides, (values[0], values[1]), metric, declared, sizes)
 
     pairs = plan.pairs()
-    found = adjusted([compared(*pair) for pair in pairs])
+    adjusted_findings = adjusted([compared(*pair) for pair in pairs])
     by_question: dict[Question, list[Finding]] = {}
-    for (question, _, _), finding in zip(pairs, found, strict=True):
+    for (question, _, _), finding in zip(pairs, adjusted_findings, strict=True):
         by_question.setdefault(question, []).append(finding)
     return {question: tuple(findings) for question, findings in by_question.items()}
 
@@ -235,18 +237,18 @@ _NOT_FIXED = (
     "results, so they are left out."
 )
 _DEPENDENT = (
-    "Trials that share initial weights or training rows aren't independent, as trends, regressions and tests of times "
-    "take them to be. So these are left out, as are intervals other than that of the success rate, which allows for it."
+    "Trends, regressions and tests of times need independent trials, and these share initial weights or training rows. "
+    "So they are left out, as are all intervals but that of the success rate, which allows for shared seeds."
 )
 
 _REPEATED = (
-    "Some rows have several trials of a seed. Trends take the mean of each seed; regressions and tests of times, which "
-    "take trials as independent, are left out."
+    "Some rows have several trials of a seed. Trends use the mean of each seed. Regressions and tests of times need "
+    "independent trials and are left out."
 )
 
 
-def _others(rows: ResultRows, trials: TrialTable, sizes: Sizes) -> Contrasts:
-    """Test trends and times, which need independent trials in numbers that were fixed in advance."""
+def _trends_and_times(rows: ResultRows, trials: TrialTable, sizes: Sizes) -> Contrasts:
+    """Test trends and times; both need independent trials and numbers of seeds that were fixed in advance."""
     if sizes == "adaptive":
         return Contrasts(notes=(_NOT_FIXED,))
     if (trials.seeds < 0).any():
@@ -267,8 +269,7 @@ def _judged_seeds(samples: Sequence[Trials]) -> list[Trials] | None:
     """Select the judged trials of the seeds that samples have in common, in the same order for all.
 
     Returns:
-        None where they have less than half of the seeds of the smallest of them in common: then they are samples of
-        their own.
+        None if they share less than half of the seeds of the smallest sample: then they count as independent samples.
     """
     common = _common([sample.seeds for sample in samples])
     if common is None:
@@ -279,13 +280,13 @@ def _judged_seeds(samples: Sequence[Trials]) -> list[Trials] | None:
 
 
 def _common(seeds: Sequence[Ints]) -> Ints | None:
-    """Return the seeds that all have; None if those are less than half of the fewest that one has."""
+    """Return the seeds that all samples have; None if they are less than half of the smallest sample's."""
     common = reduce(np.intersect1d, seeds)
     return None if not common.size or 2 * common.size < min(own.size for own in seeds) else common
 
 
 def _speeds(rows: ResultRows, trials: TrialTable) -> tuple[list[TimesTest], tuple[str, ...]]:
-    """Test at each question whether the methods take equally long to succeed; the p-values are not adjusted yet."""
+    """Compare the times to success of each question's methods by log-rank tests; p-values are not adjusted."""
     tests, untimed = [], 0
     for members in rows.alike(rows.question_keys, rows.judged()).values():
         summaries = [rows.summaries[row] for row in members]
@@ -326,20 +327,20 @@ _Test = TypeVar("_Test", TrendTest, TimesTest)
 
 
 def _adjusted(tests: Sequence[_Test]) -> tuple[_Test, ...]:
-    """Adjust the p-values of a family by Holm's method."""
+    """Adjust the p-values of a family of tests by Holm's method."""
     adjusted = statistics.holm([test.p_value for test in tests])
     return tuple(replace(test, p_adjusted=p) for test, p in zip(tests, adjusted, strict=True))
 
 
 def _trends_over(rows: ResultRows, key: str, trials: TrialTable) -> list[TrendTest]:
-    """Test each method's trend; the p-values are not adjusted yet."""
-    rest = [other for other in rows.varying() if other != key]
+    """Test each method's trend; p-values are not adjusted."""
+    fixed_keys = [other for other in rows.varying() if other != key]
     tests = []
     metric = None if rows.has_rates else rows.main_metric
-    for members in rows.alike(rest, rows.judged() if metric is None else rows.ended()).values():
+    for members in rows.alike(fixed_keys, rows.judged() if metric is None else rows.ended()).values():
         members.sort(key=lambda row: rows.value(row, key))
         summaries = [rows.summaries[row] for row in members]
-        if len(members) < 3:  # for two values, the test of the pair says more
+        if len(members) < 3:  # with two values, the test of the pair has more power
             continue
         trend, seeds = _trend(summaries, trials) if metric is None else _metric_trend(summaries, trials, metric)
         ends = [
@@ -348,7 +349,7 @@ def _trends_over(rows: ResultRows, key: str, trials: TrialTable) -> list[TrendTe
             if (average := _average(rows.summaries[row], metric)) is not None
         ]
         if trend is not None and len(ends) == 2:
-            name, p = rows.name(members[0], rest), trend.p_value
+            name, p = rows.name(members[0], fixed_keys), trend.p_value
             test = TrendTest(
                 name=name, key=key, title=rows.title(key), low=ends[0], high=ends[1], z=trend.z, p_value=p,
                 p_adjusted=p, seeds=seeds, metric=metric,
@@ -358,9 +359,9 @@ def _trends_over(rows: ResultRows, key: str, trials: TrialTable) -> list[TrendTe
 
 
 def _trend(summaries: Sequence[Summary], trials: TrialTable) -> tuple[statistics.Trend | None, int | None]:
-    """Test the trend over rows in order, seed by seed if they share seeds; give the seeds, too.
+    """Test the trend over rows in order, paired by seed if they share seeds; return the number of paired seeds, too.
 
-    The scores are ranks 0, 1, 2, ..., so that one distant value doesn't decide: only the order is tested.
+    The scores are the ranks 0, 1, 2, ..., so that a distant value has no greater influence.
     """
     samples = _samples(trials, summaries)
     if any(sample.repeat_seeds for sample in samples):
@@ -368,7 +369,7 @@ def _trend(summaries: Sequence[Summary], trials: TrialTable) -> tuple[statistics
         common = _common([of_row.seeds for of_row in rates])
         if common is None:
             return None, None
-        return statistics.paired_trend(np.column_stack([of_row.of(common) for of_row in rates])), common.size
+        return statistics.paired_trend(np.column_stack([of_row.at(common) for of_row in rates])), common.size
     judged = _judged_seeds(samples)
     if judged is None:
         counts = [s.solved for s in summaries], [s.judged for s in summaries]
@@ -379,9 +380,9 @@ def _trend(summaries: Sequence[Summary], trials: TrialTable) -> tuple[statistics
 def _metric_trend(
     summaries: Sequence[Summary], trials: TrialTable, metric: str
 ) -> tuple[statistics.Trend | None, int | None]:
-    """Test the trend of a metric over rows in order by ranks within each seed; trials without a number are worst.
+    """Test the trend of a metric over rows in order, by ranks within each seed; trials without a number are worst.
 
-    The statistic is Page's (JASA 58, 1963, 216-230). Only seeds that all rows have are compared.
+    The statistic is Page's (JASA 58, 1963, 216-230). Only seeds that all rows have are used.
     """
     samples = _samples(trials, summaries)
     common = _common([sample.seeds for sample in samples])
@@ -401,15 +402,15 @@ def _average(summary: Summary, metric: str | None) -> float | None:
 
 
 def _slopes(rows: ResultRows) -> tuple[Slope, ...]:
-    """Regress on all ordered keys at once, where there are at least two of them."""
+    """Regress success on all ordered keys together, if there are at least two."""
     keys = _ordered_keys(rows)
     if len(keys) < 2:
         return ()
-    rest = [key for key in rows.varying() if key not in keys]
+    fixed_keys = [key for key in rows.varying() if key not in keys]
     by_factors = {key: _by_factors(series.levels(rows, key)) for key in keys}
     everything, regressions = keys, []
-    for members in rows.alike(rest, rows.judged()).values():
-        # a key that is constant among these rows has no slope, and would make the others' slopes undetermined
+    for members in rows.alike(fixed_keys, rows.judged()).values():
+        # a key that is constant among these rows has no slope, and would leave the other slopes undetermined
         keys = [key for key in everything if len({rows.value(row, key) for row in members}) > 1]
         if len(keys) < 2:
             continue
@@ -425,7 +426,7 @@ def _slopes(rows: ResultRows) -> tuple[Slope, ...]:
         fit = statistics.logistic_regression(points, [s.solved for s in summaries], [s.judged for s in summaries])
         if fit is None:
             continue
-        name = rows.name(members[0], rest)
+        name = rows.name(members[0], fixed_keys)
         slopes: Sequence[statistics.Coefficient | None] = fit.slopes or [None] * len(keys)
         for key, log, slope in zip(keys, is_log, slopes, strict=True):
             regressions.append(_slope(Slope(name=name, key=key, title=rows.title(key), is_log=log), slope))

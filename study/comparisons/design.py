@@ -1,4 +1,4 @@
-"""How often a study's comparisons find what is known of its rates so far, and how many seeds that would take."""
+"""Power of a study's comparisons at the rates known so far, and the numbers of seeds that they need."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from study.summaries.summary import Summary
 from study.trials.table import TrialTable
 
 POWER = 0.8
-"""How often a difference is to be found."""
+"""The wanted power: the probability that a difference is found."""
 
 _LEAST_SEEDS = 10
-"""With fewer seeds in common, how alike two cells' outcomes are is not estimated, but taken as not at all."""
+"""With fewer seeds in common, the correlation of two cells' outcomes is not estimated, but set to 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedPair:
-    """Two methods that a study compares, and how often their difference would be found.
+    """Two methods that a study compares, with the power of the comparison.
 
     Args:
         question: the question that both answer; empty if there is only one.
         first: the name of the first method.
         second: the name of the second method.
-        rates: their success rates, of trials so far, or published.
+        rates: their success rates, from trials so far or from publications.
         correlation: φ of their outcomes over the seeds so far; 0 where too few are known.
-        power: how often McNemar's test tells them apart at these rates.
-        seeds: how many seeds that takes in 80% of studies; None if a million wouldn't do.
+        power: of McNemar's test at these rates.
+        seeds: the number of seeds with a power of 80%; None if a million aren't enough.
     """
 
     question: str
@@ -50,16 +50,18 @@ class PlannedPair:
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """What a study's seeds can tell apart.
+    """The power of a study's comparisons.
 
     Args:
-        seeds: of a cell.
-        comparisons: pairs of methods; each is tested at 5% over as many, the least that Holm's correction may leave.
-        least_difference: of rates around one half, that is found in 80% of studies; None if none is.
-        wanted: a difference that was asked for, around one half.
-        wanted_seeds: how many seeds it takes; None if none was asked for.
-        known: pairs whose rates are known.
-        detectable: those of them that are told apart in 80% of studies.
+        seeds: the number of seeds of a cell.
+        comparisons: the number of pairs of methods. Each is tested at 5% divided by that number, the least level that
+            Holm's correction may leave.
+        least_difference: the least difference of rates, centred at one half, with a power of 80%; None if there is
+            none.
+        wanted: the difference that the user asks for, centred at one half.
+        wanted_seeds: the number of seeds that it needs; None if none was asked for.
+        known: the number of pairs with known rates.
+        detectable: how many of them have a power of at least 80%.
         pairs: of the others, those that differ most.
     """
 
@@ -76,14 +78,14 @@ class Design:
 def design(
     rows: ResultRows, trials: TrialTable | None, seeds: int, *, most_pairs: int, wanted: float | None = None
 ) -> Design | None:
-    """Compute how often differences would be found; None where no two methods answer one question.
+    """Compute the power of a study's comparisons; None if no two methods answer one question.
 
     Args:
-        rows: the study's cells, with what is known of them.
+        rows: the study's cells, with their results so far.
         trials: their trials so far, by their seeds.
-        seeds: that each cell is to have.
-        most_pairs: the most pairs that are described of those that would be missed.
-        wanted: a difference of rates to find the seeds for.
+        seeds: the planned number of seeds of each cell.
+        most_pairs: the greatest number of pairs with too little power that are listed.
+        wanted: a difference of rates whose number of seeds is computed.
 
     Example:
         >>> from study.summaries.rows import cell_rows
@@ -95,13 +97,13 @@ def design(
     members: dict[object, list[int]] = {}
     for row, question in enumerate(rows.questions()):
         members.setdefault(question, []).append(row)
-    comparisons = sum(math.comb(len(some), 2) for some in members.values())
+    comparisons = sum(math.comb(len(group), 2) for group in members.values())
     if not comparisons:
         return None
     level = LEVEL / comparisons
     known: list[PlannedPair] = []
     if comparisons <= MOST_PAIRS:
-        every = [pair for some in members.values() for pair in combinations(some, 2)]
+        every = [pair for group in members.values() for pair in combinations(group, 2)]
         known = [pair for two in every if (pair := _planned(rows, trials, two, seeds, level)) is not None]
     missed = [pair for pair in known if pair.power < POWER]
     rates = statistics.discordant_rates(0.5 + (wanted or 0) / 2, 0.5 - (wanted or 0) / 2)
@@ -137,7 +139,7 @@ def _planned(
 
 
 def _rate(rows: ResultRows, row: int) -> float | None:
-    """Return (k + 1/2)/(n + 1) of the trials so far, which few seeds don't make 0 or 1, or what was published."""
+    """Return (k + 1/2)/(n + 1) of the trials so far, else of the published cell: few trials don't give 0 or 1."""
     summary = rows.summaries[row]
     if summary.judged:
         return (summary.solved + 0.5) / (summary.judged + 1)

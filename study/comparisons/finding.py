@@ -10,11 +10,11 @@ from study import statistics, words
 from study.records import Interval
 
 LEVEL = 0.05
-"""Methods are distinguished if the adjusted p-value is below this."""
+"""Methods are distinguished if the adjusted p-value is below this level."""
 
 
 class Verdict(StrEnum):
-    """What can be said of two methods."""
+    """The conclusion on two methods."""
 
     FIRST_BETTER = "first better"
     SECOND_BETTER = "second better"
@@ -24,13 +24,13 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Lacking:
-    """Trials of one method without what is compared.
+    """Numbers of one method's trials without a value to compare.
 
     Args:
-        trials: all its trials, those to come included.
+        trials: all its trials, including pending ones.
         diverged: trials that diverged, or ended without a finite number of the metric.
-        failed: trials that failed by an error.
-        pending: trials that have no result yet.
+        failed: trials that failed with an error.
+        pending: trials without a result so far.
         stopped: trials that `prune` stopped.
     """
 
@@ -51,7 +51,7 @@ class Lacking:
 
     @property
     def phrase(self) -> str:
-        """How many trials lack what is compared, as "2 of 20 trials diverged and 1 failed"; empty if none does."""
+        """The counts in words, such as "2 of 20 trials diverged and 1 failed"; empty if all are 0."""
         counts = {
             "diverged": self.diverged,
             "failed": self.failed,
@@ -68,16 +68,16 @@ class Lacking:
 
 @dataclass(frozen=True)
 class Sample:
-    """The trials that a test used.
+    """The trials of a test.
 
     Args:
-        pairs: seeds that both methods have, or independent seeds of a source of randomness; 0 where trials were
-            compared as independent samples.
-        first_better: of the pairs, those at which the first method is better.
-        second_better: those at which the second method is better.
-        first_alone: trials of the first method with seeds that the second lacks.
-        second_alone: trials of the second method with seeds that the first lacks.
-        unit: the seeds that are independent of each other, for people.
+        pairs: the number of seeds that both methods have, or of independent seeds of a source of randomness; 0 for
+            independent samples.
+        first_better: the number of pairs at which the first method is better.
+        second_better: the number of pairs at which the second method is better.
+        first_alone: the number of the first method's trials with seeds that the second lacks.
+        second_alone: the number of the second method's trials with seeds that the first lacks.
+        unit: the sampling unit, for readers.
     """
 
     pairs: int = 0
@@ -96,22 +96,22 @@ class Finding:
         question: the question that both answer; empty if there is only one.
         first: the name of the first method.
         second: the name of the second method.
-        metric: the metric that is compared; None for success.
+        metric: the compared metric; None for success.
         is_higher_better: whether a greater value is better.
-        values: the value of each method over the trials that the test used: a success rate, a mean, or where the
-            estimate is a probability the mean of the trials with a number; None where there is none.
+        values: the value of each method over the tested trials: a success rate, a mean or, if the estimate is a
+            probability, the mean of the trials with a number; None where there is none.
         estimate: first minus second of rates or means; or the probability that a trial of the first method is better
-            than one of the second, ties half. None where nothing could be tested.
-        interval: 95% of the estimate, by what belongs to the test; None where there are too few values for one.
+            than one of the second, ties counted half. None if nothing could be tested.
+        interval: 95% of the estimate, by the method that belongs to the test; None if there are too few values.
         is_probability: whether the estimate is a probability.
-        test: the name of the test; empty where nothing could be tested.
+        test: the name of the test; empty if nothing could be tested.
         p_value: two-sided.
-        p_adjusted: after Holm's correction over the family; None where nothing could be tested.
-        family: how many tests the correction is over.
-        sample: the trials that the test used.
-        lacking: of each method, the trials without what is compared.
+        p_adjusted: after Holm's correction over the family; None if nothing could be tested.
+        family: the number of tests in the family.
+        sample: the trials of the test.
+        lacking: for each method, the trials without a value to compare.
         reason: why nothing could be tested; empty if it could.
-        note: what a reader must know of how the methods were compared; empty if nothing.
+        note: a note on the comparison for the reader; empty if there is none.
     """
 
     question: str
@@ -143,7 +143,7 @@ class Finding:
 
     @property
     def verdict(self) -> Verdict:
-        """Which method is better, if the test tells them apart."""
+        """The better method, if the test distinguishes them."""
         if self.p_adjusted is None:
             return Verdict.NOT_TESTED
         if self.p_adjusted >= LEVEL or not self.direction:
@@ -152,20 +152,20 @@ class Finding:
 
     @property
     def winner(self) -> str | None:
-        """The name of the better method; None unless the test tells them apart."""
+        """The name of the better method; None unless the test distinguishes them."""
         return {Verdict.FIRST_BETTER: self.first, Verdict.SECOND_BETTER: self.second}.get(self.verdict)
 
     @property
     def discordant(self) -> int:
-        """The number of pairs at which one of the methods is better."""
+        """The number of pairs with one method better than the other."""
         return self.sample.first_better + self.sample.second_better
 
     @property
     def more_seeds(self) -> int | None:
-        """How many more seeds may bring a verdict, where these are too few for any; None where nothing says it.
+        """The number of further seeds that the test may need to reach the level; 0 if there are enough, None if unknown.
 
-        The least p-value of an exact test follows from the number of pairs that differ, and must be below `LEVEL`
-        divided by the size of the family.
+        The least p-value of an exact paired test follows from the number of discordant pairs, and must be at most
+        `LEVEL` divided by the size of the family. Without pairs, or with unpaired trials, the number is 0.
         """
         if not self.sample.pairs or self.sample.first_alone or self.sample.second_alone:
             return 0
@@ -174,7 +174,7 @@ class Finding:
 
     @property
     def has_enough_seeds(self) -> bool:
-        """Whether the methods differ at so many seeds that the test can tell them apart."""
+        """True if the methods differ at enough seeds for the test to distinguish them."""
         return self.more_seeds == 0
 
     @property
@@ -192,12 +192,12 @@ class Finding:
 
     @property
     def seeds(self) -> int | None:
-        """The pairs that were compared seed by seed; None if trials were compared as independent samples."""
+        """The number of paired seeds; None for independent samples."""
         return self.sample.pairs or None
 
 
 def adjusted(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Adjust the p-values of a family of findings by Holm's method; those without a test are not of the family."""
+    """Adjust the p-values of a family of findings by Holm's method; those without a test don't belong to it."""
     p_values = [finding.p_value for finding in findings if finding.p_value is not None]
     corrected = iter(statistics.holm(p_values))
     return tuple(

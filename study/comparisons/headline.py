@@ -1,4 +1,4 @@
-"""The finding in a sentence, rendered from findings: nothing is tested here."""
+"""The headline of a report: its findings in a sentence. Nothing is tested here."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from study.summaries.summary import Summary
 
 _MOST_QUESTIONS = 4
 _MOST_NAMED = 3
-"""Of methods that succeed equally often; of one more, all are named."""
+"""The greatest number of methods with equal rates that are named, or one more if that names all."""
 
 
 def headline(rows: ResultRows, contrasts: Contrasts) -> str:
-    """Return a sentence on which method is best, and how its success and its time change with what is swept.
+    """Return a sentence on the best method, and on its success and time over the swept hyperparameter.
 
-    A method is called best only if its finding against every other one says so. Where nothing says what success is, the
+    A method is called best only if its finding against every other one says so. Without a success criterion, the
     sentence is on the first metric.
 
     Args:
         rows: the results of the trials.
-        contrasts: their comparisons.
+        contrasts: the comparisons between the rows.
     """
     if not rows.ended():
         return "No trial has finished yet."
@@ -38,26 +38,27 @@ def headline(rows: ResultRows, contrasts: Contrasts) -> str:
     if is_rate and not any(rows.summaries[row].solved for row in among):
         return f"None of {trials} was solved."
     if not is_rate and metric is None:
-        return f"{trials} ended; nothing says what success is, and no metric is averaged."
+        return f"{trials} ended; there is no success criterion, and no metric is averaged."
     plan = contrasts.plan
     questions = () if plan is None else plan.by_method
     if len(questions) == 1 and plan is not None:
-        parts = _in_full(rows, questions[0], plan.x, contrasts)
+        parts = _full_parts(rows, questions[0], plan.x, contrasts)
     elif any(question.settings for question in questions):
-        parts = _on_average(rows, questions, contrasts)
+        parts = _average_parts(rows, questions, contrasts)
     elif any(question.factor for question in questions):
-        parts = _by_factor(rows, questions, contrasts)
+        parts = _factor_parts(rows, questions, contrasts)
     else:
         parts = [
-            f"{_at(rows, question)}, {_sentence(rows, question, contrasts)}" for question in questions[:_MOST_QUESTIONS]
+            f"{_question_name(rows, question)}, {_sentence(rows, question, contrasts)}"
+            for question in questions[:_MOST_QUESTIONS]
         ]
         more = len(questions) - _MOST_QUESTIONS
-        parts += [f"and {more} questions more"] if more > 0 else []
+        parts += [f"and {more} more questions"] if more > 0 else []
     if not parts:
         alike = f"no two {rows.noun}s that differ in one hyperparameter alone have all of their trials"
         parts = [f"nothing can be compared: {alike}"]
     labels = [method.label for question in questions[:1] for method in question.methods if method.label]
-    if len(questions) > 1 or not parts[0].startswith(tuple(labels)):  # names keep their letters
+    if len(questions) > 1 or not parts[0].startswith(tuple(labels)):  # names keep their case
         parts[0] = parts[0][0].upper() + parts[0][1:]
     incomplete = sum(not s.complete for s in rows.summaries)
     if incomplete:
@@ -65,13 +66,13 @@ def headline(rows: ResultRows, contrasts: Contrasts) -> str:
     return "; ".join(part for part in parts if part) + "."
 
 
-def stopped_sentence(rows: ResultRows, whole: ResultRows, contrasts: Contrasts) -> str:
-    """Return the finding on rows without trials that were stopped early, and a sentence on the others.
+def stopped_sentence(rows: ResultRows, unstopped: ResultRows, contrasts: Contrasts) -> str:
+    """Return the headline of the rows without trials that were stopped early, and a sentence on the others.
 
     Args:
         rows: all rows.
-        whole: the rows without such trials; all rows if each has some.
-        contrasts: their comparisons.
+        unstopped: the rows without such trials; all rows if each has some.
+        contrasts: the comparisons between them.
     """
     summaries = rows.summaries
     stopped, trials = sum(s.stopped for s in summaries), words.count_of(sum(s.seeds for s in summaries), "trial")
@@ -79,34 +80,36 @@ def stopped_sentence(rows: ResultRows, whole: ResultRows, contrasts: Contrasts) 
     lacking = words.count_of(len(summaries), rows.noun)
     lack = f"{len(summaries) - len(complete)} of {lacking} have no" if complete else "no row has"
     sentence = (
-        f"{stopped:,} of {trials} were stopped early, by what others had reached, so {lack} rates, times and means: "
-        "what was stopped might have been as good."
+        f"{stopped:,} of {trials} were stopped early by comparison with others, so {lack} rates, times and means: "
+        "the stopped trials might have been as good."
     )
     if not complete:
         return sentence
-    finding = headline(whole, contrasts)
-    if len(complete) == 1 and (name := rows.name(complete[0])):  # alone it has no name, since nothing varies
+    finding = headline(unstopped, contrasts)
+    if len(complete) == 1 and (name := rows.name(complete[0])):  # alone it has no name: nothing varies
         finding = f"{name}: {finding[0].lower()}{finding[1:]}"
     return f"{finding} {sentence}"
 
 
 def search_headline(search: SearchFindings, rows: Sequence[Summary]) -> str:
-    """Return a sentence on what a search found, and on how good its best candidate is by fresh seeds alone.
+    """Return a sentence on the best candidate of a search, and on its results with fresh seeds alone.
 
     Args:
         search: the search and its candidates.
-        rows: the summaries of the candidates that were confirmed, the best first.
+        rows: the summaries of the confirmed candidates, the best first.
     """
     effort = f"{len(search.candidates)} candidates in {search.trials:,} trials"
     if not search.is_over:
         return f"The search goes on: {effort} so far, of {search.budget:,}."
     best = rows[0]
-    finding = _of_best(search, best)
+    finding = _best_phrase(search, best)
     if not finding:
         return f"The best of {effort} is yet to be confirmed with fresh seeds."
     numbers = {row: f"#{number}" for number, row in search.rows.items()}
     equal = [
-        numbers[row] for row, other in enumerate(rows[1:], 1) if _of_best(search, other) == finding and row in numbers
+        numbers[row]
+        for row, other in enumerate(rows[1:], 1)
+        if _best_phrase(search, other) == finding and row in numbers
     ]
     parts = [f"The best of {effort}, {numbers[0]}, {finding} with fresh seeds"]
     parts += [f"{words.join_and(equal)} did as well"] if equal else []
@@ -115,8 +118,8 @@ def search_headline(search: SearchFindings, rows: Sequence[Summary]) -> str:
     return "; ".join(parts) + "."
 
 
-def _of_best(search: SearchFindings, best: Summary) -> str:
-    """Say how good the best candidate is: how often it succeeds or, without a criterion, its first metric."""
+def _best_phrase(search: SearchFindings, best: Summary) -> str:
+    """Describe the best candidate's success rate or, without a criterion, its first metric."""
     if best.success_rate is not None and best.success_rate_interval is not None:
         rate = words.rate(best.success_rate, best.success_rate_interval)
         return f"solves {best.solved} of {best.judged} ({rate})"
@@ -131,8 +134,8 @@ def _of_best(search: SearchFindings, best: Summary) -> str:
     return ""
 
 
-def _at(rows: ResultRows, question: Question) -> str:
-    """Say which question it is; of one whose keys have no value there, that it is without them."""
+def _question_name(rows: ResultRows, question: Question) -> str:
+    """Name a question; one without values for its keys is named by their absence."""
     if question.name:
         return f"at {question.name}"
     return f"without {words.join_and([rows.title(key) for key in rows.question_keys])}"
@@ -145,7 +148,7 @@ class _Standing:
     Args:
         method: the method.
         value: its success rate, or its mean of the metric; None where there is none.
-        text: the same for people.
+        text: the value for readers.
     """
 
     method: Method
@@ -154,7 +157,7 @@ class _Standing:
 
 
 def _standings(rows: ResultRows, question: Question) -> list[_Standing]:
-    """Order the methods of a question by their rates or means, the best first."""
+    """Sort the methods of a question by their rates or means, the best first."""
     standings = [_standing(rows, method) for method in question.methods]
     name = rows.main_metric
     descends = rows.has_rates or name is None or rows.metrics[name].higher_is_better
@@ -179,25 +182,25 @@ def _standing(rows: ResultRows, method: Method) -> _Standing:
 
 
 def _sentence(rows: ResultRows, question: Question, contrasts: Contrasts) -> str:
-    """Say which method of a question is best, or that none is known to be."""
+    """Describe the best method of a question, or the lack of one."""
     if not question.methods:
-        return "no two methods were tried at the same values of what is swept"
+        return "no two methods were tried at the same values of the swept hyperparameter"
     if question.tuned:
-        return _tuned(rows, question, contrasts.findings.get(question, ()))
+        return _tuned_sentence(rows, question, contrasts.findings.get(question, ()))
     standings = _standings(rows, question)
     first, *others = standings
     if not rows.has_rates and first.value is None:
         return f"no trial has a finite {_title(rows)}"
     if not others:
-        return _alone(rows, first)
+        return _single_sentence(rows, first)
     findings = contrasts.findings.get(question, ())
     winner = best(question, findings)
     if winner is not None:
-        return _won(rows, question, winner, standings, findings)
-    return _undecided(rows, question, standings, findings)
+        return _winner_sentence(rows, question, winner, standings, findings)
+    return _undecided_sentence(rows, question, standings, findings)
 
 
-def _alone(rows: ResultRows, only: _Standing) -> str:
+def _single_sentence(rows: ResultRows, only: _Standing) -> str:
     label = only.method.label
     if rows.has_rates:
         counts = [rows.summaries[row] for row in only.method.rows]
@@ -209,10 +212,10 @@ def _alone(rows: ResultRows, only: _Standing) -> str:
     return f"{label}: {described}" if label else described
 
 
-def _won(
+def _winner_sentence(
     rows: ResultRows, question: Question, winner: Method, standings: Sequence[_Standing], findings: Sequence[Finding]
 ) -> str:
-    """Say by how much a method is better than all others."""
+    """Describe a method that is better than all others, with its lead."""
     over = f" over {rows.title(question.swept)}" if question.swept else ""
     if any(finding.is_probability for finding in findings if winner.name in (finding.first, finding.second)):
         return f"{_best(rows, winner)}{over}: {_lead(rows, winner, standings, findings)}"
@@ -232,15 +235,15 @@ def _lead(
     count: str = "",
     mark: str = "",
 ) -> str:
-    """Give a winner's number and that of the next, or how often it is better, with p and the trials that methods lack.
+    """Give the winner's number and the next, or its probability of being better, with p and the lacking trials.
 
     Args:
         rows: the rows.
         winner: the method that is better than every other one.
         standings: all methods, the best first.
         findings: the findings of their question.
-        count: what stands behind the winner's number.
-        mark: what stands behind the name of the next.
+        count: the text after the winner's number.
+        mark: the text after the name of the next method.
     """
     mine = [finding for finding in findings if winner.name in (finding.first, finding.second)]
     test = f"({_largest_p(mine)}{_lacking(mine)})"
@@ -253,10 +256,10 @@ def _lead(
     )
 
 
-def _undecided(
+def _undecided_sentence(
     rows: ResultRows, question: Question, standings: Sequence[_Standing], findings: Sequence[Finding]
 ) -> str:
-    """Give the numbers of methods of which none is known to be better than all others, and say why."""
+    """Give the numbers of methods without a winner, and the reason."""
     over = f" over {rows.title(question.swept)}" if question.swept else ""
     first, second = standings[:2]
     equal = [standing for standing in standings if standing.value is not None and standing.value == first.value]
@@ -273,7 +276,7 @@ def _undecided(
     listed += [words.count_of(more, "other")] if more > 0 else []
     subject = f"success rate{over}" if rows.has_rates else f"{_title(rows)}{over}"
     pair = next((f for f in findings if {f.first, f.second} == {first.method.name, second.method.name}), None)
-    return f"{subject}: {words.join_and(listed)}: {_why(pair, first.method.label, second.method.label)}"
+    return f"{subject}: {words.join_and(listed)}: {_reason(pair, first.method.label, second.method.label)}"
 
 
 def _none_of(names: Sequence[str]) -> str:
@@ -282,13 +285,13 @@ def _none_of(names: Sequence[str]) -> str:
     return f"none of {words.join_and(names) if len(names) <= _MOST_NAMED + 1 else f'{len(names)} methods'}"
 
 
-def _tuned(rows: ResultRows, question: Question, findings: Sequence[Finding]) -> str:
-    """Compare methods that each take their own best values of what is tuned."""
+def _tuned_sentence(rows: ResultRows, question: Question, findings: Sequence[Finding]) -> str:
+    """Describe the comparison of methods at their own best values of the tuned hyperparameters."""
     tuned = words.join_and([rows.title(key) for key in question.tuned])
     at_best = f"each method at its own best {tuned}"
     winner = best(question, findings)
     if winner is None:
-        pairs = [f"{_against(f, rows)}: {_why(f, f.first, f.second)}" for f in findings[:_MOST_NAMED]]
+        pairs = [f"{_values(f, rows)}: {_reason(f, f.first, f.second)}" for f in findings[:_MOST_NAMED]]
         return f"{at_best}, {'; '.join(pairs)}"
     mine = [finding for finding in findings if winner.name in (finding.first, finding.second)]
     note = f"{_largest_p(mine)}; {mine[0].note}{_lacking(mine)}"
@@ -300,7 +303,7 @@ def _best(rows: ResultRows, winner: Method) -> str:
 
 
 def _better_than(rows: ResultRows, winner: Method, findings: Sequence[Finding]) -> str:
-    """Name two methods that the winner is better than, with how much it is, and count the others."""
+    """Name up to two methods that the winner is better than, with the margins, and count the others."""
     margins = [_margin(finding, winner, rows) for finding in findings[:2]]
     margins += [words.count_of(len(findings) - 2, "other")] if len(findings) > 2 else []
     return f"better than {words.join_and(margins)}"
@@ -310,13 +313,13 @@ def _largest_p(findings: Sequence[Finding]) -> str:
     return f"p {_compared_with(max(finding.p_adjusted or 0.0 for finding in findings))}"
 
 
-def _against(finding: Finding, rows: ResultRows) -> str:
+def _values(finding: Finding, rows: ResultRows) -> str:
     first, second = (words.rate(v) if rows.has_rates else words.measure(v) for v in finding.values)
     return f"{finding.first} {first}, {finding.second} {second}"
 
 
-def _why(finding: Finding | None, first: str, second: str) -> str:
-    """Say why the two leading methods have no order."""
+def _reason(finding: Finding | None, first: str, second: str) -> str:
+    """Give the reason why the two leading methods have no order."""
     if finding is None or finding.verdict is Verdict.NOT_TESTED:
         reason = finding.reason if finding is not None and finding.reason else "too many pairs"
         return f"{first} and {second} were not tested ({reason})"
@@ -328,7 +331,7 @@ def _why(finding: Finding | None, first: str, second: str) -> str:
 
 
 def _margin(finding: Finding, winner: Method, rows: ResultRows) -> str:
-    """Name the method that the winner is better than, with how often it is, or with both numbers."""
+    """Name the method that the winner is better than, with the probability or both numbers."""
     is_first = finding.first == winner.name
     other = finding.second if is_first else finding.first
     if finding.is_probability:
@@ -342,7 +345,7 @@ def _margin(finding: Finding, winner: Method, rows: ResultRows) -> str:
 
 
 def _lacking(findings: Sequence[Finding]) -> str:
-    """Name the trials that lack what is compared, where methods differ in them."""
+    """Count the trials without a value to compare, if methods differ in them."""
     of_method = {
         name: lacking
         for finding in findings
@@ -354,8 +357,8 @@ def _lacking(findings: Sequence[Finding]) -> str:
     return "".join(f"; {name}: {lacking.phrase}" for name, lacking in of_method.items() if lacking.phrase)
 
 
-def _on_average(rows: ResultRows, questions: Sequence[Question], contrasts: Contrasts) -> list[str]:
-    """Say of each factor which of its values is best on average over all else."""
+def _average_parts(rows: ResultRows, questions: Sequence[Question], contrasts: Contrasts) -> list[str]:
+    """Name the best value of each factor on average over all else."""
     parts, without = [], []
     for question in questions:
         findings = contrasts.findings.get(question, ())
@@ -367,13 +370,13 @@ def _on_average(rows: ResultRows, questions: Sequence[Question], contrasts: Cont
         parts.append(f"{winner.label}{' is' if lead.startswith('better than') else ':'} {lead}")
     if without:
         parts.append(f"no value of {words.join_and(without, 'or')} is known to be best")
-    what = "success rate" if rows.has_rates else _title(rows)
+    quantity = "success rate" if rows.has_rates else _title(rows)
     left_out = "" if all(s.complete for s in rows.summaries) else ", without settings that lack trials"
-    return [f"{what} on average over all else{left_out}: {parts[0]}", *parts[1:]] if parts else []
+    return [f"{quantity} on average over all else{left_out}: {parts[0]}", *parts[1:]] if parts else []
 
 
-def _by_factor(rows: ResultRows, questions: Sequence[Question], contrasts: Contrasts) -> list[str]:
-    """Say where numbers are best and worst, and which values of a factor are better than all others, how often."""
+def _factor_parts(rows: ResultRows, questions: Sequence[Question], contrasts: Contrasts) -> list[str]:
+    """Name the best and the worst row, and count the settings won by each value of a factor."""
     parts, without = [_extremes(rows), *_trends(contrasts)], []
     for factor in dict.fromkeys(question.factor for question in questions):
         own = [question for question in questions if question.factor == factor]
@@ -398,10 +401,10 @@ def _by_factor(rows: ResultRows, questions: Sequence[Question], contrasts: Contr
 def _extremes(rows: ResultRows) -> str:
     """Name the rows with the highest and the lowest number, the best first."""
     numbers = {row: number for row in range(len(rows.summaries)) if (number := _number(rows, row)) is not None}
-    what = "success rate" if rows.has_rates else _title(rows)
+    quantity = "success rate" if rows.has_rates else _title(rows)
     ends = [max(numbers.values()), min(numbers.values())] if numbers else []
     if len(set(ends)) < 2:
-        return f"the {what} is {_estimate(rows, next(iter(numbers)))} at each setting" if numbers else ""
+        return f"the {quantity} is {_estimate(rows, next(iter(numbers)))} at each setting" if numbers else ""
     texts = []
     for superlative, end in zip(("highest", "lowest"), ends, strict=True):
         first, *others = (row for row, number in numbers.items() if number == end)
@@ -409,11 +412,11 @@ def _extremes(rows: ResultRows) -> str:
         texts.append(f"{superlative} at {rows.name(first)}{more} ({_estimate(rows, first)})")
     if _top(rows, ends) != ends[0]:
         texts.reverse()
-    return f"the {what} is {' and '.join(texts)}"
+    return f"the {quantity} is {' and '.join(texts)}"
 
 
 def _trends(contrasts: Contrasts) -> list[str]:
-    """Say at how many settings of all else the number grows or falls with each key."""
+    """Count the settings of all else at which the number grows or falls with each key."""
     parts = []
     for key in dict.fromkeys(trend.key for trend in contrasts.trends):
         own = [trend for trend in contrasts.trends if trend.key == key]
@@ -426,12 +429,12 @@ def _trends(contrasts: Contrasts) -> list[str]:
     return parts
 
 
-def _in_full(rows: ResultRows, question: Question, x: str, contrasts: Contrasts) -> list[str]:
+def _full_parts(rows: ResultRows, question: Question, x: str, contrasts: Contrasts) -> list[str]:
     methods = question.methods
     if len(methods) == 1 and len(methods[0].rows) > 1 and not question.tuned:
         members = methods[0].rows
         trend = _trend(rows, methods[0], x, contrasts, has_best=True)
-        return [_best_value(rows, members, x), trend, _time(rows, members, x)]
+        return [_best_value(rows, members, x), trend, _time_phrase(rows, members, x)]
     parts = [_sentence(rows, question, contrasts)]
     winner = methods[0] if len(methods) == 1 else best(question, contrasts.findings.get(question, ()))
     if question.tuned or winner is None:
@@ -440,23 +443,23 @@ def _in_full(rows: ResultRows, question: Question, x: str, contrasts: Contrasts)
         return [*parts, _solved_at(rows.summaries[winner.rows[0]]) if rows.has_rates else ""]
     is_alone = len(methods) == 1
     trend = _trend(rows, winner, x, contrasts, is_alone=is_alone)
-    return [*parts, trend, _time(rows, winner.rows, x, is_alone=is_alone)]
+    return [*parts, trend, _time_phrase(rows, winner.rows, x, is_alone=is_alone)]
 
 
 def _best_value(rows: ResultRows, members: Sequence[int], x: str) -> str:
-    """Say at which value of what is swept a method is best."""
+    """Name the swept values at which a method is best."""
     numbers = {row: number for row in members if (number := _number(rows, row)) is not None}
     if not numbers:
         return f"no trial has a finite {_title(rows)}"
     top = _top(rows, numbers.values())
     at = [words.format_value(x, rows.value(row, x)) for row, number in numbers.items() if number == top]
-    what = "success rate" if rows.has_rates else _title(rows)
+    quantity = "success rate" if rows.has_rates else _title(rows)
     text = _text(rows, next(row for row, number in numbers.items() if number == top))
     if len(at) == len(numbers):
-        return f"the {what} is {text} at each of {words.count_of(len(at), 'value')} of {rows.title(x)}"
+        return f"the {quantity} is {text} at each of {words.count_of(len(at), 'value')} of {rows.title(x)}"
     at = [*at[:_MOST_NAMED], f"{len(at) - _MOST_NAMED} more"] if len(at) > _MOST_NAMED + 1 else at
     superlative = "highest" if top == max(numbers.values()) else "lowest"
-    return f"the {what} is {superlative} at {rows.title(x)} {words.join_and(at)}: {text}"
+    return f"the {quantity} is {superlative} at {rows.title(x)} {words.join_and(at)}: {text}"
 
 
 def _top(rows: ResultRows, numbers: Collection[float]) -> float:
@@ -472,7 +475,7 @@ def _number(rows: ResultRows, row: int) -> float | None:
 
 
 def _text(rows: ResultRows, row: int) -> str:
-    """Write a row's rate with its counts, or its mean with its interval."""
+    """Format a row's rate with its counts, or its mean with its interval."""
     summary = rows.summaries[row]
     if rows.has_rates:
         return f"{_estimate(rows, row)} ({summary.solved:,} of {summary.judged:,})"
@@ -491,15 +494,15 @@ def _estimate(rows: ResultRows, row: int) -> str:
 def _trend(
     rows: ResultRows, method: Method, x: str, contrasts: Contrasts, *, has_best: bool = False, is_alone: bool = True
 ) -> str:
-    """Say how a method changes with what is swept: its trend with the p-value if that is tested, else both ends.
+    """Describe a method's trend over the swept hyperparameter: with p if it is tested, else by both ends.
 
     Args:
         rows: the rows.
         method: the method, with at least two rows.
-        x: what is swept.
+        x: the swept hyperparameter.
         contrasts: the tests.
-        has_best: whether the best value is known to the reader, so that it needn't be among the ends.
-        is_alone: whether there is no other method, whose trend it could be taken for.
+        has_best: whether the reader knows the best value, so that it can be left out.
+        is_alone: whether there is no other method to confuse the trend with.
     """
     known = [(row, number) for row in method.rows if (number := _number(rows, row)) is not None]
     if len(known) < 2:
@@ -514,13 +517,13 @@ def _trend(
     if trend is None:
         return ends
     test = f"{ends}; trend p {_compared_with(trend.p_adjusted)}"
-    what, direction = "rate" if rows.has_rates else "mean", "grow" if trend.z > 0 else "fall"
+    quantity, direction = "rate" if rows.has_rates else "mean", "grow" if trend.z > 0 else "fall"
     if trend.p_adjusted >= LEVEL:
-        return f"no trend {'' if is_alone else f'of its {what} '}with {rows.title(x)} was detected ({test})"
+        return f"no trend {'' if is_alone else f'of its {quantity} '}with {rows.title(x)} was detected ({test})"
     whose = "the" if is_alone else "its"
     if (trend.z > 0) == (there > here):
-        return f"{whose} {what} {direction}s with {rows.title(x)} ({test})"
-    return f"{whose} {what} tends to {direction} with {rows.title(x)}, though not from end to end ({test})"
+        return f"{whose} {quantity} {direction}s with {rows.title(x)} ({test})"
+    return f"{whose} {quantity} tends to {direction} with {rows.title(x)}, though not from end to end ({test})"
 
 
 def _title(rows: ResultRows) -> str:
@@ -533,7 +536,7 @@ def _compared_with(p: float) -> str:
     return text if text.startswith("<") else f"= {text}"
 
 
-def _time(rows: ResultRows, members: Sequence[int], x: str, *, is_alone: bool = True) -> str:
+def _time_phrase(rows: ResultRows, members: Sequence[int], x: str, *, is_alone: bool = True) -> str:
     if not rows.has_rates:
         return ""
     there = [row for row in members if rows.summaries[row].solved_at_mean is not None]

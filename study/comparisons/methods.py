@@ -1,4 +1,4 @@
-"""Methods: rows that differ only in what is swept, compared at the values of it that all of them have."""
+"""Methods: rows that differ only in the swept hyperparameter, compared at the values that all of them have."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Method:
     """Rows of a report that are one method at a question.
 
     Args:
-        name: what tells it from the other methods; empty if there are none.
-        rows: the rows, in ascending order of what is swept; several where their average is compared.
+        name: the values that distinguish it from the other methods; empty if there are none.
+        rows: the rows, in ascending order of the swept hyperparameter; several if their average is compared.
     """
 
     name: str
@@ -25,8 +25,8 @@ class Method:
     @property
     def label(self) -> str:
         """The name with all but its first part in brackets, since commas separate methods in sentences."""
-        first, comma, rest = self.name.partition(", ")
-        return f"{first} ({rest})" if comma else self.name
+        first, comma, details = self.name.partition(", ")
+        return f"{first} ({details})" if comma else self.name
 
 
 def methods_of(rows: ResultRows, members: Sequence[int], x: str, question_keys: Sequence[str]) -> tuple[Method, ...]:
@@ -34,28 +34,28 @@ def methods_of(rows: ResultRows, members: Sequence[int], x: str, question_keys: 
 
     Args:
         rows: the rows.
-        members: those of one question.
-        x: what is swept.
-        question_keys: the keys that tell the questions apart.
+        members: the rows of one question.
+        x: the swept hyperparameter.
+        question_keys: the keys that distinguish the questions.
 
     Returns:
-        The methods that have rows at the values of x that all of them have, with these rows.
+        The methods, with their rows at the values of x that all of them have; without methods that have no such row.
     """
-    rest = [key for key in rows.varying() if key not in question_keys and (key != x or x == "model")]
+    method_keys = [key for key in rows.varying() if key not in question_keys and (key != x or x == "model")]
     rank = {level: i for i, level in enumerate(series.levels(rows, x))}
-    groups = rows.alike(rest, members)
+    groups = rows.alike(method_keys, members)
     for group in groups.values():
         group.sort(key=lambda row: rank.get(rows.value(row, x), 0))
     compared = _rows_in_common(rows, groups, x) if x != "model" else groups
     return tuple(
-        Method(rows.name(group[0], rest), tuple(compared[key])) for key, group in groups.items() if compared[key]
+        Method(rows.name(group[0], method_keys), tuple(compared[key])) for key, group in groups.items() if compared[key]
     )
 
 
 def _rows_in_common(
     rows: ResultRows, groups: Mapping[tuple[Any, ...], Sequence[int]], x: str
 ) -> dict[tuple[Any, ...], list[int]]:
-    """Select the rows at values of x that all groups have; if there is no such value, nothing can be compared."""
+    """Select the rows at values of x that all groups have; without such a value, no rows."""
     levels = [{rows.value(row, x) for row in group} for group in groups.values()]
     common = set.intersection(*levels) if levels else set()
     return {key: [row for row in group if rows.value(row, x) in common] for key, group in groups.items()}

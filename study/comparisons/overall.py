@@ -1,4 +1,4 @@
-"""Methods aggregated over tasks: interquartile means, performance profiles, and which one is better how often."""
+"""Methods aggregated over tasks: interquartile means, performance profiles, and probabilities of improvement."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from study.summaries.rows import ResultRows
 from study.trials.table import ENDED, Floats, Ints, Trials, TrialTable
 
 MOST_METHODS = 24
-"""The most methods that are aggregated over tasks."""
+"""The greatest number of methods that are aggregated over tasks."""
 
 _MOST_TRIALS = 250_000
 _MOST_NAMES = 8
@@ -31,14 +31,14 @@ class OverallMethod:
 
     Args:
         name: its name.
-        seeds: the fewest and the most seeds of a question.
-        trials: its trials that ended.
-        without_number: those of them that have no finite number.
-        interquartile_mean: the mean over questions of the interquartile mean of the trials with a number; None where a
+        seeds: the least and the greatest number of seeds of a question.
+        trials: the number of its trials that ended.
+        without_number: the number of these without a finite number.
+        interquartile_mean: the mean over questions of the interquartile mean of the trials with a number; None if a
             question has no such trial.
-        profile: how often its trials are better than a threshold; a trial without a number is never better.
+        profile: the share of its trials that are better than a threshold; a trial without a number is never better.
         improvements: for each method in their order, the probability that a trial of this one is better; None for
-            itself, and where a question has one seed only.
+            itself, and if a question has only one seed.
     """
 
     name: str
@@ -52,14 +52,14 @@ class OverallMethod:
 
 @dataclass(frozen=True, kw_only=True)
 class Overall:
-    """Methods aggregated over tasks, which are the questions of a report.
+    """Methods aggregated over tasks: the questions of a report.
 
     Args:
         name: the metric's name.
         metric: its declaration.
         questions: the names of the questions that all methods answer.
-        methods: the methods; none if they can't be compared, about which there is a note.
-        notes: what the reader must know.
+        methods: the methods; empty if they can't be compared, with the reason in a note.
+        notes: notes for the reader.
     """
 
     name: str
@@ -75,10 +75,10 @@ class Overall:
 
     @cached_property
     def best(self) -> int:
-        """Which method has the best interquartile mean, which others are shown beside; the first if none has one."""
+        """The index of the method with the best interquartile mean, the reference for the others; 0 if none has one."""
         sign = -1.0 if self.metric.higher_is_better else 1.0
         means = [m.interquartile_mean for m in self.methods]
-        return min(range(len(means)), key=lambda i: math.inf if (of := means[i]) is None else sign * of.value)
+        return min(range(len(means)), key=lambda i: math.inf if (mean := means[i]) is None else sign * mean.value)
 
 
 def overall(rows: ResultRows, table: TrialTable) -> Overall | None:
@@ -89,8 +89,8 @@ def overall(rows: ResultRows, table: TrialTable) -> Overall | None:
         table: their trials.
 
     Returns:
-        None where no metric is of all trials that ended, there is one method only, or fewer than two questions are
-        answered by all methods.
+        None if no metric is reported by all trials that ended, there is only one method, or fewer than two questions
+        are answered by all methods.
     """
     name = rows.main_metric
     of_method = rows.alike([key for key in rows.keys if key in rows.methods], rows.ended())
@@ -104,15 +104,15 @@ def overall(rows: ResultRows, table: TrialTable) -> Overall | None:
     head: dict[str, Any] = {"name": name, "metric": rows.metrics[name]}
     count = table.results.num_rows
     if len(of_method) > MOST_METHODS or count > _MOST_TRIALS:
-        what = f"{len(of_method)} methods" if len(of_method) > MOST_METHODS else words.count_of(count, "trial")
-        return Overall(**head, questions=(), methods=(), notes=(f"{what} are too many to be aggregated over tasks.",))
-    in_order = [[next(row for row in some if questions[row] == one) for one in common] for some in of_method.values()]
-    methods = [_Method([table.group(rows.summaries[row].key) for row in some], name) for some in in_order]
-    names = [rows.name(some[0], rows.method_keys) for some in in_order]
+        size = f"{len(of_method)} methods" if len(of_method) > MOST_METHODS else words.count_of(count, "trial")
+        return Overall(**head, questions=(), methods=(), notes=(f"{size} are too many to be aggregated over tasks.",))
+    in_order = [[next(row for row in members if questions[row] == q) for q in common] for members in of_method.values()]
+    methods = [_Method([table.group(rows.summaries[row].key) for row in members], name) for members in in_order]
+    names = [rows.name(members[0], rows.method_keys) for members in in_order]
     return Overall(
         **head,
         questions=tuple(rows.name(row, rows.question_keys) for row in in_order[0]),
-        methods=tuple(one.summarised(own, methods) for one, own in zip(methods, names, strict=True)),
+        methods=tuple(method.summarised(own, methods) for method, own in zip(methods, names, strict=True)),
         notes=tuple(_notes(words.metric_title(name, rows.metrics[name]), names, methods, len(common), len(answered))),
     )
 
@@ -122,14 +122,16 @@ class _Method:
 
     def __init__(self, trials: Sequence[Trials], metric: str) -> None:
         self.higher_is_better = trials[0].table.metrics[metric].higher_is_better
-        samples = [(ended.seeds, ended.values(metric)) for of in trials for ended in [of.select(of.are(*ENDED))]]
+        samples = [
+            (ended.seeds, ended.values(metric)) for group in trials for ended in [group.select(group.are(*ENDED))]
+        ]
         self.trials = sum(seeds.size for seeds, _ in samples)
         self.without_number = sum(int(np.isnan(values).sum()) for _, values in samples)
         self.repeats = sum(seeds.size - np.unique(seeds).size for seeds, _ in samples)
         self.by_question = [_by_seed(*sample) for sample in samples]
 
     def summarised(self, name: str, others: Sequence[_Method]) -> OverallMethod:
-        """Compute what is said of the method, and of it and each of the others."""
+        """Summarise the method, alone and against each other method."""
         sizes = [len(sample) for sample in self.by_question]
         numbers = [{s: v for s, v in sample.items() if math.isfinite(v)} for sample in self.by_question]
         has_all = all(numbers)
@@ -145,7 +147,7 @@ class _Method:
 
     @cached_property
     def worst_named(self) -> SeedValues:
-        """The values, with the worst for trials without a number."""
+        """The values, with the worst possible one for trials without a number."""
         worst = -math.inf if self.higher_is_better else math.inf
         return _named([{s: worst if math.isnan(v) else v for s, v in sample.items()} for sample in self.by_question])
 
@@ -162,7 +164,7 @@ def _named(samples: Sequence[Sample]) -> SeedValues:
 
 
 def _by_seed(seeds: Ints, values: Floats) -> Sample:
-    """Return the value of each seed: of several trials their mean, and NaN if one has none."""
+    """Return the value of each seed: the mean of its trials, NaN if one has no number."""
     different, place = np.unique(seeds, return_inverse=True)
     means = np.bincount(place, weights=values) / np.bincount(place)
     return dict(zip(different.tolist(), means.tolist(), strict=True))
@@ -170,15 +172,15 @@ def _by_seed(seeds: Ints, values: Floats) -> Sample:
 
 def _notes(title: str, names: Sequence[str], methods: Sequence[_Method], common: int, every: int) -> list[str]:
     notes = [
-        f"Each task counts alike. So {title} must be on one scale in all of them for the interquartile mean and the "
-        "profile; if it isn't, read the probabilities, which compare trials of the same task only."
+        f"All tasks have equal weights. So {title} must be on one scale in all of them for the interquartile mean and "
+        "the profile; if it isn't, use the probabilities, which compare trials of the same task only."
     ]
     if every > common:
         notes.append(f"{words.count_of(every - common, 'task')} left out, on which not all methods were trained.")
     lacking = [
-        f"{name} ({one.without_number:,} of {one.trials:,})"
-        for name, one in zip(names, methods, strict=True)
-        if one.without_number
+        f"{name} ({method.without_number:,} of {method.trials:,})"
+        for name, method in zip(names, methods, strict=True)
+        if method.without_number
     ]
     if lacking:
         more = len(lacking) - _MOST_NAMES
@@ -187,8 +189,8 @@ def _notes(title: str, names: Sequence[str], methods: Sequence[_Method], common:
             f"Trials without a finite {title} count as worse than any number in profiles and probabilities, and "
             f"interquartile means leave them out: {listed}."
         )
-    if any(one.repeats for one in methods):
+    if any(method.repeats for method in methods):
         notes.append(
-            "The seed is the unit: where several trials of a row have the same seed, their mean is the seed's value."
+            "The seed is the sampling unit: if several trials of a row have the same seed, their mean is its value."
         )
     return notes

@@ -1,11 +1,13 @@
-"""What is compared with what: questions, and the methods that answer each.
+"""The plan of a report's comparisons: questions, and the methods that answer each.
 
-Where hyperparameters are declared to be methods, such as the model, methods that differ in any of these are compared at
-each value of all else; and where a hyperparameter is swept, also on average over its values that all methods have.
-Where nothing is declared, one factor is varied at a time. With up to three factors, its values are compared at each
-value of all other hyperparameters, and nothing is averaged over them. With more, these would be hundreds of tests, and
-its values are compared once, on average over the settings of all else that all of them have. A hyperparameter that some
-models don't have is one factor with the model.
+If hyperparameters are declared to be methods, such as the model, methods that differ in any of them are compared at
+each value of all others. If a hyperparameter is swept, methods are also compared on average over its values that all of
+them have.
+
+Otherwise, one factor is varied at a time. With up to three factors, a factor's values are compared at each setting of
+all other hyperparameters. With more, that would be hundreds of tests: a factor's values are compared once, on average
+over the settings of all else that all of them have. A hyperparameter that some models don't have forms one factor with
+the model.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ class Statement:
 
     Args:
         factor: the keys in which methods differ.
-        tune: the keys of which each method takes its own best values; empty where nothing is tuned.
+        tune: the keys whose best values each method uses; empty if nothing is tuned.
     """
 
     factor: tuple[str, ...]
@@ -35,22 +37,22 @@ class Statement:
 
 
 MOST_FACTORS = 3
-"""The most factors whose values are compared at each setting of all else."""
+"""The greatest number of factors whose values are compared at each setting of all else."""
 MOST_PAIRS = 2000
-"""The most pairs of methods that are tested: nobody reads more, and a correction over them would leave nothing."""
+"""The greatest number of pairs of methods that are tested: more aren't read, and have no power after the correction."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """Methods that are compared two by two.
+    """Methods that are compared pairwise.
 
     Args:
-        name: what they have in common, for people; empty if that is all of the report.
-        methods: at least one; without a second one there is nothing to compare.
-        swept: the hyperparameter that is averaged over; empty if none is.
-        factor: the keys that the methods differ in, where factors are varied one at a time; empty elsewhere.
-        settings: the number of settings of all else that are averaged over; 0 if none are.
-        tuned: the hyperparameters of which each method takes its own best values; empty if there are none.
+        name: their common values, for readers; empty for all of the report.
+        methods: at least one; with a single one there is nothing to compare.
+        swept: the hyperparameter that is averaged over; empty if there is none.
+        factor: the keys in which the methods differ, if factors are varied one at a time; else empty.
+        settings: the number of settings of all else that are averaged over; 0 if there are none.
+        tuned: the hyperparameters whose best values each method uses; empty if there are none.
     """
 
     name: str
@@ -67,8 +69,8 @@ class ComparisonPlan:
 
     Args:
         by_row: questions whose methods are single rows.
-        by_method: the questions that a report's first sentence is about; some of them may be of `by_row`.
-        x: the hyperparameter that is swept; ``model`` if none is.
+        by_method: the questions of the headline; some of them may be in `by_row`.
+        x: the swept hyperparameter; ``model`` if there is none.
     """
 
     by_row: tuple[Question, ...]
@@ -91,7 +93,7 @@ class ComparisonPlan:
 
 
 def comparison_plan(rows: ResultRows, statements: Sequence[Statement] = ()) -> ComparisonPlan:
-    """Plan the comparisons between the rows that have trials that ended.
+    """Plan the comparisons between the rows with ended trials.
 
     Args:
         rows: the rows of a report.
@@ -119,19 +121,19 @@ def comparison_plan(rows: ResultRows, statements: Sequence[Statement] = ()) -> C
 
 
 def _stated(rows: ResultRows, among: Sequence[int], statement: Statement) -> list[Question]:
-    """Make the questions of a statement: one for each value of all that it doesn't name."""
-    rest = [key for key in rows.varying() if key not in (*statement.factor, *statement.tune)]
+    """Make the questions of a statement: one for each setting of the keys that it doesn't name."""
+    other_keys = [key for key in rows.varying() if key not in (*statement.factor, *statement.tune)]
     questions = []
-    for members in rows.alike(rest, among).values():
+    for members in rows.alike(other_keys, among).values():
         methods = rows.alike(statement.factor, members).values()
-        named = tuple(Method(rows.name(of[0], statement.factor), tuple(of)) for of in methods)
+        named = tuple(Method(rows.name(group[0], statement.factor), tuple(group)) for group in methods)
         if len(named) > 1:
-            questions.append(Question(rows.name(members[0], rest), named, tuned=statement.tune))
+            questions.append(Question(rows.name(members[0], other_keys), named, tuned=statement.tune))
     return questions
 
 
 def _factors(rows: ResultRows) -> list[tuple[str, ...]]:
-    """List what is varied one at a time: keys, or the model together with those that some models don't have."""
+    """List the factors: keys, or the model together with the keys that some models don't have."""
     compared = rows.method_keys
     partial = [key for key in compared if any(rows.value(row, key) is None for row in range(len(rows.values)))]
     together = tuple(key for key in compared if key == "model" or key in partial) if partial else ()
@@ -141,28 +143,33 @@ def _factors(rows: ResultRows) -> list[tuple[str, ...]]:
 def _questions(
     rows: ResultRows, among: Sequence[int], methods: Sequence[str], factor: tuple[str, ...] = ()
 ) -> tuple[Question, ...]:
-    """Group rows that differ in some keys alone; those without a counterpart are left out where factors are varied."""
-    rest = [key for key in rows.varying() if key not in methods]
+    """Group rows that differ only in the given keys; rows without a counterpart are left out."""
+    other_keys = [key for key in rows.varying() if key not in methods]
     return tuple(
         Question(
-            rows.name(members[0], rest), tuple(Method(rows.name(row, methods), (row,)) for row in members), "", factor
+            rows.name(members[0], other_keys),
+            tuple(Method(rows.name(row, methods), (row,)) for row in members),
+            "",
+            factor,
         )
-        for members in rows.alike(rest, among).values()
+        for members in rows.alike(other_keys, among).values()
         if len(members) > 1
     )
 
 
 def _averaged(rows: ResultRows, among: Sequence[int], factor: tuple[str, ...]) -> list[Question]:
-    """Compare a factor's values on average over the settings of all else at which none of them lacks a trial."""
-    rest = [key for key in rows.varying() if key not in factor]
+    """Compare a factor's values on average over those settings of all else that are complete for all of them."""
+    other_keys = [key for key in rows.varying() if key not in factor]
     levels = rows.alike(factor, among)
     settings = [
         members
-        for members in rows.alike(rest, among).values()
+        for members in rows.alike(other_keys, among).values()
         if len(members) == len(levels) and all(rows.summaries[row].complete for row in members)
     ]
     kept = {row for members in settings for row in members}
-    methods = [Method(rows.name(of[0], factor), tuple(row for row in of if row in kept)) for of in levels.values()]
+    methods = [
+        Method(rows.name(group[0], factor), tuple(row for row in group if row in kept)) for group in levels.values()
+    ]
     name = f"the average over {words.count_of(len(settings), 'setting')} of all else"
     return [Question(name, tuple(methods), factor=factor, settings=len(settings))] if settings else []
 
@@ -171,9 +178,9 @@ def _swept(rows: ResultRows, among: Sequence[int]) -> str:
     """Return the hyperparameter whose values are averaged over; ``model`` if there is none."""
     x = series.x_axis(rows)
     if x not in rows.keys or not rows.is_number[rows.keys.index(x)]:
-        return "model"  # names aren't swept: a different name is a different question or a different method
+        return "model"  # names aren't swept: each is a question or a method of its own
     if x in rows.methods and not methods_of(rows, among, x, ()):
-        return "model"  # not all methods have it: those that do are methods with one value of it or another
+        return "model"  # not all methods have it: each of its values makes a method
     return x
 
 

@@ -1,4 +1,4 @@
-"""Published results that a study's cells repeat, from what installed packages offer."""
+"""Published results that a study's cells repeat, from installed packages."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PublishedCell:
         solved_at_mean: iterations.
         solved_at_interval: of the mean, 95%.
         metrics: means of metrics with their intervals, by name.
-        caution: a sentence on what its numbers can't be compared by; empty for none.
+        caution: a sentence that limits the comparison of its numbers; empty for none.
     """
 
     source: str
@@ -52,7 +52,7 @@ class PublishedCell:
 
 
 class PublishedResults(Protocol):
-    """Published cells, and which of them a cell repeats.
+    """Published cells, and their assignment to cells of a study.
 
     An entry point of the group ``seeded_study.published`` names one, or a package with CSV files (`PublishedTables`).
     """
@@ -62,23 +62,23 @@ class PublishedResults(Protocol):
         """The publications."""
 
     def choose(self, cell: Cell, cells: Collection[Cell]) -> PublishedCell | None:
-        """Return the published cell that a cell of a study with some cells repeats; None if it repeats none."""
+        """Return the published cell that a cell of a study with the given cells repeats; None if it repeats none."""
 
     def times(self) -> Sequence[SolvedTimes]:
-        """Return when the trials of published cells were solved, as far as that is known."""
+        """Return the known times to success of the trials of published cells."""
 
 
 @dataclass(frozen=True)
 class PublishedTables:
-    """Published results in CSV files, one row a cell.
+    """Published results in CSV files, one row for each cell.
 
-    Columns are ``source``, ``task``, ``model``, ``solved``, ``seeds``; if known ``solved_at_median``,
-    ``solved_at_mean``, ``solved_at_mean_lower``, ``solved_at_mean_upper``, and of a metric ``NAME_mean``,
+    Required columns are ``source``, ``task``, ``model``, ``solved`` and ``seeds``. Optional are ``solved_at_median``,
+    ``solved_at_mean``, ``solved_at_mean_lower``, ``solved_at_mean_upper``, and for a metric ``NAME_mean``,
     ``NAME_mean_lower``, ``NAME_mean_upper``. All other columns are hyperparameters. A cell repeats a row if it has the
-    row's task, model and hyperparameters; an empty field leaves a hyperparameter open.
+    row's task, model and hyperparameters; an empty field matches any value.
 
     Args:
-        rows: of each file, by its name without ``.csv``.
+        rows: the rows of each file, by its name without ``.csv``.
     """
 
     rows: Mapping[str, Sequence[Mapping[str, str]]]
@@ -88,7 +88,8 @@ class PublishedTables:
         """Read all CSV files of a package.
 
         Raises:
-            InputError: if a file lacks a column that it must have, or has a value that isn't a number.
+            InputError: if a file lacks a required column or a field, a value isn't a number, or more seeds are solved
+                than there are.
         """
         files = (file for file in resources.files(package).iterdir() if file.name.endswith(".csv"))
         read = {file.name: file.read_text(encoding="utf-8") for file in sorted(files, key=lambda file: file.name)}
@@ -130,18 +131,18 @@ class PublishedTables:
 
 
 def repeated_cell(cell: Cell, cells: Collection[Cell]) -> PublishedCell | None:
-    """Return the published cell that a cell repeats, of the first offered results that have one.
+    """Return the published cell that a cell repeats, of the first installed results that have one.
 
     Args:
         cell: the cell.
         cells: all cells of its study.
     """
     chosen = (results.choose(cell, cells) for results in _offered())
-    return next((found for found in chosen if found is not None), None)
+    return next((repeated for repeated in chosen if repeated is not None), None)
 
 
 def published_times() -> list[SolvedTimes]:
-    """Return when the trials of published cells were solved.
+    """Return the known times to success of the trials of published cells.
 
     Example:
         >>> next(times.first for times in published_times() if times.cell.model == "NAU" and times.first)
@@ -151,7 +152,7 @@ def published_times() -> list[SolvedTimes]:
 
 
 def published_sources() -> list[str]:
-    """Return the publications whose results are offered."""
+    """Return the publications of the installed results."""
     return list(chain.from_iterable(results.sources for results in _offered()))
 
 
@@ -162,14 +163,14 @@ def _offered() -> Sequence[PublishedResults]:
 @cache
 def _loaded(names: tuple[str, ...]) -> Sequence[PublishedResults]:
     objects = [offers.load("published", name) for name in names]
-    return [PublishedTables.of_package(one) if isinstance(one, ModuleType) else one for one in objects]
+    return [PublishedTables.of_package(offered) if isinstance(offered, ModuleType) else offered for offered in objects]
 
 
 def _rows(name: str, text: str) -> list[dict[str, str]]:
     reader = csv.DictReader(text.splitlines())
     missing = [key for key in (*_KEYS, "solved", "seeds") if key not in (reader.fieldnames or ())]
     if missing:
-        raise InputError(f"{name}: published results must have the columns {', '.join(missing)}, but lack them")
+        raise InputError(f"{name}: published results lack the columns {', '.join(missing)}, which are required")
     rows = list(reader)
     for line, row in enumerate(rows, start=2):
         if None in row or None in row.values():
@@ -177,8 +178,8 @@ def _rows(name: str, text: str) -> list[dict[str, str]]:
         for column in [column for column in row if column in _RESULTS or column.endswith(_MEANS)]:
             is_count = column in ("solved", "seeds")
             if not row[column].isdecimal() if is_count else row[column] and not _is_number(row[column]):
-                what = "a whole number" if is_count else "a number"
-                raise InputError(f"{name}, line {line}: {column} must be {what}, but is {row[column]!r}")
+                kind = "a whole number" if is_count else "a number"
+                raise InputError(f"{name}, line {line}: {column} must be {kind}, but is {row[column]!r}")
         solved, seeds = int(row["solved"]), int(row["seeds"])
         if solved > seeds:
             raise InputError(f"{name}, line {line}: solved must be at most seeds, but is {solved} of {seeds}")
@@ -225,7 +226,7 @@ def _repeats(cell: Cell, row: Mapping[str, str]) -> bool:
 
 
 def _is_equal(value: Any, text: str) -> bool:
-    """Compare a cell's value with a field of a CSV file: as numbers where both are."""
+    """Compare a cell's value with a field of a CSV file, as numbers if both are."""
     if isinstance(value, int | float) and not isinstance(value, bool) and _is_number(text):
         return float(text) == value
     return str(value) == text

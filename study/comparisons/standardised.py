@@ -1,4 +1,4 @@
-"""Rows' success rates as they would be with equal starts: standardised by a number that each trial's start has."""
+"""Rows' success rates standardised to equal starts, by a covariate that is known for each trial's start."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from study.summaries.summary import Summary
 from study.trials.table import Floats, TrialTable
 
 MOST_VALUES = 10
-"""Numbers with at most so many different values have a level for each; others are cut into `BINS`."""
+"""A covariate with at most this many distinct values has a level for each; others are cut into `BINS`."""
 BINS = 5
-"""Levels with equally many starts; five of them take away 90% of what a confounder adds (Cochran 1968)."""
+"""The number of levels with equally many starts; five of them remove 90% of a confounder's bias (Cochran 1968)."""
 
 
 @dataclass(frozen=True)
 class Starts:
-    """The starts of a population, of which a number is known without training trials to their end.
+    """The starts of a population, with a covariate that is known without complete training.
 
     Args:
-        name: what they are called.
-        values: the number of each start, by the values of the row that they belong to.
-        keys: the keys that tell these rows apart; none if all rows have the same starts.
+        name: the population's name.
+        values: the covariate of each start, by the values of the row that the starts belong to.
+        keys: the keys that identify these rows; none if all rows have the same starts.
     """
 
     name: str
@@ -42,12 +42,13 @@ class RowRate:
 
     Args:
         row: the row.
-        trials: judged trials with the number.
-        without_number: judged trials without it, which both rates leave out.
+        trials: the number of judged trials with the covariate.
+        without_number: the number of judged trials without it, which both rates leave out.
         rate: of these trials; None without any.
         interval: Wilson's, 95%.
-        standardised: the rate with the population's starts; None without a trial, or where trials share seeds.
-        unseen: the share of the population at levels at which the row has no trial; its neighbours stand for these.
+        standardised: the rate with the population's starts; None without trials, or if trials share seeds.
+        unseen: the share of the population at levels without a trial of the row, which are merged with their
+            neighbours.
     """
 
     row: int
@@ -67,8 +68,8 @@ class RateDifference:
         question: the question that both answer; empty if there is only one.
         first: the name of the first row.
         second: the name of the second row.
-        raw: first minus second of the trials that the finding's test used.
-        raw_interval: its interval, by what belongs to the test.
+        raw: first minus second of the trials of the finding's test.
+        raw_interval: its interval, by the method that belongs to the test.
         estimate: first minus second of the standardised rates.
         interval: 95%, from the intervals of both rates as Newcombe's is from Wilson's; trials count as independent.
     """
@@ -87,12 +88,12 @@ class Standardisation:
     """Standardised rates of a report's rows.
 
     Args:
-        covariate: the column whose number each trial's start has.
-        levels: the levels of this number, in ascending order.
+        covariate: the column with the covariate of each trial's start.
+        levels: the levels of the covariate, in ascending order.
         population: the name of the starts that the rates are standardised to; empty for the trials of all rows.
         has_own_starts: whether each row has starts of its own there.
-        rates: those of the rows that have judged trials.
-        differences: between the rows that the report compares one by one.
+        rates: of the rows with judged trials.
+        differences: between the rows that the report compares pairwise.
     """
 
     covariate: str
@@ -106,17 +107,17 @@ class Standardisation:
 def standardisation(
     rows: ResultRows, trials: TrialTable, contrasts: Contrasts, covariate: str, starts: Starts | None = None
 ) -> Standardisation | None:
-    """Standardise the success rates of rows by a number that is known of each start.
+    """Standardise the success rates of rows by a covariate that is known for each start.
 
     Args:
         rows: the rows.
         trials: their trials.
         contrasts: the comparisons between the rows.
-        covariate: the column of trials that has the number.
-        starts: the population, each row's own or one for all; None for the judged trials of all rows together.
+        covariate: the column of trials with the covariate.
+        starts: the population, for each row or for all; None for the judged trials of all rows together.
 
     Returns:
-        None if no judged trial has the number.
+        None if no judged trial has the covariate.
 
     Raises:
         KeyError: if a row has no starts.
@@ -147,7 +148,7 @@ def standardisation(
 
 
 def _judged(trials: TrialTable, summary: Summary, numbers: Floats) -> tuple[Floats, Floats | None]:
-    """Return the number and the success of each judged trial; no successes where trials share seeds."""
+    """Return the covariate and the success of each judged trial; no successes if trials share seeds."""
     sample = trials.group(summary.key)
     sample = sample.select(sample.is_judged)
     is_plain = not sample.repeat_seeds and not (sample.seeds < 0).any()
@@ -155,26 +156,26 @@ def _judged(trials: TrialTable, summary: Summary, numbers: Floats) -> tuple[Floa
 
 
 class _Levels:
-    """Levels of a number: each of its values, or where these are many, bins with equally many starts."""
+    """Levels of a covariate: each of its values or, if these are many, bins with equally many starts."""
 
     def __init__(self, population: Floats) -> None:
         values = np.unique(population)
         is_cut = values.size > MOST_VALUES
         ends = np.unique(np.quantile(population, np.arange(1, BINS) / BINS, method="lower")) if is_cut else values[:-1]
         self._ends = ends
-        places = self.of(values)
+        places = self.places(values)
         parts = [values[places == place] for place in range(ends.size + 1)]
         self.names = tuple(
             f"{part[0]:.4g}" + (f" to {part[-1]:.4g}" if part.size > 1 else "") for part in parts if part.size
         )
 
-    def of(self, numbers: Floats) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
-        """Return the level of each number; one beyond all of them belongs to the level that is next."""
+    def places(self, numbers: Floats) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+        """Return the level of each number; one beyond all levels belongs to the nearest."""
         return np.searchsorted(self._ends, numbers, side="left")
 
     def counts(self, numbers: Floats, weights: Floats | None = None) -> Floats:
-        """Count the numbers of each level, or add up their weights."""
-        counted: Floats = np.bincount(self.of(numbers), weights, self._ends.size + 1).astype(np.float64)
+        """Count the numbers of each level, or sum their weights."""
+        counted: Floats = np.bincount(self.places(numbers), weights, self._ends.size + 1).astype(np.float64)
         return counted
 
 
@@ -204,11 +205,11 @@ def _rate(
 def _differences(rates: Mapping[int, RowRate], contrasts: Contrasts) -> list[RateDifference]:
     if contrasts.plan is None or contrasts.metric is not None or not contrasts.findings:
         return []
-    found = []
+    differences = []
     for (question, *methods), finding in zip(contrasts.plan.pairs(), contrasts.pairs, strict=True):
         both = [rates[method.rows[0]].standardised for method in methods if len(method.rows) == 1]
         if len(both) == 2 and both[0] is not None and both[1] is not None:
-            found.append(
+            differences.append(
                 RateDifference(
                     question=question.name,
                     first=finding.first,
@@ -219,4 +220,4 @@ def _differences(rates: Mapping[int, RowRate], contrasts: Contrasts) -> list[Rat
                     interval=standardised_difference(both[0], both[1]),
                 )
             )
-    return found
+    return differences

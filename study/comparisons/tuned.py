@@ -1,4 +1,4 @@
-"""Two methods compared, each at its own best values of a hyperparameter."""
+"""Comparison of two methods, each at its own best values of the tuned hyperparameters."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from study.statistics.tuned import TunedMethod
 from study.trials.seed_design import Sizes
 from study.trials.table import Floats, Ints, Trials
 
-_ADAPTIVE = "each method's best values can't be chosen where the number of seeds followed from results"
-_COMBINED = "each method's best values can't be chosen where trials share seeds of sources"
+_ADAPTIVE = "each method's best values can't be chosen if the number of seeds depends on results"
+_COMBINED = "each method's best values can't be chosen if trials share seeds of sources"
 
 
 def compare_tuned(
@@ -32,12 +32,12 @@ def compare_tuned(
 
     Args:
         question: the question's name.
-        first: the first method, with a sample for each value of what is tuned.
+        first: the first method, with a sample for each value of the tuned hyperparameters.
         second: the second method, with a sample for each of its values.
         values: the names of these values.
-        metric: what is compared; None for success.
+        metric: the compared metric; None for success.
         declared: the metric's declaration; None for success.
-        sizes: how the numbers of seeds came about.
+        sizes: whether the numbers of seeds were fixed in advance or adapted to results.
     """
     blank = without_test(question, first, second, metric, declared)
     samples = [*first.samples, *second.samples]
@@ -74,7 +74,7 @@ def compare_tuned(
 
 
 def _outcomes(samples: Sequence[Trials], seeds: Ints, metric: str | None, *, is_higher_better: bool) -> Floats:
-    """Return the outcome of each seed at each value: infinite as the worst, NaN where there is none."""
+    """Return the outcome of each seed at each value: infinite for the worst, NaN where there is none."""
     columns = []
     for sample in samples:
         trials = sample.of_seeds(seeds)
@@ -87,7 +87,7 @@ def _outcomes(samples: Sequence[Trials], seeds: Ints, metric: str | None, *, is_
 
 
 def _chosen(method: TunedMethod, names: Sequence[str]) -> str:
-    """Name the values that halves of the seeds chose, the most frequent first, with how often."""
+    """List the values that halves of the seeds chose with their counts, the most frequent first."""
     total = sum(method.wins)
     order = sorted(range(len(names)), key=lambda place: -method.wins[place])
     return ", ".join(f"{names[place]} ({method.wins[place]} of {total})" for place in order if method.wins[place])

@@ -37,12 +37,12 @@ def next_table(rows: ResultRows, shares: Sequence[SourceShares]) -> TextTable | 
     some = [one for one in shares if one.quantity == SUCCESS and one.can_grow]
     if not some:
         return None
-    after = [one.of.errors_after(MORE) for one in some]
+    after = [one.estimate.errors_after(MORE) for one in some]
     names = [name_of(rows, one.row) for one in some]
     titles = [f"new {some[0].sources[0]} seeds", f"new {some[0].sources[1]} seeds", "new seeds of both"]
     columns = [
         names_column("cell", names),
-        text_column("standard error now", [_error(one.of.standard_error) for one in some]),
+        text_column("standard error now", [_error(one.estimate.standard_error) for one in some]),
     ]
     columns += [text_column(title, [_error(errors[k]) for errors in after]) for k, title in enumerate(titles)]
     return TextTable(tuple(columns))
@@ -69,7 +69,7 @@ def advice(shares: Sequence[SourceShares]) -> str:
     some = [one for one in shares if one.quantity == SUCCESS and one.can_grow]
     if not some:
         return ""
-    first = sum(one.of.errors_after(MORE)[0] < one.of.errors_after(MORE)[1] for one in some)
+    first = sum(one.estimate.errors_after(MORE)[0] < one.estimate.errors_after(MORE)[1] for one in some)
     names = some[0].sources[:2]
     better, count = (names[0], first) if 2 * first >= len(some) else (names[1], len(some) - first)
     cells = "" if len(some) == 1 else f" in {count} of {words.count_of(len(some), 'cell')}"
@@ -97,7 +97,7 @@ def sources_rows(rows: ResultRows, shares: Sequence[SourceShares]) -> list[dict[
     return [
         {"cell_id": getattr(rows.summaries[one.row], "cell_id", None), "quantity": one.quantity}
         | {"source": name, "share": share, **ends("share_", interval)}
-        | {"trials": one.of.trials, "standard_error": one.of.standard_error}
+        | {"trials": one.estimate.trials, "standard_error": one.estimate.standard_error}
         for one in shares
         for name, share, interval in one.parts
     ]

@@ -109,9 +109,9 @@ def seed_values(
     if repeated and repeats == "refuse":
         cell, seed, count = repeated[0]
         raise ValueError(
-            f"seed {seed!r} has {count} values in cell {cell!r}, but the seed is the unit and must have one: average "
-            'them with repeats="mean" if they are parts of a trial (episodes, folds), or tell the cells apart by what '
-            "else differs"
+            f"seed {seed!r} has {count} values in cell {cell!r}, but the seed is the sampling unit and must have one: "
+            'average them with repeats="mean" if they are parts of a trial (episodes, folds), or give them different '
+            "cells"
         )
     return SeedValues(
         {cell: {seed: float(np.mean(own)) for seed, own in by_seed.items()} for cell, by_seed in rows.items()}

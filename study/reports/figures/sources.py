@@ -43,7 +43,7 @@ def plot(rows: ResultRows, shares: Sequence[SourceShares]) -> Drawn | None:
         names = [name_of(rows, one.row) for one in some]
         for place, (one, name) in enumerate(zip(some, names, strict=True)):
             points: list[tuple[float, Interval | None]] = [(share, interval) for _, share, interval in one.parts]
-            points += [(error, None) for error in (one.of.standard_error, *one.of.errors_after(MORE))]
+            points += [(error, None) for error in (one.estimate.standard_error, *one.estimate.errors_after(MORE))]
             for slot, ((value, interval), style, label) in enumerate(zip(points, styles, labels, strict=True)):
                 axes, first_slot, marks = (left, 0, count) if slot < count else (right, count, len(points) - count)
                 at = place + _APART * (slot - first_slot - (marks - 1) / 2)  # one below the other

@@ -93,7 +93,7 @@ def test_without_numbers_it_is_said():
     diverged = {("A",): float("nan"), ("B",): float("nan")}
     assert headline_of(diverged) == "No trial has a finite test accuracy."
     nothing = headline_of({("A",): 0.5}, Metric(of="none"))
-    assert nothing == "10 trials ended; nothing says what success is, and no metric is averaged."
+    assert nothing == "10 trials ended; there is no success criterion, and no metric is averaged."
 
 
 def test_pairs_are_tested_by_their_means():

@@ -157,7 +157,7 @@ def test_another_study_of_the_same_cells_is_compared_cell_by_cell():
         for pair in ((here[0], there[1]), (here[1], there[0]))
     ]
     assert [first.log_rank_p, second.log_rank_p] == pytest.approx(statistics.holm(tests), rel=1e-9)
-    assert against.notes == ("1 of 3 cells have nothing finished to be compared with",)
+    assert against.notes == ("1 of 3 cells have no finished counterpart",)
 
 
 def test_a_study_that_changes_one_thing_is_compared_by_what_is_swept():
@@ -183,7 +183,7 @@ def test_studies_without_a_cell_in_common_are_refused():
     """Nothing to compare, or several candidates, is an error that names what is matched."""
     here = summaries_of((published_cell("NMU"), {"solved": 3}))
     there = summaries_of((published_cell("NAU"), {"solved": 3}))
-    with pytest.raises(InputError, match="none of its cells has the values"):
+    with pytest.raises(InputError, match="none of its cells matches"):
         with_study(here, there, "other", (table_of(here), table_of(there)))
 
 

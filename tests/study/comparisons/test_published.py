@@ -37,7 +37,7 @@ def test_a_cell_repeats_a_row_with_its_values() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("task,model,solved,seeds\n", "a.csv: published results must have the columns source"),
+        ("task,model,solved,seeds\n", "a.csv: published results lack the columns source"),
         (TABLE.replace("41,50", "many,50"), r"a.csv, line 2: solved must be a whole number, but is 'many'"),
         (TABLE.replace("41,50", ",50"), r"a.csv, line 2: solved must be a whole number, but is ''"),
         (TABLE.replace("41,50", "51,50"), r"a.csv, line 2: solved must be at most seeds, but is 51 of 50"),

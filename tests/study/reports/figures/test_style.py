@@ -61,7 +61,9 @@ def report():
                 row=0,
                 quantity=SUCCESS,
                 sources=("init", "data", "their combination"),
-                of=VarianceShares((0.7, 0.1, 0.2), ((0.5, 0.9), (0.0, 0.3), (0.1, 0.4)), (0.1, 0.0, 0.1), (9, 9), 81),
+                estimate=VarianceShares(
+                    (0.7, 0.1, 0.2), ((0.5, 0.9), (0.0, 0.3), (0.1, 0.4)), (0.1, 0.0, 0.1), (9, 9), 81
+                ),
                 can_grow=True,
             )
         ],

@@ -162,7 +162,7 @@ class Finding:
 
     @property
     def more_seeds(self) -> int | None:
-        """The number of further seeds that the test may need to reach the level; 0 if there are enough, None if unknown.
+        """The number of further seeds that the test may need for a verdict; 0 if there are enough, None if unknown.
 
         The least p-value of an exact paired test follows from the number of discordant pairs, and must be at most
         `LEVEL` divided by the size of the family. Without pairs, or with unpaired trials, the number is 0.

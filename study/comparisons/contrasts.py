@@ -340,7 +340,7 @@ def _trends_over(rows: ResultRows, key: str, trials: TrialTable) -> list[TrendTe
     for members in rows.alike(fixed_keys, rows.judged() if metric is None else rows.ended()).values():
         members.sort(key=lambda row: rows.value(row, key))
         summaries = [rows.summaries[row] for row in members]
-        if len(members) < 3:  # with two values, the test of the pair has more power
+        if len(members) < 3:  # two values are compared as a pair instead
             continue
         trend, seeds = _trend(summaries, trials) if metric is None else _metric_trend(summaries, trials, metric)
         ends = [

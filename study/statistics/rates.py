@@ -108,7 +108,7 @@ def newcombe(successes_1: int, n_1: int, successes_2: int, n_2: int, confidence:
 def difference_interval(p_1: float, ends_1: Interval, p_2: float, ends_2: Interval) -> Interval:
     """Bound the difference of two independent rates, first minus second, from the interval of each rate.
 
-            p₁ - p₂ - sqrt((p₁ - l₁)² + (u₂ - p₂)²)  to  p₁ - p₂ + sqrt((u₁ - p₁)² + (p₂ - l₂)²)
+        p₁ - p₂ - sqrt((p₁ - l₁)² + (u₂ - p₂)²)  to  p₁ - p₂ + sqrt((u₁ - p₁)² + (p₂ - l₂)²)
 
     Zou & Donner, Statistics in Medicine 27 (2008) 1693-1702.
 

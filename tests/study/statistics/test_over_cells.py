@@ -210,7 +210,7 @@ def test_methods_without_a_pair_are_refused():
     """Cells must be the same, and in each there are two different seeds; one trial each has no interval."""
     a, b = SeedValues({"a": {0: 1.0}}), SeedValues({"a": {1: 0.0}})
     assert statistics.probability_of_improvement(of=a, over=b, higher_is_better=True).interval is None
-    with pytest.raises(ValueError, match="a cell has one seed only"):
+    with pytest.raises(ValueError, match="one has a single seed"):
         statistics.probability_of_improvement(of=a, over=a, higher_is_better=True)
     with pytest.raises(ValueError, match="both methods must have the same cells"):
         statistics.probability_of_improvement(of=a, over=SeedValues({"b": {1: 0.0}}), higher_is_better=True)

@@ -1,8 +1,8 @@
 """Sequential tests of claims about means, with one error level over all cells of a claim.
 
 A claim says that the mean μ_k of each of K cells, or pairs of cells, is above a bound m. The mean is a rate, a
-difference of rates, or that of any bounded number. Two errors are possible: the claim is called shown although some μ_k
-<= m, or refuted although all μ_k > m. Each has a probability of at most α:
+difference of rates, or that of any bounded number. Two errors are possible: the claim is called shown although some
+μ_k <= m, or refuted although all μ_k > m. Each has a probability of at most α:
 
 - *shown*: each cell has evidence of its own that μ_k > m, at level α. If a cell isn't above its bound, calling the
   claim shown takes an error on that cell (an intersection-union test).
@@ -10,8 +10,8 @@ difference of rates, or that of any bounded number. Two errors are possible: the
 
 Evidence is that of `study.statistics.bets`. It decides at each look at which it reaches 1/α. Rates and differences of
 rates also have an exact test for a fixed number of seeds, which takes half of α at the last look. There, a cell also
-counts as above its bound if the exact test says so at α/2, and the claim as refuted if it says so of any cell at α/(2
-K). With a single look, the exact test has all of α. The exact test is the binomial one for rates, and that of
+counts as above its bound if the exact test says so at α/2, and the claim as refuted if it says so of any cell at
+α/(2 K). With a single look, the exact test has all of α. The exact test is the binomial one for rates, and that of
 `study.statistics.mcnemar_interval` for differences of rates.
 
 Several claims share one error level by Bonferroni's correction: each is tested at the level divided by their number.

@@ -77,8 +77,8 @@ def wilsons(successes: Counts, n: Counts, confidence: float = 0.95) -> Floats:
 def newcombe(successes_1: int, n_1: int, successes_2: int, n_2: int, confidence: float = 0.95) -> Interval:
     """Bound the difference of two success rates, first minus second, by Newcombe's hybrid score interval.
 
-    With d = p₁ - p₂ and Wilson's intervals (l₁, u₁), (l₂, u₂): from d - sqrt((p₁ - l₁)² + (u₂ - p₂)²) to d + sqrt((u₁ -
-    p₁)² + (p₂ - l₂)²). Newcombe, Statistics in Medicine 17 (1998) 873-890, method 10.
+    With d = p₁ - p₂ and Wilson's intervals (l₁, u₁), (l₂, u₂): from d - sqrt((p₁ - l₁)² + (u₂ - p₂)²) to
+    d + sqrt((u₁ - p₁)² + (p₂ - l₂)²). Newcombe, Statistics in Medicine 17 (1998) 873-890, method 10.
 
     Args:
         successes_1: of the first sample, 0 to n_1.
@@ -130,8 +130,8 @@ def fisher_exact(successes_1: int, n_1: int, successes_2: int, n_2: int) -> floa
     """Return the two-sided p-value of Fisher's exact test that two success rates are equal.
 
     p is the sum of the hypergeometric probabilities, given both margins, that don't exceed that of the observation;
-    Fisher (1935). The probability of i successes in the first sample is proportional to 1 / (i! (n₁ - i)! (k - i)! (n₂
-    - k + i)!), k = k₁ + k₂. If a sample is empty, p is 1.
+    Fisher (1935). The probability of i successes in the first sample is proportional to 1 / (i! (n₁ - i)! (k - i)!
+    (n₂ - k + i)!), k = k₁ + k₂. If a sample is empty, p is 1.
 
     Args:
         successes_1: of the first sample, 0 to n_1.

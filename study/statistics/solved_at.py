@@ -43,9 +43,10 @@ def medians(values: Values, sizes: Sizes | None = None) -> Floats:
 def median_intervals(values: Values, sizes: Sizes | None = None, confidence: float = 0.95) -> Floats:
     """Bound the median of any distribution by two order statistics, for each sample.
 
-    The interval is from the r-th smallest to the r-th greatest value, with the greatest r for which P(B < r) <= (1 -
-    confidence)/2. B is binomial with n and 1/2, as the number of values below the median of a continuous distribution.
-    The interval is conservative, increasingly so with ties. David & Nagaraja, Order Statistics (2003), 7.1.
+    The interval is from the r-th smallest to the r-th greatest value, with the greatest r for which
+    P(B < r) <= (1 - confidence)/2. B is binomial with n and 1/2, as the number of values below the median of a
+    continuous distribution. The interval is conservative, increasingly so with ties. David & Nagaraja, Order Statistics
+    (2003), 7.1.
 
     Args:
         values: the values of all samples, one sample after another.
@@ -106,12 +107,15 @@ def means(values: Values, sizes: Sizes | None = None) -> Floats:
 
 
 def gamma_mean_intervals(values: Values, sizes: Sizes | None = None, confidence: float = 0.95) -> Floats:
-    """Bound the mean of a gamma distribution by profiling the likelihood over its shape, for each sample.
+    """Bound the mean of a gamma distribution, for each sample, by profile likelihood over its shape.
 
-    With shape k and mean m, l(m, k) = n (k log(k/m) - log Γ(k) - k x̄/m) + (k - 1) Σ log x. The estimate of m is the
-    sample mean x̄ for every k. The interval is {m : 2 (max l - max_k l(m, k)) <= χ²₁}. l depends on m only through s(m)
-    = log m + x̄/m - 1 - mean(log x), and the best k solves log k - ψ(k) = s(m). So only the shape at the interval's
-    ends and the two m with that shape are computed. The distribution: Madsen & Johansen, ICLR 2020, appendix.
+    With shape k and mean m, the interval is {m : 2 (max l - max_k l(m, k)) <= χ²₁} for
+
+        l(m, k) = n (k log(k/m) - log Γ(k) - k x̄/m) + (k - 1) Σ log x.
+
+    The estimate of m is the sample mean x̄ for every k. l depends on m only through s(m) = log m + x̄/m - 1 - mean(log
+    x), and the best k solves log k - ψ(k) = s(m). So only the shape at the interval's ends and the two m with that
+    shape are computed. The distribution: Madsen & Johansen, ICLR 2020, appendix.
 
     Args:
         values: the values of all samples, one sample after another; >= 0, such as iterations until trials were solved.

@@ -29,10 +29,13 @@ def beta_mean_intervals(
 ) -> Floats:
     """Bound the mean of a beta distribution on [0, upper], for each sample, by profile likelihood over its precision.
 
-    With y = x / upper, mean μ and precision φ, l(μ, φ) = n (log Γ(φ) - log Γ(μφ) - log Γ((1-μ)φ)) + (μφ - 1) Σ log y +
-    ((1-μ)φ - 1) Σ log(1 - y). The interval is upper {μ : 2 (max l - max_φ l) <= χ²₁}. A value at 0 or at `upper` has
-    only one logarithm. The other is replaced by that of a sixteenth of the spacing of float32 below 1, or of the
-    distance of the nearest value inside, if that is less. The distribution: Madsen & Johansen, ICLR 2020, appendix.
+    With y = x / upper, mean μ and precision φ, the interval is upper {μ : 2 (max l - max_φ l) <= χ²₁} for
+
+        l(μ, φ) = n (log Γ(φ) - log Γ(μφ) - log Γ((1-μ)φ)) + (μφ - 1) Σ log y + ((1-μ)φ - 1) Σ log(1 - y).
+
+    A value at 0 or at `upper` has only one logarithm. The other is replaced by that of a sixteenth of the spacing of
+    float32 below 1, or of the distance of the nearest value inside, if that is less. The distribution: Madsen &
+    Johansen, ICLR 2020, appendix.
 
     Args:
         values: the values of all samples, one sample after another; in [0, upper], such as sparsity errors, for which

@@ -72,8 +72,8 @@ def kaplan_meier(times: Values, solved: Flags, confidence: float = 0.95) -> Surv
 
     S(t) = Π over times t_i <= t of 1 - d_i/n_i, with d_i solved of n_i at risk; a trial censored at t_i is at risk
     there. The interval is symmetric in log(-log S): S^exp(± z g / log S), with Greenwood's
-    g² = Σ d_i/(n_i (n_i - d_i)). Kaplan & Meier, JASA 53 (1958) 457-481; Kalbfleisch & Prentice, The Statistical Analysis of Failure
-    Time Data (1980).
+    g² = Σ d_i/(n_i (n_i - d_i)). Kaplan & Meier, JASA 53 (1958) 457-481; Kalbfleisch & Prentice, The Statistical
+    Analysis of Failure Time Data (1980).
 
     Args:
         times: shape [n], >= 0: when a trial was solved or censored.

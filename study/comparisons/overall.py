@@ -191,6 +191,6 @@ def _notes(title: str, names: Sequence[str], methods: Sequence[_Method], common:
         )
     if any(method.repeats for method in methods):
         notes.append(
-            "The seed is the sampling unit: if several trials of a row have the same seed, their mean is its value."
+            "The seed is the sampling unit: if a row has several trials of a seed, their mean is the seed's value."
         )
     return notes

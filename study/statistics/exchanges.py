@@ -14,7 +14,7 @@ from itertools import combinations
 import numpy as np
 from scipy import special
 
-from study.statistics.checks import Floats, check_confidence
+from study.statistics.checks import Floats, check_confidence, finite
 from study.statistics.sign_flips import ROUNDING, sign_flip
 from study.statistics.welch import Contrast
 
@@ -73,7 +73,7 @@ def exchange_test(differences: Floats, first: Floats, second: Floats, confidence
         equal.
 
     Raises:
-        ValueError: if the confidence is out of range, or the pairs are tested alone and a difference is not finite.
+        ValueError: if a difference or a score is NaN or infinite, or the confidence is out of range.
 
     Example:
         >>> test = exchange_test(np.array([2.0, 3, 1, 2]), np.array([4.0, 5]), np.array([1.0, 2, 3]))
@@ -81,6 +81,7 @@ def exchange_test(differences: Floats, first: Floats, second: Floats, confidence
         (2.188, [1.33, 3.0], 0.0125)
     """
     check_confidence(confidence)
+    differences, first, second = finite(differences), finite(first), finite(second)
     if not (first.size and second.size):
         return sign_flip(differences, confidence) if differences.any() else None
     scores = np.concatenate([first, second])

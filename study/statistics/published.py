@@ -2,8 +2,8 @@
 
 Madsen & Johansen, ICLR 2020, fitted with R's package bbmle. Its optimiser (L-BFGS-B, with untransformed parameters)
 doesn't move the variance of a gamma distribution at all, and often gives up on a beta distribution. The results depend
-on the points that its profiling happens to evaluate. Don't use these for anything new; docs/statistics.md describes the
-faults.
+on the points that its profiling happens to evaluate. Don't use these for anything new;
+docs/explanation/statistics.md describes the faults.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ FLOAT32_SPACING = 2.0**-24
 
 _BELOW = 16
 """The divisor of the least observed distance in the number that replaces zero. Of 1 to 64, it has the coverage nearest
-to the confidence if weights are rounded to float32 (docs/statistics.md)."""
+to the confidence if weights are rounded to float32 (docs/explanation/statistics.md)."""
 
 _TINY = float(np.finfo(np.float64).tiny)
 

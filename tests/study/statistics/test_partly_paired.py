@@ -216,3 +216,12 @@ def test_the_p_value_of_many_exchanged_trials_is_near_the_exact_one():
     test = exchange_test(differences, first, second - 1)
     assert test.p_value < 1e-8
     assert exchange_test(-differences, -first, -(second - 1)).p_value == pytest.approx(test.p_value)
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_scores_that_are_not_finite_are_refused(place):
+    """A difference or score that is NaN has no place among exchanges, with unpaired trials as without."""
+    scores = [np.array([1.0, 2.0]), np.array([3.0, 1.0]), np.array([2.0, 4.0])]
+    scores[place][0] = math.nan
+    with pytest.raises(ValueError, match="finite"):
+        exchange_test(*scores)

@@ -1,1 +1,1 @@
-"""Whether machines, stores and servers are fit for a study."""
+"""Checks of machines, stores and servers before a study runs."""

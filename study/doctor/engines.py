@@ -17,33 +17,37 @@ from study.worker.prepare import prepare
 
 
 def compile_engines() -> Check:
-    """Compile what isn't on disk for this processor, and say what was; it takes about half a minute for an engine."""
+    """Compile each engine that isn't on disk for this processor, about half a minute each.
+
+    Returns:
+        A check whose finding lists the compiled engines.
+    """
     compiled = []
     for engine, cell in _engines():
         if engine.is_compiled(cell) is False:
             began_s = time.monotonic()
             try:
                 prepare(engine, cell)
-            except Exception as error:  # of a package that we don't know
+            except Exception as error:  # from an unknown package
                 finding = f"{engine.name} can't be compiled: {error!r}"
-                return Check("engines", "failed", finding, "report it to the package that brings the engine")
+                return Check("engines", "failed", finding, "report it to the package that offers the engine")
             compiled.append(f"{engine.name} was compiled in {time.monotonic() - began_s:.0f} s")
     return Check("engines", "ok", "; ".join(compiled) or "nothing is left to compile")
 
 
 def _engines() -> Iterator[tuple[Engine, Cell]]:
     """Yield the engines that installed packages offer, each with a cell that it trains."""
-    found = set()
+    names = set()
     for family in families():
         for engine in map(engine_named, family.engines):
             cell = next((cell for cell in _cells(family) if engine.refuses(cell) is None), None)
-            if engine.name not in found and cell is not None:
-                found.add(engine.name)
+            if engine.name not in names and cell is not None:
+                names.add(engine.name)
                 yield engine, cell
 
 
 def _cells(family: Family) -> Iterator[Cell]:
     """Yield a cell of each model of a family, with default values."""
     for model in family.models:
-        with suppress(InputError):  # it has values that must be given
+        with suppress(InputError):  # it has required values without defaults
             yield canonical_cell(family.tasks[0], model, {})

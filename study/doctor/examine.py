@@ -1,4 +1,4 @@
-"""Checks of all that a study needs, from here to the last node of a cluster, and how to fix what fails."""
+"""Checks of everything that a study needs, from this machine to a cluster's nodes, with fixes."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ _GPU_DRIVER = Path("/dev/nvidiactl")
 _JOB_S = 300.0
 _POLL_S = 0.5
 _DEFAULTS = {"store": "studies"}
-# The checks that are made both here and on the nodes.
+# checks that are made both here and on the nodes
 _ON_NODES = {
     "store": "store on nodes",
     "tracking": "tracking on nodes",
     "GPU here": "GPUs on nodes",
     "room here": "room on nodes",
 }
-_NOT_FROM_HERE = "studies on the cluster don't need it: its nodes are fine (below). What is run or read here does"
+_NOT_FROM_HERE = "only runs and reports on this machine need it; the cluster's nodes are fine (below)"
 
 
 def examine(values: Mapping[str, str | None], *, without_token: bool = False) -> Iterator[Check]:
-    """Check settings, versions, store, tracking and GPUs from here, then the cluster and its nodes if there is one.
+    """Check settings, versions, store, tracking and GPUs from here, then a cluster and its nodes, if any.
 
     Args:
-        values: values from the command line or the environment, by name of the setting; None where the files decide.
-        without_token: whether the cluster asks for no token on purpose.
+        values: values from the command line or the environment, by name of the setting; None to use the files' values.
+        without_token: whether the cluster may answer without a token.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -77,7 +77,7 @@ def examine(values: Mapping[str, str | None], *, without_token: bool = False) ->
 
 
 def eased(check: Check, there: Sequence[Check]) -> Check:
-    """Turn a failure on this machine into a warning if the nodes of the cluster, which train, are fine.
+    """Turn a failure on this machine into a warning if the same check succeeds on the cluster's nodes.
 
     Args:
         check: a check of this machine.
@@ -109,7 +109,9 @@ def _settings(values: Mapping[str, str | None]) -> tuple[dict[str, Setting], Che
             problems.append(str(error))
     if problems:
         usable = {name: setting for name, setting in settings.items() if setting.confirmed}
-        return usable, Check("settings", "failed", "; ".join(problems), "the checks below leave these settings out")
+        return usable, Check(
+            "settings", "failed", "; ".join(problems), "fix these settings; the checks below ignore them"
+        )
     sources = []
     for name, variable in ENVIRONMENT.items():
         value, setting = values.get(name), settings.get(name)
@@ -126,7 +128,7 @@ def _settings(values: Mapping[str, str | None]) -> tuple[dict[str, Setting], Che
 
 def _store(store: str, *, far: bool) -> Check:
     if not is_url(store) and far and not Path(store).is_dir():
-        return Check("store", "skipped", f"{store} isn't seen from here; the cluster's nodes are asked below")
+        return Check("store", "skipped", f"{store} isn't visible from here; the cluster's nodes are checked below")
     problem = _problem_of(lambda: probe_store(store))
     if problem is None:
         return Check("store", "ok", f"{store} can be written and read")
@@ -140,7 +142,7 @@ def _tracking(uri: str | None) -> Check:
     if problem is None:
         answer = f"{without_secret(uri)} answers, and accepts the credentials of this environment"
         return Check("tracking", "ok", answer)
-    advice = "is it running? Its credentials are MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
+    advice = "check that it runs, and set its credentials: MLFLOW_TRACKING_USERNAME, MLFLOW_TRACKING_PASSWORD"
     return Check("tracking", "failed", problem, advice)
 
 
@@ -174,13 +176,13 @@ def _cluster(url: str, store: str, tracking_uri: str | None, *, without_token: b
         yield Check("cluster", "failed", str(error))
         return
     yield Check("cluster", "ok", f"Ray's dashboard answers at {url}")
-    yield from _guards(client, without_token=without_token)
+    yield from _token_checks(client, without_token=without_token)
     here = versions()["ray"]
     if client.ray_version == here:
         yield Check("Ray", "ok", f"{here} here and on the cluster")
     else:
         both = f"Ray {here} here, {client.ray_version} on the cluster"
-        advice = "they understand each other; best install the same version on both sides (deploy/lock)"
+        advice = "both work together; preferably install the same version on both sides (deploy/lock)"
         yield Check("Ray", "warning", both, advice)
     if not is_url(store) and not Path(store).is_absolute():
         problem = f"{store!r} is a relative path"
@@ -200,25 +202,21 @@ def _cluster(url: str, store: str, tracking_uri: str | None, *, without_token: b
     yield from judge(client.nodes(), answers, store, tracking_uri)
 
 
-def _guards(client: Client, *, without_token: bool) -> Iterator[Check]:
+def _token_checks(client: Client, *, without_token: bool) -> Iterator[Check]:
     address = client.address
     if not client.asks_for_token():
         state = "warning" if address.is_loopback or without_token else "failed"
         problem = "the cluster asks for no token: anyone who reaches it can run code there"
         yield Check("token", state, problem, "start it with RAY_AUTH_MODE=token")
-    else:  # there is a token here, or the cluster would not have answered
-        yield Check("token", "ok", "it is accepted, and without it the cluster refuses")
+    else:  # there is a token here: the cluster has answered
+        yield Check("token", "ok", "it is accepted, and requests without it are refused")
     if not address.is_loopback and not address.encrypted:
         problem = "http:// over a network: the token can be read on the way"
         yield Check("encryption", "warning", problem, "use https, or a tunnel (ssh -L)")
 
 
 def _ask_nodes(client: Client, store: str, tracking_uri: str | None) -> list[Answer]:
-    """Run the checks of the nodes as a job, and return the nodes' answers.
-
-    Raises:
-        ClusterError: if the job can't be run.
-    """
+    """Run the checks of the nodes as a job, and return the nodes' answers."""
     command = ["python", "-P", "-m", "study.doctor.node", "--store", store]
     command += [] if tracking_uri is None else ["--tracking-uri", tracking_uri]
     job_id = f"doctor-{uuid.uuid4().hex[:12]}"
@@ -233,7 +231,7 @@ def _ask_nodes(client: Client, store: str, tracking_uri: str | None) -> list[Ans
     answers = read(log)
     if job.status != "SUCCEEDED" or not answers:
         last = [line for line in (log or job.message).splitlines() if line.strip()][-3:]
-        raise ClusterError("the job that asks the nodes failed: " + " / ".join(last))
+        raise ClusterError("the job that checks the nodes failed: " + " / ".join(last))
     return answers
 
 

@@ -1,4 +1,4 @@
-"""What each node of a cluster reports about itself, for `study doctor`.
+"""Report of each node of a cluster on itself, for `study doctor`.
 
 `python -m` runs this file as a job on the cluster; it prints one line for each node.
 """
@@ -23,20 +23,20 @@ from study.errors import ClusterError
 from study.store import is_url
 
 _MARK = "@node "
-# A node may have to import torch and MLflow first, while its clock can be read at once. Both together are well below
-# the time that `study doctor` waits for this job, so that the job itself can name the nodes that are silent.
+# A node may have to import torch and MLflow first; its clock can be read at once. Both limits together are well below
+# the time that `study doctor` waits for this job, so that the job itself can name silent nodes.
 _ANSWER_S, _CLOCK_S = 120.0, 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class NodeReport:
-    """What one node reports about itself.
+    """A node's report on itself.
 
     Args:
         versions: its versions, as `study.environment.versions` returns them.
-        store: what is wrong with the store; None if nothing is.
-        shared: whether it sees the file in the store that another node has just written there.
-        tracking: what is wrong with MLflow; None if nothing is.
+        store: problem with the store; None without one.
+        shared: whether it sees the file that another node has just written into the store.
+        tracking: problem with MLflow; None without one.
         gpus: names of the GPUs that torch can use.
         free_bytes: free space in its folder for temporary files.
     """
@@ -55,9 +55,9 @@ class Answer:
 
     Args:
         node_id: Ray's id of the node.
-        report: what it reports; None if it didn't answer.
-        error: why it didn't answer.
-        clock_off_s: seconds by which its clock is at least ahead of the asking node's; negative if it is behind.
+        report: the node's report; None if it didn't answer.
+        error: reason why it didn't answer.
+        clock_off_s: minimum seconds by which its clock is ahead of the asking node's; negative if it is behind.
     """
 
     node_id: str
@@ -71,7 +71,7 @@ def examine_node(store: str, tracking_uri: str | None, probe_name: str) -> NodeR
 
     Args:
         store: the store's folder or URL.
-        tracking_uri: MLflow's address; None if nothing is to be published.
+        tracking_uri: MLflow's address; None if nothing is published.
         probe_name: name of the file that the asking node has written into the store.
     """
     return NodeReport(
@@ -112,7 +112,7 @@ def read(text: str) -> list[Answer]:
 
 @contextmanager
 def _probe_file(store: str) -> Iterator[str]:
-    """Keep a file in a store while the nodes look for it; where it can't be written, no node finds it."""
+    """Keep a file in a store while the nodes look for it; if it can't be written, no node finds it."""
     probe = Path(store) / f".study-probe-{uuid.uuid4().hex}"
     if is_url(store):
         yield probe.name
@@ -135,7 +135,7 @@ def _probe_file(store: str) -> Iterator[str]:
 def _answers(store: str, tracking_uri: str | None) -> Iterator[Answer]:
     with _probe_file(store) as probe_name:
         reports = cluster.ask_each(partial(examine_node, store, tracking_uri, probe_name), _ANSWER_S)
-    # The nodes' workers run by now: asked again, they answer at once, so that the time of their answers is known.
+    # The nodes' workers run by now and answer at once, so the time of their answers is known.
     before_s = time.time()
     clocks = dict(cluster.ask_each(time.time, _CLOCK_S))
     after_s = time.time()
@@ -152,7 +152,7 @@ def _answers(store: str, tracking_uri: str | None) -> Iterator[Answer]:
 @click.option("--store", required=True)
 @click.option("--tracking-uri")
 def main(store: str, tracking_uri: str | None) -> None:
-    """Ask every node of the cluster that this runs on, and print each answer."""
+    """Ask every node of this cluster, and print each answer."""
     with cluster.connection("auto", None):
         for answer in _answers(store, tracking_uri):
             click.echo(line(answer))

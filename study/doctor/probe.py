@@ -1,4 +1,4 @@
-"""Probes of store, tracking and GPUs, made on whatever machine this is."""
+"""Probes of the store, MLflow and GPUs from the present machine."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def probe_store(address: str) -> str | None:
     """Write a small file where studies are stored, read it back, and remove it.
 
     Args:
-        address: a folder, which is made and removed again if it isn't there, or the URL of one in an object store.
+        address: a folder, which is made and removed again if it doesn't exist, or the URL of one in an object store.
 
     Returns:
-        What is wrong; None if nothing is.
+        The problem; None without one.
 
     Example:
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -43,7 +43,7 @@ def probe_store(address: str) -> str | None:
                 folder.rmdir()
     except OSError as error:
         return f"can't write in {address}: {error.strerror or error}"
-    return None if read == probe.name else f"what was written in {address} has other content when it is read"
+    return None if read == probe.name else f"content that is written in {address} differs when it is read"
 
 
 def _probe_objects(address: str) -> str | None:
@@ -55,17 +55,17 @@ def _probe_objects(address: str) -> str | None:
         folder.remove(name)
     except StudyError as error:
         return str(error)
-    return None if read == name.encode() else f"what was written in {address} has other content when it is read"
+    return None if read == name.encode() else f"content that is written in {address} differs when it is read"
 
 
 def probe_tracking(uri: str | None) -> str | None:
     """Ask MLflow for its experiments, with this machine's credentials.
 
     Args:
-        uri: MLflow's address; None if nothing is to be published.
+        uri: MLflow's address; None if nothing is published.
 
     Returns:
-        What is wrong; None if nothing is, or if the database isn't there yet, since this doesn't create it.
+        The problem; None without one, or if the database doesn't exist yet, since this doesn't create it.
     """
     from study.tracking import check_reachable
 
@@ -81,7 +81,7 @@ def gpus_seen() -> list[str]:
     """Return the names of the GPUs that torch can use."""
     import torch
 
-    return [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    return [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
 
 
 def free_bytes() -> int:

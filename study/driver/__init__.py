@@ -1,1 +1,1 @@
-"""The process that runs a study: what it uses, watches, shows and publishes."""
+"""The driver: the process that runs a study."""

@@ -1,4 +1,4 @@
-"""One trial in the foreground: its output on the terminal, and a debugger where a function fails."""
+"""One trial in the foreground, with its output on the terminal and a debugger on errors."""
 
 from __future__ import annotations
 
@@ -26,25 +26,26 @@ from study.words import join_and, measure
 
 
 def debug_trial(plan: Plan, trial_id: str | None, console: Console) -> bool:
-    """Train one trial of a training function in this process, or run a program for it, and store nothing.
+    """Run one trial of a training function or a program in the foreground, and store nothing.
 
-    `breakpoint()` works, and in a terminal a debugger opens where a function fails. A program has the same terminal,
-    and runs in a temporary folder.
+    A training function is called in this process: `breakpoint()` works, and on a terminal a debugger opens where it
+    fails. A program shares the terminal and runs in a temporary folder.
 
     Args:
         plan: the study's plan.
-        trial_id: the trial's id, or the first letters of it; None for the plan's first trial.
-        console: where its steps are printed.
+        trial_id: the trial's id or its beginning; None for the plan's first trial.
+        console: where progress is printed.
 
     Returns:
-        Whether it came to its end.
+        True if the trial ended without an error.
 
     Raises:
-        InputError: if the study is one of models, the program can't be run, or no trial or more than one has that id.
+        InputError: if the study trains models on a task, the program can't be run, or the id matches no trial or
+            several.
     """
     engine = own_engine(plan.spec)
     if not isinstance(engine, CallEngine):
-        raise InputError("--debug is for training functions and programs, and this study names models and a task")
+        raise InputError("--debug needs a training function or a program, but this study names a task and models")
     trial = _trial_named(plan, trial_id)
     console.print(f"trial {trial.id}: {trial_values(engine, trial)}; nothing is stored")
     if isinstance(engine, ProgramEngine):
@@ -80,13 +81,13 @@ def _call_function(engine: FunctionEngine, trial: Trial, console: Console) -> bo
         while (step := call.next_step()) is not None:
             if isinstance(step, Step):
                 numbers = {**step.metrics, **step.undeclared}
-                told = ", ".join(f"{name} {measure(number)}" for name, number in numbers.items())
-                console.print(f"step {step.step}: {told}" if call.reports_steps else told)
+                values_text = ", ".join(f"{name} {measure(number)}" for name, number in numbers.items())
+                console.print(f"step {step.step}: {values_text}" if call.reports_steps else values_text)
                 if not call.reports_steps:
                     break
     except FunctionError as failure:
         text = (failure.details or str(failure)).rstrip()
-        text = text.replace(f"{folder.path}{os.sep}", "")  # as the user names files
+        text = text.replace(f"{folder.path}{os.sep}", "")  # users know their files by relative paths
         console.print(text, style="red", highlight=False, soft_wrap=True)
         if failure.error is not None and sys.stdin is not None and sys.stdin.isatty():
             pdb.post_mortem(failure.error.__traceback__)
@@ -98,5 +99,5 @@ def _trial_named(plan: Plan, text: str | None) -> Trial:
     trials = {trial.id: trial for trial in plan.trials}
     if text is None and trials:
         return next(iter(trials.values()))
-    hint = "reports and failures name ids, and so does `study files`"
+    hint = "reports, failures and `study files` show trial ids"
     return trials[id_beginning(trials, text or "", "file", hint)]

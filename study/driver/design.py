@@ -1,4 +1,4 @@
-"""What a planned study's seeds can tell apart, in words and a table."""
+"""Power of a planned study: the differences that its seeds can detect, in sentences and a table."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from study.summaries.rows import cell_rows
 from study.trials.table import TrialTable
 
 _MOST_PAIRS = 10
-"""The most pairs of a table."""
+"""Maximum number of pairs in a table."""
 
 _LEAST_SHARE = 0.01
 
 
 @dataclass(frozen=True)
 class DesignNote:
-    """What a study's seeds can tell apart; rich can print it."""
+    """The differences that a study's seeds can detect; rich can print it."""
 
     design: Design
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as JSON data."""
+        """Return the note as JSON data."""
         return asdict(self.design)
 
     def __rich__(self) -> RenderableType:
@@ -41,12 +41,15 @@ class DesignNote:
 
 
 def design_note(plan: Plan, root: str | Path, wanted: float | None) -> DesignNote | None:
-    """Compute what a study's seeds can tell apart; None where success isn't judged, or nothing is compared.
+    """Compute the differences that a study's seeds can detect.
 
     Args:
         plan: what the study asks for.
-        root: the store's folder, or its URL: rates are known from all its studies.
-        wanted: a difference of success rates to find the seeds for.
+        root: the store's folder or URL; rates come from all of its studies.
+        wanted: a difference of success rates to compute the number of seeds for.
+
+    Returns:
+        The note; None if success isn't judged, nothing is compared, or the number of seeds isn't fixed in advance.
     """
     spec = plan.spec
     if not spec.seed_design.is_plain or not spec.has_success:
@@ -59,8 +62,8 @@ def design_note(plan: Plan, root: str | Path, wanted: float | None) -> DesignNot
     return None if computed is None else DesignNote(computed)
 
 
-def _table(pairs: Sequence[PlannedPair], of: Design) -> ConsoleTable:
-    title = f"Pairs that {words.count_of(of.seeds, 'seed')} may not tell apart, by the rates so far"
+def _table(pairs: Sequence[PlannedPair], power: Design) -> ConsoleTable:
+    title = f"Pairs that {words.count_of(power.seeds, 'seed')} may not tell apart, by the rates so far"
     table = ConsoleTable(title=title, title_justify="left", elsewhere="`study plan --json`")
     if any(pair.question for pair in pairs):
         table.add_column("at")
@@ -80,18 +83,22 @@ def _percent(share: float) -> str:
     return "< 1%" if share < _LEAST_SHARE else words.percent(share)
 
 
-def _sentences(of: Design) -> list[str]:
-    over = "" if of.comparisons == 1 else f", after Holm's correction over {of.comparisons:,} comparisons"
-    seeds, share = words.count_of(of.seeds, "seed"), f"{POWER:.0%} of studies"
+def _sentences(power: Design) -> list[str]:
+    over = "" if power.comparisons == 1 else f", after Holm's correction over {power.comparisons:,} comparisons"
+    seeds, share = words.count_of(power.seeds, "seed"), f"{POWER:.0%} of studies"
     sentences = (
-        [f"{of.detectable:,} of {of.known:,} pairs whose rates are known are told apart in {share}"] if of.known else []
+        [f"{power.detectable:,} of {power.known:,} pairs whose rates are known are told apart in {share}"]
+        if power.known
+        else []
     )
-    if of.least_difference is None:
+    if power.least_difference is None:
         sentences.append(f"{seeds} can't tell any two methods apart in {share}{over}")
     else:
-        least = f"{of.least_difference:.2f}"
+        least = f"{power.least_difference:.2f}"
         sentences.append(f"{seeds} tell rates around one half apart in {share} if they differ by {least}{over}")
-    if of.wanted is not None:
-        takes = "more than a million seeds" if of.wanted_seeds is None else words.count_of(of.wanted_seeds, "seed")
-        sentences.append(f"a difference of {of.wanted:g} takes {takes} of each cell")
+    if power.wanted is not None:
+        takes = (
+            "more than a million seeds" if power.wanted_seeds is None else words.count_of(power.wanted_seeds, "seed")
+        )
+        sentences.append(f"a difference of {power.wanted:g} takes {takes} of each cell")
     return sentences

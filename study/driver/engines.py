@@ -1,4 +1,4 @@
-"""The engines of a study, resolved once: which engine trains a cell, on which device, and what a worker needs."""
+"""The engines of a study, resolved once: the engine and device of each cell, and the resources of a worker."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from study.plan.packs import AtOnce, KeyOf, shape_key
 from study.plan.plan import Plan
 from study.records import Cell
 
-# This file exists while NVIDIA's driver is loaded.
+# exists while NVIDIA's driver is loaded
 _GPU_DRIVER = Path("/dev/nvidiactl")
 
 
@@ -31,7 +31,7 @@ class Needs:
 
     Args:
         cpus: cores.
-        gpus: GPUs, or the share of one, of a worker on GPUs.
+        gpus: GPUs, or the share of one, if it trains on GPUs.
     """
 
     cpus: int
@@ -43,10 +43,10 @@ class Engines:
     """The engines that train the cells of a study.
 
     Args:
-        cells: the plan's cells when the run begins; a search adds others.
-        options: where and how the study runs, with the device of its own engine.
+        cells: the plan's cells at the beginning of the run; a search adds others.
+        options: options of the run, with the device of the study's own engine.
         own: the engine of the study's own code; None if installed engines train it.
-        lacks_ray: whether this process trains because Ray is missing, and not because it was asked to.
+        lacks_ray: whether this process trains only because Ray is missing.
     """
 
     cells: Sequence[Cell]
@@ -56,7 +56,7 @@ class Engines:
 
     @property
     def device(self) -> str:
-        """The device of this machine that trains: for ``auto`` the GPU if torch sees one, else the CPU."""
+        """Device of this machine that trains; ``auto`` means the GPU if torch sees one, else the CPU."""
         if self.options.device != "auto":
             return self.options.device
         import torch
@@ -65,12 +65,12 @@ class Engines:
 
     @property
     def cores(self) -> int:
-        """The number of cores of this machine on which packs train side by side."""
+        """Number of this machine's cores that train packs."""
         return 1 if self.options.local else self.options.cpus or os.cpu_count() or 1
 
     @property
     def may_begin_beside(self) -> bool:
-        """Return whether trials begin in a process beside this one, before Ray is started."""
+        """True if training can begin in a process beside this one, before Ray is started."""
         options, own = self.options, self.own
         if options.local or options.address is not None or options.ray_at_once:
             return False
@@ -78,14 +78,14 @@ class Engines:
 
     @property
     def needs(self) -> Needs:
-        """The resources of a worker: those that a training function declares for a trial, else one core."""
+        """Resources of a worker: those declared for a trial of own code, else one core."""
         if not isinstance(self.own, CallEngine):
             return Needs(cpus=1, gpus=1 / self.options.packs_per_gpu)
         return Needs(self.own.limits.cpus or 1, self.own.limits.gpus or 0.0)
 
     @property
     def layouts(self) -> Mapping[str, str]:
-        """Layouts of packs by recipe of a packed task; empty for other studies."""
+        """Layouts of packs by recipe; empty unless the study trains packed tasks."""
         return layouts_of(self.own)
 
     def engine(self, cell: Cell, device: str | None = None) -> Engine:
@@ -96,12 +96,12 @@ class Engines:
             device: ``cpu`` or ``cuda``; None for `device`.
 
         Raises:
-            InputError: if no engine trains it there.
+            InputError: if no engine trains it on that device.
         """
         return engine_for(self.options.engine, cell, device or self.device, self.own)
 
     def used(self) -> list[tuple[Engine, Cell]]:
-        """Return each engine that trains a cell, with one of its cells.
+        """Return each engine that trains cells of the study, with one of these cells.
 
         Raises:
             InputError: if a cell has no engine.
@@ -113,7 +113,7 @@ class Engines:
         return list(engines.values())
 
     def check_trainable(self, device: str) -> None:
-        """Check that each cell has an engine on a device.
+        """Check that each cell has an engine on the device.
 
         Raises:
             InputError: if a cell has none.
@@ -122,7 +122,7 @@ class Engines:
             self.engine(cell, device)
 
     def are_trainable(self, device: str) -> bool:
-        """Return whether each cell has an engine on a device."""
+        """Return True if each cell has an engine on the device."""
         try:
             self.check_trainable(device)
         except InputError:
@@ -130,15 +130,15 @@ class Engines:
         return True
 
     def key_on(self, devices: Iterable[str]) -> KeyOf:
-        """Return the key that trials of a pack share, on any of some devices."""
+        """Return a function from a cell to the key that trials of a pack share on the given devices."""
         kinds = tuple(devices)
         return cache(lambda cell: pack_key(self.options.engine, cell, kinds, self.own))
 
     def at_once(self, *, is_here: bool) -> AtOnce:
-        """Ask a GPU how many trials of each shape it trains side by side.
+        """Return a function from a cell to the number of its trials that a GPU worker trains side by side.
 
         Args:
-            is_here: whether to ask this process's GPU, and not one of the cluster.
+            is_here: ask this process's GPU, instead of one of the cluster.
         """
         cells = {shape_key(cell): cell for cell in self.cells}
         query = partial(trials_at_once, self.options.engine, tuple(cells.values()), self.own)
@@ -147,7 +147,7 @@ class Engines:
         least = min((count for count in answers if count is not None), default=None)
 
         def at_once(cell: Cell) -> int | None:
-            # A search reaches shapes that weren't in the plan when the device was asked.
+            # A search reaches shapes that weren't in the plan when the GPU was asked.
             count = counts.get(shape_key(cell), least)
             return None if count is None else max(1, count // self.options.packs_per_gpu)
 
@@ -164,7 +164,7 @@ class Engines:
         return [*reasons, *training_notices(self.cells, self.own)]
 
     def missing_ray(self) -> list[str]:
-        """Return a sentence if this process trains because Ray is missing, and how to use all cores."""
+        """Return a sentence on using all cores if this process trains only because Ray is missing."""
         if not self.lacks_ray:
             return []
         return [
@@ -173,7 +173,7 @@ class Engines:
         ]
 
     def hidden_gpu(self) -> list[str]:
-        """Return a sentence if this machine has a GPU that torch can't use, though any device may train."""
+        """Return a sentence if the device is ``auto`` and this machine has a GPU that torch can't use."""
         if self.options.device != "auto" or self.device != cluster.CPU or not _GPU_DRIVER.exists():
             return []
         return [
@@ -183,18 +183,18 @@ class Engines:
 
 
 def resolve(plan: Plan, options: Options, console: Console) -> Engines:
-    """Return the engines that are to train a study, after checking that they can.
+    """Return the engines that train a study, after checking that they can.
 
     Args:
         plan: what the study asks for.
-        options: where and how it runs.
-        console: where to say that proofs take long.
+        options: options of the run.
+        console: where long proofs are announced.
 
     Raises:
         InputError: if the study was read without its code, a cell has no engine, a recipe can't be trained, or the
             options name another device than the study file.
         DeviceError: if this machine lacks the device.
-        MissingPackageError: if the options ask for a cluster or for several cores, and Ray isn't installed.
+        MissingPackageError: if the options ask for a cluster or several cores, and Ray isn't installed.
     """
     engines = _unproven(plan, options)
     for sentence in engines.missing_ray():  # to stderr, since nothing is wrong with the study
@@ -204,12 +204,15 @@ def resolve(plan: Plan, options: Options, console: Console) -> Engines:
 
         check_device(engines.device)
     engines.used()
-    with waiting(console, "finding out whether trials train side by side"):
+    with waiting(console, "checking that trials can train side by side"):
         return _proven(engines, plan)
 
 
 def resolve_to_estimate(plan: Plan, options: Options) -> Engines:
-    """Return the engines of a study whose costs are to be estimated; errors are those of `resolve`."""
+    """Return the engines of a study for an estimate of its cost.
+
+    The errors are those of `resolve`, except that neither the device nor the cells' engines are checked.
+    """
     return _proven(_unproven(plan, options), plan)
 
 
@@ -219,11 +222,7 @@ def _unproven(plan: Plan, options: Options) -> Engines:
 
 
 def _without_ray(options: Options) -> Options:
-    """Return options that train in this process if Ray is missing, and the same options if it isn't.
-
-    Raises:
-        MissingPackageError: if they ask for a cluster or for several cores, which needs Ray.
-    """
+    """Return the options, changed to train in this process if Ray is missing and isn't asked for."""
     if options.local or ray_problem() is None:
         return options
     if options.address is not None:
@@ -234,16 +233,14 @@ def _without_ray(options: Options) -> Options:
 
 
 def _proven(engines: Engines, plan: Plan) -> Engines:
-    """Prove whether trials of packed tasks train side by side, unless the store has the proofs."""
+    """Add the proofs of packed tasks, from the store or made now."""
     return replace(engines, own=proven(engines.own, plan, engines.options.root))
 
 
 def _with_device(options: Options, own: Engine | None) -> Options:
-    """Return options with the device of a study's own engine.
-
-    A study file of a training function names it. Packed tasks train on a GPU only if that is asked for, because no
-    measurement says that they are faster there.
-    """
+    """Return options with the device of a study's own engine."""
+    # A training function's study file names the device. Packed tasks train on a GPU only on request: no measurement
+    # shows that they are faster there.
     if as_packed(own) is not None:
         return replace(options, device=cluster.CPU) if options.device == "auto" else options
     if not isinstance(own, CallEngine):
@@ -251,5 +248,5 @@ def _with_device(options: Options, own: Engine | None) -> Options:
     device = cluster.GPU if own.limits.gpus else cluster.CPU
     if options.device not in ("auto", device):
         must = "resources: {gpus: 1}, or a share" if device == cluster.CPU else "no gpus under resources"
-        raise InputError(f"--device {options.device} needs a study file with {must}: it says what a trial may use")
+        raise InputError(f"--device {options.device} needs a study file with {must}; change one of them")
     return replace(options, device=device)

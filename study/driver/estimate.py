@@ -1,4 +1,4 @@
-"""What a study would take: packs, memory, and time from a short calibration."""
+"""Estimates of a study's packs, memory and time, from a short calibration."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ _CALIBRATION_S = 1.0
 
 @dataclass(frozen=True)
 class PacksEstimate:
-    """What packs that hold trials of the same kinds would take.
+    """Estimated costs of packs that hold the same kinds of trials.
 
     Args:
-        models: their names.
-        sizes: the values of the hyperparameters that say how large they are.
-        engine: the engine that would train them.
-        packs: how many there are.
-        trials: how many trials are in them.
-        draws: how often rows are drawn for them in an iteration: once in a pack for all trials that see the same.
-        memory_mb: of the largest pack, MiB.
-        trial_iteration_s: seconds of a trial's iteration.
-        core_s: seconds of one core, or one GPU, for all of them.
+        models: names of the models.
+        sizes: values of the hyperparameters that set the models' sizes.
+        engine: name of the engine.
+        packs: number of packs.
+        trials: number of trials in them.
+        draws: draws of rows per iteration; a pack draws once for all trials that see the same rows.
+        memory_mb: memory of the largest pack, MiB.
+        trial_iteration_s: seconds per trial and iteration.
+        core_s: seconds on one core, or one GPU, for all packs.
     """
 
     models: Sequence[str]
@@ -60,16 +60,17 @@ class PacksEstimate:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a study asks for, and what the rest of it would take; rich can print it.
+    """A study's outline, and the estimated costs of the trials that are left; rich can print it.
 
     Args:
-        outline: what it asks for, and how far it is.
-        design: what its seeds can tell apart; None where nothing is compared by success.
+        outline: the study's size and progress.
+        design: the differences that its seeds can detect; None where nothing is compared by success.
         device: ``cpu`` or ``cuda``.
-        kinds: of packs; none where nothing is left, or where it isn't known before the first trial has ended.
-        cores: that would train side by side; 0 on a GPU.
-        left_s: seconds until all is done; None if it isn't known.
-        notes: what could train faster, and why it doesn't.
+        kinds: estimates by kind of pack; empty if nothing is left, or the costs are unknown before the first trial
+            ends.
+        cores: number of cores that train side by side; 0 on a GPU.
+        left_s: seconds until all is done; None if unknown.
+        notes: reasons for slow training.
     """
 
     outline: Outline
@@ -81,7 +82,7 @@ class Estimate:
     notes: Sequence[str] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as JSON data."""
+        """Return the estimate as JSON data."""
         own = {name: value for name, value in vars(self).items() if name not in ("outline", "design", "kinds")}
         packs = {"packs": [asdict(kind) for kind in self.kinds]}
         return self.outline.as_json() | packs | own | {"design": self.design and self.design.as_json()}
@@ -93,7 +94,7 @@ class Estimate:
         parts += map(Text, self.notes)
         if self.left_s is not None:
             where = count_of(self.cores, "core") if self.cores else "one GPU"
-            parts.append(Text(f"about {duration(self.left_s)} on {where}, by a calibration of a second a row"))
+            parts.append(Text(f"about {duration(self.left_s)} on {where}, calibrated for a second per row"))
         return Group(*parts)
 
     def _table(self) -> ConsoleTable:
@@ -108,8 +109,8 @@ class Estimate:
             table.add_column(column, justify="right", rank=rank)
         for kind in self.kinds:
             table.add_row(
-                _some(kind.models),
-                *(_some([format_value(name, value) for value in values]) for name, values in kind.sizes.items()),
+                _shortened(kind.models),
+                *(_shortened([format_value(name, value) for value in values]) for name, values in kind.sizes.items()),
                 kind.engine,
                 f"{kind.packs:,}",
                 f"{kind.trials:,}",
@@ -120,34 +121,35 @@ class Estimate:
         return table
 
     def _sharing(self) -> list[Text]:
-        """Say how many trials share a draw of rows, if any do."""
+        """Describe the sharing of drawn rows, if there is any."""
         trials, draws = (sum(getattr(kind, name) for kind in self.kinds) for name in ("trials", "draws"))
         if draws == trials:
             return []
-        return [Text(f"a draw of rows serves {trials / draws:.3g} trials: cells of a seed train on the same rows")]
+        return [Text(f"each draw of rows serves {trials / draws:.3g} trials: cells of a seed train on the same rows")]
 
 
-# Of what packs hold, so many are named in a row; of more, the first and the last.
+# Longer lists are shortened to the first and the last value.
 _NAMED = 3
 
 
-def _some(values: Sequence[str]) -> str:
+def _shortened(values: Sequence[str]) -> str:
     return ", ".join(values) if len(values) <= _NAMED else f"{values[0]} … {values[-1]}"
 
 
 def preview(plan: Plan, options: Options, difference: float | None = None) -> Estimate:
-    """Estimate what running a study would take, without writing anything.
+    """Estimate the costs of running a study, without writing anything.
 
-    A training function is called once, for a moment. For anything else the time is measured: the largest of the packs
-    that hold the same kinds of trials trains here for about a second.
+    A training function or a program is tried for a moment. Otherwise the time is measured: the largest pack of each
+    kind trains here for about a second.
 
     Args:
         plan: what the study asks for.
-        options: where and how it would run.
-        difference: of success rates, to say how many seeds it takes.
+        options: options of the run.
+        difference: a difference of success rates to compute the number of seeds for.
 
     Raises:
-        InputError: if the training function fails in the first trial, or the options need Ray and it isn't here.
+        InputError: if the first trial of a function or program fails, a model can't be trained, or the options need Ray
+            and it isn't installed.
     """
     design = design_note(plan, options.root, difference)
     summary = outline(plan, options.root)
@@ -162,16 +164,16 @@ def preview(plan: Plan, options: Options, difference: float | None = None) -> Es
     slots = 1 if device == "cuda" else engines.cores
     key_of, family = engines.key_on([device]), plan.spec.family
     packs = make_packs(pending, slots=slots, size=options.pack_size, at_once=at_once, family=family, key_of=key_of)
-    of_kinds: dict[object, list[Pack]] = {}
+    packs_by_kind: dict[object, list[Pack]] = {}
     for pack in packs:
-        of_kinds.setdefault(key_of(pack.trials[0].cell), []).append(pack)
+        packs_by_kind.setdefault(key_of(pack.trials[0].cell), []).append(pack)
     kinds, seconds = [], dict[str, float]()
-    for of_kind in of_kinds.values():
-        costs = {pack.id: pack_cost(pack.trials, family) for pack in of_kind}
-        kind = _estimate(of_kind, costs, plan, engines)
+    for kind_packs in packs_by_kind.values():
+        costs = {pack.id: pack_cost(pack.trials, family) for pack in kind_packs}
+        kind = _estimate(kind_packs, costs, plan, engines)
         kinds.append(kind)
-        whole = sum(costs.values())
-        seconds |= {pack_id: kind.core_s * cost / whole for pack_id, cost in costs.items()}
+        total_cost = sum(costs.values())
+        seconds |= {pack_id: kind.core_s * cost / total_cost for pack_id, cost in costs.items()}
     # On a GPU the packs of a bundle train side by side, so a bundle takes as long as its longest pack.
     bundles = make_bundles(packs, slots=slots, at_once=at_once if engines.own is None else None)
     total_s = sum(max(seconds[pack.id] for pack in bundle) for bundle in bundles)
@@ -181,7 +183,7 @@ def preview(plan: Plan, options: Options, difference: float | None = None) -> Es
 
 
 def _estimate(packs: Sequence[Pack], costs: Mapping[str, float], plan: Plan, engines: Engines) -> PacksEstimate:
-    """Estimate what packs of one kind, whose relative costs are known, take: the largest trains for about a second."""
+    """Estimate the costs of packs of one kind by training the largest one for about a second."""
     family = plan.spec.family
     largest = max(packs, key=lambda pack: costs[pack.id])
     cell = largest.trials[0].cell
@@ -206,7 +208,7 @@ def _estimate(packs: Sequence[Pack], costs: Mapping[str, float], plan: Plan, eng
 
 @contextmanager
 def _explained(cell: Cell, engine: Engine) -> Iterator[None]:
-    """Turn an error of the user's own task or model into bad input, with the place in their code."""
+    """Turn an exception in the user's task or model into an InputError with its place in their code."""
     try:
         yield
     except StudyError:
@@ -219,18 +221,18 @@ def _explained(cell: Cell, engine: Engine) -> Iterator[None]:
 
 
 def calibrate(pack: Pack, engine: Engine, device: str) -> float:
-    """Measure how many seconds a pack takes per trial-iteration, evaluation included.
+    """Measure the seconds per trial-iteration of a pack, evaluations included.
 
     Args:
-        pack: what to train for about a second.
-        engine: trains it.
+        pack: the pack, which trains for about a second.
+        engine: the engine that trains it.
         device: ``cpu`` or ``cuda``.
     """
     cell = pack.trials[0].cell
-    engine.start(pack, device=device).advance(0.0)  # compiles whatever has to be compiled
+    engine.start(pack, device=device).advance(0.0)  # compiles what isn't compiled yet
     training = engine.start(pack, device=device)
     training.advance(0.0)
-    first = training.checkpoint()  # after one evaluation and as few updates as the engine does at a time
+    first = training.checkpoint()  # one evaluation, and the fewest updates that the engine makes at once
     if not training.done:
         training.advance(_CALIBRATION_S)
     last = training.checkpoint()
@@ -239,16 +241,16 @@ def calibrate(pack: Pack, engine: Engine, device: str) -> float:
     return float(update_s + evaluation_s) / len(pack.trials)
 
 
-# Each shape takes a second or two to measure, so of more shapes those in between are left out.
+# A shape takes a second or two to measure, so of more shapes only the first ones and the last are measured.
 _MOST_SHAPES = 8
 
 
 def preview_search(plan: Plan, options: Options) -> RenderableType:
-    """Describe what a search would do, without writing anything.
+    """Estimate the costs of a search, without writing anything.
 
     Args:
-        plan: what the search begins with: cells at the ends of its ranges.
-        options: where and how it would run.
+        plan: the search's first plan, with cells at the ends of its ranges.
+        options: options of the run.
     """
     search = plan.spec.search
     assert search is not None
@@ -283,7 +285,7 @@ def _times(plan: Plan, engines: Engines, trials: int) -> tuple[ConsoleTable, Tex
     device = engines.device
     slots = 1 if device == "cuda" else engines.cores
     where = "one GPU" if device == "cuda" else count_of(slots, "core")
-    low, high = (duration(trials * s / slots) for s in (min(seconds), max(seconds)))
+    low, high = (duration(trials * cell_s / slots) for cell_s in (min(seconds), max(seconds)))
     span = low if low == high else f"{low} to {high}"
-    total = f"about {span} on {where} for {trials:,} trials, one candidate's confirmation among them"
-    return table, Text(f"{total}; by a calibration of a second a shape")
+    total = f"about {span} on {where} for {trials:,} trials, including the confirmation of one candidate"
+    return table, Text(f"{total}; calibrated for a second per shape")

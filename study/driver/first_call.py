@@ -1,4 +1,4 @@
-"""A trial of a function or a program before its study runs, to find errors while nothing has been started."""
+"""A short run of the first trial of a function or program, to find errors before the study starts."""
 
 from __future__ import annotations
 
@@ -16,21 +16,23 @@ from study.words import format_value, title
 _CALL_S = 2.0
 _IMPORT_S = 60.0
 _SLICE_S = 0.05
-_UNKNOWN = "how long a trial takes isn't known before the first has ended"
+_UNKNOWN = "the time per trial isn't known before the first one has ended"
 
 
 def try_first_trial(engine: CallEngine, trial: Trial) -> list[str]:
-    """Begin a trial of a function or a program, in a process of its own, until its first step or for two seconds.
+    """Run a trial of a function or program until its first step, for at most two seconds.
+
+    The trial runs in a process of its own. Importing its code may take another minute.
 
     Args:
         engine: the study's engine.
         trial: the trial.
 
     Returns:
-        Sentences on what happened.
+        Sentences that describe the outcome.
 
     Raises:
-        InputError: if it fails, with its traceback.
+        InputError: if the trial fails; the message has its traceback.
     """
     began_s, call_s = time.monotonic(), None
     with tempfile.TemporaryDirectory(prefix="study-plan-") as scratch:
@@ -53,7 +55,7 @@ def try_first_trial(engine: CallEngine, trial: Trial) -> list[str]:
 
 
 def trial_values(engine: CallEngine, trial: Trial) -> str:
-    """Return a trial's hyperparameters and seed for readers."""
+    """Format a trial's hyperparameters and seed for readers."""
     values = [f"{title(name)} {format_value(name, value)}" for name, value in engine.values_of(trial.cell).items()]
     return ", ".join([*values, f"seed {trial.seed}"])
 
@@ -62,7 +64,7 @@ def _failure(engine: CallEngine, trial: Trial, error: str) -> str:
     folder = engine.code.folder().path
     reason = failure_reason(error if folder is None else error.replace(f"{folder}/", ""))
     head = f"{engine.called} fails in the first trial ({trial_values(engine, trial)}): {reason.text}"
-    end = "nothing was started; fix the code or the study file, or leave this call out with --quick"
+    end = "nothing was started; fix the code or the study file, or skip this call with --quick"
     return "\n".join(filter(None, (head, reason.traceback, end)))
 
 

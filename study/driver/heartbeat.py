@@ -1,7 +1,7 @@
-"""Heartbeats of the driver: how far its study is, in the log of its job and in the store.
+"""Heartbeats of the driver: a study's progress, in the log of its job and in the store.
 
-Everybody who may see the cluster can read the log, wherever the driver runs. The store has the one of a study that runs
-now, for the index.
+Everyone who may use the cluster can read the log, wherever the driver runs. The store keeps the heartbeat of a running
+study for the index.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _AFTER_FAILURE_S = 60.0
 
 
 def in_job() -> bool:
-    """Return whether this process drives a study as a job on a cluster."""
+    """Return True if this process drives a study as a job on a cluster."""
     return os.environ.get(IN_JOB) == "1"
 
 
@@ -55,18 +55,18 @@ def beat(
     metric: str = "",
     values: Sequence[CellValue] = (),
 ) -> None:
-    """Print one heartbeat if this process is a job, and do nothing otherwise.
+    """Print one heartbeat if this process is a job; otherwise do nothing.
 
     Args:
-        study: its name.
+        study: the study's name.
         counts: numbers of trials by outcome, of those done, and of all.
         console: where to print it.
-        left_s: seconds until all are done; None if that isn't known.
-        workers: number of packs that train now.
-        waiting: number of workers that the cluster has no room for yet.
-        failures: the reasons for which trials failed, the most frequent first.
+        left_s: seconds until all are done; None if unknown.
+        workers: number of packs in training.
+        waiting: number of workers that wait for room on the cluster.
+        failures: reasons of failed trials, the most frequent first.
         metric: the first metric's name for readers.
-        values: running values of that metric, of cells that train now.
+        values: running values of that metric, for cells in training.
     """
     if not in_job():
         return
@@ -91,7 +91,9 @@ def _heartbeat(
         study,
         left_s=None if left_s is None else round(left_s, 1),
         at=datetime.now(UTC),
-        failures=tuple(FailureNews(one.trials, one.reason, one.is_repeated) for one in failures[:MOST_REASONS]),
+        failures=tuple(
+            FailureNews(failure.trials, failure.reason, failure.is_repeated) for failure in failures[:MOST_REASONS]
+        ),
         metric=metric if values else "",
         values=tuple(values[:MOST_VALUES]),
         **more,
@@ -100,10 +102,10 @@ def _heartbeat(
 
 @contextmanager
 def beating(board: Board, study: str, console: Console) -> Iterator[Callable[[], None]]:
-    """Print a heartbeat every ten seconds while a study's board changes.
+    """Print a heartbeat at most every ten seconds while a study's board changes.
 
     Yields:
-        What to call after each change.
+        A function to call after each change.
     """
     last = -_EVERY_S
 
@@ -128,12 +130,12 @@ def beating(board: Board, study: str, console: Console) -> Iterator[Callable[[],
 
 @contextmanager
 def stored_heartbeat(board: Board, folder: StudyStore) -> Iterator[Callable[[], None]]:
-    """Keep a heartbeat in a study's folder while it runs, and write it anew every ten seconds while its board changes.
+    """Keep a heartbeat in a study's folder while it runs, updated at most every ten seconds.
 
-    Training doesn't depend on it: a failed write is tried again after a minute.
+    A failed write doesn't disturb training; it is retried after a minute.
 
     Yields:
-        What to call after each change.
+        A function to call after each change of the board.
     """
     due = time.monotonic()
 

@@ -1,4 +1,4 @@
-"""Watching over the training of a study: progress, publishing as results come, and a gentle stop."""
+"""Supervision of a study's training: progress, results, publishing, and a gentle stop."""
 
 from __future__ import annotations
 
@@ -50,22 +50,22 @@ _LOOK_AGAIN_S = 0.5
 
 
 class Monitor:
-    """Shows, stores and publishes what happens to packs; called with each event.
+    """Handler of a run's events: shows, stores and publishes results.
 
-    While the store is away, workers go on, and the driver's own work on the store waits until it is back or until
-    patience is over.
+    While the store is away, workers go on. The driver's own work on the store waits until it is back, or until patience
+    is over.
 
     Args:
         folder: the study's part of the store.
-        publisher: publishes results; None where nothing is published.
+        publisher: publishes results; None to publish nothing.
         console: where progress is shown.
-        stop: set to end the run; the monitor sets it when trials fail for one reason.
+        stop: set to end the run; the monitor sets it when trials fail for the same reason.
         patience_s: seconds that the store may be away.
-        keep_going: whether the run goes on whatever fails.
+        keep_going: continue the run whatever fails.
 
     Attributes:
-        board: the running count.
-        gave_up: why the monitor has ended the run; None if it hasn't.
+        board: the running counts.
+        gave_up: reason for which the monitor has ended the run; None if it hasn't.
     """
 
     def __init__(
@@ -91,17 +91,17 @@ class Monitor:
         self._show: Callable[[], None] = lambda: None
 
     def begin(self, plan: Plan, packs: Sequence[Pack], pending: Sequence[Trial]) -> None:
-        """Expect further packs, once the earlier ones are done.
+        """Expect more packs, once the earlier ones are done.
 
         Args:
             plan: what the study asks for so far.
             packs: the packs to run.
-            pending: the trials of the plan that have no result.
+            pending: trials of the plan without a result.
         """
         self._open.add(packs)
         self._repository = self._repository or repository_of(plan.spec)
         already = _done_before(self._folder, plan, pending)
-        if plan.cells is not self._named:  # seeds that are added leave the cells as they are
+        if plan.cells is not self._named:  # more seeds don't change the cells
             self._named = plan.cells
             for metric, declared in [*plan.metrics.items()][:1]:
                 self.board.name(lambda: plan.names, metric, metric_title(metric, declared))
@@ -112,7 +112,7 @@ class Monitor:
 
     @contextmanager
     def showing(self) -> Iterator[None]:
-        """Show progress; at the end, wait until the store has taken what it couldn't take before."""
+        """Show progress during the block; then wait until the store has taken all results."""
         study = self._folder.name
         show = beating(self.board, study, self._console) if in_job() else live_board(self.board, self._console)
         with stored_heartbeat(self.board, self._folder) as keep, show as print_board:
@@ -128,7 +128,10 @@ class Monitor:
             self.wait()
 
     def wait(self) -> None:
-        """Wait until everything is stored and counted, or until the run is to stop: the next one finds what is left."""
+        """Wait until everything is stored and counted, or until the run is to stop.
+
+        The next run finds the trials that are left.
+        """
         while self._later.waiting and not self._stop.wait(_LOOK_AGAIN_S):
             self._later.go_on()
             self._show()
@@ -154,7 +157,7 @@ class Monitor:
             case WorkersWait():
                 self.board.wait(event)
             case PackCrashed(pack_id, error):
-                self._notify(f"pack {pack_id} crashed, and is tried again: {last_line(error)}")
+                self._notify(f"pack {pack_id} crashed and will be retried: {last_line(error)}")
                 self._later.do(self._check)
             case PackSplit(pack_id, parts):
                 if self._open.split(event):
@@ -167,21 +170,18 @@ class Monitor:
         self._show()
 
     def _print_once(self, step: Preparing) -> None:
-        """Print each step on a machine once, however many packs wait for it; the board shows who waits."""
+        """Print each step on a machine once, however many packs wait for it."""
         if step.doing != "waiting" and (sentence := preparation_text(step)) not in self._printed:
             self._printed.add(sentence)
             self._console.print(sentence)
 
     def _check(self) -> None:
-        """Check that the study is still there when a worker reports, so that the driver gives up when workers do.
-
-        A store that can't be reached is no reason to end: workers train on, and need it only when they are done.
-        """
+        """Check that the study still exists, so that the driver gives up when workers do."""
         try:
             self._folder.check()
         except StudyGoneError:
             raise
-        except (StoreAwayError, BusyError):
+        except (StoreAwayError, BusyError):  # workers train on, and need the store only at their end
             return
 
     def _count(self, pack_id: str) -> None:
@@ -190,7 +190,7 @@ class Monitor:
             table = self._read(pack_id)
             results = {result.trial.id: result for result in table_results(table)}
             ids = {trial.id for part in ending for trial in part.trials}
-            if self._publisher is not None:  # trials that were published with a part are left out
+            if self._publisher is not None:  # trials that were published with a part are skipped
                 self._publisher.queue_pack(pack_id, len(ids), without=results.keys() - ids)
             for part in ending:
                 ended = [results[t.id] for t in part.trials if t.id in results]
@@ -213,7 +213,7 @@ class Monitor:
         self._publish_counts()
 
     def _stop_early(self, results: Sequence[Result], *, has_crashed: bool = False) -> None:
-        """End the run if its trials fail for one reason and others are left; what is on its way is still stored."""
+        """End the run if its trials fail for the same reason and others are left."""
         if self._early_stop is None:
             return
         why = self._early_stop.add(results, has_crashed=has_crashed)
@@ -226,7 +226,7 @@ class Monitor:
         try:
             return self._folder.read_pack(pack_id, with_curves=False)[0]
         except StoreError:
-            self._folder.check()  # if the whole study is gone, the pack may come back with it
+            self._folder.check()  # if the study itself is gone, wait for its return
             raise
 
     def _publish_counts(self) -> None:
@@ -240,10 +240,10 @@ def _done_before(folder: StudyStore, plan: Plan, pending: Sequence[Trial]) -> di
 
 
 def _count_outcomes(folder: StudyStore, trial_ids: Collection[str]) -> dict[Outcome, int]:
-    """Count the stored outcomes of these trials."""
+    """Count the stored outcomes of the given trials."""
     rows = folder.outcomes()
     rows = rows.filter(pc.is_in(rows["trial_id"], pa.array(list(trial_ids), pa.string())))
-    return {Outcome(one["values"]): one["counts"] for one in pc.value_counts(rows["outcome"]).to_pylist()}
+    return {Outcome(entry["values"]): entry["counts"] for entry in pc.value_counts(rows["outcome"]).to_pylist()}
 
 
 def _failed_results(pack: Pack, error: str) -> list[Result]:
@@ -254,10 +254,10 @@ def _failed_results(pack: Pack, error: str) -> list[Result]:
 def stopping(console: Console, stop: threading.Event) -> Iterator[None]:
     """Turn the first SIGINT or SIGTERM into a gentle stop; the second has its usual effect.
 
-    Only the main thread may handle signals; in any other, nothing is changed.
+    Outside the main thread, which alone may handle signals, this is a no-op.
 
     Args:
-        console: where it is told.
+        console: where the stop is announced.
         stop: set by the first signal.
     """
     if threading.current_thread() is not threading.main_thread():
@@ -271,9 +271,9 @@ def stopping(console: Console, stop: threading.Event) -> Iterator[None]:
         if number not in heard:
             heard.add(number)
             stop.set()
-            console.print("\nstopping: keeping checkpoints; once more to stop at once", style="yellow")
+            console.print("\nstopping: keeping checkpoints; repeat to stop at once", style="yellow")
             return
-        set_handlers(before)  # now, since what the handler raises may end the code below that would do it
+        set_handlers(before)  # now, since an exception of the handler may skip the code below
         if callable(handler):
             handler(number, frame)
         elif handler is not signal.SIG_IGN:

@@ -1,4 +1,4 @@
-"""A study file to begin with, for a program that is there: its arguments, and where its results are."""
+"""Draft of a study file for an existing program: its arguments, metrics and results."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class TriedProgram:
 
     Args:
         program: the program, with placeholders for its arguments.
-        values: the values of arguments that the command gives or that are defaults.
-        others: options that the program has besides, for readers.
-        results: where its results are; None if none were found.
-        metrics: the names of its metrics.
-        failure: why it failed; empty if it didn't.
+        values: values of arguments, from the command or their defaults.
+        others: other options of the program, for readers.
+        results: place of its results; None if none were found.
+        metrics: names of its metrics.
+        failure: reason of its failure; empty if it succeeded.
     """
 
     program: Program
@@ -60,7 +60,7 @@ class TriedProgram:
 
     @property
     def keys(self) -> list[str]:
-        """The lines of a study file that say what is run."""
+        """Lines of a study file for the command and its results."""
         return [command_line(self.program), results_line(self.results)]
 
     @property
@@ -73,15 +73,15 @@ class TriedProgram:
 
 
 def study_of_program(name: str, command: str, folder: Path) -> str:
-    """Return the text of a study file for a program, which is run once, for half a minute at most.
+    """Return a draft of a study file for a program, after a run of at most 30 seconds.
 
     Args:
         name: the study's name.
-        command: the command as one would type it, such as ``python train.py --lr 0.1``.
-        folder: the folder of the study file, to which paths in the command are relative.
+        command: the command as typed in a shell, such as ``python train.py --lr 0.1``.
+        folder: folder of the study file; paths in the command are relative to it.
 
     Raises:
-        InputError: if the program doesn't exist, or fails.
+        InputError: if the program doesn't exist or fails.
     """
     tried = try_program(split_command(command), folder)
     if tried.failure:
@@ -94,7 +94,7 @@ def split_command(command: str) -> list[str]:
     """Split a command into words.
 
     Raises:
-        InputError: if it has none, a quotation isn't closed, or only a shell understands it.
+        InputError: if it is empty, a quotation isn't closed, or only a shell understands it.
     """
     try:
         words = list(words_of(command))
@@ -102,9 +102,9 @@ def split_command(command: str) -> list[str]:
         raise InputError(f"the command can't be split into words: {error}: {command}") from None
     if not words:
         raise InputError("the command is empty; give one, such as --command 'python train.py --lr 0.1'")
-    if of_shell := _program(words).shell_words:
+    if shell_words := _program(words).shell_words:
         raise InputError(
-            f"{of_shell[0]} is for shells: give the program alone, or write the file by hand, with shell: true"
+            f"{shell_words[0]} needs a shell: give the program alone, or write the study file by hand with shell: true"
         )
     return words
 
@@ -118,15 +118,15 @@ def try_program(
     include: Sequence[str] = (),
     seed: int = 0,
 ) -> TriedProgram:
-    """Ask a program for its options, and run it once, for half a minute at most.
+    """Read a program's options from its help, and run it once for at most 30 seconds.
 
     Args:
         words: the words of the command.
-        folder: the folder of the study file, to which paths in the command are relative.
-        swept: hyperparameters of a sweep, each with a value; the command gets those that it has no placeholder for.
-        options: the names of their options, where these differ.
-        include: files that belong to the code, though the command doesn't name them.
-        seed: the seed to run it with.
+        folder: folder of the study file; paths in the command are relative to it.
+        swept: hyperparameters of a sweep with values; the command gets an option for each one without a placeholder.
+        options: option names by hyperparameter, where they differ.
+        include: files of the code that the command doesn't name.
+        seed: the seed of the run.
 
     Raises:
         InputError: if the program doesn't exist.
@@ -148,13 +148,13 @@ def try_program(
 
 
 def command_line(program: Program) -> str:
-    """Return the line of a study file for a program's command."""
+    """Return the `command` line of a study file."""
     command = as_yaml(program.command, width=float("inf")).removesuffix("...\n").strip()
     return f"command: {command}"
 
 
 def results_line(results: Results | None) -> str:
-    """Return the line of a study file for the place of results; None if it isn't known."""
+    """Return the `results` line of a study file, with a remark if no results were found."""
     if results is None:
         return f"results: metrics.json  # no results were found within {CALL_S:g} s: say where they are"
     table = {results.kind: results.where} | ({"step": results.step} if results.step else {})
@@ -162,7 +162,7 @@ def results_line(results: Results | None) -> str:
 
 
 def _program(words: Sequence[str]) -> Program:
-    # With results in MLflow's runs, the environment says where to write them; other programs don't mind.
+    # For results in MLflow, the environment names the place; other programs ignore that.
     return Program(tuple(words), Results("mlflow", "."))
 
 
@@ -170,7 +170,7 @@ def _program(words: Sequence[str]) -> Program:
 def _run(
     program: Program, values: Mapping[str, Any], code: SourceCode, limit_s: float, seed: int = 0
 ) -> Iterator[tuple[Path, str, int | None]]:
-    """Run a program, and yield its folder, what it printed, and its exit code; None if it had to be ended."""
+    """Run a program; yield its folder, its output and its exit code (None if it had to be ended)."""
     with tempfile.TemporaryDirectory(prefix="study-new-", ignore_cleanup_errors=True) as scratch:
         folder, log = Path(scratch, "trial"), Path(scratch, "log.txt")
         folder.mkdir()
@@ -193,11 +193,14 @@ def _run(
 
 
 def find_results(folder: Path, printed: str) -> tuple[Results | None, list[str]]:
-    """Return the place of a program's results, or None, and the names of its metrics, the likeliest first.
+    """Find the results of a program that has run.
 
     Args:
         folder: the folder in which it ran.
         printed: its output.
+
+    Returns:
+        The place of the results, None if there are none, and the names of the metrics, the likeliest first.
     """
     for results in _candidates(folder, printed):
         steps = Steps()
@@ -233,7 +236,7 @@ def _candidates(folder: Path, printed: str) -> Iterator[Results]:
 
 
 def _likelihood(name: str) -> tuple[int, int]:
-    """Rank a metric: those of validation and test before those of training, and what is better if higher first."""
+    """Return a sort key: metrics of held-out data first, then those that are better if higher."""
     is_training = re.search(r"train|(?<![a-z])tr(?![a-z])", name, re.IGNORECASE) is not None
     is_held_out = re.search(r"val|test|eval|dev", name, re.IGNORECASE) is not None
     return int(is_training) - int(is_held_out), int(LOWER.search(name) is not None)

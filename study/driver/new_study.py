@@ -1,4 +1,4 @@
-"""A study file to begin with, for a training function that is there: what it takes and what it reports."""
+"""Draft of a study file for an existing training function: its arguments and metrics."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from study.spec.document import as_yaml
 from study.spec.function_tables import FunctionSpec
 
 LOWER = re.compile(r"loss|err|mse|mae|rmse|nll|perplexity|ppl|regret|cost|divergence|time|seconds", re.IGNORECASE)
-"""Pattern that names of metrics to minimise match."""
+"""Pattern of the names of metrics to minimise."""
 
 CALL_S = 30.0
-"""Seconds for which a function or a program is tried."""
+"""Time limit for trying a function or a program, seconds."""
 
 GUIDE = "docs/guides/own-code.md"
 _SLICE_S = 0.2
@@ -31,15 +31,15 @@ _NONE: Mapping[str, Any] = {}
 
 
 def study_of_function(name: str, train: str, folder: Path) -> str:
-    """Return the text of a study file for a training function, which is called until it reports for the first time.
+    """Return a draft of a study file for a training function, after a call up to its first report.
 
     Args:
         name: the study's name.
         train: the function's import string.
-        folder: the folder of the study file, in which modules are looked for first.
+        folder: folder of the study file, which is searched for modules first.
 
     Raises:
-        InputError: if the function doesn't exist, has a parameter without default or of an unknown type, or fails.
+        InputError: if the function doesn't exist, has a parameter without a default or of an unknown type, or fails.
     """
     values, metrics = try_function(name, train, folder)
     return file_text(name, [f"train: {train}"], metrics, values, GUIDE)
@@ -48,12 +48,12 @@ def study_of_function(name: str, train: str, folder: Path) -> str:
 def try_function(
     name: str, train: str, folder: Path, given: Mapping[str, Any] = _NONE
 ) -> tuple[dict[str, Any], list[str]]:
-    """Call a training function until it reports, and return its arguments and the names of its metrics.
+    """Call a training function up to its first report; return its arguments and its metrics' names.
 
     Args:
         name: the study's name.
         train: the function's import string.
-        folder: the folder of the study file.
+        folder: folder of the study file.
         given: arguments that replace defaults.
 
     Raises:
@@ -69,14 +69,14 @@ def try_function(
     defaults = {field: hyperparameter.default for field, hyperparameter in declared.items()} | dict(given)
     if missing := [field for field, default in defaults.items() if default is REQUIRED]:
         raise InputError(
-            f"{train} has no default for {', '.join(missing)}, so it can't be called to find out what it reports: give "
-            "them defaults, or write the file by hand (docs/guides/own-code.md)"
+            f"{train} has no default for {', '.join(missing)}, so it can't be called to find its metrics: give "
+            "them defaults, or write the file by hand (docs/own-code.md)"
         )
     return defaults, _reported(spec, defaults)
 
 
 def _reported(spec: FunctionSpec, values: dict[str, Any]) -> list[str]:
-    """Call a function in a process of its own, and return the names of what it reports first; none if it takes long."""
+    """Call a function in its own process; return the metrics of its first report, none after a timeout."""
     code = spec.source_code
     assert code is not None
     load = partial(load_copied, str(code.unpacked() or ""), spec.train)
@@ -98,17 +98,17 @@ def file_text(name: str, keys: Sequence[str], metrics: Sequence[str], values: Ma
 
     Args:
         name: the study's name.
-        keys: lines that say what is called.
-        metrics: the names of what it reports; none if that isn't known.
-        values: hyperparameters; the first that is a number with a fraction becomes the axis of the grid.
-        guide: the page that has all keys.
+        keys: lines that define the call of a trial.
+        metrics: names of the reported metrics; empty if unknown.
+        values: hyperparameters; the first float becomes the axis of the grid.
+        guide: documentation page that lists all keys.
     """
     directions = {metric: direction_of(metric) for metric in metrics} or {"loss": "lower"}
     remark = "check which is better; the first chooses the best step"
     if not metrics:
-        remark = f"it reported nothing within {CALL_S:g} s: name what it reports"
+        remark = f"it reported nothing within {CALL_S:g} s: name its metrics"
     lines = [
-        f"# `study plan {name}.yaml` tries it, `study run {name}.yaml` runs it. {guide} has all keys.",
+        f"# `study plan {name}.yaml` tries it, `study run {name}.yaml` runs it. {guide} lists all keys.",
         f"study: {name}",
         *keys,
         *metric_lines(directions, remark),
@@ -122,12 +122,12 @@ def file_text(name: str, keys: Sequence[str], metrics: Sequence[str], values: Ma
 
 
 def direction_of(metric: str) -> str:
-    """Guess from a metric's name whether ``lower`` or ``higher`` values are better."""
+    """Guess from a metric's name if ``lower`` or ``higher`` values are better."""
     return "lower" if LOWER.search(metric) else "higher"
 
 
 def metric_lines(directions: Mapping[str, str], remark: str) -> list[str]:
-    """Return the lines of a study file for metrics, and a comment that proposes a success criterion."""
+    """Return the `metrics` line of a study file, and a comment that proposes a success criterion."""
     first, better = next(iter(directions.items()))
     bound = {"below": 0.1} if better == "lower" else {"at_least": 0.9}
     return [
@@ -137,5 +137,5 @@ def metric_lines(directions: Mapping[str, str], remark: str) -> list[str]:
 
 
 def as_inline(content: Any) -> str:
-    """Return content as YAML in one line."""
+    """Return content as one line of YAML."""
     return as_yaml([content], width=float("inf"), is_inline=True).strip()[1:-1]

@@ -1,4 +1,4 @@
-"""When a study ends, a command of the user's is run, as their own settings file has it."""
+"""The user's command that announces the end of a study, from their own settings file."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _TIMEOUT_S = 10.0
 
 @dataclass
 class News:
-    """What there is to say of a run of a study.
+    """News of a run for the user's command.
 
     Args:
-        study: its name.
-        has_begun: whether something is trained: of a run with nothing to do nobody is notified.
+        study: the study's name.
+        has_begun: whether anything was trained; otherwise nothing is announced.
         ending: how the run ended: ``finished``, ``failures``, ``report-failed``, ``interrupted`` or ``error``.
-        finding: the study's finding in a sentence; of an error, its message.
-        report: where the report's page is; empty if there is none.
+        finding: the study's finding in a sentence, or the message of an error.
+        report: place of the report's page; empty if there is none.
     """
 
     study: str
@@ -39,20 +39,22 @@ class News:
 
     @property
     def places(self) -> Mapping[str, str]:
-        """What stands for each of `PLACES`."""
+        """Values of the placeholders in `PLACES`."""
         return {name: visible(getattr(self, name)) for name in PLACES}
 
 
 @contextmanager
 def notifying(study: str, console: Console) -> Iterator[News]:
-    """Run the user's command after the block, whatever becomes of that, if a run has begun in it.
+    """Run the user's command after the block, even if the block fails.
+
+    A run that hasn't begun isn't announced.
 
     Args:
-        study: its name.
-        console: where a command that fails is warned of.
+        study: the study's name.
+        console: where a failure of the command is reported.
 
     Yields:
-        What to say, to be filled in.
+        The news, to be filled in.
 
     Raises:
         InputError: if the user's settings have mistakes; the block isn't run.
@@ -60,7 +62,7 @@ def notifying(study: str, console: Console) -> Iterator[News]:
     command, news = notify_command(), News(study)
     if folder_notifies():
         console.print(
-            f"{NOTIFY} in this folder's {FILE} isn't run, since that may be somebody else's file; your own is "
+            f"{NOTIFY} in this folder's {FILE} isn't run, since the file may be somebody else's; put it into your own, "
             f"{user_file()}",
             style="yellow",
         )
@@ -74,7 +76,7 @@ def notifying(study: str, console: Console) -> Iterator[News]:
 
 
 def _notify(command: Sequence[str], news: News, console: Console) -> None:
-    """Run the command, for ten seconds at most; where that fails, warn."""
+    """Run the command for at most ten seconds, and warn if it fails."""
     if not command or not news.has_begun:
         return
     words = [re.sub(r"\{([a-z_]+)\}", lambda match: news.places[match[1]], word) for word in command]
@@ -92,14 +94,14 @@ def _notify(command: Sequence[str], news: News, console: Console) -> None:
 
 
 def _reason(code: int | None, errors: str) -> str | None:
-    """Return why a command failed, by its exit code and by what it wrote; None if it didn't fail."""
+    """Return the reason of a command's failure; None if it succeeded."""
     if code is None:
-        return f"it took longer than {_TIMEOUT_S:g} s, and was ended"
+        return f"it took longer than {_TIMEOUT_S:g} s and was killed"
     return f"exit code {code}: {last_line(errors)}" if code else None
 
 
 def _call(words: Sequence[str], environment: Mapping[str, str], errors: int) -> int | None:
-    """Run a command, and return its exit code; None if it took too long, so that it and what it started were ended."""
+    """Run a command and return its exit code; after a timeout, kill its process group and return None."""
     null = subprocess.DEVNULL
     process = subprocess.Popen(words, env=environment, stdin=null, stdout=null, stderr=errors, start_new_session=True)
     try:

@@ -1,4 +1,4 @@
-"""Where and how a study runs: the options of its commands, listed once."""
+"""Options of a run, listed once for all commands."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from study.errors import PATIENCE_S, InputError, nearest
 
 
 def _option(default: Any, description: str, **rules: Any) -> Any:
-    """Make a field that is an option of the command line, too.
+    """Define a field that is also an option of the command line.
 
     Args:
-        default: of both.
-        description: what the command's help says.
-        rules: its ``least`` value, or its ``choices``; ``is_local`` if a job of a cluster isn't given it.
+        default: default of both.
+        description: help text.
+        rules: the ``least`` value or the ``choices``; ``is_local`` for options that jobs of a cluster don't get.
     """
     return field(default=default, metadata={"help": description, **rules})
 
 
 @dataclass(frozen=True)
 class Options:
-    """Where and how a study runs; nothing here changes a result.
+    """Options of a run; none of them changes a result.
 
-    Fields with a description are options of the command line: what its help says isn't said again here.
+    Fields with a help text are options of the command line, too, and are documented there.
 
     Args:
-        root: the store's folder, or its URL.
-        tracking_uri: of MLflow; None not to publish.
+        root: the store's folder or URL.
+        tracking_uri: MLflow's address; None to publish nothing.
         patience_s: seconds that the store may be away, or the study gone from it.
-        ray_at_once: whether Ray starts at once, also for own code that may be done before it has started.
+        ray_at_once: start Ray at once, even for own code that may end before Ray has started.
     """
 
     root: str | Path
@@ -41,16 +41,16 @@ class Options:
     device: str = _option("auto", "Where packs train.", choices=("auto", "cpu", "cuda"))
     pack_size: int | None = _option(None, "Trials in a pack. Default: chosen to fit.", least=1)
     workers: int | None = _option(
-        None,
-        "Workers to ask a cluster for; one that grows on demand grows. Default: what it has room for now.",
-        least=1,
+        None, "Workers to request from a cluster, which may grow. Default: as many as it has room for now.", least=1
     )
     packs_per_gpu: int = _option(1, "Packs that share one GPU.", least=1)
     checkpoint_every_s: float = _option(60.0, "Seconds of training between checkpoints.", least=0)
     silent_after_s: float = _option(
-        300.0, "A worker not heard of for so long is ended, and its packs go on elsewhere.", least=1
+        300.0, "Seconds without a heartbeat after which a worker is killed and its packs are reassigned.", least=1
     )
-    keep_going: bool = _option(False, "Go on where the first ten trials, or those of a cell, fail for one reason.")
+    keep_going: bool = _option(
+        False, "Go on even if the first ten trials, or those of a cell, fail for the same reason."
+    )
     cpus: int | None = _option(None, "Cores of this machine to use. Default: all.", least=1, is_local=True)
     local: bool = _option(False, "Run packs one after another in this process, for debuggers.", is_local=True)
     address: str | None = _option(None, "A running Ray cluster. Default: start Ray on this machine.", is_local=True)
@@ -65,15 +65,15 @@ class Options:
 
 
 def options_of(root: str | Path, tracking_uri: str | None, given: Mapping[str, Any]) -> Options:
-    """Make options of those that a program gives.
+    """Make options from their values by name.
 
     Args:
-        root: the store's folder, or its URL.
-        tracking_uri: of MLflow; None not to publish.
+        root: the store's folder or URL.
+        tracking_uri: MLflow's address; None to publish nothing.
         given: fields of `Options` by name.
 
     Raises:
-        InputError: if there is no such option, or it can't have that value.
+        InputError: if an option doesn't exist, or can't have its value.
 
     Example:
         >>> options_of("studies", None, {"cpus": 2}).cpus
@@ -81,12 +81,12 @@ def options_of(root: str | Path, tracking_uri: str | None, given: Mapping[str, A
         >>> options_of("studies", None, {"cpu": 2})
         Traceback (most recent call last):
         ...
-        study.errors.InputError: there is no option 'cpu'; did you mean 'cpus'?
+        study.errors.InputError: no such option: 'cpu'; did you mean 'cpus'?
     """
-    rules = {one.name: one.metadata for one in fields(Options) if one.metadata}
+    rules = {option.name: option.metadata for option in fields(Options) if option.metadata}
     for name, value in given.items():
         if name not in rules:
-            raise InputError(f"there is no option {name!r}{nearest(name, rules)}")
+            raise InputError(f"no such option: {name!r}{nearest(name, rules)}")
         choices, least = rules[name].get("choices"), rules[name].get("least")
         if choices is not None and value not in choices:
             raise InputError(f"{name} must be one of {', '.join(choices)}, but got {value!r}")
@@ -96,5 +96,7 @@ def options_of(root: str | Path, tracking_uri: str | None, given: Mapping[str, A
     return Options(root=root, tracking_uri=tracking_uri, **given)
 
 
-TRAINING_OPTIONS = tuple(one.name for one in fields(Options) if one.metadata and "is_local" not in one.metadata)
-"""The options that say how a study is trained, here or by a job of a cluster."""
+TRAINING_OPTIONS = tuple(
+    option.name for option in fields(Options) if option.metadata and "is_local" not in option.metadata
+)
+"""Options that apply to training on this machine and in a job of a cluster."""

@@ -1,8 +1,8 @@
-"""The check whether a training function's results depend on the order of trials, made before it trains.
+"""A check before training that a training function's results don't depend on the order of trials.
 
 Trials in one process share the state of its modules. So the first two trials of the plan, or their first steps, are
-trained in both orders, each order in a fork of a process that has just been started. What a trial reports when it is
-trained first is compared with what it reports after the other one.
+trained in both orders, each order in a fork of a new process. The reports of a trial that is trained first are compared
+with those of the same trial after the other one.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from study.store.retry import Patience
 from study.words import join_and
 
 Report = Mapping[str, Any]
-"""The report of a trial, as `call_in_order` returns it."""
+"""A trial's report, as returned by `call_in_order`."""
 
-_TRIAL_S = 2.0  # that a trial may take
-_STEPS_S = 0.5  # after which a trial that reports steps is ended
+_TRIAL_S = 2.0  # time limit of a trial
+_STEPS_S = 0.5  # time limit of a trial that reports steps
 _IMPORT_S = 60.0
 _MOST_NAMES = 5
 
@@ -45,39 +45,42 @@ _MOST_NAMES = 5
 def checking_order(
     plan: Plan, folder: StudyStore, console: Console, patience: Patience
 ) -> Iterator[Callable[[], None]]:
-    """Begin to import a study's function in another process; what is yielded concludes the check before training.
+    """Begin to import a study's function in another process, for a check before training.
 
-    The verdict is kept in the study's folder, and holds until the code or the first two trials change. The process ends
-    with the block.
+    The verdict is stored in the study's folder, and holds until the code or the first two trials change. The process
+    ends with the block.
 
     Args:
         plan: what the study asks for.
         folder: the study's part of the store.
-        console: where a warning is shown.
+        console: where a warning is printed.
         patience: waits for a store that is away.
+
+    Yields:
+        A function to call before training, which concludes the check.
     """
     spec, trials = plan.spec, _checked_trials(plan)
     if not isinstance(spec, FunctionSpec) or len(trials) < 2:
         yield lambda: None
         return
-    key, note = _key(spec, trials), patience(partial(_earlier, folder))
+    key, note = _key(spec, trials), patience(partial(_stored_note, folder))
     if note is not None and note.key == key:
         yield partial(_print_note, note, console)
         return
 
     with order_check(spec) as conclude:
 
-        def show() -> None:
+        def finish_check() -> None:
             with waiting(console, "training two trials in both orders"):
-                made = OrderNote(key, *conclude(trials))
-            patience(partial(write_order_note, made, folder))
-            _print_note(made, console)
+                new_note = OrderNote(key, *conclude(trials))
+            patience(partial(write_order_note, new_note, folder))
+            _print_note(new_note, console)
 
-        yield show
+        yield finish_check
 
 
 def explain(spec: Spec, first: Trial, second: Trial) -> str:
-    """Say whether a trial depends on one that was trained before it in the same process; empty if that isn't known."""
+    """Return a sentence on a trial's dependence on one trained before it; empty if none is known."""
     if not isinstance(spec, FunctionSpec) or spec.isolation is not None:
         return ""
     with order_check(spec) as conclude:
@@ -90,7 +93,7 @@ def order_check(spec: FunctionSpec) -> Iterator[Callable[[Sequence[Trial]], tupl
     """Begin to import a function in another process.
 
     Yields:
-        What trains two trials there in both orders, and returns the verdict of an `OrderNote` and its sentence.
+        A function that trains two trials there in both orders, and returns the verdict and sentence of an `OrderNote`.
     """
     code = spec.source_code
     assert code is not None
@@ -102,15 +105,15 @@ def order_check(spec: FunctionSpec) -> Iterator[Callable[[Sequence[Trial]], tupl
         fresh.prepare(load, load_copied.__module__, load_copied.__name__, [path, spec.train], cpus, has_torch)
 
         def conclude(trials: Sequence[Trial]) -> tuple[str, str]:
-            what = f"importing {spec.train}"
+            step = f"importing {spec.train}"
             try:
                 fresh.ready(_IMPORT_S)
-                what = "training the first two trials"
+                step = "training the first two trials"
                 return _verdict(partial(_reports, fresh, spec), trials, _modules(code, spec.train))
             except FreshCallError as error:
                 reason = str(error).replace(f"{path}{os.sep}", "") if path else str(error)
                 return "unknown", (
-                    f"Whether results depend on the order of trials wasn't checked ({what}: {reason}). "
+                    f"Couldn't check that results don't depend on the order of trials ({step}: {reason}). "
                     f"`study verify {spec.study}` trains stored trials again and compares them."
                 )
 
@@ -130,10 +133,10 @@ def _verdict(call: Callable[..., list[Report]], trials: Sequence[Trial], modules
             continue
         again = call((trial,))[0]
         if (other_numbers := _difference(alone, again)) is not None:
-            return "unrepeatable", _unrepeatable(trial, *other_numbers)
+            return "unrepeatable", _unrepeatable_sentence(trial, *other_numbers)
         changed = call((other, trial), modules)[0]["changed"]
-        return "differs", _depends(trial, other, *difference, changed)
-    failed = [one["error"] for one in (first_alone, second_alone) if one["error"] and not one["steps"]]
+        return "differs", _order_sentence(trial, other, *difference, changed)
+    failed = [report["error"] for report in (first_alone, second_alone) if report["error"] and not report["steps"]]
     if failed:
         raise FreshCallError(failed[0])
     return "same", ""
@@ -157,13 +160,13 @@ def _reports(
 
 
 def _difference(alone: Report, other: Report) -> tuple[str, str] | None:
-    """Return what a trial reported first that isn't the same: what it was alone, and otherwise; None if all is."""
+    """Return the first difference between two reports of a trial, as two texts; None if they agree."""
     for (step, metrics), (other_step, other_metrics) in zip(alone["steps"], other["steps"], strict=False):
         at = f" at step {step}" if step else ""
         if step != other_step:
             return f"step {step}", f"step {other_step}"
         for name, value in metrics.items():
-            if repr(value) != repr(other_metrics[name]):  # NaN is NaN, and 0 isn't -0
+            if repr(value) != repr(other_metrics[name]):  # NaN equals NaN, and 0 differs from -0
                 return f"{name} {value!r}{at}", f"{name} {other_metrics[name]!r}"
     if not (alone["is_done"] and other["is_done"]):
         return None
@@ -174,17 +177,17 @@ def _difference(alone: Report, other: Report) -> tuple[str, str] | None:
     return None
 
 
-def _depends(trial: Trial, other: Trial, alone: str, after: str, changed: Sequence[str]) -> str:
+def _order_sentence(trial: Trial, other: Trial, alone: str, after: str, changed: Sequence[str]) -> str:
     names = list(changed[:_MOST_NAMES]) + ([f"{len(changed) - _MOST_NAMES} more"] if len(changed) > _MOST_NAMES else [])
-    left = f" A trial changes {join_and(names)}, which the next one in the process finds changed." if names else ""
+    cause = f" A trial changes {join_and(names)}, and the next trial in the process sees the change." if names else ""
     return (
         f"Results depend on the order of trials: {_name(trial, other)} gave {alone} when it was trained first, and "
-        f"{after} after {_name(other, trial)}.{left} Make such objects inside the function, from its seed; or give "
+        f"{after} after {_name(other, trial)}.{cause} Make such objects inside the function, from its seed; or give "
         "each trial a process of its own with `isolation: process`."
     )
 
 
-def _unrepeatable(trial: Trial, first: str, again: str) -> str:
+def _unrepeatable_sentence(trial: Trial, first: str, again: str) -> str:
     return (
         f"The same seed doesn't give the same result: {_name(trial, trial)} gave {first}, and {again} when it was "
         "trained again in a new process. The function reads something besides its seed and its arguments, such as a "
@@ -198,7 +201,7 @@ def _name(trial: Trial, other: Trial) -> str:
 
 
 def _checked_trials(plan: Plan) -> Sequence[Trial]:
-    """Return the first two trials; none if the trials of the study don't share a process."""
+    """Return the first two trials; none if trials of the study don't share a process."""
     spec = plan.spec
     if not isinstance(spec, FunctionSpec) or spec.isolation is not None or spec.source_code is None:
         return ()
@@ -218,12 +221,12 @@ def _modules(code: SourceCode, function: str) -> list[str]:
     return sorted({*files, function.partition(":")[0].partition(".")[0]})
 
 
-def _earlier(folder: StudyStore) -> OrderNote | None:
+def _stored_note(folder: StudyStore) -> OrderNote | None:
     try:
         return read_order_note(folder)
     except StoreAwayError:
         raise
-    except StoreError:  # it is written anew
+    except StoreError:  # it will be replaced
         return None
 
 

@@ -1,4 +1,4 @@
-"""What a study asks for and what is left of it: cells, seeds and trials, without training anything."""
+"""Outline of a study without training: its cells, seeds and trials, and those that are left."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ from study.summaries.solved_times import SolvedTimes, too_few_iterations
 T = TypeVar("T")
 
 _LEFT_OUT = (
-    "--quick leaves out what takes a calibration: engines, packs, memory and time; "
-    "`study plan` without it measures them, for a second or two of each shape"
+    "--quick skips calibration (engines, packs, memory, time); "
+    "`study plan` without it measures each shape for a second or two"
 )
 
 
 @dataclass(frozen=True)
 class Outline:
-    """What a study asks for, and how far it is.
+    """A study's size and progress.
 
     Args:
-        plan: the study's plan; where seeds are added until there are enough, with the seeds that can be expected.
+        plan: the study's plan; with adaptive seeds, it has the expected number of seeds.
         pending: trials without a result in any study of the store.
         parts: the description to print.
-        warnings: sentences that a person should read before the study runs.
+        warnings: sentences to read before the study runs.
     """
 
     plan: Plan
@@ -55,22 +55,22 @@ class Outline:
     warnings: Sequence[str] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Return its numbers as JSON data."""
+        """Return the outline's numbers as JSON data."""
         spec, trials = self.plan.spec, len(self.plan.trials)
         left = len(self.pending)
         numbers = {"cells": len(self.plan.cells), "trials": trials, "done": trials - left, "left": left}
         claims = [claim.text for claim in claims_of(spec, self.plan.cells, self.plan.labels)]
-        of_claims = {"claims": claims} if claims else {}
+        claim_texts = {"claims": claims} if claims else {}
         warnings = [*spec.notices, *self.warnings]
-        return {"study": spec.study, "question": spec.question, **numbers, **of_claims, "warnings": warnings}
+        return {"study": spec.study, "question": spec.question, **numbers, **claim_texts, "warnings": warnings}
 
 
 def outline(plan: Plan, root: str | Path) -> Outline:
-    """Describe a study by its file and by the store, without writing anything or asking an engine.
+    """Describe a study by its file and the store, without writing anything or asking an engine.
 
     Args:
         plan: what the study asks for.
-        root: the store's folder, or its URL.
+        root: the store's folder or URL.
     """
     seeds: list[RenderableType] = []
     plan = with_looks(plan, Store(root, read_only=True).study(plan.spec.study))
@@ -81,8 +81,8 @@ def outline(plan: Plan, root: str | Path) -> Outline:
     pending = [trial for trial in plan.trials if trial.id not in done]
     head = Text()
     head.append(f"{plan.spec.study}: {plan.spec.question}\n", style="bold")
-    head.append(f"{_size(plan)}, {len(done):,} done already\n")
-    head.append(_claims(plan))
+    head.append(f"{_size_text(plan)}, {len(done):,} done already\n")
+    head.append(_claims_text(plan))
     for remark in [*plan.spec.notices, *plan.spec.family.remarks]:
         head.append(f"{remark}\n", style="yellow")
     if not pending:
@@ -91,26 +91,26 @@ def outline(plan: Plan, root: str | Path) -> Outline:
     cells = list(dict.fromkeys(trial.cell for trial in pending))
     changes = change_sentences(plan.spec, Store(root, read_only=True).study(plan.spec.study))
     warnings = [*changes, *too_few(plan, cells, root), *plan.spec.family.cautions(cells)]
-    return Outline(plan, pending, [head, *_yellow(warnings), *seeds], warnings)
+    return Outline(plan, pending, [head, *_in_yellow(warnings), *seeds], warnings)
 
 
-def _claims(plan: Plan) -> str:
-    """List the claims, and say by what they are judged."""
+def _claims_text(plan: Plan) -> str:
+    """List the claims, and the times of their judgement."""
     claims, design = claims_of(plan.spec, plan.cells, plan.labels), plan.spec.seed_design
     if not claims:
         return ""
-    how = "after each batch of seeds" if design.is_adaptive else "once all trials have ended"
+    times = "after each batch of seeds" if design.is_adaptive else "once all trials have ended"
     if design.rule == "claims":
-        how += ", until they are decided"
+        times += ", until they are decided"
     before = _judged_before(plan) if plan.earlier_looks else [""] * len(claims)
     lines = [
         f"{number}. {claim.text}{more}\n" for number, (claim, more) in enumerate(zip(claims, before, strict=True), 1)
     ]
-    return f"{words.count_of(len(claims), 'claim')}, judged {how}:\n{''.join(lines)}"
+    return f"{words.count_of(len(claims), 'claim')}, judged {times}:\n{''.join(lines)}"
 
 
 def _judged_before(plan: Plan) -> list[str]:
-    """Say of each claim by how many seeds it was judged before, and what a verdict is worth then."""
+    """Return a remark on each claim's earlier looks at the results, and the error that they allow."""
     # imported late: statistics and reports take as long to import as everything else together
     from study.plan.claims import claim_verdicts
     from study.reports import judged_before
@@ -120,22 +120,22 @@ def _judged_before(plan: Plan) -> list[str]:
 
 
 def quick(plan: Plan, root: str | Path) -> RenderableType:
-    """Describe a study without a calibration, in the time that it takes to read its file and the store.
+    """Describe a study from its file and the store, without a calibration.
 
     Args:
-        plan: what the study asks for, or what a search begins with.
-        root: the store's folder, or its URL.
+        plan: the study's plan, or a search's first one.
+        root: the store's folder or URL.
     """
     if plan.spec.seed_design.is_search:
         return Group(outline_search(plan, root), Text(_LEFT_OUT))
     summary = outline(plan, root)
     if not summary.pending:
         return Group(*summary.parts)
-    return Group(*summary.parts, _left(summary.pending, plan.spec.family), Text(_LEFT_OUT))
+    return Group(*summary.parts, _left_table(summary.pending, plan.spec.family), Text(_LEFT_OUT))
 
 
 def as_json(plan: Plan, root: str | Path) -> dict[str, Any]:
-    """Return what a study asks for as JSON data; of a search, what it searches for."""
+    """Return a study's outline, or a search's settings, as JSON data."""
     spec = plan.spec
     if spec.search is None:
         return outline(plan, root).as_json()
@@ -144,11 +144,11 @@ def as_json(plan: Plan, root: str | Path) -> dict[str, Any]:
 
 
 def outline_search(plan: Plan, root: str | Path) -> Text:
-    """Describe a search by its file and by the store.
+    """Describe a search by its file and the store.
 
     Args:
-        plan: what the search begins with.
-        root: the store's folder, or its URL.
+        plan: the search's first plan.
+        root: the store's folder or URL.
     """
     # imported late: Optuna takes long to import, and most studies don't need it
     from study.search import cost, read_record, rungs
@@ -157,11 +157,11 @@ def outline_search(plan: Plan, root: str | Path) -> Text:
     assert search is not None
     head = Text()
     head.append(f"{plan.spec.study}: {plan.spec.question}\n", style="bold")
-    steps = ", ".join(str(n) for n in rungs(search, plan.spec.most_seeds))
-    a_round = cost(search, plan.spec.most_seeds, search.candidates)
+    steps = ", ".join(str(count) for count in rungs(search, plan.spec.most_seeds))
+    round_trials = cost(search, plan.spec.most_seeds, search.candidates)
     head.append(
         f"{search.trials:,} trials to search with, by {search.sampler}, for {' and '.join(search.objective)}: "
-        f"rounds of {search.candidates} candidates with {steps} seeds, {a_round:,} trials a round\n"
+        f"rounds of {search.candidates} candidates with {steps} seeds, {round_trials:,} trials a round\n"
         f"then {search.confirm_seeds:,} fresh seeds for each candidate of the front, at most "
         f"{search.confirm_candidates}\n"
     )
@@ -177,37 +177,37 @@ def outline_search(plan: Plan, root: str | Path) -> Text:
 
 
 def too_few(plan: Plan, cells: Iterable[Cell], root: str | Path) -> list[str]:
-    """Say which cells have fewer iterations than any like them needed, published or in the store.
+    """Warn of cells with fewer iterations than any similar cell needed, published or in the store.
 
     Args:
-        plan: the plan that they are of.
+        plan: the plan of the cells.
         cells: some of its cells.
-        root: the store's folder, or its URL.
+        root: the store's folder or URL.
     """
     with_iterations = [cell for cell in dict.fromkeys(cells) if cell.iterations]
     models = {cell.model for cell in with_iterations}
     criterion = plan.criterion
-    if not models or isinstance(criterion, ReferenceCriterion):  # what solves a trial differs from study to study
+    if not models or isinstance(criterion, ReferenceCriterion):  # each study has its own bound for success
         return []
     text, task = None if criterion is None else in_words(criterion), plan.spec.task_name
     times = published_times() if criterion is None else []
-    for of_study in _of_each_study(plan, root, lambda folder: _solved(folder, task, models, text)):
-        times += [SolvedTimes(cell, f"study {name}", len(at), median(at), min(at)) for name, cell, at in of_study]
+    for study_times in _read_studies(plan, root, lambda folder: _solved_times(folder, task, models, text)):
+        times += [SolvedTimes(cell, f"study {name}", len(at), median(at), min(at)) for name, cell, at in study_times]
     return too_few_iterations(with_iterations, times, plan.spec.family)
 
 
-def _solved(
+def _solved_times(
     folder: StudyStore, task: str, models: Collection[str], criterion: str | None
 ) -> list[tuple[str, Cell, Sequence[int]]]:
     return [(folder.name, cell, at) for cell, at in folder.solved_cells(task, models, criterion)]
 
 
-def _yellow(sentences: Iterable[str]) -> list[Text]:
+def _in_yellow(sentences: Iterable[str]) -> list[Text]:
     return [Text(sentence, style="yellow") for sentence in sentences]
 
 
-def _left(pending: Sequence[Trial], family: Family) -> ConsoleTable:
-    """Count the trials that are left by model, its size and how long they run."""
+def _left_table(pending: Sequence[Trial], family: Family) -> ConsoleTable:
+    """Count the trials that are left by model, size and iterations."""
     names = ["model", *family.sizes, "iterations"]
     title = f"{words.count_of(len(pending), 'trial')} {'is' if len(pending) == 1 else 'are'} left"
     table = ConsoleTable(title=title, title_justify="left")
@@ -224,7 +224,7 @@ def _left(pending: Sequence[Trial], family: Family) -> ConsoleTable:
     return table
 
 
-def _size(plan: Plan) -> str:
+def _size_text(plan: Plan) -> str:
     cells, trials = words.count_of(len(plan.cells), "cell"), words.count_of(len(plan.trials), "trial")
     if plan.spec.seed_design.is_adaptive:
         most = len(plan.cells) * plan.spec.most_seeds
@@ -233,7 +233,7 @@ def _size(plan: Plan) -> str:
 
 
 def _until_sure(plan: Plan, root: str | Path) -> tuple[Plan, ConsoleTable]:
-    """Plan the seeds that each cell can be expected to need, and show them."""
+    """Plan the expected number of seeds of each cell, and return a table of them."""
     # imported late: statistics and reports take as long to import as everything else together
     from study.plan import until
     from study.reports import MOST_ROWS, cell_rows
@@ -244,7 +244,7 @@ def _until_sure(plan: Plan, root: str | Path) -> tuple[Plan, ConsoleTable]:
     counts = until.expected(plan, trials)
     summaries = aggregate(trials, planned=dict.fromkeys(plan.cells, 0))
     rows = cell_rows(summaries[: len(plan.cells)], plan.labels, titles=plan.spec.family.titles)
-    table = ConsoleTable(title="Seeds that each cell can be expected to need", title_justify="left")
+    table = ConsoleTable(title="Expected number of seeds of each cell", title_justify="left")
     metric = plan.spec.seed_design.metric
     known = "solved" if metric is None else f"{words.metric_title(metric, plan.metrics[metric])}, mean"
     for title in ("cell", "seeds so far", known, "expected"):
@@ -252,8 +252,12 @@ def _until_sure(plan: Plan, root: str | Path) -> tuple[Plan, ConsoleTable]:
     for row, summary in enumerate(rows.summaries[:MOST_ROWS]):
         solved = f"{summary.solved:,}" if summary.judged else ""
         if metric is not None:
-            of = summary.metrics.get(metric)
-            solved = "" if of is None or of.mean is None else words.measure(of.mean, of.mean_interval)
+            metric_summary = summary.metrics.get(metric)
+            solved = (
+                ""
+                if metric_summary is None or metric_summary.mean is None
+                else words.measure(metric_summary.mean, metric_summary.mean_interval)
+            )
         name = rows.name(row) or plan.cells[row].model
         table.add_row(name, f"{summary.ended:,}", solved, f"{counts[plan.cells[row].id]:,}")
     own = {cell.id: range(counts[cell.id]) for cell in plan.cells}
@@ -263,22 +267,22 @@ def _until_sure(plan: Plan, root: str | Path) -> tuple[Plan, ConsoleTable]:
 def results_anywhere(plan: Plan, root: str | Path) -> pa.Table:
     """Read the results of the plan's cells from all studies of the store."""
     cell_ids = pa.array([cell.id for cell in plan.cells], pa.string())
-    read = _of_each_study(plan, root, lambda folder: folder.judged_by(plan.criterion).read_results())
+    read = _read_studies(plan, root, lambda folder: folder.judged_by(plan.criterion).read_results())
     tables = [table.filter(pc.is_in(table["cell_id"], value_set=cell_ids)) for table in read]
     return one_a_trial([EMPTY_RESULTS, *tables], [str(i) for i in range(len(tables) + 1)])
 
 
 def _done_anywhere(plan: Plan, root: str | Path) -> set[str]:
     trial_ids = {trial.id for trial in plan.trials}
-    return trial_ids.intersection(set().union(*_of_each_study(plan, root, StudyStore.done)))
+    return trial_ids.intersection(set().union(*_read_studies(plan, root, StudyStore.done)))
 
 
-def _of_each_study(plan: Plan, root: str | Path, read: Callable[[StudyStore], T]) -> Iterator[T]:
-    """Call ``read`` on every study of the store, and yield what it returns for those that can be read."""
+def _read_studies(plan: Plan, root: str | Path, read: Callable[[StudyStore], T]) -> Iterator[T]:
+    """Yield ``read``'s value for each study of the store that can be read."""
     store = Store(root, read_only=True)
     for name in store.studies():
         try:
             yield read(store.study(name))
-        except StudyError:  # a run doesn't adopt results that it can't read either
+        except StudyError:  # a run doesn't adopt unreadable results, either
             if name == plan.spec.study:
                 raise

@@ -1,4 +1,4 @@
-"""The engine that a study's own code brings: made once a run, with the proof of how its trials train."""
+"""The engine of a study's own code, with the proof of its trials' layouts."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 
 def own_engine(spec: Spec) -> Engine | None:
-    """Make the engine of a study's own code; None for a study that engines of packages train.
+    """Make the engine of a study's own code; None if engines of installed packages train the study.
 
-    Nothing is known yet of how the trials of packed tasks train; see `proven`.
+    The engine of packed tasks has no proofs yet; see `proven`.
 
     Raises:
         InputError: if the study was read without its code, as from a store.
     """
     if isinstance(spec, FunctionSpec):
-        return FunctionEngine(function=spec.train, is_isolated=spec.isolation is not None, **_of_calls(spec))
+        return FunctionEngine(function=spec.train, is_isolated=spec.isolation is not None, **_call_arguments(spec))
     if isinstance(spec, ProgramSpec):
         files = () if spec.source_code is None else tuple(spec.source_code.files)
-        return ProgramEngine(program_name=spec.called, program=spec.program, files=files, **_of_calls(spec))
+        return ProgramEngine(program_name=spec.called, program=spec.program, files=files, **_call_arguments(spec))
     if isinstance(spec, PackedSpec):
         return _packed_engine(spec)
     if spec.family.own_code is not None:
@@ -48,8 +48,8 @@ def own_engine(spec: Spec) -> Engine | None:
     return None
 
 
-def _of_calls(spec: CallSpec) -> dict[str, Any]:
-    """Return what the engines of functions and of programs have in common."""
+def _call_arguments(spec: CallSpec) -> dict[str, Any]:
+    """Return the constructor arguments that the engines of functions and programs share."""
     resources = spec.resources
     return {
         "code": _code(spec, spec.called),
@@ -80,12 +80,12 @@ def _packed_engine(spec: PackedSpec) -> PackedEngine:
 def _code(spec: Spec, name: str) -> OwnCode:
     code = spec.source_code
     if code is None:
-        raise InputError(f"study {spec.study!r} was read without the code of {name}, and can't be trained")
+        raise InputError(f"study {spec.study!r} was read without the code of {name}, so it can't be trained")
     return OwnCode(archive=code.archive if code.files else b"", digest=code.digest, distributions=code.distributions)
 
 
 def as_packed(own: Engine | None) -> PackedEngine | None:
-    """Return the engine if it trains packed tasks, otherwise None; torch is imported only if it may."""
+    """Return the engine if it trains packed tasks, else None; import torch only where needed."""
     if own is None or isinstance(own, CallEngine):
         return None
     from study.engine.packed.engine import PackedEngine
@@ -94,12 +94,12 @@ def as_packed(own: Engine | None) -> PackedEngine | None:
 
 
 def proven(own: Engine | None, plan: Plan, root: str | Path) -> Engine | None:
-    """Return an engine that knows how the trials of each recipe train; other engines are returned as they are.
+    """Return the engine with a proven layout for each recipe; engines of other kinds are unchanged.
 
     Args:
         own: the study's own engine.
         plan: what the study asks for.
-        root: the store's address; what a study's folder has proven already isn't proven again.
+        root: the store's address; proofs in the study's folder aren't repeated.
 
     Raises:
         InputError: if a recipe can't be trained.
@@ -113,13 +113,13 @@ def proven(own: Engine | None, plan: Plan, root: str | Path) -> Engine | None:
 
 
 def layouts_of(own: Engine | None) -> Mapping[str, str]:
-    """Return how the trials of each proven recipe train."""
+    """Return the proven layout of each recipe; empty for engines of other kinds."""
     packed = as_packed(own)
     return {} if packed is None else packed.layouts
 
 
 def training_notices(cells: Sequence[Cell], own: Engine | None) -> list[str]:
-    """Say which models' trials don't train side by side, and which models' updates XLA doesn't compile, and why."""
+    """Return sentences on models that train without packs or without XLA, with the reasons."""
     if not layouts_of(own):
         return []
     from study.engine.packed.engine import proof_of

@@ -1,4 +1,4 @@
-"""The arguments of a program, from its command and from what it prints with --help."""
+"""The arguments of a program, from its command and its --help text."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Arguments:
     """The arguments of a program.
 
     Args:
-        words: those of the command, with placeholders.
+        words: words of the command, with placeholders.
         values: the values of the placeholders.
-        others: options that the program has besides, for readers.
+        others: other options of the program, for readers.
     """
 
     words: list[str] = field(default_factory=list)
@@ -32,7 +32,7 @@ class Arguments:
 
 
 def options_in(help_text: str) -> dict[str, tuple[str | None, str]]:
-    """Return the options that a help text lists: what the value of each is called, None for a flag, and its default."""
+    """Return the options in a help text, each with its value's name (None for a flag) and its default."""
     options: dict[str, tuple[str | None, str]] = {}
     blocks: list[list[str]] = []
     for line in help_text.splitlines():
@@ -52,7 +52,10 @@ def options_in(help_text: str) -> dict[str, tuple[str | None, str]]:
 def arguments_of(
     words: Sequence[str], options: Mapping[str, tuple[str | None, str]], swept: Mapping[str, str]
 ) -> Arguments:
-    """Replace values of a command by placeholders, and add those of the seed, the folder, and swept hyperparameters."""
+    """Replace a command's values by placeholders, and add missing options.
+
+    Options are added for the seed, the folder and swept hyperparameters.
+    """
     arguments, given, place = Arguments(), set[str](), 0
     while place < len(words):
         word = words[place]
@@ -73,15 +76,15 @@ def arguments_of(
                 arguments.words += [word, value]
                 continue
         _add(arguments, option, _value(value), with_equals=bool(equals))
-    there = _placeholders(arguments.words)
+    placeholders = _placeholders(arguments.words)
     spelled = {_name(option): option for option in options}
     for name, option in swept.items():
-        if name not in there and "config" not in there:
+        if name not in placeholders and "config" not in placeholders:
             option = spelled.get(_name(option), option)
             is_flag = options.get(option, ("", ""))[0] is None
             arguments.words += [f"{{{name}:--{option}}}"] if is_flag else [f"--{option}", f"{{{name}}}"]
             given.add(option)
-    if "seed" in there:
+    if "seed" in placeholders:
         given.update(option for option in options if _name(option) in SEEDS)
     for option, (kind, default) in options.items():
         if option in given:

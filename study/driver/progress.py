@@ -1,4 +1,4 @@
-"""What a person sees while a study runs: trials done, outcomes, iterations a second, time left."""
+"""Progress of a running study: trials done, outcomes, iterations per second, time left."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from study.words import count_of, duration
 _RATE_WINDOW_S = 30.0
 _PLAIN_EVERY_S = 4.0
 _NOTEBOOK_EVERY_S = 0.5
-# Smaller corrections of a clock are common.
+# smaller corrections of a clock are common
 _JUMP_S = 30.0
 
 
 class Board:
-    """The running count of a study.
+    """The running counts of a study.
 
     Args:
-        clock: seconds, from any origin.
+        clock: returns seconds, from any origin.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -58,10 +58,10 @@ class Board:
         self._ended_values: dict[str, tuple[float, int]] = {}
 
     def name(self, names: Callable[[], Mapping[str, str]], metric: str, title: str) -> None:
-        """Name what running values are of.
+        """Set the metric and the cells' names of running values.
 
         Args:
-            names: returns a short name of each cell, by its id; called with the first value, as many cells take long.
+            names: returns a short name of each cell by id; called at the first value, since many cells take long.
             metric: the name of the first metric.
             title: its name for readers.
         """
@@ -69,12 +69,12 @@ class Board:
         self._metric, self.metric_title = metric, title
 
     def begin(self, packs: Sequence[Pack], already: Mapping[Outcome, int], *, has_success: bool = True) -> None:
-        """Expect packs, at the start or when the earlier ones are done.
+        """Expect packs, at the start or once the earlier ones are done.
 
         Args:
             packs: the packs to run now.
-            already: how many trials were done before, by outcome.
-            has_success: whether something says what success is.
+            already: numbers of trials done before, by outcome.
+            has_success: whether trials are judged.
         """
         self._has_success = has_success
         self._has_iterations = any(pack.trials[0].cell.iterations for pack in packs)
@@ -95,17 +95,17 @@ class Board:
 
     @property
     def running(self) -> int:
-        """Number of packs that train now."""
+        """Number of packs in training."""
         return len(self._running)
 
     @property
     def left_s(self) -> float | None:
-        """Estimated seconds until everything is done; None while no rate is known."""
+        """Estimated seconds until everything is done; None without a known rate."""
         rate = self._rate()
         return max(self._left, 0) / rate if rate else None
 
     def progress(self, progress: Progress) -> None:
-        """Record how far a pack has come, unless it has ended or was split into several."""
+        """Record a pack's progress, unless it has ended or was split."""
         self._preparing.pop(progress.pack_id, None)
         if progress.pack_id not in self._work:
             return
@@ -113,15 +113,15 @@ class Board:
         before = self._running.get(progress.pack_id)
         start = progress.begun_at if before is None else before.iteration
         self._running[progress.pack_id] = progress
-        if before is None:  # the updates of its checkpoint were not made now
+        if before is None:  # updates before its checkpoint weren't made now
             self._left -= start * progress.trials
         self._count((progress.iteration - start) * progress.trials)
         if is_first:
-            # The time that Ray takes to start and engines to compile says nothing about the rate.
+            # The rate leaves out the start of Ray and the compilation of engines.
             self._totals = deque([(self._clock(), self._made)])
 
     def preparing(self, step: Preparing) -> None:
-        """Record a step that has to end before a pack can train."""
+        """Record a step that must end before a pack can train."""
         self._preparing.pop(step.pack_id, None)
         if step.doing != "ready":
             if not self._preparing:
@@ -129,7 +129,7 @@ class Board:
             self._preparing[step.pack_id] = step
 
     def wait(self, workers: WorkersWait) -> None:
-        """Record how many workers wait for room on the cluster."""
+        """Record the number of workers that wait for room on the cluster."""
         self._waiting = workers
 
     @property
@@ -141,8 +141,8 @@ class Board:
         steps = self._preparing.values()
         names = " and the ".join(sorted({step.engine for step in steps}))
         who = "others wait" if self._running else "workers wait"
-        took = duration(self._clock() - self._preparing_since)
-        return f"{who} until the {names} engine is compiled, once on each machine: {took}"
+        elapsed = duration(self._clock() - self._preparing_since)
+        return f"{who} until the {names} engine is compiled, once on each machine: {elapsed}"
 
     def done(self, pack_id: str, results: Sequence[Result]) -> None:
         """Record a pack's results."""
@@ -156,17 +156,17 @@ class Board:
             self._ended[result.outcome] += 1
             value, cell = result.metrics.get(self._metric), result.trial.cell.id
             if value is not None and math.isfinite(value):
-                self._ended_values[cell] = _together(self._ended_values.get(cell), (value, 1))
+                self._ended_values[cell] = _pooled(self._ended_values.get(cell), (value, 1))
             if result.outcome is Outcome.FAILED:
                 self._failures.add(result.trial.id, result.trial.cell.id, result.trial.seed, result.error)
 
     @property
     def failures(self) -> Sequence[Failure]:
-        """The reasons for which trials failed in this run, the most frequent first."""
+        """Reasons of this run's failed trials, the most frequent first."""
         return self._failures.failures()
 
     def split(self, pack_id: str, parts: Sequence[Pack]) -> None:
-        """Record that a pack was split into several."""
+        """Record a pack's split into parts."""
         self._preparing.pop(pack_id, None)
         last = self._running.pop(pack_id, None)
         self._left += last.iteration * last.trials if last else 0
@@ -175,7 +175,7 @@ class Board:
         self._packs |= {part.id: part for part in parts}
 
     def failed(self, pack_id: str, results: Sequence[Result]) -> None:
-        """Record that a pack crashed for good, with the failed results of its trials."""
+        """Record a pack's final crash, with the failed results of its trials."""
         self._preparing.pop(pack_id, None)
         last = self._running.pop(pack_id, None)
         self._left -= self._work.pop(pack_id) - (last.iteration * last.trials if last else 0)
@@ -183,13 +183,13 @@ class Board:
 
     @property
     def training(self) -> Sequence[CellTraining]:
-        """The cells that train now, in the order of the study."""
+        """Cells in training, in the order of the study."""
         trials, done = Counter[str](), defaultdict[str, float](float)
         for pack_id, progress in self._running.items():
             pack = self._packs[pack_id]
             in_pack = Counter(trial.cell.id for trial in pack.trials)
             trials += in_pack
-            # Without a declared number of iterations, nobody knows how far a trial is.
+            # Without a declared number of iterations, a trial's progress is unknown.
             is_known = progress.iterations and pack.trials[0].cell.iterations
             share = min(progress.iteration / progress.iterations, 1.0) if is_known else math.nan
             for cell, count in in_pack.items():
@@ -201,26 +201,29 @@ class Board:
         ]
 
     def _in_order(self, cells: Collection[str]) -> list[tuple[str, str]]:
-        """Return the ids and short names of cells in the order of the study, without those that have no name."""
+        """Return ids and short names of cells in the order of the study, without unnamed cells."""
         if cells and self._named is None:
             self._named = {cell: (place, name) for place, (cell, name) in enumerate(self._names().items())}
         named = self._named or {}
-        return [(cell, named[cell][1]) for cell in sorted((c for c in cells if c in named), key=lambda c: named[c])]
+        return [
+            (cell, named[cell][1])
+            for cell in sorted((key for key in cells if key in named), key=lambda key: named[key])
+        ]
 
     @property
     def values(self) -> Sequence[CellValue]:
-        """The running value of each cell that trains now, in the order of the study; at most eight."""
+        """Running value of each cell in training, in the order of the study; at most eight."""
         running: dict[str, tuple[float, int]] = {}
         for progress in self._running.values():
             for cell, value in progress.latest.items():
-                running[cell] = _together(running.get(cell), value)
+                running[cell] = _pooled(running.get(cell), value)
         return [
-            CellValue(name, *_together(self._ended_values.get(cell), running[cell]))
+            CellValue(name, *_pooled(self._ended_values.get(cell), running[cell]))
             for cell, name in self._in_order(running)[:MOST_VALUES]
         ]
 
     def text(self) -> str:
-        """Format the line, and below it the running value of each cell that trains."""
+        """Format the line, followed by the running value of each cell in training."""
         return "\n".join([self.line(), *(f"  {text}" for text in value_texts(self.metric_title, self.values))])
 
     def line(self) -> str:
@@ -234,8 +237,12 @@ class Board:
             f"{self._ended[outcome]} {outcome}" for outcome in (*judged, *stopped, Outcome.DIVERGED, Outcome.FAILED)
         ]
         if self._running:
-            trials = sum(p.trials for p in self._running.values())
-            ahead = f" ({sum(p.solved for p in self._running.values())} solved so far)" if self._has_success else ""
+            trials = sum(progress.trials for progress in self._running.values())
+            ahead = (
+                f" ({sum(progress.solved for progress in self._running.values())} solved so far)"
+                if self._has_success
+                else ""
+            )
             parts.append(f"training {trials} in {count_of(len(self._running), 'pack')}{ahead}")
         if self._preparing:
             parts.append(self._preparing_words())
@@ -250,7 +257,7 @@ class Board:
         return " · ".join(parts)
 
     def _count(self, trial_iterations: int) -> None:
-        # A retried pack goes back to its checkpoint, and the iterations that it repeats count as left again.
+        # A retried pack restarts at its checkpoint, so the iterations that it repeats count as left again.
         self._left -= trial_iterations
         self._made += max(trial_iterations, 0)
         now = self._clock()
@@ -263,27 +270,27 @@ class Board:
         return (made_last - made_first) / (last - first) if last > first else 0.0
 
 
-def _together(one: tuple[float, int] | None, other: tuple[float, int]) -> tuple[float, int]:
-    """Return mean and number of two groups, given those of each."""
-    if one is None:
-        return other
-    number = one[1] + other[1]
-    return (one[0] * one[1] + other[0] * other[1]) / number, number
+def _pooled(first: tuple[float, int] | None, second: tuple[float, int]) -> tuple[float, int]:
+    """Return the mean and the size of two groups together, given those of each."""
+    if first is None:
+        return second
+    count = first[1] + second[1]
+    return (first[0] * first[1] + second[0] * second[1]) / count, count
 
 
 def _steady_s() -> float:
-    """Return the seconds of a steady clock that runs on while the machine is suspended, if the system has one."""
+    """Return the seconds of a steady clock that includes suspension where the system has one."""
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     return time.monotonic()
 
 
 class ClockJumps:
-    """Notices when the time of day is set.
+    """Detector of changes of the time of day.
 
     Args:
-        time_of_day: seconds, of the clock that may be set.
-        steady: seconds, of one that can't.
+        time_of_day: returns seconds of the clock that may be set.
+        steady: returns seconds of a clock that can't be set.
 
     Example:
         >>> day = iter([100.0, 101.0, 42.0, 43.0])
@@ -297,7 +304,7 @@ class ClockJumps:
         self._apart_s = time_of_day() - steady()
 
     def jump_s(self) -> float | None:
-        """Return by how many seconds the clock was set since the last call; None if it wasn't, or by little."""
+        """Return the change of the clock since the last call, in seconds; None if below 30 s."""
         apart_s = self._time_of_day() - self._steady()
         jump_s, self._apart_s = apart_s - self._apart_s, apart_s
         return jump_s if abs(jump_s) >= _JUMP_S else None
@@ -308,7 +315,7 @@ def _trial_iterations(pack: Pack) -> int:
 
 
 def preparation_text(step: Preparing) -> str:
-    """Describe a step that has to end on a machine before an engine can train there.
+    """Describe a step that prepares an engine on a machine.
 
     Example:
         >>> preparation_text(Preparing("fused", "node-7", "compiling"))
@@ -329,10 +336,10 @@ def preparation_text(step: Preparing) -> str:
 
 @contextmanager
 def live_board(board: Board, console: Console) -> Iterator[Callable[[], None]]:
-    """Show a board while it changes: in place on a terminal or in a notebook, otherwise as a line every few seconds.
+    """Show a changing board: in place on a terminal or in a notebook, otherwise in a line every few seconds.
 
     Yields:
-        What to call after each change.
+        A function to call after each change.
     """
     if console.is_terminal:
         with Live(Text(board.text()), console=console, refresh_per_second=4) as live:
@@ -355,8 +362,8 @@ def live_board(board: Board, console: Console) -> Iterator[Callable[[], None]]:
 
 
 def _cell_line() -> Callable[[str], None]:
-    """Return what writes a line of a notebook cell's output, and replaces its text from then on."""
-    from IPython.display import display  # there is one where a notebook is
+    """Return a function that writes a line of a notebook cell's output and later replaces it."""
+    from IPython.display import display  # notebooks have IPython
 
     line: list[Any] = []
 
@@ -371,15 +378,15 @@ def _cell_line() -> Callable[[str], None]:
 
 
 @contextmanager
-def waiting(console: Console, what: str) -> Iterator[None]:
-    """Show what is being waited for as long as it takes: in place on a terminal, otherwise in lines.
+def waiting(console: Console, work: str) -> Iterator[None]:
+    """Show a message during the block: in place on a terminal, otherwise in lines.
 
     Args:
         console: where to show it.
-        what: the work that takes long.
+        work: the work that takes long.
     """
     if console.is_terminal:
-        with console.status(Text(what)):  # rich would parse a str as markup here
+        with console.status(Text(work)):  # rich would parse a str as markup here
             yield
         return
     began, over = time.monotonic(), threading.Event()
@@ -387,7 +394,7 @@ def waiting(console: Console, what: str) -> Iterator[None]:
 
     def notify() -> None:
         while not over.wait(_PLAIN_EVERY_S):
-            write(f"{what}: {duration(time.monotonic() - began)}")
+            write(f"{work}: {duration(time.monotonic() - began)}")
 
     thread = threading.Thread(target=notify, daemon=True)
     thread.start()

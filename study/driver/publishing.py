@@ -1,4 +1,4 @@
-"""From the store to the reader: the report and MLflow, while a study runs and at its end."""
+"""Publication of a study in its report and in MLflow, during a run and at its end."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from study.summaries.metrics import in_series_only
 from study.tracking import Publisher
 
 _CLOSE_S = 60.0
-"""How long the end of a run may wait for MLflow."""
+"""Seconds that the end of a run may wait for MLflow."""
 _WRITE_S = 0.1
-"""The seconds that it waits longer for each trial that is judged only then; it takes about half of that to write."""
+"""Additional seconds for each trial that is judged only at the end; writing one takes about half of that."""
 
 
 class Publication:
-    """The report and the MLflow runs of a study that is being run.
+    """The report and the MLflow runs of a running study.
 
     Args:
         folder: the study's part of the store.
         packs: the study's packs, as MLflow gets them.
-        report_into: the folder to write the report into.
-        publisher: sends results to MLflow; None if nothing is published there.
+        report_into: the folder of the report.
+        publisher: sends results to MLflow; None to publish nothing there.
         patience: waits for a store that is away.
     """
 
@@ -43,15 +43,15 @@ class Publication:
         self.publisher = publisher
 
     def judge_again(self, patience_s: float) -> None:
-        """Publish the trials that are judged only at the end, as they are judged now."""
+        """Publish trials that are judged only at the end with their present outcomes."""
         if self.publisher is not None:
             self._packs.judge(self._patience(self._folder.read_results, patience_s))
             self.publisher.catch_up()
 
     def publish(self, results: StudyResults, tracking_uri: str | None) -> None:
-        """Write and store the report, and leave all that MLflow shows of the study as a whole to the publisher.
+        """Write and store the report, and queue MLflow's views of the whole study.
 
-        Parts that fail are kept in `results.parts`.
+        Failures of single parts are kept in `results.parts`.
         """
         publisher = self.publisher
         if publisher is not None:
@@ -75,19 +75,19 @@ class Publication:
 def publication(
     plan: Plan, folder: StudyStore, uri: str | None, console: Console, patience: Patience
 ) -> Iterator[Publication]:
-    """Begin to publish a study, with what earlier runs left, and tell at the end what MLflow missed.
+    """Publish a study during the block, with results of earlier runs; then report those that MLflow missed.
 
     Args:
         plan: what the study asks for.
         folder: its part of the store.
         uri: the MLflow server; None to publish nothing there.
-        console: where to tell it.
+        console: where it is reported.
         patience: waits for a store that is away.
     """
     without = in_series_only(plan.metrics, plan.spec.named_metrics)
     packs = StoredPacks(folder, without_curves=without, has_files=plan.spec.has_files)
     if plan.judges_at_the_end and uri is not None:
-        packs.judge(patience(folder.read_results))  # as they were published last
+        packs.judge(patience(folder.read_results))  # their last published outcomes
     with report_folder(folder) as report_into, _publisher(plan, packs, uri, console) as publisher:
         if publisher is not None:  # an earlier run may have been killed, or may have had no MLflow
             publisher.catch_up()
@@ -114,9 +114,9 @@ def _publisher(plan: Plan, packs: StoredPacks, uri: str | None, console: Console
         notify=notify,
     ) as publisher:
         yield publisher
-        with waiting(console, "publishing what is left to MLflow"):
+        with waiting(console, "publishing the remaining results to MLflow"):
             missed = publisher.close(_CLOSE_S + (_WRITE_S * plan.trials_count if plan.judges_at_the_end else 0.0))
     if publisher.trouble is not None:
         notify(publisher.trouble)
     if publisher.trouble is not None or missed:
-        notify(f"{missed} trials are not published yet: `study sync {spec.study}` does that")
+        notify(f"{missed} trials are not published yet: run `study sync {spec.study}`")

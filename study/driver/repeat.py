@@ -1,4 +1,4 @@
-"""Trials trained again by themselves and compared bit for bit with what is stored, or written as scripts."""
+"""Repetition of stored trials: trained again and compared bit for bit, or written as scripts."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class Repetition:
         outcome: its outcome, as stored.
         engine: the engine that trained it again.
         device: the kind of device.
-        differences: what isn't as it is stored; none if all bits are.
-        circumstances: what was different when it was stored: engine, device, versions.
-        training_s: seconds that it took, alone.
-        compared: what both the stored and the repeated trial have.
+        differences: differences from the stored trial; empty if all bits are equal.
+        circumstances: differences in engine, device and versions.
+        training_s: seconds of training, alone.
+        compared: data that both the stored and the repeated trial have.
     """
 
     trial: Trial
@@ -58,7 +58,7 @@ class Repetition:
 
     @property
     def is_same(self) -> bool:
-        """True if everything that was compared has the stored bits."""
+        """True if everything compared has the stored bits."""
         return not self.differences
 
     def __str__(self) -> str:
@@ -67,58 +67,58 @@ class Repetition:
         head = f"trial {trial.id} ({trial.cell.model}, seed {trial.sources}, {self.outcome}) again, {where}:"
         if self.is_same:
             return f"{head} the same {join_and(self.compared)}, bit for bit"
-        parts = [f"{head} not the same", *(f"  {one}" for one in (*self.differences, *self.circumstances))]
+        parts = [f"{head} not the same", *(f"  {line}" for line in (*self.differences, *self.circumstances))]
         return "\n".join(parts)
 
 
 def repeat(
     plan: Plan, root: str, trial_ids: Collection[str], *, engine: str | None = None, device: str | None = None
 ) -> Iterator[Repetition]:
-    """Train stored trials again, each by itself, one after another; nothing is written.
+    """Train stored trials again, each by itself, one after another; write nothing.
 
-    A training function runs in a new process for each trial, which no other trial has changed. Everything else trains
-    in this process.
+    A training function runs in a new process for each trial. Everything else trains in this process.
 
     Args:
         plan: the study's plan, with its code.
         root: the store's address.
         trial_ids: the trials' ids.
-        engine: the engine's name; None for that which trained a trial.
-        device: ``cpu`` or ``cuda``; None for that on which a trial was trained.
+        engine: the engine's name; None for the one that trained the trial.
+        device: ``cpu`` or ``cuda``; None for the device that trained the trial.
 
     Raises:
-        InputError: if the study has no such trial, it failed, it isn't in the plan, or no engine can train it here.
+        InputError: if a trial isn't stored, failed, was stopped early, isn't in the plan, or can't be trained here.
     """
     folder = Store(root, read_only=True).open(plan.spec.study)
     results = folder.read_results()
     planned = {trial.id: trial for trial in plan.trials}
-    own = _alone(proven(own_engine(plan.spec), plan, root))
+    own = _with_isolation(proven(own_engine(plan.spec), plan, root))
     for trial_id in trial_ids:
-        stored = _stored(folder, results, trial_id)
+        stored = _stored_trial(folder, results, trial_id)
         if trial_id not in planned:
             raise InputError(
-                f"trial {trial_id} is stored, but the study has no such trial any more: its file or its code has "
-                "changed"
+                f"trial {trial_id} is stored, but the study doesn't plan it any more: its file or its code has changed"
             )
-        is_imported = stored.result.engine == IMPORTED  # by whom it ran, and on which device, isn't known
+        is_imported = stored.result.engine == IMPORTED  # then its engine and device are unknown
         kind = device or ("cpu" if is_imported or stored.result.device == "cpu" else "cuda")
         name = engine or ("auto" if is_imported else stored.result.engine)
         chosen = engine_for(name, planned[trial_id].cell, kind, own)
-        again = _train(planned[trial_id], chosen, kind)
+        repeated = _train(planned[trial_id], chosen, kind)
         yield Repetition(
             planned[trial_id],
             str(stored.result.outcome),
             chosen.name,
             kind,
-            tuple(_differences(stored, again)),
-            tuple(_circumstances(stored, again, folder)),
-            again.result.training_s,
-            _compared(stored, again),
+            tuple(_differences(stored, repeated)),
+            tuple(_circumstances(stored, repeated, folder)),
+            repeated.result.training_s,
+            _compared(stored, repeated),
         )
 
 
 def script(study: str, folder: StudyStore, results: pa.Table, trial_id: str) -> TrialScript:
-    """Write a stored trial as one plain Python file, which trains it again with torch alone; nothing is trained here.
+    """Return a plain Python script that trains a stored trial again with torch alone.
+
+    Nothing is trained here.
 
     Args:
         study: the study's name.
@@ -127,17 +127,17 @@ def script(study: str, folder: StudyStore, results: pa.Table, trial_id: str) -> 
         trial_id: the trial's id.
 
     Raises:
-        InputError: if there is no such trial, it failed, its learning curve isn't stored, or no script can be written
-            for its task.
+        InputError: if the trial isn't stored, failed, was stopped early, has no stored learning curve, or its task has
+            no script writer.
     """
-    stored = _stored(folder, results, trial_id)
+    stored = _stored_trial(folder, results, trial_id)
     if stored.curve is None:
         raise InputError(f"trial {trial_id} has no learning curve in the store, so there is nothing to compare with")
     return _script_writer(stored.result.trial)(study, stored.result, stored.curve)
 
 
 def _script_writer(trial: Trial) -> Callable[[str, Result, Curve], TrialScript]:
-    """Return what writes scripts for a trial's task: a function that an installed package offers."""
+    """Return the function of an installed package that writes scripts for a trial's task."""
     tasks = offers.names("scripts")
     if trial.cell.task not in tasks:
         raise InputError(
@@ -156,8 +156,8 @@ def _train(trial: Trial, engine: Engine, device: str) -> _Trained:
     return _Trained(result, _as_stored(curves[0]) if curves else None, weights[0] if weights else None)
 
 
-def _alone(own: Engine | None) -> Engine | None:
-    """Return a study's engine, which calls a training function in a new process that no other trial has changed."""
+def _with_isolation(own: Engine | None) -> Engine | None:
+    """Return the engine, changed to call a training function in a new process without limits."""
     if not isinstance(own, FunctionEngine) or own.is_isolated:
         return own
     return replace(own, is_isolated=True, limits=replace(own.limits, memory_gb=None, time_limit_s=None))
@@ -166,22 +166,22 @@ def _alone(own: Engine | None) -> Engine | None:
 def verify(
     plan: Plan, root: str, share: float, *, notify: Callable[[Repetition], None] = lambda repetition: None
 ) -> Certificate:
-    """Train a random sample of stored trials again, each by itself, and keep a certificate in the study's folder.
+    """Train a random sample of stored trials again, and store a certificate in the study's folder.
 
     Args:
-        plan: of the study, with its code.
+        plan: the study's plan, with its code.
         root: the store's address.
-        share: of the trials that have a result and didn't fail, in (0, 1]; at least one is trained.
-        notify: called after each.
+        share: fraction of the trials with a result, in (0, 1]; at least one is trained.
+        notify: called after each repetition.
 
     Raises:
-        InputError: if there is no such trial, or one can't be trained here.
+        InputError: if the study has no trial with a result, or one can't be trained here.
         BusyError: if the study is running.
     """
     folder = Store(root).open(plan.spec.study)
     outcomes = folder.outcomes()
-    without = pa.array([str(Outcome.FAILED), str(Outcome.STOPPED)])
-    ended = outcomes.filter(pc.invert(pc.is_in(outcomes["outcome"], value_set=without)))["trial_id"].to_pylist()
+    excluded = pa.array([str(Outcome.FAILED), str(Outcome.STOPPED)])
+    ended = outcomes.filter(pc.invert(pc.is_in(outcomes["outcome"], value_set=excluded)))["trial_id"].to_pylist()
     planned = {trial.id for trial in plan.trials}
     ids = sorted(trial_id for trial_id in ended if trial_id in planned)
     if not ids:
@@ -191,7 +191,7 @@ def verify(
     for repetition in repeat(plan, root, sample):
         repetitions.append(repetition)
         notify(repetition)
-    differing = [one.trial for one in repetitions if not one.is_same]
+    differing = [each.trial for each in repetitions if not each.is_same]
     others = [trial for trial in plan.trials if trial not in differing[:1]]
     reason = explain(plan.spec, others[0], differing[0]) if differing and others else ""
     certificate = Certificate(
@@ -199,7 +199,7 @@ def verify(
         trials=sample,
         differing=[trial.id for trial in differing],
         of=len(ids),
-        engines=sorted({one.engine for one in repetitions}),
+        engines=sorted({each.engine for each in repetitions}),
         reason=reason,
     )
     write_certificate(certificate, folder)
@@ -213,31 +213,31 @@ class _Trained:
     weights: Weights | None
 
 
-def _stored(folder: StudyStore, results: pa.Table, trial_id: str) -> _Trained:
+def _stored_trial(folder: StudyStore, results: pa.Table, trial_id: str) -> _Trained:
     rows = table_results(results.filter(pc.equal(results["trial_id"], trial_id)))
     if not rows:
         raise InputError(f"no trial of study {folder.name!r} has the id {trial_id}")
     if rows[0].outcome is Outcome.FAILED:
         raise InputError(f"trial {trial_id} failed, so there is nothing to compare with: {rows[0].error}")
     if rows[0].outcome is Outcome.STOPPED:
-        raise InputError(f"trial {trial_id} was stopped early, by what other trials had reached: it can't be repeated")
+        raise InputError(f"trial {trial_id} was stopped early because of other trials' values, so it can't be repeated")
     curves, weights = table_curves(folder.read_curves({trial_id})), table_weights(folder.read_weights({trial_id}))
     return _Trained(rows[0], curves[0] if curves else None, weights[0] if weights else None)
 
 
 def _as_stored(curve: Curve) -> Curve:
-    """Return a curve as the store would give it back."""
+    """Return a curve as the store would return it."""
     return table_curves(curves_table([curve]))[0]
 
 
 def _compared(stored: _Trained, again: _Trained) -> tuple[str, ...]:
-    """Name what both trials have."""
+    """Return the names of the data that both trials have."""
     pairs = {"learning curve": (stored.curve, again.curve), "weights": (stored.weights, again.weights)}
-    return ("result", *(name for name, pair in pairs.items() if all(one is not None for one in pair)))
+    return ("result", *(name for name, pair in pairs.items() if all(part is not None for part in pair)))
 
 
 def _differences(stored: _Trained, again: _Trained) -> Iterator[str]:
-    """Yield what isn't equal to the last bit."""
+    """Yield the differences between two trials, to the last bit."""
     if again.result.error is not None:
         yield f"it failed now: {again.result.error.splitlines()[-1]}"
         return
@@ -247,7 +247,7 @@ def _differences(stored: _Trained, again: _Trained) -> Iterator[str]:
             yield f"{name}: {before} is stored, now {now}"
     for name in dict.fromkeys([*stored.result.metrics, *again.result.metrics]):
         before, now = stored.result.metrics.get(name), again.result.metrics.get(name)
-        if repr(before) != repr(now):  # NaN is NaN, and 0 isn't -0
+        if repr(before) != repr(now):  # NaN equals NaN, and 0 differs from -0
             yield f"{name}: {before!r} is stored, now {now!r}"
     if stored.curve is not None and again.curve is not None:
         yield from _differences_of_curves(stored.curve, again.curve)
@@ -270,19 +270,19 @@ def _differences_of_curves(stored: Curve, again: Curve) -> Iterator[str]:
             yield f"learning curve: {name} differs from iteration {first:,} on"
 
 
-def _are_same(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
-    return one.shape == other.shape and not _differ(one, other).any()
+def _are_same(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> bool:
+    return first.shape == second.shape and not _differ(first, second).any()
 
 
-def _differ(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Return where numbers differ; NaN is NaN, and 0 isn't -0."""
-    is_number = np.issubdtype(one.dtype, np.floating)
-    differ = (one != other) | ((np.signbit(one) != np.signbit(other)) if is_number else False)
-    return np.asarray(differ & ~(np.isnan(one) & np.isnan(other))) if is_number else np.asarray(differ)
+def _differ(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return where numbers differ; NaN equals NaN, and 0 differs from -0."""
+    is_number = np.issubdtype(first.dtype, np.floating)
+    differ = (first != second) | ((np.signbit(first) != np.signbit(second)) if is_number else False)
+    return np.asarray(differ & ~(np.isnan(first) & np.isnan(second))) if is_number else np.asarray(differ)
 
 
 def _circumstances(stored: _Trained, again: _Trained, folder: StudyStore) -> Iterator[str]:
-    """Yield what was different when the trial was stored."""
+    """Yield the differences in engine, device and versions."""
     if stored.result.engine == IMPORTED:
         yield "it ran elsewhere and was imported"
         return
@@ -292,11 +292,11 @@ def _circumstances(stored: _Trained, again: _Trained, folder: StudyStore) -> Ite
         yield f"it was trained on {stored.result.device}, now on {again.result.device}"
     here = environment.provenance("cpu")
     for name in ("packages", "python", "service_git_commit"):
-        before = [one[name] for one in folder.provenances() if name in one]  # results that were imported have none
+        before = [fields[name] for fields in folder.provenances() if name in fields]  # imported results have none
         if before and here[name] not in before:
             yield f"{name} were {' or '.join(dict.fromkeys(map(_in_words, before)))}, here {_in_words(here[name])}"
 
 
 def _in_words(value: object) -> str:
-    """Write versions of packages in the order of their names, and anything else as it is."""
+    """Format package versions in the order of names, and anything else as it is."""
     return ", ".join(f"{name} {value[name]}" for name in sorted(value)) if isinstance(value, dict) else str(value)

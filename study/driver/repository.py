@@ -13,19 +13,19 @@ from study.addresses import page_of
 from study.spec import Spec
 
 REPOSITORY: Final = "STUDY_REPOSITORY"
-"""Environment variable of a job: its code is a copy, and the repository is on the machine that submitted it."""
+"""Environment variable with a job's repository, which is on the machine that submitted the job."""
 
 _NAMES = ("user_git_commit", "user_git_dirty", "user_git_remote")
 _TIMEOUT_S = 10
 
 
 def repository_of(spec: Spec) -> dict[str, Any]:
-    """Return the commit, state and remote of the repository that a study's file lies in, as fields of a provenance.
+    """Return commit, state and remote of the repository of a study's file, as fields of a provenance.
 
     The values are None without a repository, without git, and if git refuses to read it. A preset has no fields.
 
     Args:
-        spec: the study, as it was read from the user's file.
+        spec: the study, as read from the user's file.
     """
     submitted = _submitted(os.environ.get(REPOSITORY))
     if submitted is not None:
@@ -38,12 +38,12 @@ def repository_of(spec: Spec) -> dict[str, Any]:
 
 
 def read_repository(folder: Path, files: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the commit, state and remote of the repository that a folder lies in, as fields of a provenance.
+    """Return commit, state and remote of a folder's repository, as fields of a provenance.
 
     Args:
         folder: the folder.
-        files: names of files in it. A repository is dirty if it doesn't track one of them; other files that it doesn't
-            track don't count.
+        files: names of files in the folder. The repository is dirty if it doesn't track one of them; other untracked
+            files don't count.
     """
     commit = _git(folder, "rev-parse", "HEAD")
     if commit is None:
@@ -57,7 +57,7 @@ def read_repository(folder: Path, files: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def _git(folder: Path, *words: str) -> str | None:
-    # A repository's own settings could have git start a program to watch its files.
+    # A repository's own settings could make git start a program that watches its files.
     command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-C", str(folder), *words]
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_S, check=True)
@@ -67,7 +67,7 @@ def _git(folder: Path, *words: str) -> str | None:
 
 
 def _without_user(remote: str) -> str:
-    """Return a remote's address without a user and password; in SSH's short form, a user's name alone may stay."""
+    """Return a remote's address without user and password; SSH's short form may keep a user's name."""
     user, _, host = remote.rpartition("@")
     return page_of(remote) if "://" in remote else host if ":" in user else remote
 

@@ -1,4 +1,4 @@
-"""The workers of a study: on how many cores and GPUs, and how many packs train side by side."""
+"""Workers of a study: their cores and GPUs, and the packs that they train side by side."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from study.worker.pack_work import PackWork
 from study.worker.prepare import first_step, prepared, preparing
 
 Slots = Mapping[str, int]
-"""How many packs, or bundles of them, run side by side on each kind of device."""
+"""Number of packs, or bundles of packs, that run side by side, by kind of device."""
 
 
 @dataclass(frozen=True)
 class Formed:
-    """Trials, put together as workers take them.
+    """Trials grouped for workers.
 
     Args:
         packs: the packs of the trials.
-        bundles: the same packs, grouped by which of them one worker trains side by side; the costliest first.
-        shares: where cores and GPUs take the same bundles, the part of a GPU that each pack fills, by its id.
+        bundles: the packs, grouped into those that one worker trains side by side; the costliest first.
+        shares: fraction of a GPU that each pack fills, by its id; None unless cores and GPUs take the same bundles.
     """
 
     packs: Sequence[Pack]
@@ -44,14 +44,14 @@ class Formed:
 
 @dataclass(frozen=True)
 class Resources:
-    """What a study runs on.
+    """Engines and workers of a study.
 
     Args:
-        engines: the engines that train it, and how.
-        slots: workers of each kind.
-        at_once: trials of each shape that a GPU trains side by side; None where no GPU trains.
-        plan: what the study asks for when the workers start.
-        process: the process beside this one that trains; None where Ray or this process does.
+        engines: the engines that train it.
+        slots: number of workers by kind of device.
+        at_once: returns the number of trials of a cell that a GPU trains side by side; None without a GPU.
+        plan: the study's plan when the workers start.
+        process: the process beside this one that trains; None if Ray or this process trains.
     """
 
     engines: Engines
@@ -66,7 +66,7 @@ class Resources:
         return sum(self.slots.values())
 
     def form(self, pending: Sequence[Trial], folder: StudyStore, console: Console) -> Formed:
-        """Put trials into packs, keeping the packs that have a checkpoint, and packs into bundles.
+        """Group trials into packs, keeping packs with a checkpoint, and packs into bundles.
 
         Args:
             pending: trials to train.
@@ -77,9 +77,9 @@ class Resources:
         checkpointed = [trial_ids for _, trial_ids, _ in folder.checkpoints()]
         for notice in folder.notices[first_notice:]:
             console.print(notice, style="yellow")
-        if self.plan.spec.pruning is not None:  # settings are compared early if each has been trained with a seed
+        if self.plan.spec.pruning is not None:  # pruning compares cells early if each has a trial
             pending = sorted(pending, key=lambda trial: trial.seed)
-        # Where both kinds of device take bundles, packs have a size that suits cores, and several fill a GPU together.
+        # With both kinds of device, packs have a size for cores, and several of them fill a GPU.
         is_mixed = len(self.slots) > 1
         at_once = None if is_mixed else self.at_once
         packs = make_packs(
@@ -91,7 +91,7 @@ class Resources:
             family=self.plan.spec.family,
             key_of=self.engines.key_on(self.slots),
         )
-        # Modules of a study's own engine are built from global generators, which threads of a worker would share.
+        # A study's own engine builds modules from global generators, which threads of a worker would share.
         bundles = make_bundles(packs, slots=self.count, at_once=at_once if self.engines.own is None else None)
         shares = None
         if is_mixed and self.at_once is not None:
@@ -99,12 +99,12 @@ class Resources:
         return Formed(packs, bundles, shares)
 
     def scheduler(self, attempt: str, stop: threading.Event, more: cluster.More | None) -> cluster.Scheduler:
-        """Create the scheduler that runs bundles on the cluster, in this process, or in the one beside it.
+        """Create the scheduler that runs bundles: on the cluster, in this process, or in the one beside it.
 
         Args:
-            attempt: the driver's attempt; workers stop when another driver has taken the study over.
+            attempt: the driver's attempt; workers stop when another driver takes the study over.
             stop: set to end early, with checkpoints.
-            more: called for more bundles when all are done; None if no more can follow.
+            more: called for more bundles when all are done; None if there are none.
         """
         if self.process is not None:
             return cluster.BesideScheduler(self.process, stop, more)
@@ -147,7 +147,9 @@ def _work(engines: Engines, plan: Plan, attempt: str) -> PackWork:
 
 @contextmanager
 def first_workers(engines: Engines, plan: Plan, attempt: str, console: Console) -> Iterator[Resources]:
-    """Yield what a study begins on: a process beside this one for own code that may be done soon, else its workers.
+    """Yield the resources for the beginning of a study.
+
+    Own code that may end soon begins in a process beside this one. Other studies begin on their workers.
 
     Args:
         engines: the engines that train it.
@@ -171,11 +173,11 @@ def first_workers(engines: Engines, plan: Plan, attempt: str, console: Console) 
 
 @contextmanager
 def workers(engines: Engines, plan: Plan, console: Console) -> Iterator[Resources]:
-    """Start or join Ray, prepare the engines meanwhile, and yield what the study runs on.
+    """Start or join Ray, prepare the engines meanwhile, and yield the study's resources.
 
     Raises:
         InputError: if no engine trains a cell.
-        ClusterError: if there is no room for a worker.
+        ClusterError: if a worker has no room.
     """
     with _slots(engines, console) as slots:
         # The GPUs are asked now because workers occupy them later.
@@ -201,23 +203,23 @@ def _slots(engines: Engines, console: Console) -> Iterator[Slots]:
             yield slots_of_cluster(engines, cluster.capacity())
         return
     with ExitStack() as stack:
-        first_steps = {one: step for one in used if (step := first_step(*one)) is not None}
+        first_steps = {pair: step for pair in used if (step := first_step(*pair)) is not None}
         if first_steps:
             for step in first_steps.values():
                 console.print(preparation_text(step))
             stack.enter_context(preparing(list(first_steps)))
         with waiting(console, "starting Ray"):
             stack.enter_context(cluster.connection(None, options.cpus))
-        has, needs = cluster.capacity(), engines.needs
-        cpus = has.cpus // needs.cpus
-        count = min(cpus, _workers_on(has.gpus, needs)) if device == cluster.GPU else cpus
+        capacity, needs = cluster.capacity(), engines.needs
+        cpus = capacity.cpus // needs.cpus
+        count = min(cpus, _workers_on(capacity.gpus, needs)) if device == cluster.GPU else cpus
         if count < 1:
-            raise ClusterError(_too_small(has, device, needs))
+            raise ClusterError(_too_small(capacity, device, needs))
         yield {device: count}
 
 
 def _prepare_here(engine: Engine, cell: Cell, console: Console) -> None:
-    """Prepare an engine in this process, and show each step that takes long."""
+    """Prepare an engine in this process, showing each long step."""
     with ExitStack() as status:
         for step in prepared(engine, cell):
             status.close()
@@ -226,36 +228,36 @@ def _prepare_here(engine: Engine, cell: Cell, console: Console) -> None:
                 status.enter_context(waiting(console, f"{step.doing} the {engine.name} engine"))
 
 
-def slots_of_cluster(engines: Engines, has: cluster.Capacity) -> Slots:
-    """Return the number of workers of each kind: on the GPUs, if any, and on the cores of machines without one.
+def slots_of_cluster(engines: Engines, capacity: cluster.Capacity) -> Slots:
+    """Return the number of workers by kind: on GPUs, and on the cores of machines without one.
 
     Raises:
-        ClusterError: if there is no room for a worker, and no number of workers was asked for.
+        ClusterError: if a worker has no room, and no number of workers was asked for.
         InputError: if no engine trains a cell on one of these devices.
     """
     options, needs = engines.options, engines.needs
-    on_gpu = 0 if options.device == cluster.CPU else min(has.cpus // needs.cpus, _workers_on(has.gpus, needs))
+    on_gpu = 0 if options.device == cluster.CPU else min(capacity.cpus // needs.cpus, _workers_on(capacity.gpus, needs))
     if options.device == "auto" and on_gpu and not engines.are_trainable(cluster.GPU):
         on_gpu = 0
     if options.device == cluster.GPU:
         on_gpu, on_cpu = options.workers or on_gpu, 0
     else:
         on_gpu = min(on_gpu, options.workers or on_gpu)
-        on_cpu = (has.cpus_without_gpu if on_gpu else has.cpus) // needs.cpus
+        on_cpu = (capacity.cpus_without_gpu if on_gpu else capacity.cpus) // needs.cpus
         on_cpu = on_cpu if options.workers is None else max(0, options.workers - on_gpu)
     slots = {kind: count for kind, count in ((cluster.GPU, on_gpu), (cluster.CPU, on_cpu)) if count}
     if not slots:
-        too_small = _too_small(has, options.device, needs)
-        raise ClusterError(f"{too_small}; if it grows on demand, say how far: --workers 16")
+        too_small = _too_small(capacity, options.device, needs)
+        raise ClusterError(f"{too_small}; if it grows on demand, give the number of workers: --workers 16")
     for kind in slots:
         engines.check_trainable(kind)
     return slots
 
 
-def _too_small(has: cluster.Capacity, device: str, needs: Needs) -> str:
+def _too_small(capacity: cluster.Capacity, device: str, needs: Needs) -> str:
     gpu = "a GPU" if needs.gpus <= 1 else f"{needs.gpus:g} GPUs"
-    what = f"{needs.cpus} CPU" + (f" and {gpu}" if device == cluster.GPU else "")
-    return f"a pack needs {what}, but the cluster has {has.cpus} CPU and {has.gpus:g} GPU"
+    need = f"{needs.cpus} CPU" + (f" and {gpu}" if device == cluster.GPU else "")
+    return f"a pack needs {need}, but the cluster has {capacity.cpus} CPU and {capacity.gpus:g} GPU"
 
 
 def _workers_on(gpus: float, needs: Needs) -> int:

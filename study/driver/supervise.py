@@ -1,8 +1,8 @@
-"""Supervision of a driver on a cluster: one that is killed by a signal is started again.
+"""Supervision of a driver on a cluster: a driver that a signal kills is restarted.
 
-A process that runs out of memory dies without a message, and its job ends with it. A restarted driver goes on from the
-store. Ray sends SIGTERM and SIGINT to every process of a job, so they reach the driver without us; they are not passed
-on, since a second one would end the driver at once.
+A process that runs out of memory dies without a message, and its job ends with it. A restarted driver continues from
+the store. Ray sends SIGTERM and SIGINT to every process of a job, so they reach the driver directly. They aren't passed
+on: a second one would end the driver at once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from study.interface.stop_signals import set_handlers
 RESTARTS = 5
 INTERRUPTED = 130
 _REQUESTS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
-_PERHAPS = {
+_LIKELY_CAUSES = {
     signal.SIGKILL: "perhaps the machine ran out of memory",
     signal.SIGBUS: "perhaps the disk is full",
     signal.SIGSEGV: "it crashed",
@@ -29,12 +29,12 @@ _PERHAPS = {
 
 
 def keep(command: Sequence[str], notify: Callable[[str], None], *, restarts: int = RESTARTS) -> int:
-    """Run a driver, and start it again whenever it is killed.
+    """Run a driver, and restart it whenever it is killed.
 
     Args:
         command: the driver's command, as for `subprocess.Popen`.
         notify: called with a sentence that says what happened.
-        restarts: how often the driver is started again at most.
+        restarts: maximum number of restarts.
 
     Returns:
         The driver's exit code; 130 if it was asked to end, 1 if it was killed too often.
@@ -52,7 +52,7 @@ def keep(command: Sequence[str], notify: Callable[[str], None], *, restarts: int
     with _end_requests() as end:
         for restart in range(restarts + 1):
             process = subprocess.Popen(command)
-            if end.is_set():  # the request came before the driver was there to get it
+            if end.is_set():  # the request came before the driver's start
                 process.terminate()
             code = process.wait()
             if code >= 0:
@@ -60,17 +60,17 @@ def keep(command: Sequence[str], notify: Callable[[str], None], *, restarts: int
             number = signal.Signals(-code)
             if end.is_set() or number in _REQUESTS:
                 return INTERRUPTED
-            what = f"the driver was killed by {number.name}"
-            what += f" ({_PERHAPS[number]})" if number in _PERHAPS else ""
+            event = f"the driver was killed by {number.name}"
+            event += f" ({_LIKELY_CAUSES[number]})" if number in _LIKELY_CAUSES else ""
             if restart < restarts:
-                notify(f"{what}: it is started again, {restart + 1} of {restarts} times, and goes on from the store")
-    notify(f"{what} again, and {restarts} restarts didn't help")
+                notify(f"{event}: it is started again, {restart + 1} of {restarts} times, and goes on from the store")
+    notify(f"{event} again, and {restarts} restarts didn't help")
     return 1
 
 
 @contextmanager
 def _end_requests() -> Iterator[threading.Event]:
-    """Note a request to end instead of ending: the driver got it too, and ends when it is ready."""
+    """Record a request to end instead of ending: the driver gets it too, and ends when it is ready."""
     end = threading.Event()
 
     def on_signal(number: int, frame: FrameType | None) -> None:
@@ -86,6 +86,6 @@ def _end_requests() -> Iterator[threading.Event]:
 def driver(arguments: Sequence[str]) -> list[str]:
     """Return the command of a driver: this program with other arguments.
 
-    With -P, nothing is imported that happens to lie in the working folder.
+    With -P, nothing is imported from the working folder.
     """
     return [sys.executable, "-P", "-m", "study", *arguments]

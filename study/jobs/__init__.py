@@ -1,9 +1,9 @@
 """Studies as jobs of a Ray cluster, from anywhere that reaches its dashboard.
 
-- address: where a cluster is, and the token that it asks for
-- rows: jobs and nodes, as the dashboard describes them
+- address: a cluster's address and token
+- rows: the dashboard's descriptions of jobs and nodes
 - client: requests to the dashboard; the only file that uses Ray's job submission
-- shares: what of a cluster each study has
+- shares: cores and GPUs of a cluster by study
 - submit: submits a study as a job, once
 - follow: a submitted study's status, list, log and stop
 """

@@ -1,4 +1,4 @@
-"""Where a cluster is, and the token that it asks for."""
+"""A cluster's address and token."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EXAMPLE = "http://HEAD:8265"
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where Ray's dashboard answers.
+    """The address of Ray's dashboard.
 
     Args:
         url: the dashboard's URL, without a slash at its end.
@@ -31,7 +31,7 @@ class Address:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the address can only mean this machine.
+        """True if the address can only mean this machine.
 
         Example:
             >>> [parse_address(f"http://{host}:8265").is_loopback for host in ("127.0.0.1", "[::1]", "head")]
@@ -44,7 +44,7 @@ def parse_address(text: str) -> Address:
     """Parse the address of a cluster's dashboard.
 
     Raises:
-        InputError: if this isn't such an address.
+        InputError: if it isn't such an address.
 
     Example:
         >>> parse_address("http://head:8265/").url
@@ -69,13 +69,13 @@ def parse_address(text: str) -> Address:
 
 
 def token(environment: Mapping[str, str] = os.environ) -> str | None:
-    """Read the token where Ray does: RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH, ~/.ray/auth_token.
+    """Read the token from where Ray reads it: RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH, ~/.ray/auth_token.
 
     Args:
         environment: the process's environment variables.
 
     Returns:
-        The token; None if there is none, or if RAY_AUTH_MODE is ``disabled``.
+        The token; None without one, or if RAY_AUTH_MODE is ``disabled``.
 
     Raises:
         InputError: if the file that RAY_AUTH_TOKEN_PATH names can't be read.

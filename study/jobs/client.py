@@ -1,4 +1,4 @@
-"""Requests to a cluster's dashboard, with deadlines; the only file that uses Ray's job submission."""
+"""Requests to a cluster's dashboard, with deadlines; the only module that uses Ray's job submission."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ _RESERVATIONS = (
 
 
 class TakenError(StudyError):
-    """A job with that id exists already: somebody else was faster."""
+    """The job id is taken: another submission was faster."""
 
 
 def connect(address: str | Address, notify: Callable[[str], None] | None = None) -> Client:
     """Connect to a cluster's dashboard.
 
     Args:
-        address: where the dashboard is.
+        address: the dashboard's address.
         notify: called with a warning before a token is sent unencrypted over a network.
 
     Raises:
-        InputError: if this isn't an address of a dashboard.
+        InputError: if it isn't the address of a dashboard.
         MissingPackageError: if Ray isn't installed here.
-        ClusterError: if nothing answers there, or something other than a Ray dashboard of a version that we know.
+        ClusterError: if nothing answers there, or it isn't a Ray dashboard of a supported version.
     """
     check_ray("a cluster")
     where = address if isinstance(address, Address) else parse_address(address)
@@ -56,7 +56,7 @@ class Client:
     """A cluster's dashboard.
 
     Args:
-        address: where it is.
+        address: the dashboard's address.
         secret: the token; None to send none.
     """
 
@@ -67,29 +67,29 @@ class Client:
 
     @property
     def has_token(self) -> bool:
-        """Whether requests carry a token."""
+        """True if requests carry a token."""
         return bool(self._headers)
 
     def check(self) -> None:
-        """Check that a Ray dashboard of a version that we know answers.
+        """Check that a Ray dashboard of a supported version answers.
 
         Raises:
             ClusterError: if not.
         """
-        answer = self._ask("GET", "/api/version", reason="it is no Ray dashboard")
+        answer = self._ask("GET", "/api/version", reason="it isn't a Ray dashboard")
         version = answer.get("ray_version") if isinstance(answer, dict) else None
         if not isinstance(version, str):
-            raise ClusterError(f"{self.address.url} is no Ray dashboard: it doesn't know Ray's version")
+            raise ClusterError(f"{self.address.url} isn't a Ray dashboard: it doesn't know Ray's version")
         self.ray_version = version
         ours = installed_version("ray")  # importing Ray itself takes half a second
-        if _numbers(version)[0] != _numbers(ours)[0] or _numbers(version) < OLDEST_RAY:
+        if _version_numbers(version)[0] != _version_numbers(ours)[0] or _version_numbers(version) < OLDEST_RAY:
             raise ClusterError(
                 f"the cluster at {self.address.url} runs Ray {version}, but here is Ray {ours}, and this package needs "
                 f"{OLDEST_RAY[0]}.{OLDEST_RAY[1]} or newer on both sides: install the same version there"
             )
 
     def asks_for_token(self) -> bool:
-        """Return whether the cluster refuses a request without a token, as it must where others can reach it."""
+        """Return True if the cluster refuses requests without a token."""
         return self._request("GET", "/api/version", headers={}).status_code in (401, 403)
 
     def jobs(self) -> list[Job]:
@@ -109,7 +109,7 @@ class Client:
         return sorted(alive, key=lambda node: (not node.head, node.name, node.id))
 
     def reservations(self) -> list[Reservation]:
-        """Return what Ray has reserved for workers; nothing if the dashboard doesn't say it."""
+        """Return Ray's reservations for workers; empty if the dashboard doesn't list them."""
         answer = self._request("GET", _RESERVATIONS)
         try:
             entries = answer.json()["data"]["result"]["result"] if answer.status_code == 200 else ()
@@ -132,13 +132,13 @@ class Client:
         Args:
             job_id: an id that no other job has.
             entrypoint: the shell command to run.
-            metadata: texts that everybody who may use the cluster can read.
-            environment: variables of the job's processes, which the same people can read.
-            folder: folder to upload, which becomes the command's working folder.
-            node_label: labels of the node that the command runs on; None for the head.
+            metadata: texts that everyone who may use the cluster can read.
+            environment: variables of the job's processes, readable by the same people.
+            folder: folder to upload; the command's working folder.
+            node_label: labels of the command's node; None for the head.
 
         Raises:
-            TakenError: if a job with that id exists.
+            TakenError: if the job id is taken.
             ClusterError: if the cluster can't be reached, or refuses the job.
         """
         runtime: dict[str, Any] = {"env_vars": dict(environment)}
@@ -147,7 +147,7 @@ class Client:
         import requests
 
         try:
-            with _quiet():
+            with _quiet_logging():
                 self._submission().submit_job(
                     entrypoint=entrypoint,
                     submission_id=job_id,
@@ -158,42 +158,42 @@ class Client:
         except requests.exceptions.RequestException as error:
             raise ClusterError(
                 f"{self.address.url} broke off while the job was submitted: `study list --cluster {self.address.url}` "
-                "shows whether it got there"
+                "lists the job if it was accepted"
             ) from error
         except (RuntimeError, ConnectionError, ValueError) as error:
             if "already exists" in str(error):
-                raise TakenError(f"there is a job {job_id} already") from error
-            raise ClusterError(f"the cluster at {self.address.url} refused the job: {_last(error)}") from error
+                raise TakenError(f"a job {job_id} exists already") from error
+            raise ClusterError(f"the cluster at {self.address.url} refused the job: {_last_line(error)}") from error
 
     def stop(self, job_id: str) -> bool:
-        """Ask a job to end, and return whether it was running."""
+        """Ask a job to end, and return True if it was running."""
         return bool(self._ask("POST", f"/api/jobs/{job_id}/stop").get("stopped"))
 
     def tail(self, job: Job, lines: int) -> str:
-        """Return the last lines of a job's log; nothing if its node is gone, or the log isn't there yet."""
+        """Return the last lines of a job's log; empty if its node is gone or the log isn't there yet."""
         if job.node_id is None:
             return ""
         answer = self._request("GET", _log_query("file", job, lines) + "&timeout=10")
         return answer.content.decode(errors="replace") if answer.status_code == 200 else ""
 
     def follow(self, job_id: str, lines: int) -> Iterator[str]:
-        """Read a job's log as it is written, line by line, from its last lines on, until the job has ended.
+        """Yield a job's last log lines, then new lines as they are written, until the job has ended.
 
-        Waits for a log that isn't there yet. A job that ended without a readable log yields no lines.
+        It waits for a log that isn't there yet. A job that ended without a readable log yields no lines.
 
         Raises:
             ClusterError: if the cluster can't be reached, or the log breaks off while the job runs.
         """
         loop = asyncio.new_event_loop()
         chunks = self._chunks(job_id, lines)
-        rest = ""
+        unfinished = ""
         try:
             while (chunk := loop.run_until_complete(anext(chunks, None))) is not None:
-                rest += chunk
-                *whole, rest = rest.split("\n")
-                yield from whole
-            if rest:
-                yield rest
+                unfinished += chunk
+                *complete, unfinished = unfinished.split("\n")
+                yield from complete
+            if unfinished:
+                yield unfinished
         finally:
             loop.run_until_complete(chunks.aclose())
             loop.close()
@@ -216,7 +216,7 @@ class Client:
                     except aiohttp.ClientError as error:
                         self._check_ended(job_id, error)
                         return
-                # The node or the file may not be there yet, or the node may be gone with its file.
+                # The node or the file may not be there yet, or both may be gone.
                 if job.ended:
                     return
                 await asyncio.sleep(_POLL_S)
@@ -236,20 +236,12 @@ class Client:
             yield decoder.decode(chunk)
 
     def _check_ended(self, job_id: str, cause: BaseException | None = None) -> None:
-        """Check that the job whose log broke off has ended.
-
-        Raises:
-            ClusterError: if not.
-        """
+        """Check that the job has ended, since its log broke off."""
         if not self.job(job_id).ended:
             raise ClusterError(f"the log of {job_id} broke off: its node is gone, or can't be reached") from cause
 
-    def _ask(self, method: str, path: str, *, reason: str = "it answers in a way that we don't know") -> Any:
-        """Send a request, and return the JSON of its answer.
-
-        Raises:
-            ClusterError: if there is no answer, or it isn't JSON with status 200.
-        """
+    def _ask(self, method: str, path: str, *, reason: str = "it gave an unexpected answer") -> Any:
+        """Send a request, and return the JSON of a successful answer."""
         answer = self._request(method, path)
         problem = _refusal(answer.status_code, self.has_token)
         if problem is not None:
@@ -272,7 +264,7 @@ class Client:
                 timeout=(_CONNECT_S, _ANSWER_S),
             )
         except requests.exceptions.SSLError as error:
-            raise ClusterError(f"{self.address.url} has no certificate that we trust: {_last(error)}") from error
+            raise ClusterError(f"{self.address.url} has no trusted certificate: {_last_line(error)}") from error
         except requests.exceptions.ConnectionError as error:
             raise ClusterError(
                 f"nothing answers at {self.address.url}: check --cluster, and that the network lets you through. If a "
@@ -280,17 +272,17 @@ class Client:
             ) from error
         except requests.exceptions.Timeout as error:
             raise ClusterError(
-                f"{self.address.url} takes longer than {_ANSWER_S:.0f} s to answer: its head is overloaded, or dying"
+                f"{self.address.url} takes longer than {_ANSWER_S:.0f} s to answer: its head is overloaded or dying"
             ) from error
         except requests.exceptions.RequestException as error:
-            raise ClusterError(f"{self.address.url} can't be asked: {_last(error)}") from error
+            raise ClusterError(f"{self.address.url} can't be reached: {_last_line(error)}") from error
 
     def _submission(self) -> Any:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         from ray.job_submission import JobSubmissionClient
 
         class Timed(JobSubmissionClient):
-            """A client with a timeout: Ray's own waits for ever if the head stops in mid-answer."""
+            """Ray's client with a timeout; without one it waits for ever if the head stops in mid-answer."""
 
             def _do_request(self, *args: Any, **kwargs: Any) -> Any:
                 return super()._do_request(*args, timeout=(_CONNECT_S, _ANSWER_S), **kwargs)
@@ -303,7 +295,7 @@ def _log_query(kind: str, job: Job, lines: int) -> str:
 
 
 def _refusal(status: int, has_token: bool) -> str | None:
-    """Return what the status of a refused request means; None if it wasn't refused."""
+    """Explain the status of a refused request; None if it wasn't refused."""
     if status == 401 and not has_token:
         return (
             "asks for a token, and there is none here: put it into ~/.ray/auth_token (readable by you alone), or "
@@ -317,21 +309,21 @@ def _refusal(status: int, has_token: bool) -> str | None:
     return None
 
 
-def _numbers(version: str) -> tuple[int, int]:
+def _version_numbers(version: str) -> tuple[int, int]:
     try:
         major, minor = version.split(".")[:2]
         return int(major), int(minor)
     except ValueError as error:
-        raise ClusterError(f"{version!r} is no version of Ray that we know") from error
+        raise ClusterError(f"{version!r} isn't a known version of Ray") from error
 
 
-def _last(error: BaseException) -> str:
-    """Return the line of an error that says what went wrong, which is the last one of a traceback."""
+def _last_line(error: BaseException) -> str:
+    """Return the last line of an error: the message of a traceback."""
     return (str(error).strip().splitlines() or [type(error).__name__])[-1][:300]
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _quiet_logging() -> Iterator[None]:
     """Suppress Ray's log messages about packages and versions."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)

@@ -1,4 +1,4 @@
-"""Submitted studies: how far they are, what they log, and how they end."""
+"""Submitted studies: their status, logs and ends."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ STATES = ("waiting", "running", "finished", "stopped", "failed")
 
 _INTERRUPTED = 130
 _BAD_INPUT = 2
-# Enough to reach the last heartbeat, which a traceback, a table or dumps of the state of Ray may follow.
+# A traceback, a table or dumps of Ray's state may follow the last heartbeat.
 _TAIL_LINES = 1000
 _LAST_LINES = 3
 _MOST_LISTED = 100
 _POLL_S = 0.5
 _WATCH_S = 2.0
-# Lines of what Ray's processes know of themselves, each so marked, after the time and place where there are any.
+# Ray's processes mark each line of a state dump, after the time and place if there are any.
 _STATE_DUMP = re.compile(r"\s*(\([^()]*\)\s*)?(\[[^\]]*\]\s*(\([^()]*\)\s*)?[\w.]+:\d+:\s*)?\[state-dump\].*")
 # Lines that Ray itself writes into a job's log.
 _RAYS_OWN = re.compile(r"\[?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+\b.*|Running entrypoint for job .*")
@@ -42,21 +42,21 @@ class JobStatus:
     """The status of a study on a cluster.
 
     Args:
-        study: its name.
+        study: the study's name.
         state: one of `STATES`.
         job: id of the job that runs it, or ran it last.
-        store: where its results are.
-        tracking_uri: the MLflow server it was submitted with.
-        user: who submitted it.
+        store: the store of its results.
+        tracking_uri: the MLflow server of its submission.
+        user: the user who submitted it.
         host: the machine it was submitted from.
         submitted_at: when it was submitted, in UTC.
         ended_at: when it ended, in UTC; None while it runs.
-        exit_code: how it ended, as `study run` says it: 0, 1, 2 or 130; None while it runs.
-        node: name of the node that its driver runs on; None if that is gone.
+        exit_code: exit code as of `study run`: 0, 1, 2 or 130; None while it runs.
+        node: name of its driver's node; None if that is gone.
         heartbeat: its last heartbeat; None before the first, or if its node is gone.
-        share: what of the cluster it has; None unless it runs.
+        share: its share of the cluster; None unless it runs.
         last_lines: its driver's last lines of output; empty while it runs, and once it has finished.
-        next: what to do now.
+        next: the next step for the user.
     """
 
     study: str
@@ -77,12 +77,12 @@ class JobStatus:
 
     @property
     def ended(self) -> bool:
-        """Whether the study's job has ended."""
+        """True if the study's job has ended."""
         return self.ended_at is not None or self.state not in ("waiting", "running")
 
     @property
     def wait(self) -> str:
-        """The reason for which it can't train yet; empty if it doesn't wait."""
+        """Reason why it can't train yet; empty if it doesn't wait."""
         beat = self.heartbeat
         if self.share is None or (beat is not None and (beat.workers or beat.done >= beat.trials)):
             return ""
@@ -104,14 +104,14 @@ class JobStatus:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """How busy a cluster is with all its work, studies or not.
+    """Load of a cluster by all its work, studies or not.
 
     Args:
         nodes: number of nodes that are alive.
         cpus: number of CPUs that Ray counts.
-        cpu_percent: how busy the cores are, as a mean over the nodes; None if no node reports it.
+        cpu_percent: mean load of the cores over the nodes; None if no node reports it.
         gpus: number of GPUs that Ray counts.
-        gpu_percent: how busy the GPUs are, as a mean over those that Ray sees; None if it sees none.
+        gpu_percent: mean load of the GPUs that Ray sees; None if it sees none.
     """
 
     nodes: int
@@ -122,7 +122,7 @@ class Usage:
 
 
 def usage(client: Client) -> Usage:
-    """Return how busy a cluster is."""
+    """Return the load of a cluster."""
     nodes = client.nodes()
     return Usage(
         nodes=len(nodes),
@@ -134,7 +134,7 @@ def usage(client: Client) -> Usage:
 
 
 def standings(client: Client, study: str | None = None, store: str | None = None) -> list[JobStatus]:
-    """Return the status of the last job of each study and store, those submitted last first.
+    """Return the status of the last job of each study and store, latest submission first.
 
     Args:
         client: a connected client.
@@ -156,7 +156,7 @@ def standings(client: Client, study: str | None = None, store: str | None = None
             last[name, where] = job
     if study is not None and not last:
         stores = ", ".join(sorted({job.metadata.get("store", "") for job in of_study(jobs, study)}))
-        raise InputError(f"study {study!r} isn't there for the store {store}, but for {stores}")
+        raise InputError(f"study {study!r} wasn't submitted for the store {store}, but for {stores}")
     newest = list(last.values())[: -_MOST_LISTED - 1 : -1]
     nodes = client.nodes()
     names = {node.id: node.name for node in nodes}
@@ -164,7 +164,7 @@ def standings(client: Client, study: str | None = None, store: str | None = None
     with ThreadPoolExecutor(8) as pool:  # each job takes a request
         logs = pool.map(lambda job: client.tail(job, _TAIL_LINES), newest)
         return [
-            _standing(job, log, names.get(job.node_id or ""), share_of.get(job.id))
+            _job_status(job, log, names.get(job.node_id or ""), share_of.get(job.id))
             for job, log in zip(newest, logs, strict=True)
         ]
 
@@ -178,13 +178,13 @@ def standing(client: Client, study: str, store: str | None = None) -> JobStatus:
     """
     statuses = standings(client, study, store)
     if len(statuses) > 1:
-        stores = ", ".join(f"{without_secret(one.store)} ({one.state})" for one in statuses)
-        raise InputError(f"study {study!r} is there for {len(statuses)} stores: {stores}; say which with --store")
+        stores = ", ".join(f"{without_secret(status.store)} ({status.state})" for status in statuses)
+        raise InputError(f"study {study!r} was submitted for {len(statuses)} stores: {stores}; choose one with --store")
     return statuses[0]
 
 
 def watch(client: Client, study: str, store: str | None = None) -> Iterator[tuple[JobStatus, Usage]]:
-    """Yield a study's status and how busy its cluster is, now and every two seconds until the study has ended.
+    """Yield a study's status and its cluster's load every two seconds, until the study has ended.
 
     Raises:
         UnknownStudyError: if the cluster has no study of that name.
@@ -201,13 +201,13 @@ def watch(client: Client, study: str, store: str | None = None) -> Iterator[tupl
 
 @dataclass(frozen=True, slots=True)
 class StopResult:
-    """How a study was stopped.
+    """The outcome of a request to stop a study.
 
     Args:
-        now: its status afterwards.
-        has_checkpoints: whether its driver said that it kept checkpoints; if not, it was starting or reporting, or was
+        now: the study's status afterwards.
+        has_checkpoints: whether its driver reported saved checkpoints; if not, it was starting or reporting, or was
             killed.
-        killed: whether it didn't end in time, so that Ray killed it.
+        killed: whether Ray killed it because it didn't end in time.
     """
 
     now: JobStatus
@@ -216,10 +216,10 @@ class StopResult:
 
 
 def stop(client: Client, study: str, store: str | None = None) -> StopResult:
-    """Ask a study to stop, and wait until it has kept its checkpoints, published its results and ended.
+    """Ask a study to stop, and wait until it has saved checkpoints, published its results and ended.
 
     Returns:
-        How the study ended, or its status if it wasn't running.
+        The outcome; for a study that wasn't running, its status.
 
     Raises:
         ClusterError: if it still runs a minute after Ray should have killed it.
@@ -234,7 +234,7 @@ def stop(client: Client, study: str, store: str | None = None) -> StopResult:
         if time.monotonic() > deadline_s:
             raise ClusterError(
                 f"study {study!r} was asked to stop, but job {before.job} still runs: its node may be gone; "
-                f"`study status {study}` says when it has ended"
+                f"`study status {study}` shows its end"
             )
         time.sleep(_POLL_S)
     is_late = time.monotonic() - began_s >= STOP_WAIT_S
@@ -244,12 +244,12 @@ def stop(client: Client, study: str, store: str | None = None) -> StopResult:
 
 
 def follow(client: Client, job_id: str, lines: int) -> Iterator[str]:
-    """Yield a job's log for people as it is written, from its last lines on, until the job has ended."""
+    """Yield the readable lines of a job's log, from its last lines on, until the job has ended."""
     yield from readable_lines(client.follow(job_id, lines))
 
 
 def readable_lines(log_lines: Iterable[str]) -> Iterator[str]:
-    r"""Yield the lines of a log for people, without the dumps of their state that Ray's processes write between them.
+    r"""Yield the lines of a log for people, without the state dumps of Ray's processes.
 
     Example:
         >>> list(readable_lines(["training", "[state-dump] NodeManager:", "(raylet) [state-dump] \tCPU: 2", "done"]))
@@ -261,7 +261,7 @@ def readable_lines(log_lines: Iterable[str]) -> Iterator[str]:
 
 
 def readable_line(log_line: str) -> str:
-    r"""Format a line of a log for people, without the characters that would control their terminal.
+    r"""Format a log line for people, without control characters for their terminal.
 
     Example:
         >>> readable_line("\x1b[31mstopping\x1b[0m")
@@ -270,8 +270,8 @@ def readable_line(log_line: str) -> str:
     return readable(uncoloured(log_line))
 
 
-def _standing(job: Job, log: str, node: str | None, share: Share | None) -> JobStatus:
-    state, study, heartbeat = _state(job), job.metadata.get("study", ""), read(log)
+def _job_status(job: Job, log: str, node: str | None, share: Share | None) -> JobStatus:
+    state, study, heartbeat = _state_of(job), job.metadata.get("study", ""), read(log)
     return JobStatus(
         study=study,
         state=state,
@@ -287,11 +287,11 @@ def _standing(job: Job, log: str, node: str | None, share: Share | None) -> JobS
         heartbeat=heartbeat,
         share=share,
         last_lines=_last_lines(job, log) if state in ("waiting", "stopped", "failed") else (),
-        next=_next(state, study, job, heartbeat),
+        next=_next_step(state, study, job, heartbeat),
     )
 
 
-def _state(job: Job) -> str:
+def _state_of(job: Job) -> str:
     if job.status == "FAILED" and job.exit_code == _INTERRUPTED:
         return "stopped"
     return {"PENDING": "waiting", "RUNNING": "running", "SUCCEEDED": "finished", "STOPPED": "stopped"}.get(
@@ -305,26 +305,26 @@ def _exit_code(state: str, job: Job) -> int | None:
     return {"finished": 0, "stopped": _INTERRUPTED}.get(state)
 
 
-def _next(state: str, study: str, job: Job, heartbeat: Heartbeat | None) -> str:
+def _next_step(state: str, study: str, job: Job, heartbeat: Heartbeat | None) -> str:
     if state == "failed" and job.exit_code == _BAD_INPUT:
-        return f"fix what it says, and `study submit` the file of {study} again"
+        return f"fix the reported errors, then `study submit` the file of {study} again"
     failures = heartbeat.failures if heartbeat is not None else ()
-    if state == "failed" and failures and all(one.is_repeated for one in failures):
+    if state == "failed" and failures and all(failure.is_repeated for failure in failures):
         return (
-            f"`study logs {study}` has a traceback; another run fails the same way: fix the code or the study file, "
-            "and `study submit` it again"
+            f"`study logs {study}` has a traceback; another run fails the same way: fix the code or the study "
+            "file, and `study submit` it again"
         )
     return {
         "waiting": "it starts when a node has room for it",
-        "running": f"`study logs {study} --follow` shows more, `study stop {study}` ends it",
-        "finished": f"`study report {study} --store {without_secret(job.metadata.get('store', ''))}` reports",
-        "stopped": f"`study resume {study}` goes on where it stopped",
-        "failed": f"`study logs {study}` says more, `study resume {study}` goes on",
+        "running": f"`study logs {study} --follow` shows its log, `study stop {study}` ends it",
+        "finished": f"`study report {study} --store {without_secret(job.metadata.get('store', ''))}` writes its report",
+        "stopped": f"`study resume {study}` continues it",
+        "failed": f"`study logs {study}` shows its log, `study resume {study}` continues it",
     }[state]
 
 
 def _last_lines(job: Job, log: str) -> tuple[str, ...]:
-    """Return the driver's last lines of output, or Ray's message if its node is gone with the log."""
+    """Return the driver's last lines of output, or Ray's message if the log is gone with its node."""
     lines = [uncoloured(line).rstrip() for line in log.splitlines()]
     own = [line for line in lines if line.strip() and not is_heartbeat(line) and not _is_rays_own(line)]
     if own:

@@ -1,4 +1,4 @@
-"""Jobs and nodes, as the dashboard describes them."""
+"""Jobs, nodes and reservations, as the dashboard describes them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from study.visible import uncoloured
 
 ENDED = ("STOPPED", "SUCCEEDED", "FAILED")
-"""Ray's names of the states that a job doesn't leave."""
+"""Ray's names of the final states of a job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +19,14 @@ class Job:
     Args:
         id: its submission id.
         status: PENDING, RUNNING or one of `ENDED`.
-        metadata: the metadata it was submitted with; everybody who may use the cluster can write there, so control
-            characters are removed, except in the study's file (``spec``).
+        metadata: metadata of its submission. Everyone who may use the cluster can write there, so control characters
+            are removed, except in the study's file (``spec``).
         message: Ray's message about it.
-        exit_code: its command's exit code, once it has ended by itself.
-        began_s: when it was submitted, in seconds since 1970.
-        ended_s: when it ended, in seconds since 1970; None while it runs.
-        node_id: id of the node that its command runs on.
-        driver_id: Ray's id of the process that has connected to the cluster for it; None before one has.
+        exit_code: its command's exit code; None unless the command has ended by itself.
+        began_s: time of submission, in seconds since 1970.
+        ended_s: time of its end, in seconds since 1970; None while it runs.
+        node_id: id of the node of its command.
+        driver_id: Ray's id of the process that has connected to the cluster for it; None before that.
     """
 
     id: str
@@ -41,7 +41,7 @@ class Job:
 
     @property
     def ended(self) -> bool:
-        """Whether the job has ended."""
+        """True if the job has ended."""
         return self.status in ENDED
 
 
@@ -50,13 +50,13 @@ class Node:
     """A node that is alive.
 
     Args:
-        id: Ray's id of it.
+        id: Ray's id of the node.
         name: its host name.
         head: whether it is the head.
-        cpus: number of CPUs that Ray counts there.
-        gpus: number of GPUs that Ray counts there.
-        cpu_percent: how busy its cores are.
-        gpu_percent: how busy each GPU is that Ray sees there; may be shorter than `gpus`.
+        cpus: number of CPUs by Ray's count.
+        gpus: number of GPUs by Ray's count.
+        cpu_percent: load of its cores.
+        gpu_percent: load of each GPU that Ray sees; may be shorter than `gpus`.
     """
 
     id: str
@@ -70,7 +70,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """What Ray has reserved for a worker.
+    """Ray's reservation for a worker.
 
     Args:
         driver_id: Ray's id of the process that asked for it.
@@ -84,12 +84,12 @@ class Reservation:
 
 
 def job_of(entry: Mapping[str, Any]) -> Job:
-    """Parse the dashboard's entry of a job. Everybody who may use the cluster may have written its texts."""
+    """Parse the dashboard's entry of a job, whose texts may be from anyone who may use the cluster."""
     ended = entry.get("end_time")
     return Job(
         id=_word(entry["submission_id"]),
         status=_word(entry["status"]),
-        # The file is compared and run as it is, and never shown.
+        # The file is compared and run unchanged, and never shown.
         metadata={
             _word(name): str(value) if name == "spec" else _word(value)
             for name, value in (entry.get("metadata") or {}).items()

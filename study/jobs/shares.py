@@ -1,4 +1,4 @@
-"""What of a cluster each of its studies has: the cores and GPUs that Ray has reserved for their workers."""
+"""Shares of a cluster: the cores and GPUs that Ray has reserved for each study's workers."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from study.jobs.rows import Job, Node, Reservation
 from study.words import join_and
 
 OTHER_WORK = "other work"
-"""Stands for what runs on a cluster and isn't a study's job."""
+"""Name of all work on a cluster that isn't a study's job."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What of a cluster a study's workers have, in cores, or in GPUs if it trains on GPUs alone.
+    """A study's share of a cluster, in cores, or in GPUs if it trains on GPUs alone.
 
     Args:
         unit: ``cores`` or ``GPUs``.
-        own: how many are reserved for its workers.
-        of: how many the cluster has.
-        others: how many each other study has that has some, by its name, and other work.
+        own: number reserved for its workers.
+        of: number in the cluster.
+        others: number reserved for each other study, by name, and for other work; without zeros.
     """
 
     unit: str
@@ -31,7 +31,7 @@ class Share:
 
     @property
     def is_shut_out(self) -> bool:
-        """Whether it has none, and others have all of them."""
+        """True if it has nothing, and others have all of the cluster."""
         return not self.own and 0 < self.of < sum(self.others.values()) + 1
 
     @property
@@ -46,26 +46,26 @@ class Share:
 
     @property
     def wait(self) -> str:
-        """What a study waits for that is shut out.
+        """The wait of a study that is shut out, in words.
 
         Example:
             >>> Share("cores", 0, 16, {"digits-sum": 14, "gate": 2}).wait
             'waiting for others: digits-sum has 14 and gate has 2 of 16 cores'
         """
-        what = "another study" if len(self.others) == 1 and OTHER_WORK not in self.others else "others"
-        return f"waiting for {what}: {join_and(self._others())} of {self.of:g} {self.unit}"
+        who = "another study" if len(self.others) == 1 and OTHER_WORK not in self.others else "others"
+        return f"waiting for {who}: {join_and(self._others())} of {self.of:g} {self.unit}"
 
     def _others(self) -> list[str]:
         return [f"{name} has {count:g}" for name, count in self.others.items()]
 
 
 def shares(jobs: Sequence[Job], nodes: Sequence[Node], reservations: Sequence[Reservation]) -> dict[str, Share]:
-    """Return the share of each study that runs, by the id of its job.
+    """Return the share of each running study, by the id of its job.
 
     Args:
-        jobs: those of the cluster.
-        nodes: those that are alive.
-        reservations: those that Ray has made.
+        jobs: jobs of the cluster.
+        nodes: nodes that are alive.
+        reservations: Ray's reservations.
     """
     running = {job.driver_id: job for job in jobs if job.status == "RUNNING" and "study" in job.metadata}
     return {job.id: _share(driver_id, running, nodes, reservations) for driver_id, job in running.items()}
@@ -76,15 +76,15 @@ def _share(
 ) -> Share:
     on_gpus = _trains_on_gpus(running[driver_id])
     own, others = 0.0, dict[str, float]()
-    for one in reservations:
-        count = one.gpus if on_gpus else one.cpus
-        if one.driver_id == driver_id:
+    for reservation in reservations:
+        count = reservation.gpus if on_gpus else reservation.cpus
+        if reservation.driver_id == driver_id:
             own += count
         elif count:
-            name = running[one.driver_id].metadata["study"] if one.driver_id in running else OTHER_WORK
+            name = running[reservation.driver_id].metadata["study"] if reservation.driver_id in running else OTHER_WORK
             others[name] = others.get(name, 0.0) + count
-    of = sum(node.gpus if on_gpus else node.cpus for node in nodes)
-    return Share("GPUs" if on_gpus else "cores", own, of, others)
+    total = sum(node.gpus if on_gpus else node.cpus for node in nodes)
+    return Share("GPUs" if on_gpus else "cores", own, total, others)
 
 
 def _trains_on_gpus(job: Job) -> bool:

@@ -1,4 +1,4 @@
-"""Studies become jobs of a cluster: checked first, and started once, however many submit them."""
+"""Submission of studies as jobs of a cluster: checked first, and started once, however many submit them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from study.source import digest_of
 from study.visible import uncoloured
 
 STOP_WAIT_S = 120
-"""Seconds that a study has to keep checkpoints and to publish, when it is asked to stop."""
+"""Seconds for saving checkpoints and publishing after a request to stop."""
 
 _FILE = "study.yaml"
 _TRIES = 20
@@ -34,20 +34,20 @@ _DIGEST = re.compile("[0-9a-f]{64}")
 
 
 JOB_OPTIONS = ("tracking_uri", *TRAINING_OPTIONS, "optuna_storage", "yes")
-"""The options of `study run` that a job gets, besides the store."""
+"""Options of `study run` that a job gets, besides the store."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A study, and how a cluster is to run it: all that `resume` needs.
+    """A study with the options for its run on a cluster: all that `resume` needs.
 
     Args:
-        study: its name.
-        spec: its file's text.
+        study: the study's name.
+        spec: text of its file.
         store: absolute path or URL.
-        options: values of `JOB_OPTIONS` by name; None, or none, stands for what the cluster's own settings say.
-        code: files of the study's own code and its data by name, which are laid beside its file.
-        code_copy: digest of such files that the job takes out of the store; empty if it has none, or gets `code`.
+        options: values of `JOB_OPTIONS` by name; for None or a missing one, the cluster's own settings apply.
+        code: files of the study's own code and data by name, laid beside its file.
+        code_copy: digest of such files in the store, for the job; empty if there are none, or it gets `code`.
         repository: fields of the user's repository, for the provenance of results.
     """
 
@@ -81,7 +81,7 @@ class Order:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """The texts that describe the job on the cluster."""
+        """Texts that describe the job on the cluster."""
         code = digest_of(self.code) if self.code else self.code_copy
         return {
             "study": self.study,
@@ -90,7 +90,7 @@ class Order:
             "options": json.dumps(dict(self.options)),
             **({"code": code} if code else {}),
             **({"repository": json.dumps(dict(self.repository))} if self.repository else {}),
-            "user": _user(),
+            "user": _user_name(),
             "host": socket.gethostname(),
         }
 
@@ -101,7 +101,7 @@ class Submission:
 
     Args:
         job_id: id of the job that runs the study.
-        before: the job that was running it already; None if this submission started it.
+        before: the job that was already running it; None if this submission started one.
         same_file: whether that job was submitted with the same file.
     """
 
@@ -118,14 +118,14 @@ def make_order(
     repository: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Order:
-    """Make an order, and check that its addresses mean the same on a cluster as here.
+    """Make an order, after checking that its addresses mean the same on a cluster as here.
 
     Args:
-        study: its name.
-        spec: its file's text.
+        study: the study's name.
+        spec: text of its file.
         store: absolute path or URL.
-        code: files of the study's own code by name; None if it has none.
-        repository: fields of the user's repository; None if there is none.
+        code: files of the study's own code by name; None without any.
+        repository: fields of the user's repository; None without one.
         options: as in `Order`.
 
     Raises:
@@ -135,13 +135,13 @@ def make_order(
         >>> make_order("demo", "study: demo", "studies")
         Traceback (most recent call last):
         ...
-        study.errors.InputError: --store must be a URL or an absolute path for a cluster, which works elsewhere, but
-        got 'studies'; set it with --store, STUDY_STORE or in study.toml
+        study.errors.InputError: --store must be a URL or an absolute path for a cluster, but got
+        'studies'; set it with --store, STUDY_STORE or in study.toml
     """
     check_no_secret(store, "--store")
     if "://" not in store and not store.startswith("/"):
         raise InputError(
-            f"--store must be a URL or an absolute path for a cluster, which works elsewhere, but got {store!r}; "
+            f"--store must be a URL or an absolute path for a cluster, but got {store!r}; "
             "set it with --store, STUDY_STORE or in study.toml"
         )
     for name in ("optuna_storage", "tracking_uri"):
@@ -154,15 +154,15 @@ def make_order(
 
 
 def connect_to_run(text: str, notify: Callable[[str], None], *, without_token: bool = False) -> Client:
-    """Connect to a cluster to run something there, unless others can reach it and it lets anybody run anything.
+    """Connect to a cluster to run something there, unless others can reach it without a token.
 
     Args:
-        text: address of its dashboard.
+        text: address of the cluster's dashboard.
         notify: called with warnings.
-        without_token: whether the user wants a cluster that asks for no token.
+        without_token: whether the user accepts a cluster that asks for no token.
 
     Raises:
-        InputError: if there is no token here, or if the cluster asks for none.
+        InputError: if there isn't a token here, or the cluster asks for none.
         ClusterError: if it can't be reached.
 
     Example:
@@ -178,13 +178,13 @@ def connect_to_run(text: str, notify: Callable[[str], None], *, without_token: b
     if token() is None:
         raise InputError(
             f"{address.url} is reached over a network, and there is no token here: put the cluster's into "
-            "~/.ray/auth_token (readable by you alone), or name its file in RAY_AUTH_TOKEN_PATH; or say --without-token"
+            "~/.ray/auth_token (readable by you alone), name its file in RAY_AUTH_TOKEN_PATH, or pass --without-token"
         )
     client = connect(address, notify)
     if not client.asks_for_token():
         raise InputError(
             f"{address.url} answers without a token: anyone who reaches it can run code there. Start the cluster with "
-            "RAY_AUTH_MODE=token, or say --without-token"
+            "RAY_AUTH_MODE=token, or pass --without-token"
         )
     return client
 
@@ -192,16 +192,16 @@ def connect_to_run(text: str, notify: Callable[[str], None], *, without_token: b
 def submit(client: Client, order: Order, notify: Callable[[str], None]) -> Submission:
     """Submit a study, unless it is running on this cluster for the same store.
 
-    The job's id is the study's name and the number of its jobs so far, and the cluster accepts an id once. So if two
+    The job's id is the study's name and the number of its jobs so far, and the cluster accepts an id once. If two
     submit at once, one is refused, reads the jobs again, and finds the other's.
 
     Args:
         client: a connected client.
-        order: what to run.
+        order: the study and its options.
         notify: called with warnings.
 
     Raises:
-        InputError: if the cluster has no room for a pack now, and the order doesn't say how far it grows.
+        InputError: if the cluster has no room for a pack now, and the order doesn't give a number of workers.
         ClusterError: if the cluster can't be reached, or refuses.
     """
     nodes = client.nodes()
@@ -213,7 +213,7 @@ def submit(client: Client, order: Order, notify: Callable[[str], None]) -> Submi
         if running:
             return Submission(running[-1].id, running[-1], _is_same(running[-1].metadata, order.metadata))
         _check_room(order, nodes)
-        job_id = f"study-{order.study}-{1 + max((_number(job) for job in jobs), default=-1)}"
+        job_id = f"study-{order.study}-{1 + max((_job_number(job) for job in jobs), default=-1)}"
         with tempfile.TemporaryDirectory(prefix="study-submit-") as folder:
             Path(folder, _FILE).write_text(order.spec, encoding="utf-8")
             for name, content in order.code.items():
@@ -235,14 +235,14 @@ def submit(client: Client, order: Order, notify: Callable[[str], None]) -> Submi
             except TakenError:
                 continue
         return Submission(job_id)
-    raise ClusterError(f"{_TRIES} others submitted {order.study!r} at the same moment: try again")
+    raise ClusterError(f"{_TRIES} others submitted {order.study!r} at the same time: try again")
 
 
 def order_of(job: Job) -> Order:
-    """Return the order that a job was submitted with; its code and data are those that the store has.
+    """Return the order that a job was submitted with; its code and data are the store's copies.
 
     Raises:
-        InputError: if the job's metadata don't contain it; then the study's file is needed.
+        InputError: if the job's metadata don't contain it; the study's file is needed then.
 
     Example:
         >>> before = Order("demo", "study: demo", "/shared", {"pack_size": 8})
@@ -263,7 +263,7 @@ def order_of(job: Job) -> Order:
         return replace(order, code_copy=code_copy)
     except (KeyError, ValueError, TypeError) as error:
         raise InputError(
-            f"job {job.id} doesn't say how it was submitted ({error!r}): submit the study's file again"
+            f"job {job.id} has no record of its submission ({error!r}): submit the study's file again"
         ) from error
 
 
@@ -276,26 +276,26 @@ def check_known(jobs: Sequence[Job], study: str, url: str) -> None:
     """Check that a cluster has jobs of a study.
 
     Raises:
-        UnknownStudyError: if not; it names the study with the most similar name.
+        UnknownStudyError: if not; the message names the most similar study.
     """
     names = sorted({job.metadata["study"] for job in jobs if "study" in job.metadata})
     if study in names:
         return
     if not names:
-        hint = "; it has had none since its head was started: `study submit FILE` goes on from the store"
+        hint = "; it has had no studies since its head started: `study submit FILE` continues from the store"
     else:
         hint = nearest(study, names) or f"; there is {', '.join(names[:5])}"
     raise UnknownStudyError(f"no study {study!r} on {url}{hint}")
 
 
 def _away_from_head(nodes: Sequence[Node]) -> dict[str, str] | None:
-    """Return a label that keeps the driver off the head, which has enough to do, if there is another node."""
+    """Return a label that keeps the driver off the busy head; None if there isn't another node."""
     heads = [node for node in nodes if node.head]
     return {_NODE_ID: f"!{heads[0].id}"} if heads and len(nodes) > 1 else None
 
 
 def _check_room(order: Order, nodes: Sequence[Node]) -> None:
-    """Check that packs have room now, or that nodes will be added for them: otherwise the driver would fail at once."""
+    """Check that packs have room now, or that nodes will be added; otherwise the driver would fail at once."""
     cpus, gpus = sum(node.cpus for node in nodes), sum(node.gpus for node in nodes)
     needs_gpu = order.options.get("device") == "cuda"
     has_room = cpus >= 1 and (gpus > 0 or not needs_gpu)
@@ -303,7 +303,7 @@ def _check_room(order: Order, nodes: Sequence[Node]) -> None:
         needs = "1 CPU and a GPU" if needs_gpu else "1 CPU"
         raise InputError(
             f"a pack needs {needs}, but the cluster has {cpus:g} CPU and {gpus:g} GPU now; if it grows on demand, "
-            "say how far: --workers 16"
+            "give the number of workers: --workers 16"
         )
 
 
@@ -312,23 +312,23 @@ def _warnings(order: Order, nodes: Sequence[Node]) -> list[str]:
     if len(nodes) > 1 and "://" not in order.store:
         warnings.append(f"all {len(nodes)} nodes must see the folder {order.store}: `study doctor` checks that")
     if len(nodes) > 1 and re.match(r"https?://(localhost|127\.|\[::1\])", uri):
-        warnings.append(f"{uri} is each node's own: only the driver's node will look there")
+        warnings.append(f"{uri} means each node itself: only the server on the driver's node is used")
     return warnings
 
 
 def _is_same(metadata: Mapping[str, str], other: Mapping[str, str]) -> bool:
-    """Return whether two jobs were submitted with the same file and code."""
+    """Return True if two jobs were submitted with the same file and code."""
     return all(metadata.get(name) == other.get(name) for name in ("spec", "code"))
 
 
-def _number(job: Job) -> int:
+def _job_number(job: Job) -> int:
     """Return a job's number among those of its study; -1 if its id has none."""
     last = job.id.rpartition("-")[2]
     return int(last) if last.isascii() and last.isdigit() else -1
 
 
-def _user() -> str:
+def _user_name() -> str:
     try:
         return getpass.getuser()
-    except (OSError, KeyError):  # a container without a name for its user
+    except (OSError, KeyError):  # a container may lack a name for its user
         return "unknown"

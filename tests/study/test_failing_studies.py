@@ -110,7 +110,7 @@ def test_a_run_of_which_all_trials_fail_stops() -> None:
     """It says why, keeps what is stored, and trains the rest with --keep-going."""
     words = ("seeds=12", "grid.size=[2]", "--pack-size", "2")
     printed = run(*words, code=1)
-    assert "stopped early: the first 10 trials that ended failed for one reason: ValueError" in printed
+    assert "stopped early: the first 10 trials that ended failed for the same reason: ValueError" in printed
     assert "--keep-going" in printed
     assert study.open("bad").results().counts["failed"] == 10
     printed = run(*words, "--keep-going", code=1)
@@ -121,7 +121,7 @@ def test_a_run_of_which_all_trials_fail_stops() -> None:
 def test_a_run_with_a_cell_of_which_all_trials_fail_stops() -> None:
     """Results of other cells stay."""
     printed = run("seeds=3", "grid.size=[2, 1]", "--pack-size", "3", code=1)
-    assert "stopped early: all 3 trials of a cell failed for one reason" in printed
+    assert "stopped early: all 3 trials of a cell failed for the same reason" in printed
     assert study.open("bad").results().counts["pending"] == 3
 
 
@@ -132,7 +132,7 @@ def test_a_run_on_ray_stops() -> None:
         "run", "bad.yaml", "seeds=2000", "grid.size=[2]", "--pack-size", "2", "--cpus", "2", "--tracking-uri", "off"
     )
     assert ran.exit_code == 1, ran.output
-    assert "trials that ended failed for one reason: ValueError" in ran.output
+    assert "trials that ended failed for the same reason: ValueError" in ran.output
     assert 10 <= study.open("bad").results().counts["failed"] < 2000
 
 

@@ -168,7 +168,7 @@ def test_a_stopped_trial_is_not_repeated() -> None:
     certificate = made.verify(share=1.0)
     assert (certificate.of, certificate.differing) == (4, [])
     stopped = made.trials().query("outcome == 'stopped'")["trial_id"]
-    with pytest.raises(InputError, match="was stopped early, by what other trials had reached"):
+    with pytest.raises(InputError, match="was stopped early because of other trials"):
         list(repeat(made.planned, "studies", [*stopped]))
 
 

@@ -172,7 +172,7 @@ def test_the_plan_lists_claims(tmp_path: Path) -> None:
     assert told.exit_code == 0
     assert "3 claims, judged after each batch of seeds, until they are decided:" in told.output
     assert "1. NMU: success rate exceeds that of linear" in told.output
-    assert "Seeds that each cell can be expected to need" in told.output
+    assert "Expected number of seeds of each cell" in told.output
     data = json.loads(invoke("plan", str(mine), "--json", "--store", str(tmp_path / "empty")).output)
     assert data["claims"][1] == "NMU: success rate exceeds 0.9"
 

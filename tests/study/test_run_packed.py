@@ -73,7 +73,7 @@ def test_the_plan_says_what_it_would_take(packed_lab: Path, tmp_path: Path) -> N
     text = " ".join(console.file.getvalue().split())
     assert "6 trials in 2 packs on cpu" in text
     assert "trials of mylab.models:dropping train one after another" in text
-    assert "by a calibration of a second a row" in text
+    assert "calibrated for a second per row" in text
     assert not store.exists()
 
 

@@ -268,7 +268,7 @@ def test_the_plan_says_how_many_seeds_are_expected(tmp_path):
     sampling = statistics.FixedWidth(0.2, 6, 24)
     told = shown(SPEC, tmp_path)
     mean = -(-sampling.expected() // 1)
-    assert "Seeds that each cell can be expected to need" in told
+    assert "Expected number of seeds of each cell" in told
     assert told.count(f" {mean:.0f} ") >= 2
     assert f"2 cells with up to 24 seeds: about {2 * mean:.0f} trials of 48" in told
     assert list(tmp_path.iterdir()) == []

@@ -112,7 +112,7 @@ def test_a_study_runs_and_reports_in_one_process(base: str, finished_study: Path
     (tmp_path / "little.yaml").write_text((finished_study / "little.yaml").read_text())
     planned = command(base, tmp_path, "plan", "little.yaml", "--engine", "torch")
     assert planned.returncode == 0, planned.stderr
-    assert re.search(r"about .* on 1 core, by a calibration", planned.stdout), planned.stdout
+    assert re.search(r"about .* on 1 core, calibrated", planned.stdout), planned.stdout
     assert INSTALL_RAY in " ".join(planned.stdout.split())  # lines are folded
     done = command(base, tmp_path, "run", "little.yaml", "--engine", "torch")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,6 +1,6 @@
 """Sweeps of other tools as study files.
 
-sweep    a sweep in the terms of a study file, and its text
+sweep    a sweep in the terms of a study file, and the file's text
 wandb    W&B's sweep.yaml
 optuna   studies in Optuna's storages
 hydra    folders of Hydra's multirun

@@ -1,7 +1,7 @@
-"""Runs that another tool has finished, as results of a study's trials; nothing is run.
+"""Import of another tool's finished runs as results of a study's trials.
 
-A trial's id holds the identity of its code, and nobody recorded that of finished runs. So the study file must give a
-`version`, by which its user says that the command or function computes what the runs computed. The results name
+A trial's id contains the identity of its code, which is unknown for finished runs. So the study file must give a
+`version`: its user states by it that the command or function computes what the runs computed. The results name
 `IMPORTED` as their engine, and their source in the provenance.
 """
 
@@ -42,10 +42,10 @@ class _Run:
     """A finished run.
 
     Args:
-        key: its hyperparameters.
-        seed: its seed; None if it isn't known.
-        read: returns its steps, and whether they are numbered; raises ResultsError where they can't be read.
-        training_s: seconds that it took; 0 if that isn't known.
+        key: hyperparameters.
+        seed: seed; None if unknown.
+        read: returns the steps, and True if they are numbered; raises ResultsError if they can't be read.
+        training_s: duration in seconds; 0 if unknown.
     """
 
     key: Key
@@ -56,13 +56,13 @@ class _Run:
 
 @dataclass(frozen=True)
 class FinishedRuns:
-    """Runs that were imported.
+    """The outcome of an import of finished runs.
 
     Args:
         study: the study's name.
-        source: where the runs were.
-        new: the number of trials that have a result now.
-        left_out: how many runs were left out, by the reason.
+        source: place of the runs.
+        new: number of trials that got a result.
+        left_out: numbers of runs that were left out, by reason.
     """
 
     study: str
@@ -76,7 +76,7 @@ class FinishedRuns:
 
 
 def import_hydra(plan: Plan, path: Path, root: str) -> FinishedRuns:
-    """Import the jobs of a multirun of Hydra whose overrides are those of planned trials.
+    """Import the jobs of a Hydra multirun whose overrides match planned trials.
 
     Args:
         plan: the plan of the study, whose file has a version.
@@ -84,7 +84,7 @@ def import_hydra(plan: Plan, path: Path, root: str) -> FinishedRuns:
         root: the store's address.
 
     Raises:
-        InputError: if the study has no version or runs another program, or no job is one of its trials.
+        InputError: if the study has no version or runs another program, or no job matches one of its trials.
         BusyError: if the study is running.
     """
     engine = _engine(plan)
@@ -108,7 +108,7 @@ def import_hydra(plan: Plan, path: Path, root: str) -> FinishedRuns:
 def _hydra_runs(jobs: Sequence[HydraJob], keys: Sequence[str], engine: ProgramEngine) -> Iterator[_Run]:
     for job in jobs:
         given = {key: _comparable(value) for key, value in job.overrides.items()}
-        # What the command sets and the job didn't has the value of the job's configuration.
+        # An override that only the command has gets its value from the job's configuration.
         given |= {key: _comparable(value) for key in keys if key not in given for value in _configured(job, key)}
         given |= dict.fromkeys(job.words, None)
         yield _Run(frozenset(given.items()), job.seed, partial(_read_folder, job.folder, engine))
@@ -141,7 +141,7 @@ def _read_folder(folder: Path, engine: ProgramEngine) -> tuple[_Steps, bool]:
 
 
 def import_optuna(plan: Plan, storage: str, name: str | None, root: str) -> FinishedRuns:
-    """Import Optuna's completed trials whose parameters and seeds are those of planned trials.
+    """Import completed Optuna trials whose parameters and seeds match planned trials.
 
     Args:
         plan: the plan of the study, whose file has a version.
@@ -150,7 +150,7 @@ def import_optuna(plan: Plan, storage: str, name: str | None, root: str) -> Fini
         root: the store's address.
 
     Raises:
-        InputError: if the study has no version or other metrics, or no trial of Optuna's is one of its trials.
+        InputError: if the study has no version or other metrics, or no Optuna trial matches one of its trials.
         BusyError: if the study is running.
     """
     engine = _engine(plan)
@@ -180,13 +180,13 @@ def import_optuna(plan: Plan, storage: str, name: str | None, root: str) -> Fini
         for trial in study.trials:
             values = {names[key]: value for key, value in trial.params.items()}
             values.pop("seed", None)
-            read = partial(_end_of, dict(zip(metrics, trial.values, strict=True)))
+            read = partial(_single_step, dict(zip(metrics, trial.values, strict=True)))
             yield _Run(_values_key(values), trial.seed, read, trial.seconds or 0.0)
 
     return _import(plan, engine, planned, runs(), f"Optuna's study {study.name} in {storage}", root)
 
 
-def _end_of(metrics: Mapping[str, float]) -> tuple[_Steps, bool]:
+def _single_step(metrics: Mapping[str, float]) -> tuple[_Steps, bool]:
     return [(0, metrics, {})], False
 
 
@@ -195,25 +195,21 @@ def _values_key(values: Mapping[str, Any]) -> Key:
 
 
 def _comparable(value: Any) -> Any:
-    """Return a value that is hashable, and equal for 1 and 1.0 but not for 1 and true."""
+    """Return a hashable value for comparisons: 1 equals 1.0, but not true."""
     if isinstance(value, list | tuple):
         return tuple(map(_comparable, value))
     return repr(float(value)) if isinstance(value, int | float) and not isinstance(value, bool) else repr(value)
 
 
 def _engine(plan: Plan) -> CallEngine:
-    """Return the engine that would run the trials.
-
-    Raises:
-        InputError: if the study calls nothing of its user's, or has no version.
-    """
+    """Return the engine of the trials, after checking that the study has own code and a version."""
     spec = plan.spec
     if not isinstance(spec, CallSpec):
-        raise InputError(f"study {spec.study!r} must have a command or train, whose trials the runs would be")
+        raise InputError(f"study {spec.study!r} must have a command or train to import finished runs")
     if spec.version is None:
         raise InputError(
             f"study {spec.study!r} must have a version, such as version: 1: the code of finished runs isn't known, and "
-            "a version says that the study's code computes the same"
+            "a version states that the study's code computes the same"
         )
     engine = own_engine(spec)
     assert isinstance(engine, CallEngine)
@@ -228,7 +224,7 @@ def _import(
     source: str,
     root: str,
 ) -> FinishedRuns:
-    """Store the results of the runs that are planned trials without a result."""
+    """Store the results of runs that match planned trials without a result."""
     folder = Store(root).study(plan.spec.study)
     left_out: Counter[str] = Counter()
     results: dict[str, tuple[Result, list[Curve]]] = {}
@@ -239,15 +235,15 @@ def _import(
             if run.seed is None:
                 left_out["without a seed that is a whole number"] += 1
             elif trial is None:
-                left_out["that the study file doesn't plan"] += 1
+                left_out["that match no planned trial"] += 1
             elif trial.id in done or trial.id in results:
-                left_out["of trials that have a result already"] += 1
+                left_out["of trials that already have a result"] += 1
             else:
                 try:
                     results[trial.id] = _result(trial, engine, *run.read(), run.training_s)
                 except ResultsError as error:
                     left_out[f"that {error}"] += 1
-        if not results and set(left_out) != {"of trials that have a result already"}:
+        if not results and set(left_out) != {"of trials that already have a result"}:
             reasons = "; ".join(f"{count_of(count, 'run')} {reason}" for reason, count in left_out.items())
             raise InputError(f"{source}: nothing was imported: {reasons or 'there are no finished runs'}")
         if results:
@@ -255,7 +251,9 @@ def _import(
             curves = [curve for _, own in results.values() for curve in own]
             at = datetime.now(UTC).isoformat(timespec="seconds")
             provenance = {"imported_from": source, "created_at": at}
-            folder.write_pack(f"{IMPORTED}-{pack.id}", [one for one, _ in results.values()], curves, [], provenance)
+            folder.write_pack(
+                f"{IMPORTED}-{pack.id}", [result for result, _ in results.values()], curves, [], provenance
+            )
         if not folder.exists:
             keep_code(plan.spec, folder)
             folder.write_spec(plan.spec.text)
@@ -265,7 +263,7 @@ def _import(
 def _result(
     trial: Trial, engine: CallEngine, steps: _Steps, are_numbered: bool, training_s: float
 ) -> tuple[Result, list[Curve]]:
-    """Return the result and curves that a trial has, if it reported these steps."""
+    """Return the result and curves of a trial that reported these steps."""
     most = trial.cell.iterations
     counted = [step for step in steps if not most or step[0] <= most]
     call = RecordedCall(engine.call_of(trial), counted, reports_steps=are_numbered, training_s=training_s)

@@ -1,4 +1,4 @@
-"""Folders of Hydra's multirun: the jobs' overrides as a grid or as points, and their results."""
+"""Hydra's multirun folders: overrides as a grid or as points, and results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class HydraJob:
 
     Args:
         folder: its output folder.
-        overrides: the values of its task overrides, by their keys, with a plus if they have one.
+        overrides: values of its task overrides by key, which may begin with a plus sign.
         words: its other overrides, such as ``~optimizer``.
         config: its configuration.
         hydra: Hydra's own configuration.
@@ -41,13 +41,13 @@ class HydraJob:
 
     @property
     def seed_key(self) -> str:
-        """The key of its seed: of an override, or else of the configuration; empty without one."""
+        """Key of the seed: an override's, or else the configuration's; empty without one."""
         keys = [key for key in self.overrides if re.split(r"[./]", key.lstrip("+"))[-1] in SEEDS]
         return next(iter(keys), "") or _seed_in(self.config)
 
     @property
     def seed(self) -> int | None:
-        """Its seed; None if it has none that is a whole number."""
+        """The job's seed; None unless it is a whole number."""
         value: Any = self.overrides.get(self.seed_key)
         if self.seed_key not in self.overrides:
             value = self.config if self.seed_key else None
@@ -69,13 +69,13 @@ def read_jobs(path: Path) -> list[HydraJob]:
     """Read the jobs of a multirun, in their order.
 
     Args:
-        path: the folder of the multirun, or one above that has a single one.
+        path: folder of the multirun, or a folder above a single one.
 
     Raises:
         InputError: if there isn't exactly one multirun, it has no jobs, or a file can't be read.
     """
     if not path.is_dir():
-        raise InputError(f"there is no folder {path}; give that of a multirun, such as multirun/2026-01-31/12-00-00")
+        raise InputError(f"no such folder: {path}; give the folder of a multirun, such as multirun/2026-01-31/12-00-00")
     sweeps = sorted(file.parent for file in path.rglob("multirun.yaml"))
     if len(sweeps) != 1:
         several = f"has {len(sweeps)} multiruns, such as {', '.join(map(str, sweeps[-3:]))}: give one of them"
@@ -87,7 +87,9 @@ def read_jobs(path: Path) -> list[HydraJob]:
 
 
 def _job(folder: Path) -> HydraJob:
-    overrides, config, hydra = (read_yaml(folder / ".hydra" / f"{n}.yaml") for n in ("overrides", "config", "hydra"))
+    overrides, config, hydra = (
+        read_yaml(folder / ".hydra" / f"{part}.yaml") for part in ("overrides", "config", "hydra")
+    )
     hydra = hydra.get("hydra") if isinstance(hydra, Mapping) else None
     if not isinstance(hydra, Mapping) or not all(isinstance(hydra.get(key), Mapping) for key in ("job", "runtime")):
         raise InputError(f"{folder / '.hydra' / 'hydra.yaml'}: must have hydra.job and hydra.runtime; is it Hydra's?")
@@ -98,7 +100,7 @@ def _job(folder: Path) -> HydraJob:
 
 
 def override_of(text: str) -> tuple[str, Any] | None:
-    """Return the key and the value of an override; None if it sets nothing, as ``~optimizer``.
+    """Return the key and the value of an override; None if it sets nothing, such as ``~optimizer``.
 
     Example:
         >>> override_of("+model.width=8"), override_of("name='a b'"), override_of("~optimizer")
@@ -109,7 +111,7 @@ def override_of(text: str) -> tuple[str, Any] | None:
 
 
 def _value(text: str) -> Any:
-    """Return the value of an override; a text stays as it is written, with its quotes."""
+    """Return the value of an override; texts keep their quotes."""
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
     try:
@@ -124,8 +126,8 @@ def sweep_of_hydra(path: Path, folder: Path) -> Sweep:
     """Read a multirun of Hydra.
 
     Args:
-        path: the folder of the multirun, or one above that has a single one.
-        folder: the folder of the study file.
+        path: folder of the multirun, or a folder above a single one.
+        folder: folder of the study file.
 
     Raises:
         InputError: as `read_jobs` does.
@@ -143,7 +145,9 @@ def sweep_of_hydra(path: Path, folder: Path) -> Sweep:
         sweep.seeds = seeds_notation([seed for seed in dict.fromkeys(job.seed for job in jobs) if seed is not None])
     words = [f"{key}={{{name}}}" for key, name in by_key.items()] + ([f"{seed_key}={{seed}}"] if seed_key else [])
     others = list(dict.fromkeys(word for job in jobs for word in job.words))
-    sweep.notes += [f"the override {w} is only in some jobs" for w in others if any(w not in job.words for job in jobs)]
+    sweep.notes += [
+        f"the override {word} is only in some jobs" for word in others if any(word not in job.words for job in jobs)
+    ]
     sweep.words = ["python", _script(first, folder, sweep), *words, *others, "hydra.run.dir={folder}"]
     _find_results(jobs, sweep)
     _note_settings(first, seed_key, sweep)
@@ -151,32 +155,35 @@ def sweep_of_hydra(path: Path, folder: Path) -> Sweep:
 
 
 def _add_points(sweep: Sweep, jobs: Sequence[HydraJob], by_key: Mapping[str, str]) -> None:
-    """Add what the jobs have in common, and what they vary: as a grid if they are its product, otherwise as points."""
+    """Add the jobs' common values as fixed; add the others as a grid if complete, else as points."""
     for key, name in by_key.items():
         if missing := sum(key not in job.overrides for job in jobs):
             sweep.notes.append(f"{count_of(missing, 'job')} had no override of {name}: points without it need a value")
     points = [{by_key[key]: value for key, value in job.overrides.items() if key in by_key} for job in jobs]
-    values = {name: list({repr(p[name]): p[name] for p in points if name in p}.values()) for name in by_key.values()}
+    values = {
+        name: list({repr(point[name]): point[name] for point in points if name in point}.values())
+        for name in by_key.values()
+    }
     everywhere = [name for name in values if all(name in point for point in points)]
     sweep.fixed = {name: values[name][0] for name in everywhere if len(values[name]) == 1}
     swept = {name: values[name] for name in values if name not in sweep.fixed}
-    different = list({repr(_without(point, sweep.fixed)): _without(point, sweep.fixed) for point in points}.values())
+    different = list({repr(_omit(point, sweep.fixed)): _omit(point, sweep.fixed) for point in points}.values())
     if len(different) == math.prod(map(len, swept.values())) and set(swept) <= set(everywhere):
         sweep.grid = swept
     else:
         sweep.points = different
-    pairs = {(repr(_without(point, sweep.fixed)), job.seed) for point, job in zip(points, jobs, strict=True)}
+    pairs = {(repr(_omit(point, sweep.fixed)), job.seed) for point, job in zip(points, jobs, strict=True)}
     seeds = {job.seed for job in jobs}
     if len(pairs) != len(different) * len(seeds):
         sweep.notes.append(f"the jobs are {len(pairs)} of the {len(different) * len(seeds)} trials of all seeds")
 
 
-def _without(point: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
+def _omit(point: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in point.items() if name not in names}
 
 
 def _script(job: HydraJob, folder: Path, sweep: Sweep) -> str:
-    """Return the path of the program, and add its folder of configurations to the code."""
+    """Return the path of the program, and include its folder of configurations in the code."""
     cwd, name = Path(str(job.hydra["runtime"].get("cwd"))), f"{job.hydra['job'].get('name')}.py"
     here = folder.resolve()
     start = cwd if cwd.is_relative_to(here) and cwd.is_dir() else here
@@ -187,8 +194,8 @@ def _script(job: HydraJob, folder: Path, sweep: Sweep) -> str:
         if source.get("provider") == "main" and source.get("schema") == "file":
             configs = Path(source["path"])
             inside = configs.relative_to(cwd) if configs.is_relative_to(cwd) else Path(configs.name)
-            one = f"{job.hydra['job'].get('config_name')}.yaml" if inside == Path() else inside.name
-            sweep.include = [(Path(script).parent / inside.parent / one).as_posix()]
+            included = f"{job.hydra['job'].get('config_name')}.yaml" if inside == Path() else inside.name
+            sweep.include = [(Path(script).parent / inside.parent / included).as_posix()]
     return script
 
 
@@ -209,4 +216,4 @@ def _note_settings(job: HydraJob, seed_key: str, sweep: Sweep) -> None:
         if not str(setting).startswith("hydra.mode="):
             sweep.notes.append(f"{setting} is left out")
     if any("${" in str(value) for value in job.overrides.values()):
-        sweep.notes.append("overrides with ${...} are texts, which Hydra resolves in each trial")
+        sweep.notes.append("overrides with ${...} are kept as texts; Hydra resolves them in each trial")

@@ -1,4 +1,4 @@
-"""Studies in Optuna's storages: ranges, conditions and directions; the objective itself isn't in a storage."""
+"""Optuna's stored studies as sweeps: ranges, conditions and directions; a storage doesn't have the objective."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def sweep_of_optuna(storage: str, name: str | None = None, *, are_points: bool =
     Args:
         storage: the database's URL, such as ``sqlite:///optuna.db``, or the path of a journal file.
         name: the study's name; None for the only one.
-        are_points: whether its completed trials become points, in place of its ranges.
+        are_points: take the completed trials as points, in place of the ranges.
 
     Raises:
-        InputError: if there is no such storage or study, or it has no trials.
+        InputError: if the storage or study doesn't exist, or the study has no trials.
     """
     check_no_secret(storage, "--from-optuna")
     study = read_optuna_study(storage, name)
@@ -43,8 +43,10 @@ def sweep_of_optuna(storage: str, name: str | None = None, *, are_points: bool =
 
 
 def _take_points(study: OptunaStudy, names: Mapping[str, str], sweep: Sweep) -> None:
-    """Replace ranges by the points of the completed trials, with the seeds that these had."""
-    points = [{names[key]: v for key, v in trial.params.items() if names[key] != "seed"} for trial in study.trials]
+    """Replace the ranges by the points of the completed trials, with their seeds."""
+    points = [
+        {names[key]: value for key, value in trial.params.items() if names[key] != "seed"} for trial in study.trials
+    ]
     seeds = [seed for trial in study.trials if (seed := trial.seed) is not None]
     sweep.points = list({repr(sorted(point.items())): point for point in points}.values())
     sweep.fixed, sweep.ranges, sweep.sampler = {}, {}, ""
@@ -53,22 +55,22 @@ def _take_points(study: OptunaStudy, names: Mapping[str, str], sweep: Sweep) -> 
 
 
 def _condition(name: str, study: OptunaStudy, notes: list[str]) -> dict[str, Any]:
-    """Return when a parameter applies, that only some trials have: the values of another one that tell these apart."""
+    """Return the condition for a parameter that only some trials have, by another parameter's values."""
     counts = {other: sum(other in trial.params for trial in study.trials) for other in study.domains}
     if counts[name] == len(study.trials):
         return {}
-    # A parameter in no more trials says nothing about these, and might depend on this one itself.
+    # A parameter in no more trials can't decide it, and might depend on this one itself.
     others = [other for other in study.domains if counts[other] > counts[name]]
     for other in sorted(others, key=lambda other: (-counts[other], "choices" not in study.domains[other])):
-        if (values := _deciding(name, other, study)) is not None:
+        if (values := _deciding_values(name, other, study)) is not None:
             return {"when": {other: values[0] if len(values) == 1 else values}}
     left = f"{counts[name]} of {count_of(len(study.trials), 'trial')}"
-    notes.append(f"{name} is in {left}, and no other parameter says when: all get it")
+    notes.append(f"{name} is in {left}, and no other parameter decides when: all trials get it")
     return {}
 
 
-def _deciding(name: str, other: str, study: OptunaStudy) -> list[Any] | None:
-    """Return the values of another parameter with which trials have the parameter; None if they don't decide it."""
+def _deciding_values(name: str, other: str, study: OptunaStudy) -> list[Any] | None:
+    """Return another parameter's values that imply this one in a trial; None if they don't decide it."""
     domain = study.domains[other]
     if "choices" not in domain and not isinstance(domain.get("step", domain["low"]), int):
         return None

@@ -19,7 +19,7 @@ from study.spec.seeds import MOST_SEEDS, count_seeds, parse_seeds
 from study.words import join_and
 
 Domain = Mapping[str, Any]
-"""Values of a hyperparameter: ``choices``, or ``low``, ``high``, ``scale`` and ``step``; and ``when`` it applies."""
+"""Values of a hyperparameter: ``choices``, or ``low``, ``high``, ``scale`` and ``step``; and a condition, ``when``."""
 
 _SEEDS, _TRIALS, _CANDIDATES, _FIRST_SEEDS = 20, 600, 12, 5
 _TODO = "command: TODO  # say how a trial is run: `study new` takes --command or --train beside the sweep"
@@ -31,19 +31,19 @@ class Sweep:
 
     Args:
         source: the sweep, for readers.
-        question: what it asks.
-        words: the words of its command, with placeholders; none if it doesn't name a program.
+        question: its question.
+        words: words of the command, with placeholders; empty if it names no program.
         fixed, grid, ranges, points: the hyperparameters, as a study file has them.
         seeds: a study file's `seeds`.
-        objectives: metrics that it optimises, each with its better direction; a name may be empty.
+        objectives: optimised metrics, each with its better direction; a name may be empty.
         sampler: the sampler of a search; empty for a grid.
         trials: the budget of a search.
-        prune: a study file's `prune`; empty to let all trials end by themselves.
-        results, metrics: where results are, and their metrics, if finished runs show it.
+        prune: a study file's `prune`; empty to prune no trials.
+        results, metrics: place of results, and their metrics, if finished runs show them.
         include: files that belong to the code.
-        example: values of hyperparameters to try a program with; others are the first ones.
-        options: names of the program's options, by the name of the hyperparameter, where these differ.
-        notes: sentences on what is changed or left out.
+        example: values to try a program with; other hyperparameters take their first values.
+        options: option names by hyperparameter, where they differ.
+        notes: sentences on changes and omissions.
     """
 
     source: str
@@ -68,21 +68,25 @@ class Sweep:
     @property
     def first_values(self) -> dict[str, Any]:
         """One value of each hyperparameter."""
-        conditional = {name for name, one in self.fixed.items() if isinstance(one, dict) and "when" in one}
-        first = {name: one["value"] if name in conditional else one for name, one in self.fixed.items()}
+        conditional = {name for name, value in self.fixed.items() if isinstance(value, dict) and "when" in value}
+        first = {name: value["value"] if name in conditional else value for name, value in self.fixed.items()}
         for name, domain in (self.grid | self.ranges).items():
             values = domain.get("choices", domain.get("values")) if isinstance(domain, dict) else domain
             first[name] = values[0] if values else domain["low"]
-        return first | (self.points[0] if self.points else {}) | {n: v for n, v in self.example.items() if n in first}
+        return (
+            first
+            | (self.points[0] if self.points else {})
+            | {key: value for key, value in self.example.items() if key in first}
+        )
 
     def add(self, domains: Mapping[str, Domain]) -> dict[str, str]:
-        """Add hyperparameters, and return the name of each in the study file; that of the seed is ``seed``.
+        """Add hyperparameters, and return their names in the study file; the seed's is ``seed``.
 
         Args:
-            domains: by the names that the tool has for them.
+            domains: values of the hyperparameters, by the tool's names.
 
         Raises:
-            InputError: if the seeds aren't whole numbers of at least 0.
+            InputError: if a seed isn't a whole number of at least 0.
         """
         names = self.rename(domains)
         for path, domain in domains.items():
@@ -95,11 +99,11 @@ class Sweep:
         return names
 
     def rename(self, paths: Iterable[str], *, has_seed: bool = False) -> dict[str, str]:
-        """Return the study file's names of hyperparameters, by the tool's names.
+        """Return the study file's names of hyperparameters by the tool's names.
 
         Args:
             paths: the tool's names.
-            has_seed: whether the seed is known already; otherwise it is the first one that is called so.
+            has_seed: whether the seed is known already; otherwise the first hyperparameter named like a seed is taken.
         """
         names: dict[str, str] = {}
         for path in paths:
@@ -111,7 +115,7 @@ class Sweep:
             while name in {*RESERVED, *GIVEN, *OWN_NAMES, *names.values()}:
                 name += "_"
             names[path] = name
-        for path, name in names.items():  # a hyperparameter can't be the table of another one
+        for path, name in names.items():  # a hyperparameter can't be another one's table
             if others := [other for other in names.values() if name.startswith(f"{other}.")]:
                 names[path] = name.replace(f"{others[0]}.", f"{others[0]}-", 1)
         for path, name in names.items():
@@ -136,13 +140,13 @@ class Sweep:
         seeds = choices or [low, high]
         if wrong := [seed for seed in seeds if type(seed) is not int or not 0 <= seed < MOST_SEEDS]:
             raise InputError(
-                f"{self.source}: {path} is the seed, and must be whole numbers from 0 to 2**63, but has {wrong[0]!r}: "
-                "correct it, or call it otherwise"
+                f"{self.source}: {path} is the seed: values must be whole numbers from 0 to 2**63, not {wrong[0]!r}: "
+                "correct it, or rename it"
             )
         self.seeds = seeds_notation(seeds) if choices else f"{low}-{high}"
 
     def search_table(self, objectives: Sequence[str]) -> dict[str, Any]:
-        """Return the study file's `search`, whose candidates get several seeds each."""
+        """Return the study file's `search`, with several seeds for each candidate."""
         first = min(_FIRST_SEEDS, count_seeds(parse_seeds(self.seeds)), self.trials)
         candidates = min(_CANDIDATES, self.trials // first)
         table = {"objective": objectives[0] if len(objectives) == 1 else list(objectives), "trials": self.trials}
@@ -164,14 +168,14 @@ def range_of(
     *,
     is_log: bool = False,
 ) -> Domain:
-    """Return a range of numbers; a log scale has no steps, which is noted.
+    """Return a range of numbers, without steps on a log scale.
 
     Args:
         low: the least.
         high: the greatest.
-        step: what values are multiples of; None for any number.
+        step: the step between values; None for any number.
         name: the hyperparameter's name.
-        notes: where it is noted.
+        notes: list for a note on steps that are left out.
         is_log: whether the scale is logarithmic.
     """
     if low == high:
@@ -188,7 +192,7 @@ def range_of(
 
 
 def seeds_notation(seeds: Sequence[int]) -> Any:
-    """Return seeds as a study file has them: a count, a range or a list.
+    """Return seeds in the notation of a study file: a count, a range or a list.
 
     Example:
         >>> seeds_notation([0, 1, 2]), seeds_notation([5, 6, 7]), seeds_notation([1, 5]), seeds_notation([3])
@@ -205,19 +209,19 @@ def study_of_sweep(
 ) -> str:
     """Return the text of a study file for a sweep.
 
-    Its program or function is tried once to find its metrics, unless finished runs show them.
+    Unless finished runs show the metrics, the program or function is tried once to find them.
 
     Args:
         name: the study's name.
         sweep: the sweep.
         folder: the folder of the study file.
-        train: the import string of the function that a trial calls.
-        command: the program that a trial runs, in place of that of the sweep.
+        train: import string of the function that a trial calls.
+        command: the program that a trial runs, in place of the sweep's.
 
     Raises:
-        InputError: if the function or the program of `command` doesn't exist or fails.
+        InputError: if the function or the program in `command` doesn't exist or fails.
     """
-    keys, metrics, remarks = _call(name, sweep, folder, train, command)
+    keys, metrics, remarks = _call_lines(name, sweep, folder, train, command)
     directions = _directions(sweep, metrics)
     is_search = bool(sweep.sampler and sweep.ranges)
     lines = [
@@ -247,10 +251,10 @@ def _table(name: str, content: Mapping[str, Any]) -> list[str]:
     return [f"{name}:", *rows] if content else []
 
 
-def _call(
+def _call_lines(
     name: str, sweep: Sweep, folder: Path, train: str | None, command: str | None
 ) -> tuple[list[str], Sequence[str], list[str]]:
-    """Return the lines that say what a trial calls, the names of its metrics, and comments for the end."""
+    """Return the lines for a trial's call, the names of its metrics, and closing comments."""
     values = sweep.first_values
     if train is not None:
         values = {sweep.options.get(field, field): value for field, value in values.items()}
@@ -278,13 +282,13 @@ def _call(
 
 
 def _directions(sweep: Sweep, metrics: Sequence[str]) -> dict[str, str]:
-    """Return the metrics with their better directions: first those that the sweep optimises."""
+    """Return the metrics with their better directions, the sweep's objectives first."""
     directions = {name: better for name, better in sweep.objectives if name}
     left = [metric for metric in metrics if metric not in directions]
     unnamed = [better for name, better in sweep.objectives if not name]
     if len(unnamed) == 1 and left:
         directions[left[0]] = unnamed[0]
-        sweep.notes.append(f"the objective has no name, and is taken for {left[0]} ({unnamed[0]} is better)")
+        sweep.notes.append(f"the objective has no name and is assumed to be {left[0]} ({unnamed[0]} is better)")
     else:
         names = ["objective"] if len(unnamed) == 1 else [f"objective_{number}" for number in range(len(unnamed))]
         directions |= dict(zip(names, unnamed, strict=True))
@@ -295,7 +299,7 @@ def _directions(sweep: Sweep, metrics: Sequence[str]) -> dict[str, str]:
 
 
 def read_yaml(path: Path) -> Any:
-    """Return the content of a file of YAML or JSON.
+    """Return the content of a YAML or JSON file.
 
     Raises:
         InputError: if it can't be read.

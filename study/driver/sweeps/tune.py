@@ -13,14 +13,14 @@ _ARGUMENTS = {
     "grid_search": 0, "choice": 0, "sample_from": 0, "uniform": 2, "quniform": 3, "loguniform": 2, "qloguniform": 3,
     "randint": 2, "qrandint": 3, "lograndint": 2, "qlograndint": 3, "randn": 2, "qrandn": 3,
 }  # fmt: skip
-"""How many arguments each space has; 0 for a list, or for any."""
+"""Number of arguments of each space; 0 for a list, or for any."""
 
 
 def sweep_of_tune(path: Path) -> Sweep:
-    """Read a ``param_space`` of Ray Tune, in which spaces are tables such as ``{"uniform": [0, 1]}``.
+    """Read a ``param_space`` of Ray Tune, with spaces as tables such as ``{"uniform": [0, 1]}``.
 
     Args:
-        path: the path of the JSON file.
+        path: path of the JSON file.
 
     Raises:
         InputError: if it can't be read, or a space isn't one of Ray Tune's.
@@ -32,7 +32,7 @@ def sweep_of_tune(path: Path) -> Sweep:
     is_search = any(kind not in ("", "grid_search") for kind, _ in spaces.values())
     sweep = Sweep(source=f"Ray Tune's param_space {path}", sampler="random" if is_search else "")
     if is_search and any(kind == "grid_search" for kind, _ in spaces.values()):
-        sweep.notes.append("grid_search beside other spaces is a choice, not one of each: a search sweeps nothing")
+        sweep.notes.append("grid_search beside other spaces is a choice: a search has no grid")
     sweep.add({name: _domain(name, kind, arguments, sweep.notes) for name, (kind, arguments) in spaces.items()})
     if is_search:
         sweep.notes.append("num_samples, metric, mode and scheduler aren't in param_space: correct search and metrics")
@@ -40,7 +40,7 @@ def sweep_of_tune(path: Path) -> Sweep:
 
 
 def _spaces(content: Mapping[str, Any], path: Path, before: str = "") -> Iterator[tuple[str, tuple[str, Any]]]:
-    """Yield the name of each hyperparameter, the kind of its space, empty for a constant, and its arguments."""
+    """Yield each hyperparameter's name, with the kind of its space (empty for a constant) and its arguments."""
     for key, value in content.items():
         name = f"{before}{key}"
         if not isinstance(value, Mapping) or not value:
@@ -57,11 +57,7 @@ def _spaces(content: Mapping[str, Any], path: Path, before: str = "") -> Iterato
 
 
 def _check(name: str, kind: str, arguments: Any, path: Path) -> None:
-    """Check the arguments of a space.
-
-    Raises:
-        InputError: if they aren't those that Ray Tune takes.
-    """
+    """Check that Ray Tune accepts the arguments of a space."""
     count, given = _ARGUMENTS[kind], f"{{{kind!r}: {arguments!r}}}"
     if kind in ("grid_search", "choice") and not (isinstance(arguments, list) and arguments):
         raise InputError(f"{path}: {name}: {kind} must have a list of values, but is {given}")
@@ -70,7 +66,7 @@ def _check(name: str, kind: str, arguments: Any, path: Path) -> None:
     if (
         not isinstance(arguments, list)
         or len(arguments) != count
-        or any(type(n) not in (int, float) for n in arguments)
+        or any(type(number) not in (int, float) for number in arguments)
     ):
         raise InputError(f"{path}: {name}: {kind} must have {count} numbers, but is {given}")
     if "randn" not in kind and not arguments[0] < arguments[1]:
@@ -96,5 +92,5 @@ def _domain(name: str, kind: str, arguments: Any, notes: list[str]) -> Domain:
     low, high = arguments[:2]
     step = arguments[2] if kind.startswith("q") else 1 if kind.endswith("randint") else None
     if kind.endswith("randint"):
-        low, high = int(low), int(high) - (step == 1)  # without steps, the upper limit isn't among the values
+        low, high = int(low), int(high) - (step == 1)  # without steps, the upper limit is exclusive
     return range_of(low, high, step, name, notes, is_log="log" in kind)

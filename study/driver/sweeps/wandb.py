@@ -13,14 +13,14 @@ from study.errors import InputError, nearest
 
 _COMMAND = ("${env}", "${interpreter}", "${program}", "${args}")
 _METHODS = {"grid": "", "random": "random", "bayes": "TPE"}
-_HAS_PLACE = ("program", "command", "method", "parameters", "metric", "run_cap", "early_terminate", "description")
-_WITHOUT = {
+_TRANSLATED = ("program", "command", "method", "parameters", "metric", "run_cap", "early_terminate", "description")
+_LEFT_OUT = {
     "name": "the study has its own name",
     "project": "results are in the store",
     "entity": "results are in the store",
 }
 _HYPERBAND_ETA = 3
-"""W&B's default of `eta`, and that of `factor` in `prune`."""
+"""Default of W&B's `eta`, and of `factor` in `prune`."""
 _KEYS = ("value", "values", "distribution", "min", "max", "q", "mu", "sigma", "probabilities", "parameters")
 _FLAGS = {
     "args": "--{path}={value}",
@@ -35,10 +35,10 @@ def sweep_of_wandb(path: Path) -> Sweep:
     """Read a sweep configuration of W&B.
 
     Args:
-        path: the path of ``sweep.yaml``.
+        path: path of ``sweep.yaml``.
 
     Raises:
-        InputError: if it can't be read, or isn't one.
+        InputError: if it can't be read, or isn't a sweep configuration.
     """
     content = read_yaml(path)
     if not isinstance(content, Mapping) or not isinstance(content.get("parameters"), Mapping):
@@ -61,10 +61,10 @@ def sweep_of_wandb(path: Path) -> Sweep:
     _take_cap(content.get("run_cap"), path, sweep)
     _take_early_stopping(content.get("early_terminate"), path, sweep)
     if method == "bayes":
-        sweep.notes.append("method bayes is a search by TPE, and not by a Gaussian process")
+        sweep.notes.append("method bayes becomes a search by TPE, instead of a Gaussian process")
     for key, value in content.items():
-        if key not in _HAS_PLACE:
-            sweep.notes.append(f"{key} {value} is left out" + (f": {_WITHOUT[key]}" if key in _WITHOUT else ""))
+        if key not in _TRANSLATED:
+            sweep.notes.append(f"{key} {value} is left out" + (f": {_LEFT_OUT[key]}" if key in _LEFT_OUT else ""))
     return sweep
 
 
@@ -77,45 +77,41 @@ def _flat(parameters: Mapping[str, Any], before: str = "") -> Iterator[tuple[str
 
 
 def _domain(parameter: Any, name: str, notes: list[str], *, is_grid: bool) -> Domain:
-    """Return the values of a parameter.
-
-    Raises:
-        ValueError: if the parameter isn't one of W&B's.
-    """
+    """Return the values of a parameter."""
     if not isinstance(parameter, Mapping) or not parameter:
         raise ValueError(f"must be a table, such as {{values: [1, 2]}}, but is {parameter!r}")
     if unknown := [key for key in parameter if key not in _KEYS]:
         raise ValueError(f"must have only {', '.join(_KEYS)}, but has {unknown[0]}{nearest(unknown[0], _KEYS)}")
     if "value" in parameter:
-        return {"choices": _without_none([parameter["value"]], name, notes)}
+        return {"choices": _none_as_text([parameter["value"]], name, notes)}
     if "values" in parameter:
         if not isinstance(parameter["values"], list) or not parameter["values"]:
             raise ValueError(f"values must be a list with at least one value, but is {parameter['values']!r}")
         if "probabilities" in parameter:
             notes.append(f"{name}: probabilities are left out: all values are equally likely")
-        return {"choices": _without_none(parameter["values"], name, notes)}
+        return {"choices": _none_as_text(parameter["values"], name, notes)}
     numbers = {key: parameter[key] for key in ("min", "max", "q", "mu", "sigma") if key in parameter}
     if wrong := [key for key, number in numbers.items() if type(number) not in (int, float)]:
         raise ValueError(f"{wrong[0]} must be a number, but is {numbers[wrong[0]]!r}")
     are_whole = all(isinstance(numbers.get(end), int) for end in ("min", "max"))
     distribution = str(parameter.get("distribution", "int_uniform" if are_whole else "uniform"))
     if is_grid:
-        return {"choices": _listed(distribution, numbers)}
+        return {"choices": _grid_values(distribution, numbers)}
     return _range(distribution, numbers, name, notes)
 
 
-def _without_none(values: Sequence[Any], name: str, notes: list[str]) -> list[Any]:
-    """Return values with a text in place of null, as W&B's agent writes it."""
+def _none_as_text(values: Sequence[Any], name: str, notes: list[str]) -> list[Any]:
+    """Replace null by the text None, as W&B's agent does."""
     if None in values:
-        notes.append(f"{name}: null is the text None, as W&B's agent writes it")
+        notes.append(f"{name}: null becomes the text None, as W&B's agent writes it")
     return ["None" if value is None else value for value in values]
 
 
-def _listed(distribution: str, numbers: Mapping[str, Any]) -> list[Any]:
-    """Return the values of a distribution that a grid can list."""
+def _grid_values(distribution: str, numbers: Mapping[str, Any]) -> list[Any]:
+    """Return the values of a distribution for a grid."""
     if distribution not in ("int_uniform", "q_uniform"):
         raise ValueError(f"a grid takes value, values, int_uniform or q_uniform, but got {distribution}")
-    low, high = _ends(distribution, numbers)
+    low, high = _limits(distribution, numbers)
     step = 1 if distribution == "int_uniform" else numbers.get("q", 1)
     if not step > 0:
         raise ValueError(f"q must be greater than 0, but is {step}")
@@ -130,7 +126,7 @@ def _range(distribution: str, numbers: Mapping[str, Any], name: str, notes: list
         given = f"{distribution} with mu {mu:g} and sigma {sigma:g}"
         notes.append(f"{name}: {given} is replaced by a {'log-' * is_log}uniform range of 2 sigma to both sides")
         return range_of(math.exp(low), math.exp(high), is_log=True) if is_log else range_of(low, high)
-    low, high = _ends(distribution, numbers)
+    low, high = _limits(distribution, numbers)
     if distribution == "int_uniform":
         return {"low": int(low), "high": int(high)} if low < high else {"choices": [int(low)]}
     kind = distribution.removeprefix("q_")
@@ -142,9 +138,9 @@ def _range(distribution: str, numbers: Mapping[str, Any], name: str, notes: list
     return range_of(low, high, numbers.get("q", 1) if distribution != kind else None, name, notes, is_log="log" in kind)
 
 
-def _ends(distribution: str, numbers: Mapping[str, Any]) -> tuple[float, float]:
+def _limits(distribution: str, numbers: Mapping[str, Any]) -> tuple[float, float]:
     if missing := [end for end in ("min", "max") if end not in numbers]:
-        raise ValueError(f"{distribution} needs min and max, but {' and '.join(missing)} isn't there")
+        raise ValueError(f"{distribution} needs min and max, but {' and '.join(missing)} is missing")
     if not numbers["min"] <= numbers["max"]:
         raise ValueError(f"min <= max must hold, but got {numbers['min']} and {numbers['max']}")
     return numbers["min"], numbers["max"]
@@ -157,7 +153,7 @@ def _round(value: float, step: float) -> float:
 def _words(
     content: Mapping[str, Any], names: Mapping[str, str], domains: Mapping[str, Domain], notes: list[str]
 ) -> list[str]:
-    """Return the words of the command that W&B's agent would run, with placeholders for the parameters."""
+    """Return the command of W&B's agent, with placeholders for the parameters."""
     command = content.get("command") or _COMMAND
     if "program" not in content and "${program}" in command:
         return []
@@ -189,7 +185,7 @@ def _words(
                 notes.append(f"{word} in the command isn't filled in: put its value there")
             words.append(re.sub(r"\{(\w[^{}]*)\}", r"{{\1}}", word))
     if any("." in path for path in names):
-        notes.append("nested parameters are arguments with dots, where W&B's agent gives a table as one argument")
+        notes.append("nested parameters become arguments with dots; W&B's agent gives a table as one argument")
     if not {"{config}"} & set(words) and not any("{" in word for word in words):
         notes.append("the command has no parameters: wandb.config is empty without W&B's agent, so read them elsewhere")
     return words
@@ -235,13 +231,14 @@ def _take_cap(cap: Any, path: Path, sweep: Sweep) -> None:
         sweep.notes.append(f"run_cap {cap} is left out: a grid runs all of its trials")
         return
     sweep.trials = cap
-    sweep.notes.append(f"run_cap {cap} is the number of trials, of which each candidate gets several, by seed")
+    sweep.notes.append(f"run_cap {cap} becomes the number of trials; each candidate has several, one a seed")
 
 
 def _take_early_stopping(rule: Any, path: Path, sweep: Sweep) -> None:
-    """Translate hyperband into halving: W&B compares at min_iter, min_iter eta, ..., or at max_iter / eta**s, ..."""
+    """Translate hyperband into halving, with W&B's first comparison and factor."""
     if rule is None:
         return
+    # W&B compares at min_iter, min_iter eta, ..., or at max_iter / eta**s, ...
     if not isinstance(rule, Mapping) or rule.get("type") != "hyperband":
         raise InputError(f"{path}: early_terminate must be a table with type: hyperband, but is {rule!r}")
     numbers = {key: rule[key] for key in ("eta", "s", "min_iter", "max_iter") if key in rule}
@@ -256,5 +253,5 @@ def _take_early_stopping(rule: Any, path: Path, sweep: Sweep) -> None:
     first = max(1, numbers["max_iter"] // eta ** numbers["s"]) if "max_iter" in numbers else numbers["min_iter"]
     sweep.prune = {"method": "halving", "first": first} | ({"factor": eta} if eta != _HYPERBAND_ETA else {})
     sweep.notes.append(
-        f"early_terminate is halving from step {first} on; W&B counts how often metrics are logged, and prune steps"
+        f"early_terminate becomes halving from step {first} on; W&B counts calls that log, and prune counts steps"
     )

@@ -154,7 +154,7 @@ def test_results_that_were_not_found_are_asked_for() -> None:
         (("nosuchprogram",), "nosuchprogram can't be run: No such file or directory"),
         (("python 'train.py",), "the command can't be split into words: No closing quotation"),
         (("",), "the command is empty"),
-        (("python train.py | tee log",), "| is for shells: give the program alone"),
+        (("python train.py | tee log",), "| needs a shell: give the program alone"),
         (("python train.py", "--from", "demo"), "only one of --from, --train and --command can be given"),
     ],
 )

@@ -94,7 +94,7 @@ def test_in_a_terminal_a_debugger_opens(lab: Path, file: Path) -> None:
         (("mine.yaml", "--trial", "a"), "--trial names the trial of --debug"),
         (("mine.yaml", "--debug", "--trial", "zz"), "no trial of this file has that id"),
         (("mine.yaml", "--debug", "--trial", ""), "several trials have that id"),
-        (("demo", "--debug"), "is for training functions and programs"),
+        (("demo", "--debug"), "needs a training function or a program"),
     ],
 )
 def test_mistakes(file: Path, words: tuple[str, ...], message: str) -> None:

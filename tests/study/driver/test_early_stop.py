@@ -48,7 +48,7 @@ def test_ten_trials_that_fail_for_one_reason_end_a_run() -> None:
     early_stop, trials = begun(plan), by_seed(plan)
     assert early_stop.add(failed(trials[:9])) is None
     assert early_stop.add(failed(trials[9:10])) == (
-        "the first 10 trials that ended failed for one reason: ValueError: seed 4 (a.py:1)"
+        "the first 10 trials that ended failed for the same reason: ValueError: seed 4 (a.py:1)"
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 import study
-from study.driver.repeat import _differences, _stored, _Trained, repeat
+from study.driver.repeat import _differences, _stored_trial, _Trained, repeat
 from study.errors import InputError
 from study.records import Curve, Weights
 from study.results.certificate import Certificate, read_certificate
@@ -74,7 +74,7 @@ def test_every_kind_of_difference_is_named(store: Path) -> None:
     """In a result, in a learning curve, in weights; NaN is NaN, and zeros have signs."""
     little = study.open("little", store=store, tracking_uri="off")
     folder = Store(str(store), read_only=True).study("little")
-    stored = _stored(folder, folder.read_results(), str(little.trials()["trial_id"][0]))
+    stored = _stored_trial(folder, folder.read_results(), str(little.trials()["trial_id"][0]))
     assert list(_differences(stored, stored)) == []
     curve, weights = stored.curve, stored.weights
     assert curve is not None

@@ -11,13 +11,13 @@ from study.jobs import connect
 @pytest.mark.parametrize(
     ("status", "body", "message"),
     [
-        (404, b"", r"it is no Ray dashboard \(status 404\)"),
-        (200, b"<html>", "it is no Ray dashboard"),
-        (200, b"{}", "is no Ray dashboard: it doesn't know Ray's version"),
-        (200, b"[]", "is no Ray dashboard"),
+        (404, b"", r"it isn't a Ray dashboard \(status 404\)"),
+        (200, b"<html>", "it isn't a Ray dashboard"),
+        (200, b"{}", "isn't a Ray dashboard: it doesn't know Ray's version"),
+        (200, b"[]", "isn't a Ray dashboard"),
         (200, b'{"ray_version": "1.13.0"}', r"runs Ray 1\.13\.0, but here is Ray 2\."),
         (200, b'{"ray_version": "2.9.3"}', r"runs Ray 2\.9\.3, .* needs 2\.54 or newer"),
-        (200, b'{"ray_version": "x"}', "is no version of Ray that we know"),
+        (200, b'{"ray_version": "x"}', "isn't a known version of Ray"),
         (401, b"", "token"),
     ],
 )

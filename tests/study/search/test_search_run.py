@@ -254,5 +254,5 @@ def test_the_plan_of_a_search_says_what_it_takes(tmp_path, monkeypatch):
     output = " ".join(invoke("plan", "search.yaml").output.split())
     assert "rounds of 4 candidates with 2, 6 seeds, 16 trials a round" in output
     assert "then 5 fresh seeds for each candidate of the front" in output
-    assert "by a calibration of a second a shape" in output
+    assert "calibrated for a second per shape" in output
     assert list(tmp_path.iterdir()) == [tmp_path / "search.yaml"]

@@ -132,7 +132,7 @@ def test_jobs_of_another_program_or_with_other_overrides_are_not_imported():
     text = Path("mine.yaml").read_text() + "version: 1\n"
     Path("mine.yaml").write_text(text.replace("+note={note}", "note={note}"))
     refused = invoke("import", "hydra", "multirun", "mine.yaml")
-    assert "nothing was imported: 7 runs that the study file doesn't plan" in refused.output
+    assert "nothing was imported: 7 runs that match no planned trial" in refused.output
     Path("train2.py").write_text(PROGRAM)
     Path("mine.yaml").write_text(text.replace("train.py", "train2.py"))
     refused = invoke("import", "hydra", "multirun", "mine.yaml")
@@ -148,7 +148,7 @@ def test_a_folder_that_is_no_multirun_is_one_error():
         assert not Path("mine.yaml").exists()
         return refused.output
 
-    assert "there is no folder nothing" in refusal("nothing")
+    assert "no such folder: nothing" in refusal("nothing")
     assert "conf has no multirun.yaml" in refusal("conf")
     shutil.copytree(JOBS, JOBS.parent / "13-00-00")
     assert "has 2 multiruns" in refusal("multirun")

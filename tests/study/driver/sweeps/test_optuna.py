@@ -173,7 +173,7 @@ def test_imported_trials_are_not_run_and_say_where_they_are_from():
     assert imported.output == f"mine: 3 trials imported from Optuna's study mine in {DATABASE}\n"
     again = invoke("import", "optuna", DATABASE, "mine.yaml")
     assert "mine: 0 trials imported" in again.output
-    assert "3 runs of trials that have a result already" in again.output
+    assert "3 runs of trials that already have a result" in again.output
     ran = invoke("run", "mine.yaml", "--local", "--tracking-uri", "off")
     assert "3 of 4 trials ran elsewhere and were imported" in ran.output.replace("\n", " ")
     table = study.open("mine").trials()
@@ -200,7 +200,7 @@ FILE = "study: mine\ncommand: python train.py --lr {lr}\nresults: metrics.json\n
     ("content", "message"),
     [
         (FILE + "fixed: {lr: 0.1}", "must have a version, such as version: 1"),
-        (FILE + "version: 1\nfixed: {lr: 0.7}", "nothing was imported: 2 runs that the study file doesn't plan"),
+        (FILE + "version: 1\nfixed: {lr: 0.7}", "nothing was imported: 2 runs that match no planned trial"),
         (
             FILE.replace("{accuracy: higher}", "{accuracy: higher, loss: lower}") + "version: 1\nfixed: {lr: 0.1}",
             "metrics must be those of Optuna's study",

@@ -162,7 +162,7 @@ def test_what_has_no_counterpart_is_named():
     made = invoke("new", "mine", "--from-wandb", "sweep.yaml")
     comments = [line for line in Path("mine.yaml").read_text().splitlines() if line.startswith("# Check: ")]
     words = (
-        "early_terminate is halving from step 3",
+        "early_terminate becomes halving from step 3",
         "entity lab",
         "project mine",
         "normal with mu 0",
@@ -188,7 +188,7 @@ def test_what_has_no_counterpart_is_named():
         ({"parameters": {"lr": {"min": "1e", "max": 2}}}, "min must be a number, but is '1e'"),
         ({"parameters": {"lr": {"distribution": "beta", "min": 1, "max": 2}}}, "'beta' isn't one of W&B's"),
         ({"method": "grid", "parameters": {"lr": {"min": 0.1, "max": 2}}}, "a grid takes value, values"),
-        ({"parameters": {"seed": {"values": [1, "b"]}}}, "seed is the seed, and must be whole numbers from 0"),
+        ({"parameters": {"seed": {"values": [1, "b"]}}}, "seed is the seed: values must be whole numbers from 0"),
         ({"parameters": 3}, "must be a sweep configuration of W&B"),
         ({"metric": "loss"}, "metric must have a name"),
         ({"early_terminate": {"type": "median"}}, "early_terminate must be a table with type: hyperband"),

@@ -254,7 +254,7 @@ def test_several_stores_and_unknown_names(two_nodes, tmp_path):
         )
         until(lambda i=i: client.job(f"study-twofold-{i}").ended, "its end")
     assert {one.store for one in standings(client, "twofold")} == {"/a", "/b"}
-    with pytest.raises(InputError, match=r"submitted for 2 stores: /b \(failed\), /a \(failed\); choose one with --store"):
+    with pytest.raises(InputError, match=r"for 2 stores: /b \(failed\), /a \(failed\); choose one with --store"):
         standing(client, "twofold")
     with pytest.raises(InputError, match="wasn't submitted for the store /c, but for /a, /b"):
         standing(client, "twofold", "/c")

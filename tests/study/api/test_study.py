@@ -182,7 +182,7 @@ def test_a_notebook_shows_table_and_finding(little: study.Study, tmp_path: Path)
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"cpu": 2}, "no option 'cpu'; did you mean 'cpus'"),
+        ({"cpu": 2}, "no such option: 'cpu'; did you mean 'cpus'"),
         ({"device": "gpu"}, "device must be one of auto, cpu, cuda, but got 'gpu'"),
         ({"cpus": 0}, "cpus must be at least 1, but got 0"),
         ({"cpus": "two"}, "cpus must be at least 1, but got 'two'"),

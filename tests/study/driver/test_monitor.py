@@ -101,7 +101,7 @@ def test_a_rough_error_is_told_as_it_is(watched):
         watch(PackCrashed(watched.pack.id, "\n"))
         watch(PackFailed(watched.pack.id, "RuntimeError: [/pytorch/aten] \x1b[2J"))
     told = "\n".join(watched.told)
-    assert r"is tried again: RuntimeError: [/pytorch/aten] \x1b[2J" in told
+    assert r"will be retried: RuntimeError: [/pytorch/aten] \x1b[2J" in told
     assert "is tried again: it gave no reason" in told
     assert r"failed: RuntimeError: [/pytorch/aten] \x1b[2J" in told
 

@@ -44,7 +44,7 @@ def design_note(plan: Plan, root: str | Path, wanted: float | None) -> DesignNot
     """Compute the differences that a study's seeds can detect.
 
     Args:
-        plan: what the study asks for.
+        plan: the study's plan.
         root: the store's folder or URL; rates come from all of its studies.
         wanted: a difference of success rates to compute the number of seeds for.
 

@@ -65,7 +65,7 @@ class EarlyStop:
         """Expect the results of more trials.
 
         Args:
-            plan: what the study asks for so far.
+            plan: the study's plan so far.
             pending: trials of the plan without a result.
         """
         self._is_search = plan.spec.seed_design.is_search

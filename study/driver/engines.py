@@ -186,13 +186,13 @@ def resolve(plan: Plan, options: Options, console: Console) -> Engines:
     """Return the engines that train a study, after checking that they can.
 
     Args:
-        plan: what the study asks for.
+        plan: the study's plan.
         options: options of the run.
         console: where long proofs are announced.
 
     Raises:
         InputError: if the study was read without its code, a cell has no engine, a recipe can't be trained, or the
-            options name another device than the study file.
+            options and the study file name different devices.
         DeviceError: if this machine lacks the device.
         MissingPackageError: if the options ask for a cluster or several cores, and Ray isn't installed.
     """

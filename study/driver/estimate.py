@@ -143,7 +143,7 @@ def preview(plan: Plan, options: Options, difference: float | None = None) -> Es
     kind trains here for about a second.
 
     Args:
-        plan: what the study asks for.
+        plan: the study's plan.
         options: options of the run.
         difference: a difference of success rates to compute the number of seeds for.
 

@@ -50,7 +50,7 @@ _LOOK_AGAIN_S = 0.5
 
 
 class Monitor:
-    """Handler of a run's events: shows, stores and publishes results.
+    """Handler of a run's events: it shows, stores and publishes results.
 
     While the store is away, workers go on. The driver's own work on the store waits until it is back, or until patience
     is over.
@@ -94,7 +94,7 @@ class Monitor:
         """Expect more packs, once the earlier ones are done.
 
         Args:
-            plan: what the study asks for so far.
+            plan: the study's plan so far.
             packs: the packs to run.
             pending: trials of the plan without a result.
         """

@@ -1,8 +1,8 @@
 """A check before training that a training function's results don't depend on the order of trials.
 
 Trials in one process share the state of its modules. So the first two trials of the plan, or their first steps, are
-trained in both orders, each order in a fork of a new process. The reports of a trial that is trained first are compared
-with those of the same trial after the other one.
+trained in both orders, each in a fork of a new process. A trial's reports when trained first are compared with its
+reports after the other trial.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def checking_order(
     ends with the block.
 
     Args:
-        plan: what the study asks for.
+        plan: the study's plan.
         folder: the study's part of the store.
         console: where a warning is printed.
         patience: waits for a store that is away.

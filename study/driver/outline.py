@@ -69,7 +69,7 @@ def outline(plan: Plan, root: str | Path) -> Outline:
     """Describe a study by its file and the store, without writing anything or asking an engine.
 
     Args:
-        plan: what the study asks for.
+        plan: the study's plan.
         root: the store's folder or URL.
     """
     seeds: list[RenderableType] = []

@@ -98,7 +98,7 @@ def proven(own: Engine | None, plan: Plan, root: str | Path) -> Engine | None:
 
     Args:
         own: the study's own engine.
-        plan: what the study asks for.
+        plan: the study's plan.
         root: the store's address; proofs in the study's folder aren't repeated.
 
     Raises:

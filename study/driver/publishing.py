@@ -78,7 +78,7 @@ def publication(
     """Publish a study during the block, with results of earlier runs; then report those that MLflow missed.
 
     Args:
-        plan: what the study asks for.
+        plan: the study's plan.
         folder: its part of the store.
         uri: the MLflow server; None to publish nothing there.
         console: where it is reported.

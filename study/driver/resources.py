@@ -153,7 +153,7 @@ def first_workers(engines: Engines, plan: Plan, attempt: str, console: Console) 
 
     Args:
         engines: the engines that train it.
-        plan: what the study asks for.
+        plan: the study's plan.
         attempt: the driver's attempt.
         console: where remarks and the start of the workers are shown.
     """

@@ -33,7 +33,7 @@ def keep(command: Sequence[str], notify: Callable[[str], None], *, restarts: int
 
     Args:
         command: the driver's command, as for `subprocess.Popen`.
-        notify: called with a sentence that says what happened.
+        notify: called with a sentence on each event.
         restarts: maximum number of restarts.
 
     Returns:

@@ -102,7 +102,7 @@ def test_a_rough_error_is_told_as_it_is(watched):
         watch(PackFailed(watched.pack.id, "RuntimeError: [/pytorch/aten] \x1b[2J"))
     told = "\n".join(watched.told)
     assert r"will be retried: RuntimeError: [/pytorch/aten] \x1b[2J" in told
-    assert "is tried again: it gave no reason" in told
+    assert "will be retried: it gave no reason" in told
     assert r"failed: RuntimeError: [/pytorch/aten] \x1b[2J" in told
 
 

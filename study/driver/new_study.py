@@ -70,7 +70,7 @@ def try_function(
     if missing := [field for field, default in defaults.items() if default is REQUIRED]:
         raise InputError(
             f"{train} has no default for {', '.join(missing)}, so it can't be called to find its metrics: give "
-            "them defaults, or write the file by hand (docs/own-code.md)"
+            "them defaults, or write the file by hand (docs/guides/own-code.md)"
         )
     return defaults, _reported(spec, defaults)
 

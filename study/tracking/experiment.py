@@ -276,7 +276,3 @@ def _experiment_id(client: MlflowClient, uri: str, study: str) -> tuple[str, boo
             f"`mlflow experiments restore --experiment-id {experiment.experiment_id}`, or rename the study"
         )
     return str(experiment.experiment_id), False
-
-
-def _of_pack(name: str) -> str:
-    return f"{_TRIALS} and tags.`{PACK}` = '{name}'"

@@ -140,7 +140,7 @@ def _range(distribution: str, numbers: Mapping[str, Any], name: str, notes: list
 
 def _limits(distribution: str, numbers: Mapping[str, Any]) -> tuple[float, float]:
     if missing := [end for end in ("min", "max") if end not in numbers]:
-        raise ValueError(f"{distribution} needs min and max, but {' and '.join(missing)} is missing")
+        raise ValueError(f"{distribution} needs min and max; add {' and '.join(missing)}")
     if not numbers["min"] <= numbers["max"]:
         raise ValueError(f"min <= max must hold, but got {numbers['min']} and {numbers['max']}")
     return numbers["min"], numbers["max"]

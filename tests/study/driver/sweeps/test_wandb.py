@@ -181,7 +181,7 @@ def test_what_has_no_counterpart_is_named():
     [
         ({"method": "gird"}, "method must be grid, random or bayes, but is 'gird'; did you mean 'grid'?"),
         ({"parameters": {"lr": {"mn": 1, "max": 2}}}, "parameters.lr: must have only"),
-        ({"parameters": {"lr": {"min": 1}}}, "parameters.lr: uniform needs min and max, but max is missing"),
+        ({"parameters": {"lr": {"min": 1}}}, "parameters.lr: uniform needs min and max; add max"),
         ({"parameters": {"lr": {"min": 3, "max": 2}}}, "min <= max must hold, but got 3 and 2"),
         ({"parameters": {"lr": {"values": []}}}, "values must be a list with at least one value"),
         ({"parameters": {"lr": 3}}, "parameters.lr: must be a table"),

@@ -1,12 +1,12 @@
-"""Records as Arrow tables, and back: the columns that the store, MLflow, CSV files and the report share.
+"""Conversion of records to Arrow tables and back. The store, MLflow, CSV files and reports share their columns.
 
-- kinds: the kinds of values, and how a column holds them
-- columns: the columns of tables: what each is for
+- kinds: kinds of values, and their column types
+- columns: columns of tables, and their roles
 - results: results as tables
 - curves: learning curves as tables
-- checks: whether results from elsewhere can be what this package wrote
+- checks: validation of results from outside this process
 - weights: trained weights as tables
-- unify: one table of several whose columns differ
+- unify: concatenation of tables with different columns
 """
 
 from study.arrow.checks import complaint, names_complaint, with_short_errors

@@ -1,7 +1,7 @@
-"""Checks of results that come from outside this process: a store, a ZIP file, MLflow.
+"""Validation of results from outside this process: a store, a ZIP file, MLflow.
 
-Anybody can write a Parquet file or a run of MLflow. A row is believed only if its ids are the hashes of its content,
-and if its texts are what an engine could have written.
+Anybody can write a Parquet file or an MLflow run. A row is accepted only if its ids are the hashes of its content, and
+an engine could have written its texts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from study.records import ID_VERSION, Outcome, sources_of
 from study.visible import visible
 
 MOST_ERROR_CHARACTERS = 100_000
-"""The most characters of an error that are read; the rest is cut off."""
+"""Greatest length of an error, in characters; longer ones are truncated."""
 
 _CUT = " ... (cut)"
 _LABEL = re.compile(r"[\w .,:;/+()\[\]@&#=®™-]{0,200}")
@@ -34,10 +34,10 @@ _OUTCOMES = tuple(map(str, Outcome))
 
 
 def complaint(results: pa.Table) -> str | None:
-    """Return why results can't be what this package wrote; None if they can.
+    """Return the first reason why this package can't have written these results; None if it can.
 
     Args:
-        results: one row a trial; rows of several chunks take longer.
+        results: one row a trial; checking is slower if columns have several chunks.
 
     Example:
         >>> from study.arrow import results_table
@@ -47,13 +47,13 @@ def complaint(results: pa.Table) -> str | None:
         >>> complaint(table) is None
         True
         >>> complaint(table.set_column(table.column_names.index("seed"), "seed", pa.array([100])))
-        "trial id '6477581230c4ff60' isn't that of its cell and seed 100, c6be8a9a44dc5037: it was changed, ..."
+        "trial id '6477581230c4ff60' doesn't match its cell and seed 100 (expected c6be8a9a44dc5037): it was ..."
     """
     return next(_complaints(results), None)
 
 
 def names_complaint(schema: pa.Schema) -> str | None:
-    r"""Return which column has a name that can't be shown, of itself or of what it holds; None if none has.
+    r"""Describe the first column whose name, or its hyperparameter's or metric's, is unprintable; None without one.
 
     Example:
         >>> names_complaint(pa.schema([("loss\x1b[2J", pa.float64())]))
@@ -68,7 +68,7 @@ def names_complaint(schema: pa.Schema) -> str | None:
 
 
 def with_short_errors(results: pa.Table) -> pa.Table:
-    """Return results whose errors have at most `MOST_ERROR_CHARACTERS` characters."""
+    """Return the results, with each error truncated to `MOST_ERROR_CHARACTERS` characters."""
     if "error" not in results.column_names:
         return results
     errors = results["error"]
@@ -91,14 +91,14 @@ def _complaints(results: pa.Table) -> Iterator[str]:
 
 
 def _text_complaints(results: pa.Table) -> Iterator[str]:
-    """Yield what is wrong with texts. Columns have few different texts, so each text is read once."""
+    """Yield a complaint for each invalid text; each distinct text of a column is checked once."""
     for text in pc.unique(results["outcome"]).to_pylist():
         if text not in _OUTCOMES:
             yield f"outcome must be one of {', '.join(_OUTCOMES)}, but is {_quoted(text)}"
-    for name, what in _LABELS.items():
+    for name, description in _LABELS.items():
         for text in pc.unique(results[name]).drop_null().to_pylist():
             if not _LABEL.fullmatch(text):
-                yield f"{name} must be {what}, in one line and without quotes, but is {_quoted(text)}"
+                yield f"{name} must be {description}, in one line and without quotes, but is {_quoted(text)}"
     for name, most in _LINES.items():
         for text in pc.unique(results[name]).drop_null().to_pylist():
             if not _is_printable(text, most):
@@ -112,16 +112,16 @@ def _cell_complaints(results: pa.Table) -> Iterator[str]:
         ids = [cell.id_of_version(version) for version in range(ID_VERSION, 0, -1)]
         if stored not in ids:
             yield (
-                f"cell id {_quoted(stored)} isn't that of its task, model and hyperparameters, {ids[0]}: it was "
-                "changed, or another program wrote it"
+                f"cell id {_quoted(stored)} doesn't match its task, model and hyperparameters (expected {ids[0]}): it "
+                "was changed, or another program wrote it"
             )
 
 
 def _rows_of_cells(results: pa.Table) -> pa.Array:
-    """Return one row of each different pair of a cell's id and a cell's content."""
+    """Return the number of the first row with each distinct pair of a cell id and a cell's content."""
     names = ["task", "model", *(field.name for field in results.schema if _role(field) == HYPERPARAMETER)]
     columns = [results[name] for name in names]
-    if WHOLE_NUMBERS.name in results.column_names:  # lists can't be grouped by
+    if WHOLE_NUMBERS.name in results.column_names:  # lists can't be grouping keys
         notes = [None if note is None else json.dumps(note) for note in results[WHOLE_NUMBERS.name].to_pylist()]
         columns.append(pa.chunked_array([pa.array(notes, pa.string())]))
     varying = [results["cell_id"], *(column for column in columns if len(pc.unique(column)) > 1)]
@@ -133,21 +133,21 @@ def _rows_of_cells(results: pa.Table) -> pa.Array:
 def _trial_complaints(results: pa.Table) -> Iterator[str]:
     """Yield a complaint for each trial id that isn't the hash of the cell's id and the seed."""
     stored, seeds = results["trial_id"].to_pylist(), results["seed"].to_pylist()
-    begun: dict[str, Any] = {}
+    prefixes: dict[str, Any] = {}
     for trial_id, cell_id, seed in zip(stored, results["cell_id"].to_pylist(), seeds, strict=True):
-        # As `Trial.id` hashes it. The part before the seed is the same for all trials of a cell.
-        digest = begun.get(cell_id)
+        # The same hash as `Trial.id`. All trials of a cell share the part before the seed.
+        digest = prefixes.get(cell_id)
         if digest is None:
-            digest = begun[cell_id] = hashlib.sha256(f'{{"cell":{json.dumps(cell_id)},"seed":'.encode())
+            digest = prefixes[cell_id] = hashlib.sha256(f'{{"cell":{json.dumps(cell_id)},"seed":'.encode())
         digest = digest.copy()
         digest.update(b"%d}" % seed)
         if digest.hexdigest()[:16] != trial_id:
             yield (
-                f"trial id {_quoted(trial_id)} isn't that of its cell and seed {seed}, {digest.hexdigest()[:16]}: it "
-                "was changed, or another program wrote it"
+                f"trial id {_quoted(trial_id)} doesn't match its cell and seed {seed} (expected "
+                f"{digest.hexdigest()[:16]}): it was changed, or another program wrote it"
             )
         elif seed < 0 and not _stands_for_sources(seed):
-            yield f"seed {seed} doesn't stand for seeds of several sources of randomness"
+            yield f"seed {seed} is negative, but doesn't encode the seeds of several sources of randomness"
 
 
 def _stands_for_sources(seed: int) -> bool:

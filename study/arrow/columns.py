@@ -1,7 +1,7 @@
-"""The columns of tables of results and curves: those that all tables have, and what the others are for.
+"""Columns of tables of results and curves: the fixed ones, and those of hyperparameters and metrics.
 
-A column of a hyperparameter or a metric says so in the metadata of its field: its role, its kind (`study.arrow.kinds`)
-and, where a column of another role has its name already, the name that it stands for.
+The field of a hyperparameter or metric has metadata: its role and its kind (`study.arrow.kinds`). If another column has
+its name already, it gets another one, and the metadata holds the original name.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from study.plugins.families import families, family_named, is_family_task
 from study.records import Cell, Labels
 
 HYPERPARAMETER, METRIC, NOTE = "hyperparameter", "metric", "note"
-"""Roles. A note is of its row's other columns."""
+"""Roles. A note describes the other columns of its row."""
 
 WHOLE_NUMBERS = pa.field("whole_numbers", pa.list_(pa.string()), metadata={"study.role": NOTE})
-"""The hyperparameters of a row that are whole, though their columns hold numbers; only in tables that need it."""
+"""The hyperparameters of a row that are integers, though their columns hold floats; only in tables with any."""
 
 _ROLE, _KIND, _NAME = b"study.role", b"study.kind", b"study.name"
-_BEFORE = pa.schema([("trial_id", pa.string()), ("cell_id", pa.string()), ("seed", pa.int64())])
-_OF_CELL = pa.schema([("task", pa.string()), ("model", pa.string())])
-_JUDGED = pa.schema(
+_ID_FIELDS = pa.schema([("trial_id", pa.string()), ("cell_id", pa.string()), ("seed", pa.int64())])
+_CELL_FIELDS = pa.schema([("task", pa.string()), ("model", pa.string())])
+_OUTCOME_FIELDS = pa.schema(
     [("outcome", pa.string()), ("threshold", pa.float64()), ("criterion", pa.string()), ("best_iteration", pa.int64())]
 )
-_AFTER = pa.schema(
+_TRAINING_FIELDS = pa.schema(
     [
         ("solved_at_iteration", pa.int64()),
         ("trained_iterations", pa.int64()),
@@ -41,20 +41,20 @@ _AFTER = pa.schema(
 )
 
 # Schema.empty_table() would import pandas.
-EMPTY_RESULTS = pa.Table.from_batches([], pa.schema([*_BEFORE, *_OF_CELL, *_JUDGED, *_AFTER]))
-"""No results: the columns that every table of results has."""
-RESULT_COLUMNS: tuple[str, ...] = (*_JUDGED.names, *_AFTER.names)
-"""The columns of a trial's result that every table of results has."""
+EMPTY_RESULTS = pa.Table.from_batches([], pa.schema([*_ID_FIELDS, *_CELL_FIELDS, *_OUTCOME_FIELDS, *_TRAINING_FIELDS]))
+"""An empty table of results, with the columns that every such table has."""
+RESULT_COLUMNS: tuple[str, ...] = (*_OUTCOME_FIELDS.names, *_TRAINING_FIELDS.names)
+"""The columns of a trial's result in every table of results."""
 EMPTY_CURVES = pa.Table.from_batches([], pa.schema([("trial_id", pa.string()), ("iteration", pa.list_(pa.int64()))]))
-"""No learning curves: the columns that every table of curves has."""
+"""An empty table of learning curves, with the columns that every such table has."""
 
 RESERVED_NAMES = frozenset((*EMPTY_RESULTS.column_names, *EMPTY_CURVES.column_names, WHOLE_NUMBERS.name))
-"""Names that a metric shouldn't have, and of which `seed`, `task` and `model` can't name a hyperparameter either."""
+"""Names reserved for columns: no metric should have one. Hyperparameters can't be called `seed`, `task` or `model`."""
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a column holds.
+    """Role, name and kind of a column's content.
 
     Args:
         role: `HYPERPARAMETER`, `METRIC`, or `NOTE`.
@@ -70,8 +70,8 @@ class Meaning:
         """Return the column's field.
 
         Args:
-            taken: names of other columns; if its own is among them, the column's name says its role, too.
-            type_: its type, if that doesn't follow from its kind.
+            taken: names of other columns; if its own is among them, its role is appended to its name.
+            type_: its type; by default that of its kind.
         """
         name = self.name if self.name not in taken else f"{self.name} ({self.role})"
         metadata = {_ROLE: self.role} | ({_KIND: self.kind} if self.kind else {})
@@ -80,7 +80,7 @@ class Meaning:
 
 
 def column_of(field: pa.Field) -> Meaning | None:
-    """Return what a column holds; None for one that all tables have."""
+    """Return the role, name and kind of a column; None for the fixed columns."""
     metadata = field.metadata or {}
     if _ROLE not in metadata:
         return None
@@ -109,7 +109,7 @@ def metrics_of(table: pa.Table | pa.Schema) -> list[str]:
 
 
 def with_metrics(results: pa.Table, names: Iterable[str]) -> pa.Table:
-    """Return results with a column for each metric; one that no trial has is null."""
+    """Add a column of nulls for each metric that the results lack."""
     for name in names:
         if name not in results.column_names:
             field = Meaning(METRIC, name, NUMBER).field(())
@@ -118,12 +118,12 @@ def with_metrics(results: pa.Table, names: Iterable[str]) -> pa.Table:
 
 
 def with_labels(trials: pa.Table, labels: Labels, axes: Collection[str] | None = None) -> pa.Table:
-    """Add a column of labels for each axis that has any, behind the others.
+    """Append a column of labels for each axis that has labels.
 
     Args:
-        trials: has a column cell_id.
-        labels: the names of points on axes of the grid.
-        axes: those to add; None for all. An axis that is called like a column of the table is left out.
+        trials: a table with a column `cell_id`.
+        labels: the labels of points on the grid's axes, by cell id and axis.
+        axes: the axes to add; None for all. An axis is skipped if the table has a column of its name.
 
     Example:
         >>> trials = pa.table({"cell_id": ["a", "b"]})
@@ -131,7 +131,7 @@ def with_labels(trials: pa.Table, labels: Labels, axes: Collection[str] | None =
         ['late mild', None]
     """
     cell_ids = trials["cell_id"].to_pylist()
-    for axis in dict.fromkeys(axis for of in labels.values() for axis in of):
+    for axis in dict.fromkeys(axis for cell_labels in labels.values() for axis in cell_labels):
         if axis not in trials.column_names and (axes is None or axis in axes):
             texts = pa.array([labels.get(cell_id, {}).get(axis) for cell_id in cell_ids], pa.string())
             trials = trials.append_column(axis, texts)
@@ -139,7 +139,7 @@ def with_labels(trials: pa.Table, labels: Labels, axes: Collection[str] | None =
 
 
 def column_names(cells: Iterable[Cell]) -> list[str]:
-    """List all that any of the cells consists of, in the order of columns: a family's task columns before the model.
+    """List task, model and hyperparameters of the cells, in column order: a family's task columns before the model.
 
     Example:
         >>> column_names([Cell("simple", "NMU", {"operation": "mul", "hidden_size": 2})])
@@ -151,17 +151,17 @@ def column_names(cells: Iterable[Cell]) -> list[str]:
 
 
 def declared_kinds(cell: Cell) -> Mapping[str, str]:
-    """Return the kinds of hyperparameters as the cell's family declares them; none if it has no declared family."""
+    """Return the kinds of hyperparameters that the cell's family declares; empty for tasks outside families."""
     return family_named(cell.task).kinds if is_family_task(cell.task) else {}
 
 
 def declared_metrics(cell: Cell) -> tuple[str, ...]:
-    """Return the metrics that the cell's family declares; none if it has no declared family."""
+    """Return the metrics that the cell's family declares; empty for tasks outside families."""
     return tuple(family_named(cell.task).metrics) if is_family_task(cell.task) else ()
 
 
 def cell_columns() -> tuple[str, ...]:
-    """List task, model and the hyperparameters that families declare, in order."""
+    """List task, model and the hyperparameters of all families, in column order."""
     names = [
         name
         for family in families()
@@ -171,7 +171,7 @@ def cell_columns() -> tuple[str, ...]:
 
 
 def metric_columns() -> tuple[str, ...]:
-    """List the metrics that all trials of families have, in order."""
+    """List the metrics of all families, in order."""
     return tuple(dict.fromkeys(name for family in families() for name in family.metrics))
 
 
@@ -181,16 +181,16 @@ def results_schema(head: Iterable[pa.Field], metrics: Iterable[pa.Field], *, has
     Args:
         head: the fields of task, model and hyperparameters, in order.
         metrics: the fields of metrics, in order.
-        has_whole_numbers: whether there is the column `WHOLE_NUMBERS`.
+        has_whole_numbers: whether to include the column `WHOLE_NUMBERS`.
     """
     notes = [WHOLE_NUMBERS] if has_whole_numbers else []
-    return pa.schema([*_BEFORE, *head, *notes, *_JUDGED, *metrics, *_AFTER])
+    return pa.schema([*_ID_FIELDS, *head, *notes, *_OUTCOME_FIELDS, *metrics, *_TRAINING_FIELDS])
 
 
 def _names(cell: Cell) -> list[str]:
-    of_task = family_named(cell.task).task_columns if is_family_task(cell.task) else ()
-    own = [name for name in cell.values if name in of_task]
-    return ["task", *own, "model", *(name for name in cell.values if name not in own)]
+    task_columns = family_named(cell.task).task_columns if is_family_task(cell.task) else ()
+    present = [name for name in cell.values if name in task_columns]
+    return ["task", *present, "model", *(name for name in cell.values if name not in present)]
 
 
 def _of_role(table: pa.Table | pa.Schema, role: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Learning curves as tables, one row a trial, and back."""
+"""Conversion of learning curves to tables, one row a trial, and back."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from study.records import Curve
 
 
 def curves_table(curves: Iterable[Curve]) -> pa.Table:
-    """Convert curves into a table, with the metrics that occur in them.
+    """Convert learning curves to a table with a column for each metric that occurs.
 
-    A metric's column holds float32, or float64 if one of its arrays does.
+    A metric's column holds float32, or float64 if any of its arrays does.
 
     Example:
         >>> curve = Curve("a", np.array([0, 100]), {"loss": np.array([0.5, 0.25])})
@@ -34,7 +34,7 @@ def curves_table(curves: Iterable[Curve]) -> pa.Table:
 
 
 def table_curves(table: pa.Table) -> list[Curve]:
-    """Convert a table of curves back into curves, each with the metrics that it has."""
+    """Convert a table of learning curves back; each curve gets its non-null metrics."""
     metrics = {field.name: (column.name, field) for field in table.schema if (column := column_of(field)) is not None}
     curves = []
     for row in table.to_pylist():

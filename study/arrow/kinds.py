@@ -1,14 +1,14 @@
-"""The kinds of hyperparameters' values, and how a column of a table holds them.
+"""Kinds of hyperparameter values, and their column types.
 
 | kind | values | column |
 | --- | --- | --- |
-| whole | int of 64 bits | int64 |
-| number | float; also int, if the column notes in which rows | float64 |
+| whole | 64-bit int | int64 |
+| number | float; also int, in rows that `whole_numbers` notes | float64 |
 | text | str | string |
 | flag | bool | bool |
 | range | tuple of pairs of floats | string, as `study.records.format_range` writes it |
-| json | lists, and values of several kinds | string, as JSON |
-| none | none at all | null |
+| json | lists, or values of several kinds | string, as JSON |
+| none | no values | null |
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _TYPES = {
     NONE: pa.null(),
 }
 _MOST_WHOLE = 2**53
-"""The greatest number up to which a float is exactly any whole number."""
+"""Greatest magnitude up to which every integer is exactly a float."""
 
 _WRITERS: dict[str, Callable[[Any], Any]] = {NUMBER: float, RANGE: format_range, JSON: json.dumps}
 _READERS: dict[str, Callable[[Any], Any]] = {RANGE: parse_range, JSON: json.loads}
 
 
 def kind_of(values: Iterable[Any]) -> str:
-    """Return the kind of a column that can hold some values; None among them fits every kind.
+    """Return the kind of a column for these values; None fits every kind.
 
     Example:
         >>> kind_of([1, None]), kind_of([1, 0.5]), kind_of([1, "a"]), kind_of([[1, 2]]), kind_of([None])
@@ -55,12 +55,12 @@ def kind_of(values: Iterable[Any]) -> str:
 
 
 def type_of(kind: str) -> pa.DataType:
-    """Return the type of a column of a kind."""
+    """Return the Arrow type of a kind's columns."""
     return _TYPES[kind]
 
 
 def encoded(values: Sequence[Any], kind: str) -> pa.Array:
-    """Convert values to a column of a kind; None becomes null.
+    """Encode values as a column of the given kind; None becomes null.
 
     Example:
         >>> encoded([1, "a", None], "json").to_pylist()
@@ -72,7 +72,7 @@ def encoded(values: Sequence[Any], kind: str) -> pa.Array:
 
 
 def decoded(column: pa.Array | pa.ChunkedArray, kind: str) -> list[Any]:
-    """Convert a column of a kind back to values; null becomes None.
+    """Decode a column of the given kind; null becomes None.
 
     Example:
         >>> decoded(encoded([((-2.0, 2.0),), None], "range"), "range")
@@ -82,8 +82,8 @@ def decoded(column: pa.Array | pa.ChunkedArray, kind: str) -> list[Any]:
     read = _READERS.get(kind)
     if read is None:
         return values
-    of_text = {text: None if text is None else read(text) for text in set(values)}
-    return [of_text[text] for text in values]
+    value_by_text = {text: None if text is None else read(text) for text in set(values)}
+    return [value_by_text[text] for text in values]
 
 
 def _kind(value: Any) -> str:
@@ -99,7 +99,7 @@ def _kind(value: Any) -> str:
 
 
 def _is_unicode(text: str) -> bool:
-    """Return whether a text can be written as UTF-8; half a surrogate pair, which JSON escapes, can't."""
+    """Return True if the text can be encoded in UTF-8; a lone surrogate, possible in JSON, can't."""
     try:
         text.encode()
     except UnicodeEncodeError:

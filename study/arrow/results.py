@@ -1,4 +1,4 @@
-"""Results as tables, one row a trial, and back."""
+"""Conversion of results to tables, one row a trial, and back."""
 
 from __future__ import annotations
 
@@ -24,21 +24,20 @@ from study.arrow.kinds import decoded, encoded, kind_of
 from study.interface.kinds import NONE, NUMBER
 from study.records import Cell, Outcome, Result, Trial
 
-# The result's `iterations` has a column of another name, since a cell may have one of that name.
+# A result's `iterations` is stored as `trained_iterations`, since a cell may have a hyperparameter `iterations`.
 _FIELDS = {name: "iterations" if name == "trained_iterations" else name for name in RESULT_COLUMNS}
 
 
 def results_table(results: Iterable[Result]) -> pa.Table:
-    """Convert results into a table, with the hyperparameters and metrics that occur in them.
+    """Convert results to a table with a column for each hyperparameter and metric that occurs.
 
-    Those that a family declares have a column, too, if one of their trials is among the results.
+    Metrics that the family of one of the trials declares have a column, too.
 
     Args:
         results: any number of results, of any tasks.
 
     Returns:
-        The columns of `EMPTY_RESULTS`, and among them those of hyperparameters and metrics, in the order in which
-        cells declare them.
+        The columns of `EMPTY_RESULTS`, with hyperparameters and metrics among them, in the cells' order.
     """
     rows = list(results)
     trials = [result.trial for result in rows]
@@ -50,21 +49,21 @@ def results_table(results: Iterable[Result]) -> pa.Table:
 
 
 def trials_table(trials: Iterable[Trial]) -> pa.Table:
-    """Convert trials into a table of results that aren't there: null in every column of a result."""
+    """Convert trials without results to a table of results; the result columns are null."""
     rows = list(trials)
     return _table(rows, {}, {})
 
 
 def table_results(table: pa.Table) -> list[Result]:
-    """Convert a table of results back into results."""
+    """Convert a table back to results."""
     fields = [decoded(table[column], "") for column in RESULT_COLUMNS]
-    of_metrics = [(c.name, name) for name, c in _columns(table).items() if c.role == METRIC]
-    metrics = [table[name].to_pylist() for _, name in of_metrics]
+    metric_columns = [(c.name, name) for name, c in _columns(table).items() if c.role == METRIC]
+    metrics = [table[name].to_pylist() for _, name in metric_columns]
     seeds = table["seed"].to_pylist()
     results = []
     for row, (cell, seed) in enumerate(zip(table_cells(table), seeds, strict=True)):
         content = {name: column[row] for name, column in zip(_FIELDS.values(), fields, strict=True)}
-        values = {name: column[row] for (name, _), column in zip(of_metrics, metrics, strict=True)}
+        values = {name: column[row] for (name, _), column in zip(metric_columns, metrics, strict=True)}
         content["outcome"] = Outcome(content["outcome"])
         content["metrics"] = {name: value for name, value in values.items() if value is not None}
         results.append(Result(trial=Trial(cell, seed), **content))
@@ -72,7 +71,7 @@ def table_results(table: pa.Table) -> list[Result]:
 
 
 def table_cells(table: pa.Table) -> list[Cell]:
-    """Return the cell of each row of a table of results."""
+    """Return the cell of each row."""
     columns = {name: column for name, column in _columns(table).items() if column.role == HYPERPARAMETER}
     names = [column.name for column in columns.values()]
     values = values_of(table, columns)
@@ -84,23 +83,23 @@ def table_cells(table: pa.Table) -> list[Cell]:
 
 
 def values_of(table: pa.Table, columns: Mapping[str, Meaning]) -> dict[str, list[Any]]:
-    """Return the values of hyperparameters, row by row, each of the kind that it had in its cell.
+    """Return the values of each hyperparameter column, row by row, with integers restored.
 
     Args:
         table: a table of results.
-        columns: the columns to read, and what they hold.
+        columns: the columns to read, with their roles, names and kinds.
     """
     values = {name: decoded(table[name], column.kind) for name, column in columns.items()}
     if WHOLE_NUMBERS.name in table.column_names:
-        of_name = {column.name: values[name] for name, column in columns.items() if column.kind == NUMBER}
-        for row, whole in enumerate(table[WHOLE_NUMBERS.name].to_pylist()):
-            for name in (name for name in whole or () if name in of_name):
-                of_name[name][row] = int(of_name[name][row])
+        values_by_name = {column.name: values[name] for name, column in columns.items() if column.kind == NUMBER}
+        for row, whole_names in enumerate(table[WHOLE_NUMBERS.name].to_pylist()):
+            for name in (name for name in whole_names or () if name in values_by_name):
+                values_by_name[name][row] = int(values_by_name[name][row])
     return values
 
 
 def kinds_of(cells: Sequence[Cell]) -> dict[str, str]:
-    """Return the kind of each hyperparameter's column; where no cell has a value, the one that is declared."""
+    """Return the kind of each hyperparameter's column; the declared kind if no cell has a value."""
     declared = {name: kind for cell in cells for name, kind in declared_kinds(cell).items()}
     names = dict.fromkeys(name for cell in cells for name in cell.values)
     kinds = {name: kind_of(cell.values.get(name) for cell in cells) for name in names}
@@ -108,10 +107,10 @@ def kinds_of(cells: Sequence[Cell]) -> dict[str, str]:
 
 
 def whole_numbers(values: Mapping[str, Sequence[Any]], count: int) -> pa.Array | None:
-    """Return the column that notes which numbers are whole; None if none is.
+    """Return the column `whole_numbers`, the names of each row's integer hyperparameters; None if all are floats.
 
     Args:
-        values: the values of each hyperparameter whose column holds numbers.
+        values: the values of each hyperparameter of kind number.
         count: the number of rows.
     """
     mixed = {name: column for name, column in values.items() if any(isinstance(value, int) for value in column)}
@@ -124,30 +123,30 @@ def whole_numbers(values: Mapping[str, Sequence[Any]], count: int) -> pa.Array |
 def _table(
     trials: Sequence[Trial], metrics: Mapping[str, Sequence[Any]], content: Mapping[str, Sequence[Any]]
 ) -> pa.Table:
-    """Make a table of trials, of the columns of their metrics, and of those columns of their results that there are."""
+    """Make a table from trials, their metrics, and the given result columns; other result columns are null."""
     fixed = EMPTY_RESULTS.schema
     cells = _different_cells(trials)
     columns = {"trial_id": [trial.id for trial in trials], "seed": [trial.seed for trial in trials]}
     columns |= {"cell_id": [trial.cell.id for trial in trials], "task": [trial.cell.task for trial in trials]}
     columns |= {"model": [trial.cell.model for trial in trials], **content}
     arrays = {name: pa.array(values, fixed.field(name).type) for name, values in columns.items()}
-    of_metrics = [Meaning(METRIC, name, NUMBER).field(fixed.names) for name in metrics]
-    for field, values in zip(of_metrics, metrics.values(), strict=True):
+    metric_fields = [Meaning(METRIC, name, NUMBER).field(fixed.names) for name in metrics]
+    for field, values in zip(metric_fields, metrics.values(), strict=True):
         arrays[field.name] = pa.array(values, field.type)
     kinds = kinds_of(cells)
     numbers = {}
     fields = {}
     for name, kind in kinds.items():
-        own = [trial.cell.values.get(name) for trial in trials]
+        values_of_trials = [trial.cell.values.get(name) for trial in trials]
         fields[name] = Meaning(HYPERPARAMETER, name, kind).field({*fixed.names, *metrics})
-        arrays[fields[name].name] = encoded(own, kind)
+        arrays[fields[name].name] = encoded(values_of_trials, kind)
         if kind == NUMBER:
-            numbers[name] = own
+            numbers[name] = values_of_trials
     notes = whole_numbers(numbers, len(trials))
     if notes is not None:
         arrays[WHOLE_NUMBERS.name] = notes
     head = [fields.get(name) or fixed.field(name) for name in column_names(cells) or ("task", "model")]
-    schema = results_schema(head, of_metrics, has_whole_numbers=notes is not None)
+    schema = results_schema(head, metric_fields, has_whole_numbers=notes is not None)
     return pa.table([arrays.get(field.name, pa.nulls(len(trials), field.type)) for field in schema], schema=schema)
 
 

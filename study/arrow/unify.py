@@ -1,4 +1,4 @@
-"""One table of several whose columns differ: of other models, or of several versions of a user's code."""
+"""Concatenation of tables whose columns differ, as those of different models or versions of a user's code."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from study.interface.kinds import NONE, NUMBER
 
 
 def unified(tables: Sequence[pa.Table]) -> pa.Table:
-    """Join tables of results, or of curves, one after another.
+    """Concatenate tables of results, or of curves.
 
-    A column that a table lacks is null in its rows. Whole numbers and numbers become numbers, and the column
-    `whole_numbers` notes which are whole, so that cells keep their ids; other values of several kinds become JSON.
+    A column that a table lacks is null in its rows. A column of integers and floats becomes float, and
+    `whole_numbers` notes the integers, so that cells keep their ids. Other mixed columns become JSON.
 
     Args:
-        tables: at least one; those without rows have no say in the columns, unless all are without.
+        tables: at least one; empty tables don't contribute columns, unless all are empty.
 
     Returns:
-        The rows in the order of the tables. If a name is that of a hyperparameter in one table and of a metric in
-        another, the hyperparameter's column says that it is one.
+        The rows in the order of the tables. If a hyperparameter of one table has the name of a metric of another, the
+        hyperparameter's column is renamed, with its role.
 
     Example:
         >>> from study.arrow import results_table, table_cells
@@ -51,7 +51,7 @@ def unified(tables: Sequence[pa.Table]) -> pa.Table:
     numbers = [_number_of(table.schema, schemas) for table in tables]
     if len(schemas) == 1:
         return pa.concat_tables(tables)
-    # Tables of one schema are converted together, and their rows then put back into order.
+    # Tables of one schema are converted together; then their rows are put back in order.
     groups = [
         pa.concat_tables(table for table, own in zip(tables, numbers, strict=True) if own == number)
         for number in range(len(schemas))
@@ -66,7 +66,7 @@ def unified(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def _number_of(schema: pa.Schema, schemas: list[pa.Schema]) -> int:
-    """Return the place of a schema among those so far; a new one is added."""
+    """Return the index of a schema in the list, after appending it if it is new."""
     for number, other in enumerate(schemas):
         if schema.equals(other, check_metadata=True):
             return number
@@ -76,22 +76,18 @@ def _number_of(schema: pa.Schema, schemas: list[pa.Schema]) -> int:
 
 @dataclass(frozen=True)
 class _Part:
-    """A table, and its columns by what they hold.
-
-    Args:
-        table: the table.
-    """
+    """A table with its columns by role."""
 
     table: pa.Table
 
     @cached_property
     def hyperparameters(self) -> Mapping[str, tuple[str, Meaning]]:
-        """The columns of hyperparameters, by these."""
+        """The column of each hyperparameter, by its name."""
         return self._of_role(HYPERPARAMETER)
 
     @cached_property
     def metrics(self) -> Mapping[str, tuple[str, Meaning]]:
-        """The columns of metrics, by these."""
+        """The column of each metric, by its name."""
         return self._of_role(METRIC)
 
     @property
@@ -102,29 +98,29 @@ class _Part:
 
     @property
     def has_notes(self) -> bool:
-        """Whether some of its numbers may be whole."""
+        """True if number columns may hold integers."""
         return WHOLE_NUMBERS.name in self.table.column_names
 
     def kind(self, name: str) -> str:
-        """Return the kind of a hyperparameter's values; `NONE` if it has none here."""
-        column, held = self.hyperparameters.get(name, ("", None))
-        is_there = held is not None and self.table[column].null_count < len(self.table)
-        return held.kind if held is not None and is_there else NONE
+        """Return the kind of a hyperparameter's values; `NONE` if the table has none."""
+        column, meaning = self.hyperparameters.get(name, ("", None))
+        has_values = meaning is not None and self.table[column].null_count < len(self.table)
+        return meaning.kind if meaning is not None and has_values else NONE
 
     def values(self, name: str) -> list[Any]:
         """Return a hyperparameter's values."""
         if name not in self.hyperparameters:
             return [None] * len(self.table)
-        column, held = self.hyperparameters[name]
-        return values_of(self.table, {column: held})[column]
+        column, meaning = self.hyperparameters[name]
+        return values_of(self.table, {column: meaning})[column]
 
-    def column(self, name: str, type_: pa.DataType, of: Mapping[str, tuple[str, Meaning]]) -> Any:
-        """Return a column of a type, null if there is none."""
-        return self.table[of[name][0]].cast(type_) if name in of else pa.nulls(len(self.table), type_)
+    def column(self, name: str, type_: pa.DataType, columns: Mapping[str, tuple[str, Meaning]]) -> Any:
+        """Return a column cast to a type; nulls if `columns` lacks it."""
+        return self.table[columns[name][0]].cast(type_) if name in columns else pa.nulls(len(self.table), type_)
 
     def _of_role(self, role: str) -> dict[str, tuple[str, Meaning]]:
-        held = {field.name: column_of(field) for field in self.table.schema}
-        return {column.name: (name, column) for name, column in held.items() if column and column.role == role}
+        roles = {field.name: column_of(field) for field in self.table.schema}
+        return {column.name: (name, column) for name, column in roles.items() if column and column.role == role}
 
 
 def _results(tables: Sequence[pa.Table]) -> list[pa.Table]:
@@ -153,7 +149,7 @@ def _joint_kind(name: str, parts: Sequence[_Part]) -> str:
     kinds = {part.kind(name) for part in parts} - {NONE}
     if len(kinds) == 1:
         return kinds.pop()
-    if not kinds:  # null everywhere: what a table that has the column takes it for
+    if not kinds:  # null everywhere: the kind in a table that has the column
         declared = [part.hyperparameters[name][1].kind for part in parts if name in part.hyperparameters]
         return next((kind for kind in declared if kind != NONE), NONE)
     return kind_of(value for part in parts for value in part.values(name))
@@ -167,7 +163,7 @@ def _as_kind(part: _Part, name: str, kind: str) -> Any:
 
 
 def _notes(part: _Part, kinds: Mapping[str, str]) -> pa.Array | None:
-    """Note which numbers of a table are whole."""
+    """Return the column `whole_numbers` of a table; None without integers among numbers."""
     numbers = [name for name, kind in kinds.items() if kind == NUMBER and (part.has_notes or part.kind(name) != NUMBER)]
     return whole_numbers({name: part.values(name) for name in numbers}, len(part.table))
 

@@ -1,4 +1,4 @@
-"""Trained weights as tables, and back."""
+"""Conversion of trained weights to tables and back."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ WEIGHTS_SCHEMA = pa.schema(
         ("value", pa.list_(pa.float32())),
     ]
 )
-"""One row a trial: its arrays' names and shapes, and all their numbers, one array after another, row by row."""
+"""One row a trial: names, shapes and values of its arrays, the values concatenated in C order."""
 
 
 def weights_table(weights: Iterable[Weights]) -> pa.Table:
-    """Convert trained weights into a table of `WEIGHTS_SCHEMA`, one row a trial."""
+    """Convert trained weights to a table of `WEIGHTS_SCHEMA`, one row a trial."""
     rows = [
         {
-            "trial_id": one.trial_id,
-            "iteration": one.iteration,
-            "name": list(one.arrays),
-            "shape": [list(array.shape) for array in one.arrays.values()],
-            "value": np.concatenate([array.ravel() for array in one.arrays.values()]),
+            "trial_id": trial_weights.trial_id,
+            "iteration": trial_weights.iteration,
+            "name": list(trial_weights.arrays),
+            "shape": [list(array.shape) for array in trial_weights.arrays.values()],
+            "value": np.concatenate([array.ravel() for array in trial_weights.arrays.values()]),
         }
-        for one in weights
+        for trial_weights in weights
     ]
     return pa.Table.from_pylist(rows, schema=WEIGHTS_SCHEMA)
 
 
 def table_weights(table: pa.Table) -> list[Weights]:
-    """Convert a table of `WEIGHTS_SCHEMA` back into trained weights."""
+    """Convert a table of `WEIGHTS_SCHEMA` back to trained weights."""
     rows = table.drop_columns(["value"]).to_pylist()
     return [
         Weights(row["trial_id"], row["iteration"], _arrays(row, values.values.to_numpy()))
@@ -57,14 +57,14 @@ def _arrays(row: Mapping[str, Any], values: npt.NDArray[np.float32]) -> dict[str
 
 
 def stacked_weights(weights: Sequence[Weights]) -> dict[str, npt.NDArray[np.float32]]:
-    """Stack the arrays of several trials of one cell, each to [trials, ...].
+    """Stack the arrays of several trials of a cell to shape [trials, ...].
 
     Args:
-        weights: of at least one trial.
+        weights: those of at least one trial.
 
     Example:
         >>> one, other = (Weights(name, 41, {"layer_1.bias": np.zeros(2, np.float32)}) for name in "ab")
         >>> stacked_weights([one, other])["layer_1.bias"].shape
         (2, 2)
     """
-    return {name: np.stack([one.arrays[name] for one in weights]) for name in weights[0].arrays}
+    return {name: np.stack([trial_weights.arrays[name] for trial_weights in weights]) for name in weights[0].arrays}

@@ -1,1 +1,1 @@
-"""What a study asks for: cells, trials, and the packs that they are trained in."""
+"""Plans of studies: cells, trials, seeds and packs."""

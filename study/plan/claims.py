@@ -1,4 +1,4 @@
-"""Claims judged by the results so far, and seeds until they are decided."""
+"""Verdicts on claims by the results so far, and seeds until claims are decided."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from study.trials.table import TrialTable
 
 @dataclass(frozen=True)
 class ClaimedCell:
-    """What the results say about one cell, or pair of cells, of a claim.
+    """Results for one cell, or pair of cells, of a claim.
 
     Args:
         cell: the cell.
-        versus: that which it is compared with; None for a number.
-        seeds: how many count.
-        failed: how many have a trial that failed by an error: they count against what is to be shown or refuted.
-        estimate: the mean, or mean difference; of a metric without limits, the share of seeds beyond the bound.
-        interval: of it, 95%, valid at any time; None without seeds.
-        evidence: for the claim: what bets on it have won.
-        against: what bets against it have won.
-        p_values: of the exact test at the last look, for the claim and against it; None before, and without such a
-            test.
-        holds: whether it is shown of this cell.
+        versus: the cell that it is compared with; None if it is compared with a number.
+        seeds: the number of seeds that count.
+        failed: the number of seeds with a trial that failed by an error; they count against both verdicts.
+        estimate: the mean, or mean difference; for a metric without limits, the share of seeds beyond the bound.
+        interval: the estimate's anytime-valid 95% interval; None without seeds.
+        evidence: winnings of bets on the claim, in multiples of the stake.
+        against: winnings of bets against the claim, in multiples of the stake.
+        p_values: p-values of the exact test at the last look, for the claim and against it; None before the last look,
+            or without an exact test.
+        holds: whether the claim is shown for this cell.
     """
 
     cell: Cell
@@ -48,16 +48,16 @@ class ClaimedCell:
 
 @dataclass(frozen=True)
 class ClaimVerdict:
-    """A claim's verdict, with its evidence and what it cost.
+    """A claim's verdict, with its evidence and cost.
 
     Args:
         claim: the claim.
-        state: ``shown``, ``refuted``, ``undecided`` out of seeds, or ``open`` while trials are missing.
-        cells: its cells.
-        trials: how many trials it was judged by.
-        training_s: seconds that they were trained for.
-        test: the rule by which it is judged.
-        error: the most that the probability of calling it shown wrongly is, and that of calling it refuted wrongly.
+        state: ``shown``, ``refuted``, ``undecided`` after all seeds, or ``open`` while trials are missing.
+        cells: the results of its cells.
+        trials: the number of trials used.
+        training_s: their seconds of training.
+        test: the test of the claim.
+        error: upper bound of the probability of a false ``shown``, and of a false ``refuted``.
     """
 
     claim: Claim
@@ -70,12 +70,12 @@ class ClaimVerdict:
 
     @property
     def failed(self) -> int:
-        """The number of seeds of which a trial failed by an error, over all cells."""
+        """The number of seeds with a trial that failed by an error, summed over cells."""
         return sum(cell.failed for cell in self.cells)
 
     @property
     def looked_before(self) -> list[int]:
-        """By how many seeds the claim was judged before, if that takes some of its error."""
+        """The numbers of seeds at earlier looks, if these used up some of the test's error."""
         if self.error <= self.test.error:
             return []
         return sorted(look.seeds for look in self.test.earlier if not self.test.is_last(look))
@@ -84,35 +84,39 @@ class ClaimVerdict:
 def claim_verdicts(plan: Plan, table: TrialTable) -> list[ClaimVerdict]:
     """Judge a study's claims.
 
-    Where seeds are added until claims are decided, they are judged after each batch, and at the last one by an exact
-    test. Where the file says how many seeds there are, they are judged once all trials have ended. Where another rule
-    adds seeds, they are judged by what holds at any time. Where they were judged before the file asked for more seeds
-    (`Plan.earlier_looks`), the exact test has half of the error that it had before.
+    | seeds | claims are judged |
+    | --- | --- |
+    | added until claims are decided | after each batch, and at the last look by an exact test |
+    | a fixed number | once all trials have ended |
+    | added by another rule | by anytime-valid tests |
+
+    If claims were judged before the file asked for more seeds (`Plan.earlier_looks`), the exact test gets half of its
+    previous error.
 
     Args:
-        plan: of the study, as `study.plan.until.extended` returns it.
+        plan: the study's plan, from `study.plan.until.extended`.
         table: trials by cells; those of other cells are ignored.
     """
     return _Judgement(plan, table).verdicts
 
 
 def final_looks(plan: Plan, table: TrialTable) -> tuple[ClaimLook, ...]:
-    """Return the looks at claims that were judged by the last seeds that the study asks for.
+    """Return the look at each claim that was judged at the last planned seed.
 
     Args:
-        plan: of the study, as `study.plan.until.extended` returns it.
+        plan: the study's plan, from `study.plan.until.extended`.
         table: its trials.
     """
     return _Judgement(plan, table).final_looks
 
 
 class DecidedClaims:
-    """The cells of each claim get seeds until it is decided; cells that no claim is about get the first batch.
+    """Rule that adds seeds to the cells of each claim until it is decided; other cells get the first batch.
 
     Args:
-        plan: of the study.
-        until: its rule.
-        table: its trials so far.
+        plan: the study's plan.
+        until: the rule's settings.
+        table: the trials so far.
     """
 
     phrase = "claims are decided"
@@ -121,7 +125,7 @@ class DecidedClaims:
         self._plan, self._until, self._judgement = plan, until, _Judgement(plan, table)
 
     def counts(self) -> Mapping[str, int]:
-        """Return how many seeds each cell gets, by its id: of several claims, the most."""
+        """Return the number of seeds of each cell, by its id: the maximum over claims."""
         counts = {cell.id: self._until.step for cell in self._plan.cells}
         for claim, course in self._judgement.courses:
             for pair, seeds in zip(claim.compared, course.seeds, strict=True):
@@ -130,16 +134,16 @@ class DecidedClaims:
         return counts
 
     def verdicts(self, plan: Plan) -> Sequence[Verdict]:
-        """Return none: claims are judged, and not cells."""
+        """Return an empty list: this rule judges claims, not cells."""
         return []
 
     def sure(self, plan: Plan) -> tuple[int, int]:
-        """Return how many claims are decided, and how many there are."""
+        """Return the number of decided claims, and that of all claims."""
         states = [course.state for _, course in self._judgement.courses]
         return sum(state in ("shown", "refuted") for state in states), len(states)
 
     def expected(self, now: Mapping[str, int]) -> dict[str, int]:
-        """Estimate how many seeds each cell will have needed."""
+        """Estimate the final number of seeds of each cell, by its id."""
         seeds = dict(now)
         for claim, course in self._judgement.courses:
             samples = self._judgement.samples(claim)
@@ -152,7 +156,7 @@ class DecidedClaims:
 
 
 class _Judgement:
-    """The claims of a study, each followed as far as its results go."""
+    """The claims of a study, each tested with the results so far."""
 
     def __init__(self, plan: Plan, table: TrialTable) -> None:
         claims = claims_of(plan.spec, plan.cells, plan.labels)
@@ -195,7 +199,7 @@ class _Judgement:
 
 
 def _test(plan: Plan, claim: Claim, claims: int) -> ClaimTest:
-    """Return the rule by which a claim is decided; all claims of a study share the error."""
+    """Return the test of a claim; all claims of a study share the error."""
     error, seeds = (1 - CONFIDENCE) / claims, plan.spec.all_seeds
     earlier = tuple(
         EarlierLook(len(look.seeds), look.exact, look.bets, tuple(look.seeds) == tuple(seeds[: len(look.seeds)]))

@@ -1,4 +1,4 @@
-"""What trials cost a core, roughly, and which of them see the same rows: what packs are made by."""
+"""Cost estimates of trials on a core, and groups of trials with the same training rows."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from study.records import Cell, Trial
 
 
 def count_draws(trials: Iterable[Trial], family: Family | None = None) -> int:
-    """Count the draws of rows that trials need if those that see the same rows share one.
+    """Count the draws of rows if trials with the same rows share one.
 
     Args:
-        trials: some trials.
+        trials: the trials.
         family: as for `make_packs`.
 
     Example:
@@ -27,7 +27,7 @@ def count_draws(trials: Iterable[Trial], family: Family | None = None) -> int:
 
 
 def by_draw(trials: Iterable[Trial], family: Family | None) -> list[list[Trial]]:
-    """Put trials that see the same rows together, in the order in which the rows occur."""
+    """Group trials with the same rows, in order of first occurrence."""
     rows: dict[Cell, object] = {}
     draws: dict[object, list[Trial]] = {}
     for trial in trials:
@@ -39,10 +39,10 @@ def by_draw(trials: Iterable[Trial], family: Family | None) -> list[list[Trial]]
 
 
 def pack_cost(trials: Sequence[Trial], family: Family | None = None) -> float:
-    """Estimate the microseconds that a pack takes on one core.
+    """Estimate the microseconds of a pack on one core.
 
     Args:
-        trials: those of the pack.
+        trials: the pack's trials.
         family: as for `make_packs`.
     """
     cells = [trial.cell for trial in trials]

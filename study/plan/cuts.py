@@ -1,4 +1,4 @@
-"""Cuts groups of trials into packs: those that see the same rows together, so that all slots end together."""
+"""Division of groups of trials into packs that share rows and balance the slots."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from study.records import Cell, Trial
 
 
 def with_whole_draws(count: int, draws: int) -> int:
-    """Raise the number of packs so that each can have all trials of as many draws, if there are enough of these."""
+    """Raise the number of packs so that each gets the same number of whole draws, if there are enough draws."""
     return count if draws < count else -(-draws // (draws // count))
 
 
 def cut_by_number(group: Sequence[Trial], count: int) -> list[tuple[Trial, ...]]:
-    """Cut a group into parts whose sizes differ by at most one."""
+    """Divide a group into parts whose sizes differ by at most one."""
     edges = [len(group) * i // count for i in range(count + 1)]
     return [tuple(group[a:b]) for a, b in itertools.pairwise(edges)]
 
 
 def cut_by_cost(group: Sequence[Trial], count: int, family: Family | None) -> list[tuple[Trial, ...]]:
-    """Cut a group into parts of about the same cost: between draws, or within them if there are fewer draws."""
+    """Divide a group into parts of about equal cost: between draws, or within draws if these are fewer than parts."""
     cost_us = {cell: pack_cost([Trial(cell, 0)], family) for cell in {trial.cell for trial in group}}
     draws = by_draw(group, family)
     costs = [sum(cost_us[trial.cell] for trial in trials) for trials in draws]
@@ -37,12 +37,12 @@ def cut_by_cost(group: Sequence[Trial], count: int, family: Family | None) -> li
 
 
 def _cut_in_order(costs: Sequence[float], count: int) -> list[list[int]]:
-    """Cut a sequence of costs, in order, into parts of about the same sum, none of them empty."""
+    """Divide a sequence of costs, in order, into non-empty parts of about equal sum."""
     parts: list[list[int]] = [[] for _ in range(count)]
     total, before, at = sum(costs), 0.0, 0
     for i, cost in enumerate(costs):
         wanted, left = int((before + cost / 2) / total * count), len(costs) - i
-        # Each part begins where its share of the cost does.
+        # Each part begins at its share of the total cost.
         if parts[at] and at < count - 1 and (at < wanted or left < count - at):
             at += 1
         parts[at].append(i)
@@ -51,16 +51,16 @@ def _cut_in_order(costs: Sequence[float], count: int) -> list[list[int]]:
 
 
 def _shares(costs: Sequence[float], most: Sequence[int], count: int) -> list[int]:
-    """Divide a number of parts by cost: at least one each, and no more than each has trials."""
+    """Distribute parts over draws by cost: at least one each, and at most one per trial."""
     shares = [1] * len(costs)
     for _ in range(count - len(costs)):
-        can = [i for i, share in enumerate(shares) if share < most[i]]
-        shares[max(can, key=lambda i: costs[i] / shares[i])] += 1
+        candidates = [i for i, share in enumerate(shares) if share < most[i]]
+        shares[max(candidates, key=lambda i: costs[i] / shares[i])] += 1
     return shares
 
 
 def _divide(trials: Sequence[Trial], count: int, cost_us: Mapping[Cell, float]) -> list[list[Trial]]:
-    """Divide trials into parts of about the same cost: each, the costliest first, comes into the cheapest part."""
+    """Divide trials into parts of about equal cost: the costliest first, each into the cheapest part so far."""
     parts: list[list[int]] = [[] for _ in range(count)]
     cheapest = [(0.0, part) for part in range(count)]
     for place in sorted(range(len(trials)), key=lambda place: -cost_us[trials[place].cell]):
@@ -71,34 +71,34 @@ def _divide(trials: Sequence[Trial], count: int, cost_us: Mapping[Cell, float]) 
 
 
 class Work:
-    """What the trials of a group cost, however many packs they are cut into."""
+    """Cost model of a group of trials as a function of its number of packs."""
 
     def __init__(self, group: Sequence[Trial], family: Family | None) -> None:
         self.trials = len(group)
         cells = [trial.cell for trial in group]
-        of_group = family or family_of(cells[0])
+        group_family = family or family_of(cells[0])
         self.draws = count_draws(group, family)
-        self._cost_us = of_group.cost_us(cells, self.draws)
-        # What a pack more costs: its own steps, and rows that another draws, too.
-        self._more_us = 2 * of_group.cost_us(cells[:1], 1) - of_group.cost_us(cells[:1] * 2, 1)
+        self._cost_us = group_family.cost_us(cells, self.draws)
+        # Overhead of another pack: its own steps, and drawing rows that another pack also draws.
+        self._overhead_us = 2 * group_family.cost_us(cells[:1], 1) - group_family.cost_us(cells[:1] * 2, 1)
 
     def part_us(self, count: int) -> float:
-        """Estimate the microseconds of a pack if there are so many."""
-        return (self._cost_us + (count - 1) * self._more_us) / count
+        """Estimate the microseconds of each of `count` packs."""
+        return (self._cost_us + (count - 1) * self._overhead_us) / count
 
 
 def balanced(groups: Sequence[Work], counts: list[int], formed_costs: Sequence[float], slots: int) -> list[int]:
-    """Split the costliest packs further while that lets all slots end earlier."""
+    """Raise the numbers of packs, the costliest first, where this shortens the total time by over 3%."""
     if slots == 1:
         return counts
     now = best = list(counts)
     shortest = _makespan(groups, best, formed_costs, slots)
     for _ in range(3 * slots):
         largest = [group.part_us(count) for group, count in zip(groups, now, strict=True)]
-        can = [i for i, group in enumerate(groups) if now[i] < group.trials]
-        if not can:
+        candidates = [i for i, group in enumerate(groups) if now[i] < group.trials]
+        if not candidates:
             break
-        costliest = max(can, key=largest.__getitem__)
+        costliest = max(candidates, key=largest.__getitem__)
         now = [count + (i == costliest) for i, count in enumerate(now)]
         length = _makespan(groups, now, formed_costs, slots)
         if length < 0.97 * shortest:
@@ -107,7 +107,7 @@ def balanced(groups: Sequence[Work], counts: list[int], formed_costs: Sequence[f
 
 
 def _makespan(groups: Sequence[Work], counts: Sequence[int], formed_costs: Sequence[float], slots: int) -> float:
-    """Estimate when the last slot ends if each takes the costliest pack that is left."""
+    """Estimate the end of the last slot, in microseconds, if a free slot takes the costliest remaining pack."""
     parts = [group.part_us(n) for group, n in zip(groups, counts, strict=True) for _ in range(n)]
     ends = [0.0] * slots
     for pack_us in sorted((*parts, *formed_costs), reverse=True):

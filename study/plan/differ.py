@@ -1,4 +1,4 @@
-"""Seeds until two cells differ: in how often they succeed, or in which has the better value of a metric."""
+"""Seeds until two cells differ: in their success rates, or in their values of a metric."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from study.trials.table import ENDED, Trials, TrialTable
 
 _PATHS = 200
 Scores = tuple[int, int, int]
-"""Of a pair's seeds, how many the first cell wins, the second wins, and neither."""
+"""Numbers of a pair's seeds that the first cell wins, that the second wins, and of ties."""
 
 
 class PairsRule:
-    """Both cells of each pair get seeds until the anytime sign test tells them apart.
+    """Rule that adds seeds to both cells of each pair until they differ by the anytime-valid sign test.
 
     Args:
-        plan: of the study.
-        until: its rule.
-        table: its trials so far.
+        plan: the study's plan.
+        until: the rule's settings.
+        table: the trials so far.
     """
 
     phrase = "pairs of cells are sure"
@@ -39,22 +39,22 @@ class PairsRule:
 
     @abstractmethod
     def _losses(self, trials: Trials) -> Floats:
-        """Return what is less where a trial is better, of trials that have ended."""
+        """Return the losses of ended trials; lower is better."""
 
     def _is_complete(self, pair: Pair, n: int) -> bool:
-        """Return whether no trial of the first n seeds is pending."""
+        """Return True if no trial of the first n seeds is pending."""
         return not any(self._trials[cell.id].first(n).is_pending.any() for cell in pair)
 
     def _scores(self, pair: Pair, n: int | None) -> Scores:
-        """Score the first n seeds, or all, of those that have ended in both cells."""
-        one, other = (self._trials[cell.id].first(n) for cell in pair)
-        both = one.are(*ENDED) & other.are(*ENDED)
-        first, second = self._losses(one.select(both)), self._losses(other.select(both))
+        """Score the first n seeds, or all for None; only seeds that have ended in both cells count."""
+        left, right = (self._trials[cell.id].first(n) for cell in pair)
+        both = left.are(*ENDED) & right.are(*ENDED)
+        first, second = self._losses(left.select(both)), self._losses(right.select(both))
         wins, losses = int(np.count_nonzero(first < second)), int(np.count_nonzero(first > second))
         return wins, losses, int(both.sum()) - wins - losses
 
     def counts(self) -> Mapping[str, int]:
-        """Return how many seeds each cell gets, by its id: of several pairs, the most."""
+        """Return the number of seeds of each cell, by its id: the maximum over pairs."""
         counts: dict[str, int] = {}
         for pair in self._pairs:
             count = self._count(pair)
@@ -73,7 +73,7 @@ class PairsRule:
         return statistics.anytime_sign_test(wins, losses)
 
     def verdicts(self, plan: Plan) -> Sequence[Verdict]:
-        """Judge each pair by its own seeds alone: a cell of several pairs may have more, for another pair."""
+        """Judge each pair by its own number of seeds; a cell may have more for another pair."""
         return [self._verdict(pair) for pair in self._pairs]
 
     def _verdict(self, pair: Pair) -> Verdict:
@@ -85,23 +85,23 @@ class PairsRule:
         return Verdict(*pair, seeds, is_sure, p_value=p_value, wins=wins, losses=losses, metric=self._metric)
 
     def sure(self, plan: Plan) -> tuple[int, int]:
-        """Return how many pairs differ, and how many there are."""
+        """Return the number of pairs that differ, and that of all pairs."""
         return sum(verdict.is_sure for verdict in self.verdicts(plan)), len(self._pairs)
 
     def expected(self, now: Mapping[str, int]) -> dict[str, int]:
-        """Estimate how many seeds each cell will have needed."""
+        """Estimate the final number of seeds of each cell, by its id."""
         seeds = dict(now)
         for pair in self._pairs:
-            one, other = pair
-            if self._is_complete(pair, min(now[one.id], now[other.id])):
-                continue  # they differ, or there are no more seeds to add
+            first, second = pair
+            if self._is_complete(pair, min(now[first.id], now[second.id])):
+                continue  # they differ, or have all seeds
             count = self._expected(*self._scores(pair, None))
             for cell in pair:
                 seeds[cell.id] = max(seeds[cell.id], count)
         return seeds
 
     def _expected(self, wins: int, losses: int, ties: int) -> int:
-        """Draw paths of wins and losses, and return the mean number of seeds after which the two cells differ."""
+        """Estimate the number of seeds until the cells differ, as the mean over random paths of wins and losses."""
         rng = np.random.default_rng(0)
         chances = rng.dirichlet([wins + 0.5, losses + 0.5, ties + 0.5], size=_PATHS)
         return math.ceil(float(np.mean([self._end_of_path(rng, chance) for chance in chances])))
@@ -117,14 +117,14 @@ class PairsRule:
 
 
 class DifferentRates(PairsRule):
-    """A seed is won by the cell that alone solves it."""
+    """Rule by success: a cell wins a seed that only it solves."""
 
     def _losses(self, trials: Trials) -> Floats:
         return np.where(trials.is_solved, 0.0, 1.0)
 
 
 class DifferentValues(PairsRule):
-    """A seed is won by the cell that has the better value of the metric that the rule names."""
+    """Rule by a metric: the cell with the better value wins a seed."""
 
     def __init__(self, plan: Plan, until: Until, table: TrialTable) -> None:
         super().__init__(plan, until, table)

@@ -1,4 +1,4 @@
-"""Seeds until a cell's success rate, or a metric's mean, is known precisely enough."""
+"""Seeds until the interval of a cell's success rate, or of a metric's mean, is narrow enough."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from study.trials.table import ENDED, Trials, TrialTable
 
 
 def sampling(until: Until) -> statistics.FixedWidth:
-    """Return the sampling plan that ends when a rate is known precisely enough."""
+    """Return the sampling plan of success rates for the wanted half-width."""
     assert until.half_width is not None
     return statistics.FixedWidth(until.half_width, until.step, until.max, CONFIDENCE)
 
 
 def mean_sampling(until: Until) -> statistics.MeanPrecision:
-    """Return the sampling plan that ends when a metric's mean is known precisely enough."""
+    """Return the sampling plan of a metric's means for the wanted half-width."""
     assert until.half_width is not None
     return statistics.MeanPrecision(until.half_width, until.step, until.max, CONFIDENCE)
 
 
 class NarrowRates:
-    """Each cell gets seeds until the interval of its success rate is narrow.
+    """Rule that adds seeds to each cell until the interval of its success rate is narrow.
 
     Args:
-        plan: of the study.
-        until: its rule.
-        table: its trials so far.
+        plan: the study's plan.
+        until: the rule's settings.
+        table: the trials so far.
     """
 
     phrase = "cells are sure"
@@ -44,7 +44,7 @@ class NarrowRates:
         self._trials = {cell.id: table.cell(cell.id).of_seeds(range(until.max)) for cell in plan.cells}
 
     def counts(self) -> Mapping[str, int]:
-        """Return how many seeds each cell gets, by its id."""
+        """Return the number of seeds of each cell, by its id."""
         return {cell.id: self._count(self._trials[cell.id]) for cell in self._cells}
 
     def _count(self, trials: Trials) -> int:
@@ -55,21 +55,21 @@ class NarrowRates:
         return self._sampling.most
 
     def verdicts(self, plan: Plan) -> Sequence[Verdict]:
-        """Judge whether each cell's seeds are enough."""
+        """Judge each cell by its planned seeds."""
         return [self._verdict(cell, self._trials[cell.id].first(len(plan.seeds(cell)))) for cell in plan.cells]
 
     def _verdict(self, cell: Cell, trials: Trials) -> Verdict:
         k, n = _solved_and_ended(trials)
-        # Nothing is decided within a batch: the intervals allow for evaluations between batches only.
+        # No decision within a batch: the intervals are valid for looks between batches only.
         is_sure = not trials.is_pending.any() and self._sampling.is_narrow(k, n)
         return Verdict(cell, None, n, is_sure, interval=self._sampling.interval(k, n))
 
     def sure(self, plan: Plan) -> tuple[int, int]:
-        """Return how many cells have enough, and how many there are."""
+        """Return the number of cells with enough seeds, and that of all cells."""
         return sum(verdict.is_sure for verdict in self.verdicts(plan)), len(plan.cells)
 
     def expected(self, now: Mapping[str, int]) -> dict[str, int]:
-        """Estimate how many seeds each cell will have needed."""
+        """Estimate the final number of seeds of each cell, by its id."""
         return {cell.id: self._expected(self._trials[cell.id].first(now[cell.id])) for cell in self._cells}
 
     def _expected(self, now: Trials) -> int:
@@ -85,12 +85,12 @@ def _solved_and_ended(trials: Trials) -> tuple[int, int]:
 
 
 class NarrowMeans:
-    """Each cell gets seeds until the interval of a metric's mean is narrow.
+    """Rule that adds seeds to each cell until the interval of a metric's mean is narrow.
 
     Args:
-        plan: of the study.
-        until: its rule, which names the metric.
-        table: its trials so far.
+        plan: the study's plan.
+        until: the rule's settings, with the metric.
+        table: the trials so far.
     """
 
     phrase = "cells are sure"
@@ -101,7 +101,7 @@ class NarrowMeans:
         self._trials = {cell.id: table.cell(cell.id).of_seeds(range(until.max)) for cell in plan.cells}
 
     def counts(self) -> Mapping[str, int]:
-        """Return how many seeds each cell gets, by its id."""
+        """Return the number of seeds of each cell, by its id."""
         return {cell.id: self._count(self._trials[cell.id]) for cell in self._cells}
 
     def _count(self, trials: Trials) -> int:
@@ -113,11 +113,11 @@ class NarrowMeans:
         return self._sampling.most
 
     def verdicts(self, plan: Plan) -> Sequence[Verdict]:
-        """Judge whether each cell's seeds are enough."""
+        """Judge each cell by its planned seeds."""
         return [self._verdict(cell, self._trials[cell.id].first(len(plan.seeds(cell)))) for cell in plan.cells]
 
     def _numbers(self, trials: Trials) -> tuple[Floats, int]:
-        """Return the metric's numbers, and how many trials ended without one."""
+        """Return the metric's finite values, and the number of trials that ended without one."""
         values = trials.values(self._metric)
         known = values[np.isfinite(values)]
         return known, trials.count(*ENDED) - known.size
@@ -125,7 +125,7 @@ class NarrowMeans:
     def _verdict(self, cell: Cell, trials: Trials) -> Verdict:
         seeds = trials.count(*ENDED)
         known, without = self._numbers(trials)
-        if without:  # there is no mean of what has no number
+        if without:  # no mean without every trial's value
             return Verdict(cell, None, seeds, False, metric=self._metric, without=without)
         return Verdict(
             cell,
@@ -138,11 +138,11 @@ class NarrowMeans:
         )
 
     def sure(self, plan: Plan) -> tuple[int, int]:
-        """Return how many cells have enough, and how many there are."""
+        """Return the number of cells with enough seeds, and that of all cells."""
         return sum(verdict.is_sure for verdict in self.verdicts(plan)), len(plan.cells)
 
     def expected(self, now: Mapping[str, int]) -> dict[str, int]:
-        """Estimate how many seeds each cell will have needed."""
+        """Estimate the final number of seeds of each cell, by its id."""
         seeds = dict(now)
         for cell in self._cells:
             so_far = self._trials[cell.id].first(now[cell.id])

@@ -1,4 +1,4 @@
-"""Which packs have not ended yet: what workers say about any other pack is outdated."""
+"""Packs that have not ended; reports about other packs are outdated."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from study.records import Pack, PackSplit
 
 
 class OpenPacks:
-    """The packs whose end has not been reported, and the parts that some of them were split into.
+    """Packs without a reported end, and the parts of split packs.
 
-    Several workers may train the same pack: a GPU repeats what a slow core still trains, and a worker that was given up
-    may go on. So the end of a pack may be reported before, between or after the ends of its parts, and more than once.
-    When a pack ends, all its parts end; when all its parts have ended, the pack itself still has to.
+    Several workers may train the same pack: a GPU repeats a slow core's pack, and an abandoned worker may continue. So
+    the end of a pack may be reported before, between or after the ends of its parts, and more than once. When a pack
+    ends, all its parts end. When all its parts have ended, the pack itself is still open.
 
     Args:
-        packs: the packs that have not ended yet.
+        packs: packs that have not ended.
 
     Example:
         >>> from study.spec import load_spec
@@ -40,15 +40,15 @@ class OpenPacks:
         self.add(packs)
 
     def __contains__(self, pack_id: str) -> bool:
-        """Whether a pack, or a part of one, has not ended."""
+        """Return True if the pack, or the part of a pack, has not ended."""
         return pack_id in self._open
 
     def add(self, packs: Iterable[Pack]) -> None:
-        """Add packs that have not ended yet."""
+        """Add packs that have not ended."""
         self._open.update((pack.id, pack) for pack in packs)
 
     def split(self, split: PackSplit) -> bool:
-        """Record that a pack is trained in parts, and return whether that is news."""
+        """Record the split of a pack; return False if the pack has ended or was split before."""
         if split.pack_id not in self._open or split.pack_id in self._parts:
             return False
         self._parts[split.pack_id] = split.parts
@@ -56,7 +56,7 @@ class OpenPacks:
         return True
 
     def ending_with(self, pack_id: str) -> list[Pack]:
-        """Return what ends when a pack does: itself, or those of its smallest parts that have not ended before."""
+        """Return the open packs that end with a pack: itself, or its smallest parts if it was split."""
         if pack_id not in self._open:
             return []
         if pack_id not in self._parts:
@@ -64,7 +64,7 @@ class OpenPacks:
         return [pack for part in self._parts[pack_id] for pack in self.ending_with(part.id)]
 
     def end(self, pack_id: str) -> None:
-        """Record that a pack has ended."""
+        """Record the end of a pack and of its parts."""
         self._open.pop(pack_id, None)
         for part in self._parts.pop(pack_id, ()):
             self.end(part.id)

@@ -1,4 +1,4 @@
-"""From trials to packs, and from packs to the bundles that devices train side by side."""
+"""Division of trials into packs, and of packs into bundles."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from study.records import Cell, Pack, Trial
 ShapeKey = tuple[object, ...]
 
 
-# Packs that one worker runs on a device at once: each is a thread, and the interpreter serves one at a time.
+# Most packs of a bundle: each has a thread, and the interpreter runs one thread at a time.
 MOST_CONCURRENT = 32
 
 
 def shape_key(cell: Cell) -> ShapeKey:
-    """Return what must be equal among the trials of a pack."""
+    """Return the part of a cell that must be equal among the trials of a pack."""
     return (cell.task, *family_of(cell).shape(cell))
 
 
 KeyOf = Callable[[Cell], ShapeKey]
-"""Returns what must be equal among the trials of a pack."""
+"""Function that returns the part of a cell that must be equal among the trials of a pack."""
 
 AtOnce = Callable[[Cell], int | None]
-"""Returns how many trials of a cell a device trains side by side; None if a pack may be of any size."""
+"""Function that returns the number of a cell's trials that fill a device; None if packs may have any size."""
 
 
 def make_packs(
@@ -44,21 +44,23 @@ def make_packs(
 ) -> list[Pack]:
     """Group trials into packs; the grouping never changes a result.
 
-    Trials that see the same rows come into the same pack, if that leaves no slot idle: an engine may draw them once.
+    Trials with the same rows share a pack if that leaves no slot idle, so that an engine may draw the rows once.
 
     Args:
-        trials: the trials to be done.
-        slots: packs that can run side by side; sizes are such that all slots end at about the same time.
-        size: the most trials in a pack; None to choose it.
-        checkpointed: trial ids of packs that have a checkpoint: these are formed again as they were, if all of their
-            trials are still to be done; of two that overlap, only the first.
-        at_once: how many trials a device trains side by side; None for cores, which train one trial after the other.
-        family: what the study declares, which knows how long updates take and how large packs may be; None to go by
-            the name of the task.
-        key_of: what must be equal among the trials of a pack, which is up to the engine that trains them.
+        trials: the trials to run.
+        slots: the number of packs that can run side by side; pack sizes let all slots end at about the same time.
+        size: the maximum number of trials in a pack; None to choose it.
+        checkpointed: trial ids of packs that have a checkpoint. A pack is formed again if all of its trials are among
+            `trials`; of two that overlap, only the first.
+        at_once: the number of a cell's trials that fill a device; None for cores, which train one trial after another.
+        family: the study's family, which estimates costs and limits packs; None for that of each task's name.
+        key_of: the part of a cell that must be equal among the trials of a pack, chosen by the engine.
 
     Returns:
         The packs, the costliest first; every trial is in exactly one.
+
+    Raises:
+        ValueError: if `slots` or `size` is below 1.
 
     Example:
         >>> from study.plan.plan import make_plan
@@ -68,13 +70,13 @@ def make_packs(
         [33, 34]
     """
     if slots < 1 or (size is not None and size < 1):
-        raise ValueError(f"slots >= 1 and size >= 1 must hold, but got slots={slots} and size={size}")
+        raise ValueError(f"slots and size must be >= 1, but got slots={slots} and size={size}")
     pending = {trial.id: trial for trial in trials}
     formed = _form_again(pending, checkpointed, key_of)
-    of_key: dict[ShapeKey, list[Trial]] = {}
+    trials_by_key: dict[ShapeKey, list[Trial]] = {}
     for trial in pending.values():
-        of_key.setdefault(key_of(trial.cell), []).append(trial)
-    groups = [list(itertools.chain.from_iterable(by_draw(group, family))) for group in of_key.values()]
+        trials_by_key.setdefault(key_of(trial.cell), []).append(trial)
+    groups = [list(itertools.chain.from_iterable(by_draw(group, family))) for group in trials_by_key.values()]
     if at_once is None:
         counts = [_fewest(group, size, slots, family) for group in groups]
     else:
@@ -85,14 +87,14 @@ def make_packs(
     if size is None and at_once is None:
         formed_costs = [pack_cost(p.trials, family) for p in formed]
         work = [Work(group, family) for group in groups]
-        counts = [with_whole_draws(count, one.draws) for count, one in zip(counts, work, strict=True)]
+        counts = [with_whole_draws(count, group_work.draws) for count, group_work in zip(counts, work, strict=True)]
         counts, cut = balanced(work, counts, formed_costs, slots), partial(cut_by_cost, family=family)
     new = [Pack(p) for group, n in zip(groups, counts, strict=True) for p in cut(group, n)]
     return sorted((*formed, *new), key=lambda pack: pack_cost(pack.trials, family), reverse=True)
 
 
 def _form_again(pending: dict[str, Trial], checkpointed: Sequence[Sequence[str]], key_of: KeyOf) -> list[Pack]:
-    """Form unfinished packs again, and take their trials out of those pending."""
+    """Form checkpointed packs again, and remove their trials from `pending`."""
     formed = []
     for trial_ids in checkpointed:
         if trial_ids and len(set(trial_ids)) == len(trial_ids) and all(i in pending for i in trial_ids):
@@ -105,13 +107,13 @@ def _form_again(pending: dict[str, Trial], checkpointed: Sequence[Sequence[str]]
 
 
 def _fewest(group: Sequence[Trial], size: int | None, slots: int, family: Family | None) -> int:
-    """Count the packs of a group if each is as large as is useful."""
+    """Return a group's number of packs at the maximum useful size."""
     caps = ((family or family_of(cell)).most_in_pack(cell, len(group), slots) for cell in {t.cell for t in group})
     return -(-len(group) // (size or min(caps)))
 
 
 def bundle_share(trials: Sequence[Trial], at_once: AtOnce) -> float:
-    """Return the share of a device that trials of equal shape fill; 1 where that isn't known."""
+    """Return the share of a device that trials of equal shape fill; 1 if unknown."""
     most = at_once(trials[0].cell)
     return len(trials) / most if most else 1.0
 
@@ -119,7 +121,7 @@ def bundle_share(trials: Sequence[Trial], at_once: AtOnce) -> float:
 def _filling(
     group: Sequence[Trial], size: int | None, at_once: AtOnce, share: float, slots: int, family: Family | None
 ) -> int:
-    """Count the packs of a group if each fills a device, or that share of it if there are more devices than work."""
+    """Return a group's number of packs if each fills the given share of a device."""
     most = at_once(group[0].cell)
     if size is not None or most is None:
         return _fewest(group, size, slots, family)
@@ -127,15 +129,15 @@ def _filling(
 
 
 def make_bundles(packs: Sequence[Pack], *, slots: int, at_once: AtOnce | None = None) -> list[tuple[Pack, ...]]:
-    """Bundle packs that a device trains side by side; on cores, each pack is a bundle of its own.
+    """Group packs into bundles that a device trains side by side; on cores, each pack is a bundle.
 
     Args:
-        packs: the packs, the costliest first, so that those of a bundle end at about the same time.
-        slots: number of devices.
+        packs: the packs, the costliest first, so that packs of a bundle end at about the same time.
+        slots: the number of devices.
         at_once: as for `make_packs`.
 
     Returns:
-        Every pack in exactly one bundle, in their order.
+        The bundles, with every pack in exactly one, in the packs' order.
 
     Example:
         >>> from study.plan.plan import make_plan
@@ -157,7 +159,7 @@ def make_bundles(packs: Sequence[Pack], *, slots: int, at_once: AtOnce | None = 
 
 
 def _cut_by(shares: Sequence[float], count: int) -> list[list[int]]:
-    """Cut a sequence of shares, in order, into parts of about the same sum; empty parts are left out."""
+    """Divide a sequence of shares, in order, into parts of about equal sum; omit empty parts."""
     parts: list[list[int]] = [[] for _ in range(count)]
     total, before = sum(shares), 0.0
     for i, share in enumerate(shares):

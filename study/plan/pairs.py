@@ -1,4 +1,4 @@
-"""Which cells of two models ask the same, so that their seeds can be compared one by one."""
+"""Pairs of cells of two models with equal values otherwise, for comparison seed by seed."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Pair = tuple[Cell, Cell]
 
 
 def pairs(cells: Sequence[Cell], model: str) -> list[Pair]:
-    """Pair each cell of the other models with those cells of one model that have equal values in all that is swept.
+    """Pair each cell of other models with the cells of `model` that have equal values of all swept hyperparameters.
 
-    What doesn't apply to one of the two (a sparsity schedule, to a model without one) counts as equal.
+    A hyperparameter that doesn't apply to one of the two cells counts as equal.
 
     Args:
         cells: the cells of a study.
-        model: the model whose cells come second in the pairs.
+        model: the model of the second cell of each pair.
 
     Raises:
         InputError: if a cell has no counterpart.
@@ -40,7 +40,7 @@ def pairs(cells: Sequence[Cell], model: str) -> list[Pair]:
                 values = ", ".join(f"{name} {cell.value(name)}" for name in names if name != "model")
                 raise InputError(
                     f"different_from: {cell.model} with {values} has no counterpart among the cells of {model}: "
-                    "put what both are to be tried at where it holds for all models"
+                    "set the values that both need outside of models, where they apply to all models"
                 )
             matched += counterparts
     return matched

@@ -1,4 +1,4 @@
-"""From a spec to cells, trials and packs: what there is to do, and what trains together."""
+"""Plans: the cells, seeds and trials of a study."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from study.words import count_of
 
 @dataclass(frozen=True)
 class ClaimLook:
-    """A look at a claim by the last seeds that a study's file asked for.
+    """Look at a claim with the last seeds that a study's file asked for.
 
     Args:
         claim: the claim's id.
-        seeds: those of each cell.
-        exact: how much of the error its exact test had.
-        bets: how much of it bets had.
+        seeds: the seeds of each cell.
+        exact: the share of the error spent on the exact test.
+        bets: the share of the error spent on bets.
     """
 
     claim: str
@@ -37,20 +37,20 @@ class ClaimLook:
     bets: float
 
 
-# The most cells planned at the ends of a search's ranges: enough to cover every kind of cell.
+# Most cells per model planned at the ends of a search's ranges: enough to cover every kind of cell.
 _MOST_ENDS = 512
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a study asks for.
+    """Cells, seeds and trials of a study.
 
     Args:
         spec: the study as written.
-        cells: all different, in the file's order.
-        labels: the names of cells' points on zip axes, by cell id and axis; they take no part in ids.
-        own_seeds: the seeds of each cell whose seeds aren't those of all, by its id.
-        earlier_looks: how claims were judged before more or fewer seeds were asked for.
+        cells: distinct cells, in the file's order.
+        labels: the labels of points on zip axes, by cell id and axis; they aren't part of ids.
+        own_seeds: the seeds of cells whose seeds differ from `spec.first_seeds`, by cell id.
+        earlier_looks: the looks at claims before the file asked for more or fewer seeds.
     """
 
     spec: Spec
@@ -61,7 +61,7 @@ class Plan:
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
-        """The metrics of its trials, by name."""
+        """The metrics of the trials, by name."""
         return self.spec.family.metrics_of(self.cells)
 
     @cached_property
@@ -71,33 +71,33 @@ class Plan:
 
     @cached_property
     def names(self) -> Mapping[str, str]:
-        """A short name of each cell, by its id: what varies between them, with the labels of zip axes."""
+        """A short name of each cell, by its id: its varying values, with the labels of zip axes."""
         return cell_names(self.cells, self.labels)
 
     @property
     def trials_count(self) -> int:
-        """The number of trials, counted without making them."""
+        """The number of trials, computed without making them."""
         return sum(len(self.seeds(cell)) for cell in self.cells)
 
     @cached_property
     def criterion(self) -> Criterion | None:
-        """What stored trials are judged by when they are read; None where their cells say it."""
+        """The success criterion for stored trials; None if their cells contain it."""
         by_references = self.spec.reference_criterion(self.cells, self.seeds)
         return self.spec.criterion if by_references is None else by_references
 
     @property
     def judges_at_the_end(self) -> bool:
-        """Whether success depends on other trials, so that trials are finished, and not solved, while it runs."""
+        """True if success depends on other trials, so that trials are ``finished`` until these have ended."""
         return isinstance(self.criterion, ReferenceCriterion)
 
     @property
     def may_extend(self) -> bool:
-        """Whether the study may ask for more once all of this is done."""
+        """True if the study may add trials after these."""
         return self.spec.seed_design.may_extend
 
     @property
     def size(self) -> str:
-        """How many trials the study asks for, in words."""
+        """The numbers of trials and cells, in words."""
         cells = count_of(len(self.cells), "cell")
         if (search := self.spec.search) is not None:
             return f"{count_of(search.trials, 'trial')} to search with, by {search.sampler}"
@@ -107,7 +107,7 @@ class Plan:
 
     @property
     def most_at_once(self) -> int:
-        """The most trials that the study asks for at once."""
+        """The greatest number of trials that the study runs at once."""
         if (search := self.spec.search) is not None:
             confirmed = search.confirm_seeds * search.confirm_candidates
             return max(search.candidates * self.spec.most_seeds, confirmed)
@@ -125,8 +125,8 @@ def make_plan(spec: Spec) -> Plan:
         spec: the study as written.
 
     Raises:
-        InputError: if it asks for more than can be planned (`study.spec.check_limits`), if seeds are to be added until
-            cells differ that have no counterpart, or if what it compares isn't swept.
+        InputError: if the study is too large (`study.spec.check_limits`), if a cell of `different_from` has no
+            counterpart, or if `compare` names a factor that isn't swept.
 
     Example:
         >>> from study.spec import parse_spec
@@ -141,35 +141,31 @@ def make_plan(spec: Spec) -> Plan:
     labels = labelled_cells(spec)
     named = {cell.id: axes for cell, axes in labels.items() if axes}
     if spec.until is not None and spec.until.different_from is not None:
-        pairs(tuple(labels), spec.until.different_from)  # raises where cells can't be compared
+        pairs(tuple(labels), spec.until.different_from)  # raises if a cell has no counterpart
     _check_compared(spec, tuple(labels), named)
     return Plan(spec, tuple(labels), named)
 
 
 def _check_compared(spec: Spec, planned: Sequence[Cell], labels: Mapping[str, Mapping[str, str]]) -> None:
-    """Check that what the file compares is swept.
-
-    Raises:
-        InputError: if a name isn't one by which the study's cells differ, or that all of one method's have.
-    """
+    """Check that cells differ in the names under `compare`; raise InputError otherwise."""
     if not spec.compare:
         return
     keys = varying(planned, labels)
     for table in spec.compare:
         for name in table.names:
             if name not in keys:
-                hint = nearest(name, keys) or f"; cells differ in {', '.join(keys) or 'nothing'}"
-                raise InputError(f"compare: {name!r} isn't what tells the study's cells apart{hint}")
+                hint = nearest(name, keys) or f"; they differ in {', '.join(keys) or 'nothing'}"
+                raise InputError(f"compare: the study's cells don't differ in {name!r}{hint}")
         if table.at and set(table.at) != set(keys) - {*table.factor, *table.tune}:
-            rest = [key for key in keys if key not in (*table.factor, *table.tune)]
+            others = [key for key in keys if key not in (*table.factor, *table.tune)]
             raise InputError(
-                "compare: methods are compared at each value of all else that is swept "
-                f"({', '.join(rest) or 'nothing'}), but at names {', '.join(table.at)}; leave it out"
+                "compare: at must name all other swept hyperparameters "
+                f"({', '.join(others) or 'nothing'}), but got {', '.join(table.at)}; leave at out"
             )
 
 
 def _plan_search(spec: Spec) -> Plan:
-    """Plan a search before anything is suggested: the cells at the ends of its ranges, without seeds."""
+    """Plan a search before its first suggestion: the cells at the ends of its ranges, without seeds."""
     ends: dict[Cell, None] = {}
     for index, model in enumerate(spec.model_tables):
         for point in itertools.islice(points(model_level(spec, index)), _MOST_ENDS):
@@ -178,5 +174,5 @@ def _plan_search(spec: Spec) -> Plan:
 
 
 def study_cells(spec: Spec) -> list[Cell]:
-    """Return a study's cells, all different, in the file's order."""
+    """Return a study's distinct cells, in the file's order."""
     return list(make_plan(spec).cells)

@@ -1,7 +1,7 @@
-"""Seeds until sure: which cells have enough seeds, and how many the others get next.
+"""Adaptive numbers of seeds: cells with enough seeds, and the next batch of the others.
 
-The next seeds depend on the results of those planned so far, and on nothing else: whoever evaluates them comes to the
-same plan, however the work was interrupted.
+The next seeds depend only on the results of the seeds planned so far. So every process computes the same plan, also
+after interruptions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from study.trials.table import TrialTable
 
 
 def _rule(plan: Plan, table: TrialTable) -> Rule | None:
-    """Return the rule of a study, with its results so far; None if its file says how many seeds there are."""
+    """Return the rule of a study with its results so far; None if the number of seeds is fixed."""
     until = plan.spec.until
     if until is None:
         return None
@@ -37,14 +37,15 @@ def _rule(plan: Plan, table: TrialTable) -> Rule | None:
 
 
 def extended(plan: Plan, table: TrialTable) -> Plan:
-    """Return the plan in which each cell has the seeds that it needs, judged by the results so far.
+    """Return the plan with the seeds that each cell needs by the results so far.
 
     Args:
-        plan: the plan of a study; if its file says how many seeds there are, it stays as it is.
+        plan: the plan of a study; unchanged if the number of seeds is fixed.
         table: trials by cells; those of other cells are ignored.
 
     Returns:
-        The same cells. None gets seeds beyond the first batch with a pending result, or beyond those that are enough.
+        A plan with the same cells. No cell gets seeds beyond its first batch with a pending result, or beyond those
+        that are enough.
 
     Example:
         >>> from study.plan.plan import make_plan
@@ -62,10 +63,10 @@ def extended(plan: Plan, table: TrialTable) -> Plan:
 
 
 def verdicts(plan: Plan, table: TrialTable) -> Sequence[Verdict]:
-    """Judge for each cell, or each pair of cells, whether the seeds that have a result are enough.
+    """Return a verdict on each cell, or pair of cells; empty if the number of seeds is fixed.
 
     Args:
-        plan: of a study with `until`, as `extended` returns it.
+        plan: the plan of a study with `until`, from `extended`.
         table: as for `extended`.
     """
     rule = _rule(plan, table)
@@ -73,16 +74,16 @@ def verdicts(plan: Plan, table: TrialTable) -> Sequence[Verdict]:
 
 
 def expected(plan: Plan, table: TrialTable) -> dict[str, int]:
-    """Estimate how many seeds each cell will have needed, by its id.
+    """Estimate the final number of seeds of each cell, by its id.
 
-    The estimate for a cell is based on its rate so far, with half a success and half a failure added; without results,
-    all rates are equally likely. That for a metric's mean is based on the deviation so far; without any, it is the most
-    that a cell can get. For two cells that are compared, it is based on how often only one of them solved a
-    seed, or is better at it: paths are drawn at random with these rates. For claims, paths are drawn of the numbers
-    that they are about.
+    - half-width of a success rate: from the rate so far, with half a success and half a failure added; without results,
+      from a uniform distribution of rates
+    - half-width of a metric's mean: from the deviation so far; without one, the maximum number of seeds
+    - different cells: from random paths with the rates of wins, losses and ties so far
+    - claims: from random paths of the claims' samples
 
     Args:
-        plan: of a study with `until`.
+        plan: the plan of a study with `until`.
         table: as for `extended`.
     """
     rule = _rule(plan, table)
@@ -92,16 +93,16 @@ def expected(plan: Plan, table: TrialTable) -> dict[str, int]:
 
 
 def progress(plan: Plan, table: TrialTable) -> str:
-    """Describe in a sentence how far a study with `until` is; the arguments are those of `verdicts`."""
+    """Describe the progress of a study with `until` in a sentence; arguments as for `verdicts`."""
     rule = _rule(plan, table)
     assert rule is not None
-    sure, of = rule.sure(plan)
+    sure, total = rule.sure(plan)
     pending = sum(int(table.cell(cell.id).of_seeds(plan.seeds(cell)).is_pending.sum()) for cell in plan.cells)
-    return f"{sure} of {of} {rule.phrase}" + (f"; next {pending:,} trials" if pending > 0 else "")
+    return f"{sure} of {total} {rule.phrase}" + (f"; next {pending:,} trials" if pending > 0 else "")
 
 
 def rate_intervals(spec: Spec) -> RateIntervals:
-    """Return the intervals of a study's success rates; where seeds are added, they allow for repeated evaluation."""
+    """Return the method for intervals of success rates; with adaptive seeds, it is valid for repeated looks."""
     until = spec.until
     if until is None:
         return WILSON

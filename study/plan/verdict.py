@@ -1,4 +1,4 @@
-"""What a rule that adds seeds says of cells and of pairs of cells, and what such a rule must be able to do."""
+"""Verdicts on cells and pairs of cells, and the protocol of rules that add seeds."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the results say about a cell, or about a pair of cells.
+    """Verdict on a cell, or on a pair of cells.
 
     Args:
         cell: the cell, or the first of the pair.
-        versus: the cell that it is compared with; None where its rate alone is estimated.
+        versus: the second of the pair; None for a single cell.
         seeds: the number of seeds that have a result.
         is_sure: whether they are enough.
-        interval: of the cell's success rate, or of its metric's mean; None for a pair, or if a mean has none.
-        p_value: of the sign test; None for a cell alone.
-        wins: for a pair: the number of seeds that only this cell solved, or at which its metric is better.
-        losses: for a pair: the number of seeds that only the other cell solved, or at which its metric is better.
-        metric: the metric that is judged; empty for success.
-        mean: of the metric; None for a pair, or if there is none.
-        without: how many trials ended without a number, so that there is no mean.
+        interval: the interval of the cell's success rate, or of its metric's mean; None for a pair, or without one.
+        p_value: the p-value of the sign test; None for a single cell.
+        wins: for a pair, the number of seeds that only the first cell solved, or at which its metric is better.
+        losses: for a pair, the number of seeds that only the second cell solved, or at which its metric is better.
+        metric: the judged metric; empty for success.
+        mean: the mean of the metric; None for a pair, or without one.
+        without: the number of trials that ended without a value of the metric; if any, there is no mean.
     """
 
     cell: Cell
@@ -44,19 +44,19 @@ class Verdict:
 
 
 class Rule(Protocol):
-    """Which cells have enough seeds, by the results so far."""
+    """Rule that adds seeds to cells by the results so far."""
 
     phrase: str
-    """What it says of those that it has judged for good, as a plural."""
+    """Plural predicate for the cells, pairs or claims that it has decided, such as "cells are sure"."""
 
     def counts(self) -> Mapping[str, int]:
-        """Return how many seeds each cell gets, by its id."""
+        """Return the number of seeds of each cell, by its id."""
 
     def verdicts(self, plan: Plan) -> Sequence[Verdict]:
-        """Judge whether the seeds of a plan with these counts are enough."""
+        """Judge the cells, or pairs of cells, of a plan with these counts."""
 
     def sure(self, plan: Plan) -> tuple[int, int]:
-        """Return of how many it is sure, and of how many there are."""
+        """Return the number of decided cells, pairs or claims, and that of all."""
 
     def expected(self, now: Mapping[str, int]) -> dict[str, int]:
-        """Estimate how many seeds each cell will have needed, from those that it has now."""
+        """Estimate the final number of seeds of each cell, by its id, from the current numbers."""

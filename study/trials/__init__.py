@@ -1,1 +1,1 @@
-"""Trials as one table: the only reader of results, whoever they are from."""
+"""Tables of trials, from stored results or any other file."""

@@ -1,4 +1,4 @@
-"""Seed designs: how the seeds of a study came about, and which tests and intervals are valid for them."""
+"""Seed designs: the choice of a study's seeds, and the tests and intervals valid for it."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from dataclasses import dataclass
 from typing import Literal
 
 Sizes = Literal["fixed", "adaptive"]
-"""How the number of seeds came about: fixed in advance, or by rules that looked at results."""
+"""Choice of the number of seeds: fixed in advance, or adaptive, depending on results."""
 
 _CAUTIONS = {
     "fixed": "",
-    "adaptive": "added seeds until there were enough: intervals here don't allow for that",
+    "adaptive": "added seeds depending on results: intervals here don't allow for that",
     "combined": "",
-    "searched": "is a search: its rows are also of candidates that were chosen by these trials",
+    "searched": "is a search: its rows include candidates that were chosen by these same trials",
 }
 
 
 def sizes_of_all(sizes: Iterable[Sizes]) -> Sizes:
-    """Return how the numbers of seeds of several studies or files came about: adaptive if those of any did."""
+    """Combine the choices of several studies or files: adaptive if any is adaptive."""
     return "adaptive" if "adaptive" in sizes else "fixed"
 
 
 @dataclass(frozen=True)
 class SeedDesign:
-    """How the seeds of a study's cells came about.
+    """The choice of the seeds of a study's cells.
 
     Args:
-        kind: ``fixed`` in advance; ``adaptive``, added until results are clear; ``combined``, of several sources of
+        kind: ``fixed`` in advance; ``adaptive``, added until a rule is satisfied; ``combined``, of several sources of
             randomness; ``searched``, given to the better candidates of a search.
-        rule: of adaptive seeds, what has to be clear: ``half_width``, ``different_from`` or ``claims``.
-        metric: of which metric; None for success.
+        rule: the rule of adaptive seeds: ``half_width``, ``different_from`` or ``claims``.
+        metric: the metric of the rule; None for success.
 
     Example:
         >>> SeedDesign("adaptive").sizes, SeedDesign("combined").are_combined, SeedDesign().is_plain
@@ -43,42 +43,42 @@ class SeedDesign:
 
     @property
     def is_plain(self) -> bool:
-        """Whether trials are independent, and their number was fixed in advance."""
+        """True if trials are independent, and their number was fixed in advance."""
         return self.kind == "fixed"
 
     @property
     def is_adaptive(self) -> bool:
-        """Whether seeds are added to cells until a rule has enough of them."""
+        """True if seeds are added to cells until a rule is satisfied."""
         return self.kind == "adaptive"
 
     @property
     def are_combined(self) -> bool:
-        """Whether trials share seeds of sources, so that they aren't independent."""
+        """True if trials share seeds of sources of randomness, so that they aren't independent."""
         return self.kind == "combined"
 
     @property
     def is_search(self) -> bool:
-        """Whether trials chose which cells were tried."""
+        """True if a search chose the cells by results of earlier trials."""
         return self.kind == "searched"
 
     @property
     def may_extend(self) -> bool:
-        """Whether results may ask for more trials."""
+        """True if results may add trials."""
         return self.kind in ("adaptive", "searched")
 
     @property
     def sizes(self) -> Sizes:
-        """Whether the number of seeds was fixed in advance, or followed from results."""
+        """``fixed`` if the number of seeds was fixed in advance, ``adaptive`` if it depended on results."""
         return "adaptive" if self.may_extend else "fixed"
 
     @property
     def reason_not_fixed(self) -> str:
-        """Why counts of trials can't be tested as independent trials of a fixed number; empty if they can."""
+        """The reason why tests for a fixed number of independent trials are invalid; empty if they are valid."""
         return {"adaptive": "the number of seeds followed from results", "combined": "trials share seeds"}.get(
             self.kind, ""
         )
 
     @property
     def caution(self) -> str:
-        """What a reader of the trials without their study must know; empty if nothing."""
+        """A warning for readers of the trials outside their study; empty if there is none."""
         return _CAUTIONS[self.kind]

@@ -1,4 +1,4 @@
-"""Trials as columns: outcomes, times and metrics by one rule each, for whoever reads results.
+"""Trials as columns: outcomes, times to success and metrics.
 
 | outcome | success rate | time to success | metric of all trials | metric of solved trials | rank by a metric |
 | --- | --- | --- | --- | --- | --- |
@@ -10,10 +10,9 @@
 | failed | left out | left out | left out | left out | worse than any number |
 | pending | left out | left out | left out | left out | left out |
 
-A trial that ended without a finite number of a metric has none, as if it had diverged; in ranks by a metric of solved
-trials, that holds for an unsolved one. A trial that was stopped early without success can't be solved any more, so its
-time is censored at the planned iterations, too. Where the table doesn't state these, they are those of its longest
-trial.
+A trial that ended without a finite value of a metric counts as diverged for that metric. So does an unsolved trial, in
+ranks by a metric of solved trials. A trial that was stopped early without success can't be solved any more, so its time
+is also censored at the planned iterations. If the table doesn't state these, they are those of its longest trial.
 """
 
 from __future__ import annotations
@@ -41,28 +40,28 @@ PENDING = len(OUTCOME_CODES)
 """The code of a trial without a result."""
 
 JUDGED = (Outcome.SOLVED, Outcome.UNSOLVED, Outcome.DIVERGED)
-"""The outcomes of which it is known whether they are successes."""
+"""Outcomes in the denominator of a success rate."""
 ENDED = (*JUDGED, Outcome.FINISHED)
-"""The outcomes of trials that ran to a result."""
+"""Outcomes of trials that ended with a result."""
 MEASURED = (Outcome.SOLVED, Outcome.UNSOLVED, Outcome.FINISHED)
-"""The outcomes with which a trial has a number of a metric."""
+"""Outcomes of trials that have values of metrics."""
 
 COLUMNS = ("outcome", "solved_at_iteration", "training_s", "trained_iterations", "stopped_early")
-"""The columns that a table of trials must have, besides those that its rows are grouped by."""
+"""Required columns of a table of trials, besides its grouping columns."""
 
 
 @dataclass(frozen=True, eq=False)
 class TrialTable:
-    """Results of trials, one row a trial; a column is read when it is first asked for.
+    """Results of trials, one row a trial, with columns read on first use.
 
-    Each array has one more element than there are rows. The last one is that of a trial without a result, so that -1
-    is the row of a pending trial.
+    Each array has one more element than the table has rows. The last element stands for a trial without a result, so
+    that row -1 is a pending trial.
 
     Args:
-        results: as `study.arrow.results_table` makes them, or with the columns of `study.outcomes.OUTCOME_SCHEMA`, in
+        results: a table from `study.arrow.results_table`, or with the columns of `study.outcomes.OUTCOME_SCHEMA`, in
             any order; a null outcome is a pending trial.
         metrics: the declarations of the metrics, by name.
-        by: the columns whose values tell the rows of a report apart.
+        by: the grouping columns of a report.
 
     Example:
         >>> from study.arrow import results_table
@@ -75,21 +74,21 @@ class TrialTable:
     by: tuple[str, ...] = ("cell_id",)
 
     def group(self, values: tuple[Any, ...] | None) -> Trials:
-        """Return the trials with these values in the columns `by`; none if there aren't any, or for None."""
+        """Return the trials with these values in the columns `by`; empty if there are none, or for None."""
         rows = None if values is None else self.rows_of.get(values)
         return Trials(self, np.empty(0, np.int64) if rows is None else rows)
 
     def cell(self, cell_id: str) -> Trials:
-        """Return the trials of a cell, in a table that is grouped by cells."""
+        """Return the trials of a cell; the table must be grouped by cells."""
         return self.group((cell_id,))
 
     def select(self, rows: Ints) -> Trials:
-        """Return the trials in some rows; -1 is a pending trial."""
+        """Return the trials in the given rows; -1 is a pending trial."""
         return Trials(self, rows)
 
     @cached_property
     def rows_of(self) -> dict[tuple[Any, ...], Ints]:
-        """The rows of each group, by its values in the columns `by`, in the order of the groups' first rows."""
+        """The rows of each group, by its values in the columns `by`, in order of first occurrence."""
         if not self.by:
             return {(): np.arange(self.results.num_rows)} if self.results.num_rows else {}
         codes = group_codes(self.results, self.by)
@@ -99,10 +98,10 @@ class TrialTable:
 
     @cached_property
     def outcomes(self) -> npt.NDArray[np.int8]:
-        """The code of each trial's outcome: its place among `Outcome`, or `PENDING`.
+        """The code of each trial's outcome: its index in `Outcome`, or `PENDING`.
 
         Raises:
-            ValueError: if an outcome is none of these.
+            ValueError: if an outcome isn't in `Outcome`.
         """
         column = self.results["outcome"].combine_chunks().dictionary_encode()
         names = column.dictionary.to_pylist()
@@ -113,9 +112,9 @@ class TrialTable:
 
     @cached_property
     def seeds(self) -> Ints:
-        """The seed of each trial; below 0 for the seeds of several sources (`study.records.Sources`).
+        """The seed of each trial; negative if it encodes the seeds of several sources (`study.records.Sources`).
 
-        Without a column of seeds, each trial has one of its own.
+        Without a column of seeds, each trial has a different seed.
         """
         if "seed" not in self.results.column_names:
             return np.arange(self.results.num_rows + 1)
@@ -123,61 +122,61 @@ class TrialTable:
 
     @cached_property
     def solved_at(self) -> Floats:
-        """The iteration at which each trial was solved; NaN where it wasn't, or where that isn't known."""
+        """Each trial's iteration of success; NaN if unsolved or unknown."""
         return np.where(self._are(Outcome.SOLVED), self.numbers("solved_at_iteration"), np.nan)
 
     @cached_property
     def training_s(self) -> Floats:
-        """The seconds of training of each trial; NaN where they aren't known."""
+        """The seconds of training of each trial; NaN if unknown."""
         return self.numbers("training_s")
 
     @cached_property
     def trained_iterations(self) -> Floats:
-        """The last iteration of each trial; NaN where it isn't known."""
+        """The last iteration of each trial; NaN if unknown."""
         return self.numbers("trained_iterations")
 
     @cached_property
     def planned_iterations(self) -> Floats:
-        """The iterations that each trial's cell asks for; NaN where the table doesn't state them."""
+        """The planned iterations of each trial's cell; NaN if the table doesn't state them."""
         kind = self.results.schema.field("iterations").type if "iterations" in self.results.column_names else None
         is_number = kind is not None and (pa.types.is_integer(kind) or pa.types.is_floating(kind))
         return self.numbers("iterations") if is_number else np.full(self.results.num_rows + 1, np.nan)
 
     @cached_property
     def stopped_early(self) -> Flags:
-        """Whether each trial was stopped early."""
+        """True for each trial that was stopped early."""
         column = pc.fill_null(pc.cast(self.results["stopped_early"], pa.bool_()), False)
         return np.append(np.asarray(column), False)
 
     @cached_property
     def is_lost(self) -> Flags:
-        """Whether a trial can't be solved any more: it diverged, or was stopped early without success."""
+        """True for each trial that can't be solved any more: diverged, or stopped early without success."""
         return self._are(Outcome.DIVERGED) | (self.stopped_early & self._are(Outcome.UNSOLVED))
 
     @cached_property
     def last_iteration(self) -> Floats:
-        """The iteration until which a trial that wasn't solved was observed; NaN where it isn't known."""
+        """The censoring iteration of each unsolved trial; NaN if unknown."""
         trained, planned = self.trained_iterations, self.planned_iterations
         longest = np.max(trained, initial=-np.inf, where=np.isfinite(trained))
-        whole = np.where(np.isfinite(planned), planned, longest)
-        own = np.where(np.isfinite(trained), trained, planned)
-        return np.where(self.is_lost & np.isfinite(whole), whole, own)
+        planned_or_longest = np.where(np.isfinite(planned), planned, longest)
+        trained_or_planned = np.where(np.isfinite(trained), trained, planned)
+        return np.where(self.is_lost & np.isfinite(planned_or_longest), planned_or_longest, trained_or_planned)
 
     @cached_property
     def success_iteration(self) -> Floats:
-        """The iteration at which a trial was solved, or until which it was observed without success."""
+        """Each trial's iteration of success or censoring."""
         return np.where(self._are(Outcome.SOLVED), self.solved_at, self.last_iteration)
 
     @cached_property
     def success_s(self) -> Floats:
-        """The seconds of training up to `success_iteration`."""
-        # All trials of a pack take part in every iteration, so seconds are proportional to iterations.
+        """The seconds of training until `success_iteration`."""
+        # Every trial of a pack takes part in every iteration, so seconds are proportional to iterations.
         until, trained = self.success_iteration, self.trained_iterations
         share: Floats = np.divide(until, trained, out=np.full(until.size, np.nan), where=trained > 0)
         return self.training_s * share
 
     def values(self, metric: str) -> Floats:
-        """Return each trial's number of a metric; NaN where it has none."""
+        """Return each trial's value of a metric; NaN if it has none."""
         if metric not in self._values:
             declared = self.metrics.get(metric)
             outcomes = (Outcome.SOLVED,) if declared is not None and declared.of == "solved" else MEASURED
@@ -187,14 +186,14 @@ class TrialTable:
         return values
 
     def numbers(self, column: str) -> Floats:
-        """Return each trial's number in a column, whatever its outcome; NaN where it has none."""
+        """Return each trial's number in a column, regardless of its outcome; NaN if it is missing."""
         if column not in self.results.column_names:
             return np.full(self.results.num_rows + 1, np.nan)
         values = pc.fill_null(pc.cast(self.results[column], pa.float64()), np.nan)
         return np.append(np.asarray(values), np.nan)
 
     def values_so_far(self, metric: str) -> Floats:
-        """Return each trial's number of a metric, of one that was stopped early what it had; NaN where it has none."""
+        """Return each trial's value of a metric, including last values of pruned trials; NaN if it has none."""
         stopped = self._are(Outcome.STOPPED)
         return np.where(stopped, self.numbers(metric), self.values(metric)) if stopped.any() else self.values(metric)
 
@@ -208,26 +207,26 @@ class TrialTable:
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """Some trials of a table.
+    """A selection of a table's trials.
 
     Args:
         table: the table.
-        rows: their rows in it; -1 for a trial without a result.
+        rows: the rows of the trials; -1 for a trial without a result.
     """
 
     table: TrialTable
     rows: Ints
 
-    def select(self, which: Flags) -> Trials:
-        """Return some of the trials."""
-        return Trials(self.table, self.rows[which])
+    def select(self, mask: Flags) -> Trials:
+        """Return the trials selected by a Boolean mask."""
+        return Trials(self.table, self.rows[mask])
 
     def first(self, count: int | None) -> Trials:
         """Return the first trials; None for all."""
         return Trials(self.table, self.rows[:count])
 
     def of_seeds(self, seeds: Sequence[int] | Ints) -> Trials:
-        """Return the trial of each seed, in order; a pending one for a seed that has none."""
+        """Return the trial of each seed, in order; a pending trial for a seed without any."""
         wanted, own = np.asarray(seeds, np.int64), self.seeds
         if not own.size:
             return Trials(self.table, np.full(wanted.size, -1))
@@ -238,77 +237,77 @@ class Trials:
 
     @property
     def seeds(self) -> Ints:
-        """Their seeds."""
+        """The seeds of the trials."""
         return self.table.seeds[self.rows]
 
     @property
     def repeat_seeds(self) -> bool:
-        """Whether several of them have the same seed."""
+        """True if several trials have the same seed."""
         return np.unique(self.seeds).size < self.rows.size
 
     @property
     def outcomes(self) -> npt.NDArray[np.int8]:
-        """The codes of their outcomes."""
+        """The codes of the outcomes."""
         return self.table.outcomes[self.rows]
 
     def are(self, *outcomes: Outcome) -> Flags:
-        """Return whether each has one of some outcomes."""
+        """Return True for each trial with one of the outcomes."""
         return np.isin(self.outcomes, [OUTCOME_CODES[outcome] for outcome in outcomes])
 
     def count(self, *outcomes: Outcome) -> int:
-        """Count those with one of some outcomes."""
+        """Count the trials with one of the outcomes."""
         return int(np.count_nonzero(self.are(*outcomes)))
 
     @property
     def is_solved(self) -> Flags:
-        """Whether each was solved."""
+        """True for each solved trial."""
         return self.are(Outcome.SOLVED)
 
     @property
     def is_judged(self) -> Flags:
-        """Whether it is known of each whether it is a success."""
+        """True for each trial in the denominator of a success rate."""
         return self.are(*JUDGED)
 
     @property
     def is_failed(self) -> Flags:
-        """Whether each failed by an error."""
+        """True for each trial that failed by an error."""
         return self.are(Outcome.FAILED)
 
     @property
     def is_pending(self) -> Flags:
-        """Whether each has no result."""
+        """True for each trial without a result."""
         return np.asarray(self.outcomes == PENDING)
 
     @property
     def successes(self) -> Floats:
-        """1 for a solved trial, 0 for another one that was judged, NaN for all others."""
+        """1 for a solved trial, 0 for any other judged trial, NaN otherwise."""
         return np.where(self.is_judged, self.is_solved, np.nan)
 
     @property
     def solved_at(self) -> Floats:
-        """The iterations at which they were solved; NaN where they weren't, or where that isn't known."""
+        """The trials' iterations of success; NaN if unsolved or unknown."""
         return self.table.solved_at[self.rows]
 
     @property
     def training_s(self) -> Floats:
-        """Their seconds of training; NaN where they aren't known."""
+        """The seconds of training of the trials; NaN if unknown."""
         return self.table.training_s[self.rows]
 
     @property
     def times(self) -> tuple[Floats, Flags]:
-        """The iterations at which they were solved, or until which they were observed, and which it was."""
+        """The trials' iterations of success or censoring, and True for each solved trial."""
         return self.table.success_iteration[self.rows], self.is_solved
 
     def values(self, metric: str) -> Floats:
-        """Return their numbers of a metric; NaN where a trial has none."""
+        """Return the trials' values of a metric; NaN if a trial has none."""
         return self.table.values(metric)[self.rows]
 
     def values_so_far(self, metric: str) -> Floats:
-        """Return their numbers of a metric, of those that were stopped early what they had."""
+        """Return the trials' values of a metric, including last values of pruned trials."""
         return self.table.values_so_far(metric)[self.rows]
 
     def losses(self, metric: str) -> Floats:
-        """Return what is less where a trial is better by a metric: infinity without a number, NaN while pending."""
+        """Return the trials' losses by a metric, lower is better: infinity without a value, NaN while pending."""
         declared, values = self.table.metrics[metric], self.values(metric)
         losses = -values if declared.higher_is_better else values
         return np.where(self.is_pending, np.nan, np.where(np.isnan(losses), np.inf, losses))
@@ -316,13 +315,13 @@ class Trials:
 
 @dataclass(frozen=True, eq=False)
 class SourceArray:
-    """Numbers of trials of combined seeds, with an axis for each source of randomness.
+    """Values of trials of combined seeds, with an axis for each source of randomness.
 
     Args:
-        sources: the names of the axes: init and data, or seed where both have the same one; and evaluation.
-        values: NaN where a trial has no number. Where data seeds belong to init seeds, each init seed has a row of its
-            own data seeds.
-        is_nested: whether that is so.
+        sources: the names of the axes: init and data, or seed if these are always equal; and evaluation.
+        values: the values; NaN if a trial has none. If data seeds are nested in init seeds, each row holds the data
+            seeds of its init seed.
+        is_nested: whether data seeds are nested in init seeds.
     """
 
     sources: tuple[str, ...]
@@ -331,14 +330,14 @@ class SourceArray:
 
 
 def source_array(seeds: Ints, values: Floats) -> SourceArray | None:
-    """Sort numbers by the seeds of their sources.
+    """Arrange values of trials in an array with an axis for each source of randomness.
 
     Args:
-        seeds: those that stand for the trials' sources, shape [trials].
-        values: shape [trials]; NaN where a trial has no number.
+        seeds: the trials' seeds, shape [trials]; negative seeds encode those of several sources.
+        values: shape [trials]; NaN if a trial has none.
 
     Returns:
-        None if no seeds are combined.
+        The array; None if no seeds are combined.
 
     Example:
         >>> from study.records import Sources
@@ -365,14 +364,14 @@ def source_array(seeds: Ints, values: Floats) -> SourceArray | None:
 
 
 def _is_nested(outer: Ints, inner: Ints) -> bool:
-    """Return whether each inner label belongs to one outer label, and some outer label has several."""
+    """Return True if each inner label has one outer label, and an outer label has several inner labels."""
     pairs = np.unique(np.stack([outer, inner]), axis=1)
     count = np.unique(inner).size
     return bool(pairs.shape[1] == count > np.unique(outer).size)
 
 
 def _within(outer: Ints, inner: Ints) -> Ints:
-    """Number inner labels from 0 within their outer label."""
+    """Number the inner labels of each outer label from 0."""
     places = np.zeros(outer.size, np.int64)
     for label in np.unique(outer):
         places[outer == label] = np.unique(inner[outer == label], return_inverse=True)[1]

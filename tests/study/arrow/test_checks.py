@@ -53,14 +53,14 @@ def test_devices_have_the_names_of_their_makers(name: str) -> None:
 @pytest.mark.parametrize(
     ("column", "value", "reason"),
     [
-        ("model", "mine:other", "cell id '.*' isn't that of its task, model and hyperparameters"),
-        ("task", "simple", "cell id '.*' isn't that of its task, model and hyperparameters"),
-        ("width", 10.0, "cell id '.*' isn't that of its task, model and hyperparameters"),
-        ("layers", "[2, 1]", "cell id '.*' isn't that of its task, model and hyperparameters"),
-        ("whole_numbers", None, "cell id '.*' isn't that of its task, model and hyperparameters"),
-        ("cell_id", "0123456789abcdef", "cell id '0123456789abcdef' isn't that of"),
-        ("seed", 100, "trial id '.*' isn't that of its cell and seed 100"),
-        ("trial_id", "0123456789abcdef", "trial id '0123456789abcdef' isn't that of its cell and seed"),
+        ("model", "mine:other", "cell id '.*' doesn't match its task, model and hyperparameters"),
+        ("task", "simple", "cell id '.*' doesn't match its task, model and hyperparameters"),
+        ("width", 10.0, "cell id '.*' doesn't match its task, model and hyperparameters"),
+        ("layers", "[2, 1]", "cell id '.*' doesn't match its task, model and hyperparameters"),
+        ("whole_numbers", None, "cell id '.*' doesn't match its task, model and hyperparameters"),
+        ("cell_id", "0123456789abcdef", "cell id '0123456789abcdef' doesn't match"),
+        ("seed", 100, "trial id '.*' doesn't match its cell and seed 100"),
+        ("trial_id", "0123456789abcdef", "trial id '0123456789abcdef' doesn't match its cell and seed"),
         ("trial_id", None, "it has rows without trial_id"),
         ("outcome", None, "it has rows without outcome"),
         ("outcome", "won", "outcome must be one of solved, .*, but is 'won'"),
@@ -83,7 +83,7 @@ def test_a_seed_that_no_sources_make_is_refused() -> None:
     """A seed below 0 that isn't that of combined sources is refused, even under its own trial id."""
     trial = Trial(CELLS[0], -1)
     results = results_table([Result(trial=trial, outcome=Outcome.FINISHED)])
-    assert "seed -1 doesn't stand for" in str(complaint(results))
+    assert "seed -1 is negative, but doesn't encode" in str(complaint(results))
 
 
 @pytest.mark.parametrize("name", ["loss\x1b]0;title\x07", "loss\r", "l" * 1001])

@@ -272,11 +272,11 @@ def test_reports_and_certificates_are_made_again(finished_study: Path, tmp_path:
         ("device", "cpu\x1b]0;title\x07", "device must be the name of a device"),
         ("outcome", "won", "outcome must be one of"),
         ("criterion", "\x1b[2J", "criterion must have"),
-        ("model", "NAU", "isn't that of its task, model and hyperparameters"),
-        ("task", "arithmetic", "isn't that of its task, model and hyperparameters"),
-        ("seed", 100, "isn't that of its cell and seed 100"),
-        ("cell_id", "0123456789abcdef", "isn't that of its task, model and hyperparameters"),
-        ("trial_id", "0123456789abcdef", "isn't that of its cell and seed"),
+        ("model", "NAU", "doesn't match its task, model and hyperparameters"),
+        ("task", "arithmetic", "doesn't match its task, model and hyperparameters"),
+        ("seed", 100, "doesn't match its cell and seed 100"),
+        ("cell_id", "0123456789abcdef", "doesn't match its task, model and hyperparameters"),
+        ("trial_id", "0123456789abcdef", "doesn't match its cell and seed"),
     ],
 )
 def test_forged_rows_are_refused(finished_study: Path, tmp_path: Path, column: str, text: Any, reason: str) -> None:

@@ -36,8 +36,8 @@ def test_comparisons_are_part_of_no_id():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("hiden_size", "compare: 'hiden_size' isn't what tells the study's cells apart; did you mean 'hidden_size'"),
-        ("learning_rate", "isn't what tells the study's cells apart"),
+        ("hiden_size", "compare: the study's cells don't differ in 'hiden_size'; did you mean 'hidden_size'"),
+        ("learning_rate", "the study's cells don't differ in 'learning_rate'"),
         ("{factor: model, tune: model}", "each name may stand in one of factor, at, tune, but model stands in two"),
         ("{tune: hidden_size}", "factor"),
         ("3", "must be the name of what is swept, or a list of such names, but got 3"),

@@ -37,9 +37,9 @@ def store(study: StudyStore, pack_id: str, table: pa.Table, provenance: dict[str
 
 
 FORGED: dict[str, tuple[pa.Table, str]] = {
-    "another model": (with_column("model", lambda column: pa.array(["NAU"] * 2)), "cell id .* isn't that of its task"),
-    "other seeds": (with_column("seed", lambda column: pc.add(column, 100)), "trial id .* isn't that of its cell and"),
-    "another value": (with_column("learning_rate", lambda column: pc.add(column, 1)), "cell id .* isn't that of its"),
+    "another model": (with_column("model", lambda column: pa.array(["NAU"] * 2)), "cell id .* doesn't match its task"),
+    "other seeds": (with_column("seed", lambda column: pc.add(column, 100)), "trial id .* doesn't match its cell and"),
+    "another value": (with_column("learning_rate", lambda column: pc.add(column, 1)), "cell id .* doesn't match its"),
     "code": (with_column("engine", lambda column: pa.array(['"""\nimport os\n'] * 2)), "engine must be the name of"),
     "an outcome of its own": (with_column("outcome", lambda column: pa.array(["won"] * 2)), "outcome must be one of"),
 }

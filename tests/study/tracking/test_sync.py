@@ -95,8 +95,8 @@ def test_what_differs_is_replaced(uri: str) -> None:
     [
         ("engine", 'fused"""\nimport os', "engine must be the name of an engine"),
         ("device", "cpu\x1b[2J", "device must be the name of a device"),
-        ("study.cell_id", "0123456789abcdef", "isn't that of its task, model and hyperparameters"),
-        ("study.trial_id", "0123456789abcdef", "isn't that of its cell and seed"),
+        ("study.cell_id", "0123456789abcdef", "doesn't match its task, model and hyperparameters"),
+        ("study.trial_id", "0123456789abcdef", "doesn't match its cell and seed"),
         ("study.outcome", "won", "it can't be read"),
     ],
 )

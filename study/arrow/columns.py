@@ -100,12 +100,12 @@ def hyperparameters_of(table: pa.Table | pa.Schema) -> list[str]:
         >>> hyperparameters_of(table), metrics_of(table)
         (['width'], ['loss'])
     """
-    return _of_role(table, HYPERPARAMETER)
+    return _columns_of_role(table, HYPERPARAMETER)
 
 
 def metrics_of(table: pa.Table | pa.Schema) -> list[str]:
     """List the columns that hold metrics, in order."""
-    return _of_role(table, METRIC)
+    return _columns_of_role(table, METRIC)
 
 
 def with_metrics(results: pa.Table, names: Iterable[str]) -> pa.Table:
@@ -193,6 +193,6 @@ def _names(cell: Cell) -> list[str]:
     return ["task", *present, "model", *(name for name in cell.values if name not in present)]
 
 
-def _of_role(table: pa.Table | pa.Schema, role: str) -> list[str]:
+def _columns_of_role(table: pa.Table | pa.Schema, role: str) -> list[str]:
     schema = table if isinstance(table, pa.Schema) else table.schema
     return [field.name for field in schema if (column := column_of(field)) is not None and column.role == role]

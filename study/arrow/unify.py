@@ -83,12 +83,12 @@ class _Part:
     @cached_property
     def hyperparameters(self) -> Mapping[str, tuple[str, Meaning]]:
         """The column of each hyperparameter, by its name."""
-        return self._of_role(HYPERPARAMETER)
+        return self._columns_of_role(HYPERPARAMETER)
 
     @cached_property
     def metrics(self) -> Mapping[str, tuple[str, Meaning]]:
         """The column of each metric, by its name."""
-        return self._of_role(METRIC)
+        return self._columns_of_role(METRIC)
 
     @property
     def head(self) -> list[str]:
@@ -118,7 +118,7 @@ class _Part:
         """Return a column cast to a type; nulls if `columns` lacks it."""
         return self.table[columns[name][0]].cast(type_) if name in columns else pa.nulls(len(self.table), type_)
 
-    def _of_role(self, role: str) -> dict[str, tuple[str, Meaning]]:
+    def _columns_of_role(self, role: str) -> dict[str, tuple[str, Meaning]]:
         roles = {field.name: column_of(field) for field in self.table.schema}
         return {column.name: (name, column) for name, column in roles.items() if column and column.role == role}
 

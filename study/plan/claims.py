@@ -186,7 +186,7 @@ class _Judgement:
 
     def _verdict(self, claim: Claim, course: Course) -> ClaimVerdict:
         samples = self.samples(claim)
-        cells = tuple(_claimed(claim, place, samples[place], course) for place in range(len(samples)))
+        cells = tuple(_claimed_cell(claim, place, samples[place], course) for place in range(len(samples)))
         used: dict[Cell, int] = {}
         for pair, seeds in zip(claim.compared, course.seeds, strict=True):
             for cell in pair:
@@ -213,7 +213,7 @@ def _test(plan: Plan, claim: Claim, claims: int) -> ClaimTest:
     return ClaimTest(tuple(sorted({*looks(until.step, until.max), *repeated})), error, earlier=earlier)
 
 
-def _claimed(claim: Claim, place: int, sample: ClaimSample, course: Course) -> ClaimedCell:
+def _claimed_cell(claim: Claim, place: int, sample: ClaimSample, course: Course) -> ClaimedCell:
     cell, *others = claim.compared[place]
     used = sample.first(min(course.seeds[place], sample.values.size if sample.complete is None else sample.complete))
     mean, interval = used.mean, used.interval

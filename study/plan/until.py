@@ -108,9 +108,9 @@ def rate_intervals(spec: Spec) -> RateIntervals:
         return WILSON
     if until.rule == "half_width" and until.metric is None:
         return RateIntervals("Clopper-Pearson (calibrated)", sampling(until).intervals)
-    return RateIntervals("anytime-valid", _anytimes)
+    return RateIntervals("anytime-valid", _anytime_intervals)
 
 
-def _anytimes(solved: npt.ArrayLike, finished: npt.ArrayLike) -> Floats:
+def _anytime_intervals(solved: npt.ArrayLike, finished: npt.ArrayLike) -> Floats:
     counts = zip(np.asarray(solved).tolist(), np.asarray(finished).tolist(), strict=True)
     return np.array([statistics.anytime(k, n, CONFIDENCE) for k, n in counts]).reshape(-1, 2)

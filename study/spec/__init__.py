@@ -1,15 +1,15 @@
-"""The study as the user writes it: the only door that validates.
+"""Study files: parsing and validation.
 
-- document: reads YAML text into plain data that knows its lines
-- tables: the shape of the file, as pydantic models, with the hyperparameters that a family of tasks declares
-- function_tables: the same for a study that names a training function; function: what the function declares
-- references: success that references set
-- grid: the points that fixed values, grids and zips span
-- cells: makes a canonical `Cell` of a point's values
+- document: YAML text as plain data with line numbers
+- tables: schema of the file, as pydantic models, with the hyperparameters that a family of tasks declares
+- function_tables: schema of studies of training functions; function: import of the function's declarations
+- references: success criteria set by references
+- grid: points of fixed values, grids and zips
+- cells: canonical cells of points
 - checks: rules between values
 - search_checks: rules for ranges and searches
-- overrides: values that stand in for those of a file
-- load: applies all of these in order, and reports every mistake in one error
+- overrides: overrides of a file's values
+- load: all steps in order, with every mistake in one error
 """
 
 from study.spec.cells import canonical_cell

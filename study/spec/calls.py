@@ -1,4 +1,4 @@
-"""What study files of own code share whose trials are called one after another: metrics, resources, files."""
+"""Tables shared by studies of functions and programs: metrics, resources, files and pruning."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _Number = Annotated[float, BeforeValidator(number)]
 
 
 class MetricTable(Table):
-    """A metric that a trial reports: which direction is better, alone or with more.
+    """A reported metric: its direction, alone or in a table with more keys.
 
     Args:
         better: ``higher`` or ``lower``.
-        title: its name for readers.
+        title: the metric's name for readers.
         unit: its unit.
-        low: the least value that it can have.
-        high: the greatest value that it can have.
-        series: what the metrics of its series are, for readers.
-        along: what tells the metrics of its series apart, for readers.
-        at: its place there.
-        is_trained: whether training covers its place.
+        low: its smallest possible value.
+        high: its greatest possible value.
+        series: the name of its series, for readers.
+        along: the name of the places along the series, for readers.
+        at: the metric's place in the series.
+        is_trained: whether training covers that place.
     """
 
     better: choice(("higher", "lower"))  # type: ignore[valid-type]
@@ -59,18 +59,18 @@ class MetricTable(Table):
 
     @property
     def metric(self) -> Metric:
-        """The metric as the rest of the program knows it."""
+        """The metric's declaration."""
         return Metric(higher_is_better=self.better == "higher", **self.model_dump(exclude={"better"}))
 
 
 class ResourcesTable(Table):
-    """What a trial may use.
+    """Resources of a trial.
 
     Args:
-        cpus: cores, and threads of the libraries that it calls.
-        gpus: GPUs, or a share of one; without them, it sees none.
-        memory_gb: GiB; not of functions that run in the process of the service.
-        time_limit_s: seconds after which it has failed.
+        cpus: the number of cores, and of threads of the libraries that the trial calls.
+        gpus: the number of GPUs, or a share of one; 0 hides all GPUs.
+        memory_gb: the memory limit in GiB; not for functions that run in the service's process.
+        time_limit_s: the seconds after which the trial fails.
     """
 
     cpus: Count = 1
@@ -80,11 +80,11 @@ class ResourcesTable(Table):
 
 
 class KeepTable(Table):
-    """Selection of the files of a trial to keep.
+    """Selection of a trial's files to keep.
 
     Args:
-        files: patterns; none to keep only the log.
-        size_mb: megabytes of a trial at most.
+        files: glob patterns; empty to keep only the log.
+        size_mb: the greatest total size of a trial's files, in megabytes.
     """
 
     files: tuple[str, ...] = ("*",)
@@ -97,15 +97,15 @@ class KeepTable(Table):
 
 
 class PruneTable(Table):
-    """When trials are stopped early, by what others had reached.
+    """Rule that stops trials early by comparison with other trials at the same step.
 
     Args:
         method: ``halving`` or ``median``.
-        metric: what is compared; by default what the search seeks, or the first metric.
-        first: the first step at which trials are compared.
-        factor: of halving: one of so many goes on, to the step that is so many times greater.
-        every: of the median rule: steps between two comparisons.
-        after: how many trials of other cells must have been compared at a step before one is stopped there.
+        metric: the compared metric; by default the search's objective, or else the first metric.
+        first: the first step of a comparison.
+        factor: for halving, the factor between steps of comparison; one trial in so many continues.
+        every: for the median rule, the number of steps between comparisons.
+        after: the number of trials of other cells that a step must have seen before a trial is stopped there.
     """
 
     method: choice(("halving", "median")) = "halving"  # type: ignore[valid-type]
@@ -129,18 +129,18 @@ class PruneTable(Table):
 
 
 class CallSpec(OwnCodeSpec):
-    """A study whose trials are called one after another.
+    """A study of a function or a program, whose trials run one after another.
 
     Args:
-        metrics: what a trial reports, the first of which chooses the best step.
+        metrics: the reported metrics; the first chooses the best step.
         iterations: the greatest step that a trial may report.
-        resources: what a trial may use.
-        keep: which files of a trial are kept.
-        prune: when trials are stopped early; None to let all end by themselves.
-        config: a configuration file whose values are fixed hyperparameters (`study.spec.config_file`); None here.
+        resources: resources of a trial.
+        keep: files of a trial to keep.
+        prune: the rule that stops trials early; None for none.
+        config: a configuration file with fixed hyperparameters; None once `study.spec.config_file` has read it.
 
     Attributes:
-        task: the task of all its cells.
+        task: the task of all cells.
     """
 
     task: ClassVar[str]
@@ -154,12 +154,12 @@ class CallSpec(OwnCodeSpec):
 
     @property
     def called(self) -> str:
-        """The name of what is called, in place of a model's."""
+        """The name of the function or program, in place of a model's name."""
         return str(self.family.models[0])
 
     @property
     def pruning(self) -> Pruning | None:
-        """The rule by which trials are stopped early; those that confirm what a search has found never are."""
+        """The rule that stops trials early; it never stops the trials that confirm a search's candidates."""
         if self.prune is None:
             return None
         settings = self.prune.model_dump()
@@ -174,12 +174,12 @@ class CallSpec(OwnCodeSpec):
 
     @property
     def has_files(self) -> bool:
-        """Whether trials may have files."""
+        """True: trials may write files."""
         return True
 
     @property
     def keep_files(self) -> Keep:
-        """Which files of a trial are kept."""
+        """The files of a trial to keep."""
         return Keep(self.keep.files, self.keep.size_mb)
 
     @property
@@ -189,31 +189,31 @@ class CallSpec(OwnCodeSpec):
 
     @property
     def model_tables(self) -> tuple[ModelTable, ...]:
-        """What is called, in place of a model; it sets nothing for itself."""
+        """A table with the function or program in place of a model, without settings of its own."""
         return (ModelTable(name=self.called),)
 
     @property
     def head(self) -> dict[str, Any]:
-        """What the file says of what is called beside hyperparameters and seeds."""
+        """The file's keys about the function or program, besides hyperparameters and seeds."""
         names = "train command shell results resume metrics success iterations isolation resources keep version include"
         return self.written(*names.split())
 
     @property
     def declared_metrics(self) -> dict[str, Metric]:
-        """The metrics by name."""
-        return {name: one.metric for name, one in self.metrics.items()}
+        """The metrics' declarations, by name."""
+        return {name: table.metric for name, table in self.metrics.items()}
 
 
 def call_mistakes(
     spec: CallSpec, reserved: Collection[str], hyperparameters: Collection[str], taken: str
 ) -> Iterator[tuple[Path, str]]:
-    """Yield each mistake in what a file says of metrics, success and the times that a search seeks, with its place.
+    """Yield each mistake in metrics, success, pruning and time objectives of a search, with its place.
 
     Args:
         spec: the study.
         reserved: names that no metric may have.
         hyperparameters: the names of the hyperparameters.
-        taken: what to say of a metric that is called like one of these.
+        taken: the message for a metric with the name of a hyperparameter.
     """
     for name in spec.metrics:
         if name in reserved:
@@ -228,10 +228,7 @@ def call_mistakes(
     yield from success_mistakes(spec, spec.metrics)
     for name in spec.search.objective if spec.search is not None else ():
         if name in TIMES and spec.iterations is None:
-            yield (
-                ("search", "objective"),
-                f"{name} needs to know how long an unsolved trial would have gone on: say iterations",
-            )
+            yield (("search", "objective"), f"{name} needs a number of iterations for unsolved trials: set iterations")
 
 
 def _prune_mistakes(spec: CallSpec) -> Iterator[tuple[Path, str]]:
@@ -243,18 +240,18 @@ def _prune_mistakes(spec: CallSpec) -> Iterator[tuple[Path, str]]:
         yield ("prune", "metric"), f"must be one of the metrics, {', '.join(spec.metrics)}, but got {metric!r}{hint}"
     needing = "claims" if spec.claims else "until" if spec.until is not None else ""
     if needing:
-        yield ("prune",), f"{needing} is judged by trials that ended by themselves: leave prune out"
+        yield ("prune",), f"can't be combined with {needing}, which needs trials that end by themselves: remove one"
 
 
 SpecT = TypeVar("SpecT", bound=CallSpec)
 
 
 def call_spec_class(base: type[SpecT], family: Family) -> type[SpecT]:
-    """Make the class of the studies of a function or a program: its tables have the hyperparameters of that.
+    """Make the spec class of studies of a function or program, with its declared hyperparameters.
 
     Args:
-        base: the class that it is derived from.
-        family: what declares them.
+        base: the base class.
+        family: the family that declares the hyperparameters.
     """
     search: Any = (search_table(family) | None, optional())
     made = create_model(

@@ -1,6 +1,6 @@
-"""From a point's values to a canonical cell: with defaults, and None where something doesn't apply.
+"""Canonical cells of points: with defaults, and None for hyperparameters that don't apply.
 
-Points that have the same cell ask for the same trials, whatever the file calls them.
+Points with equal cells have the same trials, whatever their labels.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from study.spec.tables import Spec
 
 
 def canonical_cell(task: str, model: str, values: Mapping[str, Any], family: Family | None = None) -> Cell:
-    """Make the cell of a point.
+    """Make the canonical cell of a point.
 
     Args:
         task: the task's name.
         model: the model's name.
-        values: values of the hyperparameters that are set, by name.
-        family: what declares them; None for the family that installed packages offer for the task.
+        values: the values of the hyperparameters that are set, by name.
+        family: the family that declares them; None for the installed family of the task.
 
     Raises:
         ValueError: if the task doesn't exist with these values.
@@ -36,7 +36,7 @@ def canonical_cell(task: str, model: str, values: Mapping[str, Any], family: Fam
 
 
 def applied(values: Mapping[str, Any], inapplicable: Collection[str], family: Family) -> dict[str, Any]:
-    """Return the values that apply, with None for the others where the family can leave them out."""
+    """Return the applicable values, with None for the others if the family allows omitting them."""
     applying = {name: value for name, value in values.items() if name not in inapplicable}
     return {**applying, **dict.fromkeys(inapplicable if family.leaves_out else ())}
 
@@ -48,12 +48,12 @@ def cell_of_point(spec: Spec, model: str, point: Point) -> Cell:
 
 
 def labelled_cells(spec: Spec) -> dict[Cell, dict[str, str]]:
-    """Return a study's cells, all different, in the file's order, each with its labels by axis."""
+    """Return a study's distinct cells, in the file's order, each with its labels by axis."""
     labels: dict[Cell, dict[str, str]] = {}
     for index, model in enumerate(spec.model_tables):
         for point in points(model_level(spec, index)):
             cell = cell_of_point(spec, model.name, point)
-            # Where points of different labels become one cell, the axis doesn't distinguish it from others.
+            # If points with different labels become one cell, the axis gives it no label.
             earlier = labels.get(cell, point.labels)
             labels[cell] = {axis: text for axis, text in earlier.items() if point.labels.get(axis) == text}
     return labels

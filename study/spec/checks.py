@@ -1,4 +1,4 @@
-"""What must hold between values, over every combination that occurs."""
+"""Checks between values, over every combination of values in the grid."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from study.spec.seeds import SOURCES
 from study.spec.tables import ModelTable, Spec
 
 _MOST_COMBINATIONS = 20_000
-_OF_CELLS = ("task", "protocol", "success", "models", "fixed", "grid", "zip", "points", "ranges", "when", "train")
+_CELL_KEYS = ("task", "protocol", "success", "models", "fixed", "grid", "zip", "points", "ranges", "when", "train")
 
 
 def check(spec: Spec, document: Document, unread: Collection[str] = ()) -> list[Problem]:
@@ -26,10 +26,10 @@ def check(spec: Spec, document: Document, unread: Collection[str] = ()) -> list[
     Args:
         spec: the study.
         document: the file, with the line of each value.
-        unread: hyperparameters that had mistakes of their own, and `model` or `claims` if one of these had; nothing
-            that depends on them is checked.
+        unread: hyperparameters with invalid values, and `model` or `claims` if these are invalid; checks that depend
+            on them are skipped.
     """
-    if cycles := list(_cycles(spec)):  # nothing can be said of cells then
+    if cycles := list(_cycles(spec)):  # cells aren't defined then
         return [document.problem(path, message) for path, message in cycles]
     problems: dict[Path, Problem] = {}
     for path, message in (
@@ -43,8 +43,8 @@ def check(spec: Spec, document: Document, unread: Collection[str] = ()) -> list[
         *_combinations(spec, unread),
     ):
         problems.setdefault(path, document.problem(path, message))
-    # Which cells a claim means is known only where nothing is wrong with what makes them.
-    if not unread and not any(path[0] in _OF_CELLS for path in problems) and not is_too_large(spec):
+    # The cells of a claim are known only if the settings that define cells are valid.
+    if not unread and not any(path[0] in _CELL_KEYS for path in problems) and not is_too_large(spec):
         for path, message in claim_mistakes(spec):
             problems.setdefault(path, document.problem(path, message))
     return list(problems.values())
@@ -68,13 +68,13 @@ def _condition_mistakes(spec: Spec, unread: Collection[str]) -> Iterator[tuple[P
             if name not in level.names | level.ranges.keys():
                 yield place, f"{name} has a condition, but no value: set it under fixed, grid, zip, points or ranges"
             if spec.family.leaves_out and not spec.family.may_be_left_out(name):
-                yield place, f"{name} has no default, so it can't be left out: give it one, such as None"
+                yield place, f"{name} has a condition, but no default for other trials: give it one, such as None"
             for other, allowed in condition.explicit.items():
                 yield from _mistakes_of_control(level, (*place, other), other, allowed) if other not in unread else ()
 
 
 def _tables_with_levels(spec: Spec) -> Iterator[tuple[Spec | ModelTable, Path, Level]]:
-    """Yield the tables that set hyperparameters, for all models and for each, with their places and levels."""
+    """Yield each table that sets hyperparameters, for all models or for one, with its place and level."""
     for table, at in setting_tables(spec):
         yield table, at, common_level(spec) if table is spec else model_level(spec, int(at[1]))
 
@@ -82,15 +82,15 @@ def _tables_with_levels(spec: Spec) -> Iterator[tuple[Spec | ModelTable, Path, L
 def _cycles(spec: Spec) -> Iterator[tuple[Path, str]]:
     for _, at, level in _tables_with_levels(spec):
         if cycle := level.conditions.cycle:
-            yield (*at, "when", cycle[0]), f"the conditions go round in a circle: {' -> '.join(cycle)}"
+            yield (*at, "when", cycle[0]), f"conditions must not form a cycle, but got {' -> '.join(cycle)}"
 
 
 def _mistakes_of_control(level: Level, place: Path, name: str, allowed: list[Any]) -> Iterator[tuple[Path, str]]:
-    """Yield what is wrong with a condition on a hyperparameter: it must be one that is set, to one of these values."""
+    """Yield each mistake in a condition: an unset or continuous hyperparameter, or a value that never occurs."""
     if name in level.ranges and level.ranges[name].value.choices is None:
         yield place, f"a condition needs listed values, but {name} is a range of numbers"
         return
-    if name in level.fixed:  # one condition can be in several files, of which some fix what it is about
+    if name in level.fixed:  # files may share a condition, and some fix its hyperparameter
         return
     given = [point[name].value for axis in level.axes for point in axis.points if name in point]
     if not given:
@@ -99,8 +99,11 @@ def _mistakes_of_control(level: Level, place: Path, name: str, allowed: list[Any
     texts = {json.dumps(value) for value in given}
     for value in allowed:
         if json.dumps(value) not in texts:
-            known = ", ".join(dict.fromkeys(str(one) for one in given))
-            yield place, f"{name} is never {value}, but {known}{nearest(str(value), [str(one) for one in given])}"
+            known = ", ".join(dict.fromkeys(str(content) for content in given))
+            yield (
+                place,
+                f"{name} is never {value}, only {known}{nearest(str(value), [str(content) for content in given])}",
+            )
 
 
 def _until_mistakes(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path, str]]:
@@ -109,12 +112,12 @@ def _until_mistakes(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path,
         return
     rules = [name for name in ("half_width", "different_from", "claims") if getattr(until, name) is not None]
     if len(rules) != 1:
-        which = " and ".join(rules) or "none"
-        yield ("seeds", "until"), f"must say one of half_width, different_from and claims, but has {which}"
+        given = " and ".join(rules) or "none"
+        yield ("seeds", "until"), f"must have exactly one of half_width, different_from and claims, but has {given}"
     if until.claims is not None and not spec.claims and "claims" not in unread:
-        yield ("seeds", "until", "claims"), "there are no claims to be decided: say them under claims"
+        yield ("seeds", "until", "claims"), "needs claims to decide, but the file has none: add claims"
     if until.claims is not None and until.metric is not None:
-        yield ("seeds", "until", "metric"), "each claim says what it is of; leave metric out"
+        yield ("seeds", "until", "metric"), "can't be combined with claims, which name their own metrics: remove metric"
     if until.metric is None and until.half_width is not None and until.half_width >= 0.5:
         yield ("seeds", "until", "half_width"), f"must be < 0.5, but got {until.half_width:g}"
     metrics = spec.family.metrics
@@ -126,8 +129,8 @@ def _until_mistakes(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path,
     if every_model_read and until.different_from is not None and names <= {until.different_from}:
         yield (
             ("seeds", "until", "different_from"),
-            f"there must be a model that can differ from {until.different_from}, but models has no other; "
-            "half_width is of each cell alone",
+            f"needs a model to compare with {until.different_from}, but models has no other: add one, or use "
+            "half_width, which judges each cell by itself",
         )
     if every_model_read and until.different_from is not None and until.different_from not in names:
         yield (
@@ -150,17 +153,17 @@ def _source_mistakes(spec: Spec) -> Iterator[tuple[Path, str]]:
         if (seeds[-1] if isinstance(seeds, range) else max(seeds)) >= MOST_COMBINED - 1:
             yield ("seeds", name), f"seeds that are combined must be < {MOST_COMBINED - 1:,}"
     if len(sources) == 1:
-        yield ("seeds",), f"{next(iter(sources))} alone isn't combined with anything: name two of {', '.join(SOURCES)}"
+        yield ("seeds",), f"has seeds of {next(iter(sources))} only: give those of two or more of {', '.join(SOURCES)}"
     if spec.seeds.design == "nested" and not (
         {"init", "data"} <= set(sources)
         and sources["data"] == range(len(sources["data"]))
         and "evaluation" not in sources
     ):
-        yield ("seeds", "design"), "nested are data seeds, a count of them for each init seed; say init and data"
+        yield ("seeds", "design"), "nested needs init, and data as a count of seeds per init seed, without evaluation"
     if spec.search is not None:
-        yield ("seeds",), "a search compares candidates by plain seeds: give a count"
+        yield ("seeds",), "a search can't use combined seeds: give a count"
     if spec.claims:
-        yield ("claims",), "claims are judged by independent trials, which those that share a source's seed aren't"
+        yield ("claims",), "need independent trials, but combined seeds share seeds of a source: give a count or a list"
 
 
 def _standardise_mistakes(spec: Spec) -> Iterator[tuple[Path, str]]:
@@ -170,32 +173,32 @@ def _standardise_mistakes(spec: Spec) -> Iterator[tuple[Path, str]]:
     if spec.standardise not in metrics:
         yield at, _no_metric(spec.standardise, metrics)
     elif spec.search is not None or spec.until is not None or spec.seeds.sources:
-        yield at, "takes trials as independent, of seeds that don't depend on outcomes: give a count or a list of seeds"
+        yield at, "needs independent trials of seeds fixed in advance: give a count or a list of seeds, without search"
     elif not spec.has_success:
-        yield at, "is of success rates, and nothing says what success is: say it under success"
+        yield at, "needs success rates, but the file has no success criterion: add success"
 
 
 def _no_source(spec: Spec, name: str) -> str:
     if not spec.family.sources:
-        return "a training function is given one seed: make the others hyperparameters of it"
-    return f"must be one of {', '.join(spec.family.sources)}, for evaluation rows here are those of the task"
+        return "a training function gets a single seed: make other seeds its hyperparameters"
+    return f"must be one of {', '.join(spec.family.sources)}: the task fixes the evaluation rows"
 
 
 def _without_effect(spec: Spec, *, every_model_read: bool) -> Iterator[tuple[Path, str]]:
-    of_models = [model_level(spec, i) for i in range(len(spec.model_tables))]
+    levels = [model_level(spec, i) for i in range(len(spec.model_tables))]
     names = [model.name for model in spec.model_tables]
     for name, path in places(spec) if every_model_read else ():
-        reasons = [_why_not(name, spec, m, level) for m, level in zip(names, of_models, strict=True)]
+        reasons = [_reason_without_effect(name, spec, m, level) for m, level in zip(names, levels, strict=True)]
         if all(reasons):
             yield path, f"{name} has no effect on any model of the study: {reasons[0]}"
     for i, model in enumerate(spec.model_tables):
         for name, path in places(model, ("models", i)):
-            reason = _why_not(name, spec, model.name, of_models[i])
+            reason = _reason_without_effect(name, spec, model.name, levels[i])
             if reason:
                 yield path, f"{name} has no effect: {reason}"
 
 
-def _why_not(name: str, spec: Spec, model: str, level: Level) -> str | None:
+def _reason_without_effect(name: str, spec: Spec, model: str, level: Level) -> str | None:
     values = {other: _values_of(level, other) for other in level.names}
     return spec.family.why_without_effect(name, spec.task_name, model, values)
 
@@ -215,10 +218,10 @@ def _combinations(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path, s
                 if spec.family.leaves_out and point.inapplicable.intersection(check.names):
                     continue
                 values = {name: setting.value for name, setting in point.settings.items()}
-                of_point = list(spec.family.mistakes(check, spec.task_name, model.name, values))
-                mistakes += [(_place_of(point.settings, b, ("models", i)), message) for b, message in of_point]
-                # A search may suggest impossible values as long as some are possible: it then suggests others.
-                if not of_point and check.may_be_chosen and level.ranges:
+                point_mistakes = list(spec.family.mistakes(check, spec.task_name, model.name, values))
+                mistakes += [(_place_of(point.settings, b, ("models", i)), message) for b, message in point_mistakes]
+                # A search may suggest impossible values if some are possible: it then suggests others.
+                if not point_mistakes and check.may_be_chosen and level.ranges:
                     mistakes = []
                     break
             yield from mistakes

@@ -1,4 +1,4 @@
-"""What cells are called in claims: as study files name them, or as reports do."""
+"""Names of cells in claims, as in study files or in reports."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _ENDS = (", ", " ")
 
 
 class ClaimNames:
-    """The names of a study's cells: parts such as a model, a label or a swept value, alone or one after the other.
+    """Names of a study's cells: one or more parts, each a model, a label or a swept value.
 
     Args:
         cells: the study's cells.
-        labels: their labels, by id and axis.
-        fields_of: returns the hyperparameters that an axis of the zips sets.
+        labels: their labels, by cell id and axis.
+        fields_of: returns the hyperparameters that a zip axis sets.
         titles: declared titles of hyperparameters, by name.
 
     Example:
@@ -43,31 +43,31 @@ class ClaimNames:
 
     @cached_property
     def fields(self) -> dict[str, str]:
-        """The names of hyperparameters by the titles that reports have for them."""
+        """The names of hyperparameters, by their titles in reports."""
         return {words.title(name, self._titles): name for cell in self._cells for name in cell.names}
 
     @cached_property
     def ambiguous(self) -> dict[str, set[str]]:
-        """The hyperparameters of each value that several have, so that it doesn't say which is meant."""
-        of_value: dict[str, set[str]] = {}
+        """The hyperparameters that share a value, by that value."""
+        names_by_value: dict[str, set[str]] = {}
         for cell in self._cells:
             for name, text in self._values(cell):
-                of_value.setdefault(text, set()).add(name)
-        return {text: names for text, names in of_value.items() if len(names) > 1}
+                names_by_value.setdefault(text, set()).add(name)
+        return {text: names for text, names in names_by_value.items() if len(names) > 1}
 
     @cached_property
-    def _of_cell(self) -> dict[str, dict[str, frozenset[str]]]:
-        """The parts that a cell's name may have, by its id, each with the fields whose values it says."""
+    def _parts_by_cell(self) -> dict[str, dict[str, frozenset[str]]]:
+        """The possible parts of each cell's name, by cell id, each with the fields whose values it states."""
         return {cell.id: self._parts_of(cell) for cell in self._cells}
 
     @cached_property
     def parts(self) -> list[str]:
-        """Every part that a name may have."""
-        return list(dict.fromkeys(part for parts in self._of_cell.values() for part in parts))
+        """All possible parts of names."""
+        return list(dict.fromkeys(part for parts in self._parts_by_cell.values() for part in parts))
 
     @cached_property
     def usual(self) -> list[str]:
-        """The names that a message offers: models, each with each of its labels, labels and values alone."""
+        """The names to suggest in a message: models, models with labels, labels, and values."""
         names: dict[str, None] = {}
         are_several = len({cell.model for cell in self._cells}) > 1
         for cell in self._cells:
@@ -80,10 +80,10 @@ class ClaimNames:
         return list(names)
 
     def meaning(self, cell: Cell, name: str) -> frozenset[str] | None:
-        """Return the fields whose values a name says, besides the model; None if it isn't a name of the cell."""
-        parts = self._of_cell[cell.id]
+        """Return the fields whose values a name states, besides the model; None if it isn't a name of the cell."""
+        parts = self._parts_by_cell[cell.id]
         fields = _read(name, parts)
-        if fields is None and name.endswith(")") and " (" in name:  # as sentences of reports have it
+        if fields is None and name.endswith(")") and " (" in name:  # as in sentences of reports
             fields = _read(name.replace(" (", ", ", 1)[:-1], parts)
         return fields
 
@@ -101,7 +101,7 @@ class ClaimNames:
         return parts
 
     def _values(self, cell: Cell) -> Iterator[tuple[str, str]]:
-        """Yield the swept values that are names by themselves, as those of rows of reports."""
+        """Yield the swept values that are names by themselves, as in rows of reports."""
         for name in self._swept:
             if isinstance(content := cell.value(name), str):
                 yield from ((name, text) for text in _texts(name, content))
@@ -112,21 +112,21 @@ def _models(cell: Cell) -> list[str]:
 
 
 def _texts(name: str, content: Any) -> list[str]:
-    """Return how a file and a report write a value."""
+    """Return a value as a file and as a report write it."""
     if content is None:
         return [words.format_value(name, content)]
     written = str(content).lower() if isinstance(content, bool) else str(content)
-    as_float = [f"{content}.0"] if type(content) is int else []  # of a program, 0.0 is 0
+    as_float = [f"{content}.0"] if type(content) is int else []  # for programs, 0.0 is 0
     return list(dict.fromkeys((words.format_value(name, content), written, *as_float)))
 
 
 def _read(name: str, parts: Mapping[str, frozenset[str]]) -> frozenset[str] | None:
-    """Return the fields that parts in a row say; None if the name isn't made of parts."""
+    """Return the fields that a name's parts state; None if it doesn't consist of parts."""
     if name in parts:
         return parts[name]
     for part, fields in parts.items():
-        others = {other: of for other, of in parts.items() if other != part}
+        others = {other: stated for other, stated in parts.items() if other != part}
         for end in _ENDS:
-            if name.startswith(part + end) and (rest := _read(name[len(part + end) :], others)) is not None:
-                return fields | rest
+            if name.startswith(part + end) and (more := _read(name[len(part + end) :], others)) is not None:
+                return fields | more
     return None

@@ -1,4 +1,4 @@
-"""Claims as the study's cells: which are meant, and what each is compared with."""
+"""Claims about a study's cells, resolved from the names and values in its file."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from study.spec.tables import POINTS, Spec
 
 SUCCESS_RATE, SOLVED_AT, TIME_TO_SUCCESS = "success_rate", "solved_at", "time_to_success"
 TIMES = (SOLVED_AT, TIME_TO_SUCCESS)
-_OF_SUCCESS = (SUCCESS_RATE, *TIMES)
+_SUCCESS_QUANTITIES = (SUCCESS_RATE, *TIMES)
 _TITLES = {SUCCESS_RATE: "success rate", SOLVED_AT: "mean solved at", TIME_TO_SUCCESS: "mean time to success"}
 _MOST_NAMES = 8
 Labels = Mapping[str, Mapping[str, str]]
 
 
 class ClaimError(Exception):
-    """A claim that the study's cells can't meet.
+    """A claim that doesn't fit the study's cells.
 
     Args:
-        key: the key of the claim that is wrong.
-        message: what was given, and what must hold.
+        key: the claim's key with the mistake.
+        message: a message for the user.
     """
 
     def __init__(self, key: str, message: str) -> None:
@@ -46,11 +46,11 @@ class Claim:
     Args:
         text: the claim in words.
         quantity: success_rate, solved_at, time_to_success or a metric.
-        is_below: whether it says that the quantity is below the bound, and not above.
-        bound: the number that it is compared with; of a pair, by how much the difference must be more.
+        is_below: whether the quantity is claimed to be below the bound, rather than above.
+        bound: the number to compare with; for pairs, the difference to exceed.
         cells: the cells.
-        others: those that each is compared with; empty if it is compared with a number.
-        metric: the metric's declaration; None for what is of success.
+        others: the cell that each is compared with; empty if they are compared with a number.
+        metric: the metric's declaration; None for quantities of success.
     """
 
     text: str
@@ -63,20 +63,20 @@ class Claim:
 
     @cached_property
     def id(self) -> str:
-        """What tells it from other claims: the same for the same statement about the same cells."""
+        """A hash of the quantity, relation, bound and cells."""
         cells = [[cell.id for cell in cells] for cells in self.compared]
         return short_digest({"quantity": self.quantity, "below": self.is_below, "bound": self.bound, "cells": cells})
 
     @property
     def is_of_share(self) -> bool:
-        """Whether it is about the share of seeds beyond the bound, and so about the median."""
+        """True if the claim is about the share of seeds beyond the bound, and so about the median."""
         return self.limits is None
 
     @property
     def limits(self) -> tuple[float, float] | None:
-        """The least and the greatest that the quantity can be; None for a metric whose mean says little.
+        """The limits of the quantity; None for a metric judged by its median.
 
-        That is one without both limits, and one whose values differ by factors.
+        Such a metric lacks a limit, or has a resolution, since its values differ by factors.
         """
         if self.quantity == SUCCESS_RATE:
             return 0.0, 1.0
@@ -89,7 +89,7 @@ class Claim:
 
     @property
     def compared(self) -> list[tuple[Cell, ...]]:
-        """What is judged: each cell, with the one that it is compared with."""
+        """The judged cells, each with the cell that it is compared with, if any."""
         return [(cell, *self.others[place : place + 1]) for place, cell in enumerate(self.cells)]
 
 
@@ -97,28 +97,28 @@ def claims_of(spec: Spec, cells: Sequence[Cell] | None = None, labels: Labels | 
     """Return a study's claims.
 
     Args:
-        spec: the study, whose claims `claim_mistakes` finds no fault with.
+        spec: the study; `claim_mistakes` must yield nothing for it.
         cells: its cells, if they are known already.
-        labels: their labels, by id and axis.
+        labels: their labels, by cell id and axis.
     """
     if not spec.claims:
         return []
     if cells is None or labels is None:
-        of_cells = labelled_cells(spec)
-        cells, labels = tuple(of_cells), {cell.id: axes for cell, axes in of_cells.items()}
+        labels_by_cell = labelled_cells(spec)
+        cells, labels = tuple(labels_by_cell), {cell.id: axes for cell, axes in labels_by_cell.items()}
     study = _Cells(spec, cells, labels)
     return [study.claim(table) for table in spec.claims]
 
 
 def claim_mistakes(spec: Spec) -> Iterator[tuple[Path, str]]:
-    """Yield the mistakes of a study's claims, each with its place."""
+    """Yield each mistake in a study's claims, with its place."""
     if not spec.claims:
         return
     if spec.search is not None:
-        yield ("claims",), "a search chooses its cells; claims are of planned ones: run its winner's file with claims"
+        yield ("claims",), "can't be combined with a search: add claims to the study file of its winner"
         return
-    of_cells = labelled_cells(spec)
-    study = _Cells(spec, tuple(of_cells), {cell.id: axes for cell, axes in of_cells.items()})
+    labels_by_cell = labelled_cells(spec)
+    study = _Cells(spec, tuple(labels_by_cell), {cell.id: axes for cell, axes in labels_by_cell.items()})
     for place, table in enumerate(spec.claims):
         try:
             study.claim(table)
@@ -128,7 +128,7 @@ def claim_mistakes(spec: Spec) -> Iterator[tuple[Path, str]]:
 
 @dataclass(frozen=True)
 class _Cells:
-    """A study's cells, to find those that a claim means."""
+    """A study's cells, with the look-up of the cells that a claim names."""
 
     spec: Spec
     cells: Sequence[Cell]
@@ -137,17 +137,17 @@ class _Cells:
     def claim(self, table: ClaimTable) -> Claim:
         table = table.model_copy(update={"quantity": self._quantities.get(table.quantity, table.quantity)})
         metric = self._metric(table)
-        cells, fields = self._named(table.subject, table.subject)
-        cells = self._at(table, cells)
+        cells, fields = self._resolved(table.subject, table.subject)
+        cells = self._matching(table, cells)
         bound, others = table.bound, tuple[Cell, ...]()
         if not isinstance(bound, int | float):
-            others = tuple(self._other(table, cell, fields) for cell in cells)
+            others = tuple(self._counterpart(table, cell, fields) for cell in cells)
             bound = table.by or 0.0
         claim = Claim("", table.quantity, table.relation == "below", bound, cells, others, metric)
         _check_bound(claim, table.relation if not others else "by")
         return replace(claim, text=_text(table, claim))
 
-    # --- what of
+    # --- quantities
 
     @cached_property
     def _metrics(self) -> Mapping[str, Metric]:
@@ -155,68 +155,70 @@ class _Cells:
 
     @cached_property
     def _quantities(self) -> dict[str, str]:
-        """The quantities by the names that reports have for them; what two have in common is left out."""
+        """The quantities, by their titles in reports; ambiguous titles are left out."""
         titles = {name: title.removeprefix("mean ") for name, title in _TITLES.items()}
         titles |= {name: words.metric_title(name, metric) for name, metric in self._metrics.items()}
         named = [(name, title) for name, title in titles.items()]
         named += [(name, metric.title) for name, metric in self._metrics.items() if metric.title]
-        of_title: dict[str, set[str]] = {}
+        names_by_title: dict[str, set[str]] = {}
         for name, title in named:
             for text in (title, f"mean {title}"):
-                of_title.setdefault(text, set()).add(name)
-        return {title: names.pop() for title, names in of_title.items() if len(names) == 1 and title not in titles}
+                names_by_title.setdefault(text, set()).add(name)
+        return {
+            title: names.pop() for title, names in names_by_title.items() if len(names) == 1 and title not in titles
+        }
 
     def _metric(self, table: ClaimTable) -> Metric | None:
         name, metrics = table.quantity, self._metrics
-        if name in _OF_SUCCESS:
+        if name in _SUCCESS_QUANTITIES:
             if not self.spec.has_success:
-                raise ClaimError(table.subject, f"{name} needs to know what success is: say it under success")
+                raise ClaimError(table.subject, f"{name} needs a success criterion: add success")
             if name in TIMES and not all(cell.iterations for cell in self.cells):
-                raise ClaimError(table.subject, f"{name} needs to know how many iterations a trial has: say iterations")
+                raise ClaimError(table.subject, f"{name} needs the number of iterations of a trial: set iterations")
             if name == SOLVED_AT and not isinstance(table.bound, int | float):
                 raise ClaimError(
                     table.subject,
-                    "solved_at is of solved trials alone, which aren't the same seeds for two methods: compare "
-                    "time_to_success, in which an unsolved trial takes all its iterations",
+                    "solved_at covers only solved trials, whose seeds differ between methods: compare "
+                    "time_to_success, which counts all iterations of an unsolved trial",
                 )
             return None
-        choices = [*(_OF_SUCCESS if self.spec.has_success else ()), *metrics]
+        choices = [*(_SUCCESS_QUANTITIES if self.spec.has_success else ()), *metrics]
         if name not in metrics:
-            near = nearest(name, [*choices, *(title for title, of in self._quantities.items() if of in choices)])
+            near = nearest(name, [*choices, *(title for title, key in self._quantities.items() if key in choices)])
             raise ClaimError(table.subject, f"must be one of {', '.join(choices)}, but got {name!r}{near}")
         if metrics[name].of == "solved" and not isinstance(table.bound, int | float):
             raise ClaimError(
                 table.subject,
-                f"{name} is of solved trials alone, which aren't the same seeds for two methods: give a number",
+                f"{name} covers only solved trials, whose seeds differ between methods: compare it with a number",
             )
         return metrics[name]
 
-    # --- whose
+    # --- names of cells
 
     @cached_property
     def _names(self) -> ClaimNames:
         return ClaimNames(self.cells, self.labels, self._fields, self.spec.family.titles)
 
-    def _named(self, name: str, key: str) -> tuple[tuple[Cell, ...], frozenset[str]]:
-        """Return the cells that a name means, and the fields whose values it says."""
+    def _resolved(self, name: str, key: str) -> tuple[tuple[Cell, ...], frozenset[str]]:
+        """Return the cells of a name, and the fields whose values it states."""
         meanings = [(cell, self._names.meaning(cell, name)) for cell in self.cells]
         cells = tuple(cell for cell, fields in meanings if fields is not None)
         if not cells:
             if ambiguous := self._names.ambiguous.get(name):
                 ways = " or ".join(repr(f"{field} {name}") for field in sorted(ambiguous))
-                raise ClaimError(key, f"{name!r} is a value of {words.join_and(sorted(ambiguous))}: say {ways}")
+                raise ClaimError(key, f"{name!r} is a value of {words.join_and(sorted(ambiguous))}: write {ways}")
             valid = self._names.usual
-            some = ", ".join(valid[:_MOST_NAMES]) + (", ..." if len(valid) > _MOST_NAMES else "")
+            examples = ", ".join(valid[:_MOST_NAMES]) + (", ..." if len(valid) > _MOST_NAMES else "")
             raise ClaimError(
                 key,
-                f"must be a model, a value or label of what is swept, or several of these, such as {some}, but got "
+                f"must be a model, a swept value, a label, or several of these, such as {examples}, but got "
                 f"{name!r}{nearest(name, [*valid, *self._names.parts])}",
             )
         return cells, next(fields for _, fields in meanings if fields is not None)
 
-    # --- where
+    # --- values under at
 
-    def _at(self, table: ClaimTable, cells: Sequence[Cell]) -> tuple[Cell, ...]:
+    def _matching(self, table: ClaimTable, cells: Sequence[Cell]) -> tuple[Cell, ...]:
         where = {self._names.fields.get(name, name): wanted for name, wanted in (table.at or {}).items()}
         for name, wanted in where.items():
             has = list(dict.fromkeys(value(cell, name, self.labels) for cell in cells))
@@ -226,8 +228,8 @@ class _Cells:
             if wanted != EVERY:
                 matching = [cell for cell in cells if _is_meant(name, value(cell, name, self.labels), wanted)]
                 if not matching:
-                    values = ", ".join(words.format_value(name, one) for one in has)
-                    raise ClaimError("at", f"{name} is one of {values}, but got {wanted}")
+                    values = ", ".join(words.format_value(name, content) for content in has)
+                    raise ClaimError("at", f"{name} must be one of {values}, but got {wanted}")
                 cells = matching
         if table.at == {}:
             return tuple(cells)
@@ -239,7 +241,7 @@ class _Cells:
                 name = self._varying(group)
                 values = ", ".join(dict.fromkeys(words.format_cell_value(cell, name, self.labels) for cell in group))
                 raise ClaimError(
-                    "at", f"{table.subject} has several cells there, with {name} {values}: say which, or every {name}"
+                    "at", f"{table.subject} means several cells, with {name} {values}: choose values, or every {name}"
                 )
         return tuple(cells)
 
@@ -248,19 +250,19 @@ class _Cells:
         names = (*axes, *swept(cells))
         return next(name for name in names if len({value(cell, name, self.labels) for cell in cells}) > 1)
 
-    # --- compared with whom
+    # --- cells to compare with
 
-    def _other(self, table: ClaimTable, cell: Cell, own_fields: frozenset[str]) -> Cell:
+    def _counterpart(self, table: ClaimTable, cell: Cell, own_fields: frozenset[str]) -> Cell:
         key, bound = table.relation, table.bound
         if isinstance(bound, str):
-            cells, fields = self._named(bound, key)
+            cells, fields = self._resolved(bound, key)
             free = set(fields | own_fields) if fields else set()
         else:
-            bound = {self._names.fields.get(name, name): of for name, of in bound.items()}
+            bound = {self._names.fields.get(name, name): wanted for name, wanted in bound.items()}
             cells = tuple(
                 other
                 for other in self.cells
-                if all(_is_meant(name, value(other, name, self.labels), of) for name, of in bound.items())
+                if all(_is_meant(name, value(other, name, self.labels), wanted) for name, wanted in bound.items())
                 and ("model" in bound or other.model == cell.model)
             )
             free = set(bound).union(*map(self._fields, bound))
@@ -284,22 +286,22 @@ class _Cells:
         return {name for zips in tables for point in zips.get(axis, ()) for name in point.explicit}
 
 
-def _is_meant(name: str, of: Any, wanted: Any) -> bool:
-    """Return whether a value is the one, or among those, that a claim gives, as the file or a report writes it."""
+def _is_meant(name: str, own: Any, wanted: Any) -> bool:
+    """Return True if a cell's value is, or is among, a claim's values, as written in the file or a report."""
     content = tuple(map(tuple, wanted)) if isinstance(wanted, list) and _nests(wanted) else wanted
     content = tuple(content) if isinstance(content, list) else content
-    if of == content:
-        return of is not None or wanted is None
-    shown = words.format_value(name, of)
-    return wanted == shown or (isinstance(wanted, list) and (of in wanted or shown in wanted))
+    if own == content:
+        return own is not None or wanted is None
+    text = words.format_value(name, own)
+    return wanted == text or (isinstance(wanted, list) and (own in wanted or text in wanted))
 
 
 def _nests(wanted: list[Any]) -> bool:
-    return bool(wanted) and all(isinstance(one, list) for one in wanted)
+    return bool(wanted) and all(isinstance(item, list) for item in wanted)
 
 
 def _check_bound(claim: Claim, key: str) -> None:
-    """Refuse a bound that the quantity can't be on both sides of."""
+    """Reject a bound outside the quantity's limits; raise ClaimError."""
     if claim.limits is None:
         return
     low, high = claim.limits
@@ -311,11 +313,11 @@ def _check_bound(claim: Claim, key: str) -> None:
 
 
 def _text(table: ClaimTable, claim: Claim) -> str:
-    bound, metric, of = table.bound, claim.metric, ""
-    what = _TITLES.get(table.quantity) or f"mean {words.metric_title(table.quantity, metric or Metric())}"
+    bound, metric, share = table.bound, claim.metric, ""
+    quantity = _TITLES.get(table.quantity) or f"mean {words.metric_title(table.quantity, metric or Metric())}"
     if metric is not None and claim.is_of_share:
-        what = words.metric_title(table.quantity, metric)
-        of = f" in more than half of the {'solved trials' if metric.of == 'solved' else 'seeds'}"
+        quantity = words.metric_title(table.quantity, metric)
+        share = f" in more than half of the {'solved trials' if metric.of == 'solved' else 'seeds'}"
     if isinstance(bound, int | float):
         versus = f"{bound:,.12g}"
     else:
@@ -324,7 +326,7 @@ def _text(table: ClaimTable, claim: Claim) -> str:
         )
         versus = f"that of {whose}" + (f" by more than {table.by:,.12g}" if table.by else "")
     verb = "exceeds" if table.relation == "exceeds" else "is below"
-    return f"{table.subject}: {what} {verb} {versus}{of}{_where_text(table)}"
+    return f"{table.subject}: {quantity} {verb} {versus}{share}{_where_text(table)}"
 
 
 def _where_text(table: ClaimTable) -> str:
@@ -333,14 +335,16 @@ def _where_text(table: ClaimTable) -> str:
     if not table.at:
         return ", in every cell"
     parts = [
-        f"every {_spaced(name)}" if of == EVERY else f"{_spaced(name)} {_values(name, of)}"
-        for name, of in table.at.items()
+        f"every {_spaced(name)}" if wanted == EVERY else f"{_spaced(name)} {_values(name, wanted)}"
+        for name, wanted in table.at.items()
     ]
     return f", at {words.join_and(parts)}"
 
 
-def _values(name: str, of: Any) -> str:
-    return words.join_and([words.format_value(name, one) for one in (of if isinstance(of, list) else [of])])
+def _values(name: str, wanted: Any) -> str:
+    return words.join_and(
+        [words.format_value(name, content) for content in (wanted if isinstance(wanted, list) else [wanted])]
+    )
 
 
 def _spaced(name: str) -> str:

@@ -1,4 +1,4 @@
-"""A comparison that a study file asks for: by what methods differ, and what each may tune."""
+"""Schema of a comparison in a study file: factor, matched and tuned hyperparameters."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ def _names(value: object) -> object:
     """Return a name, or a list of names, as a tuple."""
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list) or not names or not all(isinstance(name, str) and name for name in names):
-        raise ValueError(f"must be the name of what is swept, or a list of such names, but got {quoted(value)}")
+        raise ValueError(
+            f"must be the name of a swept hyperparameter or axis, or a list of such names, but got {quoted(value)}"
+        )
     return tuple(dict.fromkeys(names))
 
 
 def as_list(value: object) -> object:
-    """Return what a study file says under ``compare`` as a list: it may be a single comparison."""
+    """Return the value of ``compare`` as a list; the file may give a single comparison."""
     return value if isinstance(value, list | tuple) else [value]
 
 
@@ -34,9 +36,9 @@ class CompareTable(Table):
     """A comparison of methods.
 
     Args:
-        factor: what the methods differ in: hyperparameters, the model or axes of the grid.
-        at: what they are compared at each value of: all else that is swept; may be left out.
-        tune: of which hyperparameters each method takes its own best values, chosen by other seeds than those compared.
+        factor: the hyperparameters or axes of the grid, or the model, in which the methods differ.
+        at: all other swept hyperparameters and axes, at each value of which methods are compared; may be left out.
+        tune: hyperparameters for which each method takes its best values, chosen by other seeds than those compared.
     """
 
     factor: _Names
@@ -53,12 +55,12 @@ class CompareTable(Table):
         repeated = [name for name in self.factor if name in (*self.at, *self.tune)]
         repeated += [name for name in self.at if name in self.tune]
         if repeated:
-            raise ValueError(f"each name may stand in one of {', '.join(_KEYS)}, but {repeated[0]} stands in two")
+            raise ValueError(f"each name may be in only one of {', '.join(_KEYS)}, but {repeated[0]} is in two")
         return self
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All names in it."""
+        """All names of the comparison."""
         return (*self.factor, *self.at, *self.tune)
 
     @classmethod
@@ -67,7 +69,7 @@ class CompareTable(Table):
         names: dict[str, Any] = {"anyOf": [name, {"type": "array", "items": name, "minItems": 1}]}
         table = {
             "type": "object",
-            "description": "what methods differ in, and which hyperparameters each may tune",
+            "description": "the factor in which methods differ, and the hyperparameters that each may tune",
             "properties": dict.fromkeys(_KEYS, names),
             "required": ["factor"],
             "additionalProperties": False,

@@ -1,4 +1,4 @@
-"""Conditions of hyperparameters: where each applies, by the values of others."""
+"""Conditions of hyperparameters on the values of others."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Conditions:
-    """Where hyperparameters apply.
+    """Conditions of hyperparameters on the values of others.
 
     Args:
-        allowed: for each hyperparameter with a condition, the values that each of the others must have one of.
+        allowed: for each hyperparameter with a condition, the allowed values of the hyperparameters it depends on.
 
     Example:
         >>> conditions = Conditions({"momentum": {"optimizer": ["sgd"]}, "nesterov": {"momentum": [0.9]}})
@@ -29,7 +29,7 @@ class Conditions:
 
     @cached_property
     def _texts(self) -> list[tuple[str, dict[str, set[str]]]]:
-        """The conditions with values as JSON, which tells 1, 1.0 and true apart; what others depend on comes first."""
+        """The conditions in topological order, with values as JSON to distinguish 1, 1.0 and true."""
         graph = {name: list(condition) for name, condition in self.allowed.items()}
         order = [name for name in TopologicalSorter(graph).static_order() if name in self.allowed]
         return [
@@ -39,7 +39,7 @@ class Conditions:
 
     @property
     def cycle(self) -> list[str]:
-        """Hyperparameters that depend on each other, the first of them again at the end; empty if there are none."""
+        """Hyperparameters that depend on each other, with the first repeated at the end; empty without a cycle."""
         try:
             _ = self._texts
         except CycleError as error:
@@ -48,10 +48,10 @@ class Conditions:
         return []
 
     def inapplicable(self, values: Mapping[str, Any]) -> set[str]:
-        """Return the hyperparameters that don't apply, of all that have a condition.
+        """Return the hyperparameters whose condition isn't met.
 
         Args:
-            values: the values that are set. One that isn't set, or doesn't apply, meets no condition.
+            values: the values that are set. Hyperparameters that aren't set, or don't apply, meet no condition.
         """
         missing: set[str] = set()
         for name, condition in self._texts:
@@ -63,7 +63,7 @@ class Conditions:
         return missing
 
     def controls(self, names: Iterable[str]) -> set[str]:
-        """Return the hyperparameters on which some depend, directly or not."""
+        """Return the direct and indirect dependencies of the named hyperparameters."""
         controls: set[str] = set()
         left = list(names)
         while left:
@@ -73,7 +73,7 @@ class Conditions:
         return controls
 
     def in_order(self, names: Iterable[str]) -> list[str]:
-        """Return names with those on which another depends before it; the order is kept otherwise."""
+        """Return the names with dependencies before their dependents, in the given order otherwise."""
         ordered: dict[str, None] = {}
 
         def add(name: str) -> None:
@@ -88,10 +88,10 @@ class Conditions:
         return list(ordered)
 
     def __or__(self, own: Conditions) -> Conditions:
-        """Return these with those of another level, which come first."""
+        """Return the union with another level's conditions; those take precedence."""
         return Conditions({**self.allowed, **own.allowed})
 
     def without(self, names: Iterable[str]) -> Conditions:
-        """Return the conditions without those of some hyperparameters."""
-        left_out = set(names)
-        return Conditions({name: allowed for name, allowed in self.allowed.items() if name not in left_out})
+        """Return the conditions without those of the named hyperparameters."""
+        removed = set(names)
+        return Conditions({name: allowed for name, allowed in self.allowed.items() if name not in removed})

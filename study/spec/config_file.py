@@ -1,4 +1,4 @@
-"""A configuration file that a study file names: its values are fixed hyperparameters, but for those that it sets."""
+"""Configuration files of studies: their values are fixed hyperparameters, unless the study file sets them."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from study.spec.document import Document, Path, read, where
 from study.spec.settings_form import given_values, has_nested_settings
 
 _OPEN = "???"
-"""OmegaConf's mark of a value that must be given elsewhere."""
+"""OmegaConf's mark of a mandatory value that is given elsewhere."""
 
 
 def with_config_file(document: Document, folder: pathlib.Path) -> str:
-    """Put the values of the configuration file that a study file names into its data, in place.
+    """Add the values of the study file's configuration file to its fixed hyperparameters, in place.
 
     Args:
         document: the study file, normalized.
         folder: the folder to which the configuration file's path is relative.
 
     Returns:
-        The configuration file's path as it was given; empty if there is none.
+        The configuration file's path as given; empty if there is none, or it can't be used.
     """
     data = document.data
     if not isinstance(data, dict) or not has_nested_settings(data) or not isinstance(data.get("config"), str):
@@ -33,19 +33,19 @@ def with_config_file(document: Document, folder: pathlib.Path) -> str:
         document.problems.append(document.problem(("config",), f"{name} can't be read: {error.strerror}"))
         return ""
     if content.problems or not isinstance(content.data, dict):
-        reasons = [f"line {one.line}: {one.message}" for one in content.problems] or ["must be a table"]
+        reasons = [f"line {problem.line}: {problem.message}" for problem in content.problems] or ["must be a table"]
         document.problems += [document.problem(("config",), f"{name}: {reason}") for reason in reasons]
         return ""
     if "defaults" in content.data:
         message = (
-            f"{name} is put together by Hydra, from its list of defaults: name the program that does it, with a value "
-            "in Hydra's own form: command: python train.py lr={lr} seed={seed}"
+            f"{name} has a defaults list, so it must be composed by Hydra: study the program that does it, with values "
+            "in Hydra's syntax: command: python train.py lr={lr} seed={seed}"
         )
         document.problems.append(document.problem(("config",), message))
         return ""
     given = given_values(data)
     fixed = data.setdefault("fixed", {})
-    for path, value in _leaves({key: one for key, one in content.data.items() if key != "hydra"}, ()):
+    for path, value in _leaves({key: item for key, item in content.data.items() if key != "hydra"}, ()):
         key = ".".join(map(str, path))
         if key in given or not isinstance(fixed, dict):
             continue

@@ -1,4 +1,4 @@
-"""Which cells ask the same but for what is compared."""
+"""Counterparts: cells with equal values of all swept fields but the compared ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from study.records import Cell, names_of
 
 
 def swept(cells: Sequence[Cell]) -> list[str]:
-    """Name the fields that differ among the cells of any one model.
+    """List the fields that differ among the cells of the same model.
 
     Example:
         >>> swept([Cell("simple", model, {"hidden_size": n}) for model in ("NMU", "NAC-mul") for n in (2, 4)])
@@ -22,12 +22,12 @@ def swept(cells: Sequence[Cell]) -> list[str]:
     ]
 
 
-def are_alike(one: Cell, other: Cell, names: Collection[str]) -> bool:
-    """Return whether two cells have equal values in some fields; what doesn't apply to one of them counts as equal.
+def are_alike(cell: Cell, other: Cell, names: Collection[str]) -> bool:
+    """Return True if two cells have equal values of the named fields; a missing value counts as equal.
 
     Example:
         >>> are_alike(Cell("t", "NMU", {"a": 1, "b": 2}), Cell("t", "MLP", {"a": 1}), ["a", "b"])
         True
     """
-    values = [(one.value(name), other.value(name)) for name in names]
+    values = [(cell.value(name), other.value(name)) for name in names]
     return all(a == b or a is None or b is None for a, b in values)

@@ -1,4 +1,4 @@
-"""The data files that a study file of a packed task names: read, and replaced by their digests."""
+"""Data files named in the study file of a packed task: reading, and replacement by digests."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from study.source import SourceData, data_cache, read_data
 from study.spec.document import Path as Place
 
 Digests = Mapping[str, Mapping[str, str]]
-"""Of each field that names data, the digests by the paths that the file has."""
+"""The digests of data, by field and path in the file."""
 
 
 def named_data(data: Any, fields: Mapping[str, Hyperparameter], folder: Path) -> Iterator[tuple[Place, Any]]:
-    """Read the data that a study file names, each once.
+    """Read each data file that a study file names, once.
 
     Args:
-        data: the study file's.
-        fields: those of its task.
+        data: the study file's data.
+        fields: the fields of its task.
         folder: the folder of the study file.
 
     Yields:
-        The place in the file, and the field's name with the data, or the message of a mistake.
+        The place in the file, and the field's name with its data, or an error message.
     """
-    kinds = {name: one.data for name, one in fields.items() if one.data is not None}
+    kinds = {name: declared.data for name, declared in fields.items() if declared.data is not None}
     seen = set()
     for place, (table, key) in _values_of(data, kinds):
         name, value = str(next(part for part in reversed(place) if part in kinds)), table[key]
@@ -47,7 +47,7 @@ def _read(name: str, path: str, kind: DataFile, folder: Path) -> tuple[str, Sour
 
 
 def with_digests(data: Any, digests: Digests) -> None:
-    """Replace the paths of data in a study file's data by the digests that stand for them.
+    """Replace paths of data files by their digests, in place.
 
     Example:
         >>> data = {"task": {"file": "a.csv"}, "grid": {"file": ["a.csv", "example"]}}
@@ -62,16 +62,13 @@ def with_digests(data: Any, digests: Digests) -> None:
 
 
 def _values_of(node: Any, names: Mapping[str, Any], place: Place = ()) -> Iterator[tuple[Place, tuple[Any, Any]]]:
-    """Yield each value of hyperparameters with some names: its place, and the table or list that has it, with the key.
-
-    A hyperparameter has a value, or, where it is swept, a list of values.
-    """
+    """Yield each value, or swept value, of the named hyperparameters: its place, its container and its key there."""
     items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
     for key, value in items:
         if key in names and isinstance(node, dict):
-            several = value if isinstance(value, list) else None
-            yield from ((((*place, key, i), (value, i))) for i in range(len(several or ())))
-            if several is None:
+            swept = value if isinstance(value, list) else None
+            yield from ((((*place, key, i), (value, i))) for i in range(len(swept or ())))
+            if swept is None:
                 yield (*place, key), (node, key)
         else:
             yield from _values_of(value, names, (*place, key))

@@ -1,7 +1,7 @@
-"""YAML text as plain data that knows its lines, and plain data as YAML text.
+"""Conversion of YAML text to plain data with line numbers, and back.
 
-Scalars are read by the rules of YAML 1.2: `1e6` is a number, `off` and `no` are text, `010` is ten. Anchors,
-aliases and tags are refused, and size and depth are limited, so that no file can grow in memory or run code.
+Scalars follow YAML 1.2: `1e6` is a number, `off` and `no` are text, `010` is ten. Anchors, aliases and tags are
+rejected, and size and depth are limited, so that no file can exhaust memory or run code.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import yaml
 from study.errors import Problem
 
 Path = tuple[str | int, ...]
-"""Where a value is: keys and list indices from the top."""
+"""Place of a value: keys and list indices from the top."""
 
 _MOST_BYTES = 2**20
 _MOST_EVENTS = 50_000
@@ -34,15 +34,15 @@ _MOST_DIGITS = 400
 
 @dataclass
 class Document:
-    """The content of a file, with its lines.
+    """Content of a file, with line numbers.
 
     Args:
         data: plain dicts, lists, text, numbers, booleans and None.
         lines: the 1-based line of each key or list item.
-        problems: mistakes in the text itself.
-        replaced: places whose values aren't the text's, and so have no line.
-        notices: sentences on what replacing values has changed besides.
-        places: for values of another file, where they are.
+        problems: the mistakes found so far.
+        replaced: places with overridden values, which have no line.
+        notices: sentences on side effects of overrides.
+        places: for values of a configuration file, its name and line.
     """
 
     data: Any = None
@@ -53,7 +53,7 @@ class Document:
     places: dict[Path, str] = field(default_factory=dict)
 
     def line(self, path: Path) -> int | None:
-        """Return the line of a value, or of the nearest table that holds it; None for the file as a whole."""
+        """Return the line of a value, or of the nearest table around it; None for overridden values."""
         if self._is_replaced(path):
             return None
         while path and path not in self.lines:
@@ -61,17 +61,17 @@ class Document:
         return self.lines.get(path)
 
     def problem(self, path: Path, message: str) -> Problem:
-        """Return a mistake with its place and line."""
+        """Return the problem with its place and line."""
         if (place := self.places.get(path[:2])) is not None:
             return Problem(where(path), None, message, place)
         return Problem(where(path), self.line(path), message, "KEY=VALUE" if self._is_replaced(path) else "file")
 
     def _is_replaced(self, path: Path) -> bool:
-        return any(path[: len(one)] == one for one in self.replaced)
+        return any(path[: len(place)] == place for place in self.replaced)
 
 
 def where(path: Path) -> str:
-    """Format a place as a reader counts: the third item of a list is [3].
+    """Format a place, with list items counted from 1.
 
     Example:
         >>> where(("zip", "schedule", 2, "sparsity_end"))
@@ -82,7 +82,7 @@ def where(path: Path) -> str:
 
 
 def read(content: bytes | str) -> Document:
-    """Read YAML into plain data; the document's `problems` say what is wrong with it.
+    """Read YAML into plain data; mistakes are in the document's `problems`.
 
     Args:
         content: the file's content; bytes must be UTF-8.
@@ -123,7 +123,7 @@ def _message(error: yaml.YAMLError) -> str:
 
 
 def _find_danger(text: str) -> tuple[str, int | None] | None:
-    """Check the parser's events, which don't nest, before any data is built from them."""
+    """Return the message and line of the first forbidden parser event; None without one."""
     depth = documents = 0
     for count, event in enumerate(yaml.parse(text, Loader=yaml.SafeLoader)):
         line = event.start_mark.line + 1 if event.start_mark is not None else None
@@ -135,7 +135,7 @@ def _find_danger(text: str) -> tuple[str, int | None] | None:
         if tag is not None:
             return f"tags aren't allowed, but got {tag!r}", line
         if isinstance(event, yaml.ScalarEvent) and _HALF.search(event.value):
-            return ("must be text, but has half of a character: \\ud800 to \\udfff come in pairs, as \\U0001f600", line)
+            return ("must be Unicode text, but has a lone surrogate (\\ud800 to \\udfff): write \\U0001f600", line)
         if isinstance(event, yaml.DocumentStartEvent):
             documents += 1
             if documents > 1:
@@ -175,7 +175,7 @@ def _build_table(node: yaml.MappingNode, path: Path, document: Document) -> dict
 
 def _keys(node: yaml.MappingNode) -> Iterator[tuple[str, int, yaml.Node]]:
     for key, value in node.value:
-        # A key that is itself a list or a table is unknown in any case, so its text is enough.
+        # A key that is a list or table is always unknown, so its text suffices.
         yield str(key.value), _line(key), value
 
 
@@ -187,7 +187,7 @@ def _scalar(node: yaml.Node) -> Any:
 
 
 def read_scalar(text: str) -> Any:
-    """Return the value of a scalar that is neither quoted nor a block.
+    """Return the value of a plain scalar, neither quoted nor a block.
 
     Example:
         >>> [read_scalar(text) for text in ("1e6", "010", "no", "null", "2001-01-02", "0-99")]
@@ -211,14 +211,14 @@ def read_scalar(text: str) -> Any:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes what `read` takes: no anchors, and quotes around each text that would be read as another value."""
+    """Dumper for `read`: without anchors, and with quotes around texts that look like other values."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
 def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    # PyYAML quotes by the rules of YAML 1.1, for which 1e6 and 08 are texts.
+    # PyYAML quotes by YAML 1.1, in which 1e6 and 08 are texts.
     style = None if read_scalar(text) == text else "'"
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
@@ -227,15 +227,15 @@ _Dumper.add_representer(str, _represent_text)
 
 
 def as_yaml(data: Any, *, width: float = 80, is_inline: bool = False) -> str:
-    """Return plain data as YAML from which `read` makes equal data.
+    """Write plain data as YAML that `read` reads back to equal data.
 
     Args:
         data: texts, numbers, booleans, None, and lists, tuples and dicts of these.
-        width: the most characters of a line, where they can be broken.
-        is_inline: whether tables stand on one line, too, as lists of plain values do.
+        width: the greatest line length in characters, where lines can be broken.
+        is_inline: whether to write tables on one line, as lists of plain values always are.
 
     Raises:
-        yaml.YAMLError: if there is another kind of value.
+        yaml.YAMLError: if a value has another type.
 
     Example:
         >>> print(as_yaml({"name": "1e6", "rate": 1e-5, "layers": (8, 8)}), end="")

@@ -1,4 +1,4 @@
-"""From the name of a training function to what it declares: its code is copied, and imported from the copy."""
+"""Import of training functions, from a copy of their code, and of their declarations."""
 
 from __future__ import annotations
 
@@ -23,16 +23,19 @@ from study.spec.settings_form import given_values
 def load_function(
     spec: FunctionSpec, data: Mapping[str, Any], folder: Path, identify: Callable[[str, SourceCode], str]
 ) -> tuple[FunctionFamily, SourceCode]:
-    """Read a function's code, copy it, import the function from the copy, and read what it declares.
+    """Copy a function's code, import the function from the copy, and read its declared hyperparameters.
 
     Args:
-        spec: the study that names it.
-        data: the file's content, whose hyperparameters are those of an argument `config` without declared fields.
-        folder: the folder of the study file, in which modules are looked for first.
-        identify: returns the code's identity for the study's name and the code; a `version` of the file precedes it.
+        spec: the study that names the function.
+        data: the file's content; its hyperparameters are those of an argument `config` without declared fields.
+        folder: the folder of the study file, searched first for modules.
+        identify: returns the code's identity from the study's name and the code; unused if the file has `version`.
+
+    Returns:
+        The family of the function's trials, and the code.
 
     Raises:
-        InputError: if there is no such function, its module fails, or its signature isn't that of a training function.
+        InputError: if the function doesn't exist, its module fails, or its signature isn't that of a training function.
     """
     name = parse_import_string(spec.train)
     code = read_source_code([name], folder, spec.include)
@@ -47,11 +50,11 @@ def load_function(
                     key: hyperparameter_of(kind_of_values(values)) for key, values in given.items()
                 } | hyperparameters
         except SignatureError as error:
-            raise InputError(str(error).replace(f"{copy}{os.sep}", "")) from None  # as the user knows the file
-    for argument, one in hyperparameters.items():
-        if one.data is not None:
+            raise InputError(str(error).replace(f"{copy}{os.sep}", "")) from None  # the path as in the user's folder
+    for argument, declared in hyperparameters.items():
+        if declared.data is not None:
             raise InputError(
-                f"{argument} of {spec.train} can't be a DataFile, which fields of tasks are: include the file"
+                f"{argument} of {spec.train} can't be a DataFile, which only tasks can have: add the file to include"
             )
     identity = identify(spec.study, code) if spec.version is None else code.identity(spec.version)
     family = FunctionFamily(
@@ -61,8 +64,8 @@ def load_function(
 
 
 def function_mistakes(spec: FunctionSpec, unread: Collection[str]) -> Iterator[tuple[Place, str]]:
-    """Yield what must hold between the parts of a study of a function, and doesn't, each with its place."""
+    """Yield each mistake between the parts of a function's study, with its place."""
     taken = f"{spec.train} has a hyperparameter of that name; give the metric another one"
     yield from call_mistakes(spec, RESERVED, spec.family.hyperparameters, taken)
     if spec.resources.memory_gb is not None and spec.isolation is None:
-        yield ("resources", "memory_gb"), "can be limited in a process of its own only: add isolation: process"
+        yield ("resources", "memory_gb"), "can be limited only in a separate process: add isolation: process"

@@ -1,4 +1,4 @@
-"""The shape of a study file that names a training function."""
+"""Schema of a study file that names a training function."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class FunctionSpec(CallSpec):
 
     Args:
         train: the function's import string.
-        isolation: ``process`` for a process of its own for each trial.
+        isolation: ``process`` for a separate process for each trial.
     """
 
     task = TASK
@@ -30,6 +30,6 @@ class FunctionSpec(CallSpec):
 
 
 class AnyFunctionSpec(AnySettings, FunctionSpec):
-    """The same with any hyperparameters: what can be checked before the function is known."""
+    """A study of a training function with any hyperparameters, for checks before its import."""
 
     points: Any = ()

@@ -1,7 +1,7 @@
-"""The points that fixed values, grids and zips span, each value with its place in the file.
+"""Points of a study's grid, with the place of each value in the file.
 
-There are two levels: the values for all models, and one model's own values, which replace those for all. On each
-level a hyperparameter is set only once.
+Hyperparameters have two levels: values for all models, and a model's own values, which replace them. On each level a
+hyperparameter is set only once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from study.spec.table import Table
 from study.spec.tables import POINTS, ModelTable, Spec
 
 _ASK_ABOVE = 100_000
-_MOST_CELLS = 100_000  # a plan of so many takes ten seconds
+_MOST_CELLS = 100_000  # planning them takes ten seconds
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ class Axis:
     """One axis of the grid.
 
     Args:
-        name: name of the hyperparameter, or of the zip.
-        points: the values that each point sets.
-        labels: each point's label; None without one.
+        name: the name of the hyperparameter, or of the zip.
+        points: the values of each point.
+        labels: the label of each point; None without one.
     """
 
     name: str
@@ -49,25 +49,25 @@ class Axis:
     labels: tuple[str | None, ...]
 
     def without(self, names: Collection[str]) -> Axis:
-        """Return the axis without some hyperparameters."""
+        """Return the axis without the named hyperparameters."""
         points = ({k: v for k, v in point.items() if k not in names} for point in self.points)
         return Axis(self.name, tuple(points), self.labels)
 
     @property
     def names(self) -> set[str]:
-        """Names of the hyperparameters that any point sets."""
+        """The names of the hyperparameters that any point sets."""
         return set().union(*self.points)
 
 
 @dataclass(frozen=True)
 class Level:
-    """The hyperparameters that are set for all models, or for one of them.
+    """Hyperparameters set for all models, or for one.
 
     Args:
-        fixed: those with one value.
-        axes: those that are swept; in a search, the ends of each range, and the choices.
-        ranges: those that a search chooses, each a `RangeTable`.
-        conditions: where hyperparameters apply.
+        fixed: hyperparameters with one value.
+        axes: the swept axes; in a search, the ends of each range, and the choices.
+        ranges: hyperparameters that a search chooses, each a `RangeTable`.
+        conditions: the conditions under which hyperparameters apply.
     """
 
     fixed: GridValues
@@ -77,7 +77,7 @@ class Level:
 
     @property
     def names(self) -> set[str]:
-        """Names of the hyperparameters that the level sets."""
+        """The names of the hyperparameters that the level sets."""
         return set(self.fixed).union(*(axis.names for axis in self.axes))
 
 
@@ -86,9 +86,9 @@ class Point:
     """One point of a model's grid.
 
     Args:
-        settings: value of each hyperparameter that is set, and applies.
-        labels: its labels, by axis.
-        inapplicable: hyperparameters that its conditions leave out.
+        settings: the value of each hyperparameter that is set and applies.
+        labels: the point's labels, by axis.
+        inapplicable: hyperparameters whose conditions aren't met.
     """
 
     settings: GridValues
@@ -97,7 +97,7 @@ class Point:
 
 
 def common_level(spec: Spec) -> Level:
-    """Return what is set for all models."""
+    """Return the level of all models."""
     fixed: GridValues = {}
     for table, prefix in (*spec.tables, ("fixed", "")):
         for name, value in getattr(spec, table).explicit.items():
@@ -108,19 +108,19 @@ def common_level(spec: Spec) -> Level:
 
 
 def own_level(spec: Spec, index: int) -> Level:
-    """Return what one model sets for itself."""
+    """Return the level of a model's own settings."""
     model, at = spec.model_tables[index], ("models", index)
     fixed = {name: GridValue(value, (*at, "fixed", name)) for name, value in model.fixed.explicit.items()}
     return Level(fixed, _axes(model, at), _ranges(model, at), _conditions(model))
 
 
 def setting_tables(spec: Spec) -> list[tuple[Spec | ModelTable, Path]]:
-    """Return the tables that set hyperparameters, for all models and for each, with their places in the file."""
+    """Return the tables that set hyperparameters, for all models and for each model, with their places."""
     return [(spec, ()), *((model, ("models", i)) for i, model in enumerate(spec.model_tables))]
 
 
 def places(spec: Spec | ModelTable, at: Path = ()) -> Iterator[tuple[str, Path]]:
-    """Yield each hyperparameter that a level sets with its place, once for each fixed value or axis."""
+    """Yield the name and place of each hyperparameter that a level sets, once for each fixed value or axis."""
     if isinstance(spec, Spec):
         for table, prefix in spec.tables:
             names = (name for name in getattr(spec, table).explicit if (table, name) != ("task", "name"))
@@ -145,7 +145,7 @@ def _axes(table: Spec | ModelTable, at: Path) -> tuple[Axis, ...]:
 
 
 def _ranges(table: Spec | ModelTable, at: Path) -> GridValues:
-    return {name: GridValue(of, (*at, "ranges", name)) for name, of in table.ranges.explicit.items()}
+    return {name: GridValue(limits, (*at, "ranges", name)) for name, limits in table.ranges.explicit.items()}
 
 
 def _conditions(table: Spec | ModelTable) -> Conditions:
@@ -153,11 +153,11 @@ def _conditions(table: Spec | ModelTable) -> Conditions:
 
 
 def _range_axes(table: Spec | ModelTable, at: Path) -> Iterator[Axis]:
-    """Yield an axis for each range: its ends if it has any, otherwise its choices."""
-    for name, of in table.ranges.explicit.items():
-        keys = [key for key in ("low", "high") if getattr(of, key) is not None]
-        settings = [GridValue(getattr(of, key), (*at, "ranges", name, key)) for key in keys]
-        settings += [GridValue(v, (*at, "ranges", name, "choices", i)) for i, v in enumerate(of.choices or ())]
+    """Yield an axis for each range, with its ends and choices."""
+    for name, limits in table.ranges.explicit.items():
+        keys = [key for key in ("low", "high") if getattr(limits, key) is not None]
+        settings = [GridValue(getattr(limits, key), (*at, "ranges", name, key)) for key in keys]
+        settings += [GridValue(v, (*at, "ranges", name, "choices", i)) for i, v in enumerate(limits.choices or ())]
         if settings:
             yield Axis(name, tuple({name: setting} for setting in settings), (None,) * len(settings))
 
@@ -182,7 +182,7 @@ def _axis_of_points(name: str, points: Sequence[Table], at: Path) -> Axis:
 
 
 def model_level(spec: Spec, index: int) -> Level:
-    """Return all that is set for one model: its own hyperparameters, and the common ones that it doesn't set."""
+    """Return the level of one model: its own settings, and the common ones that it doesn't replace."""
     common, own = common_level(spec), own_level(spec, index)
     names = own.names
     fixed = {name: setting for name, setting in common.fixed.items() if name not in names} | own.fixed
@@ -197,8 +197,8 @@ def points(level: Level, names: Collection[str] | None = None) -> Iterator[Point
 
     Args:
         level: the model's level.
-        names: vary only the axes that set any of these hyperparameters, or one on which these depend, and yield only
-            these; None for all.
+        names: the hyperparameters to yield; only axes that set these, or hyperparameters that they depend on, vary.
+            None for all.
     """
     conditions = level.conditions
     needed = None if names is None else conditions.controls(names).union(names)
@@ -221,7 +221,7 @@ def points(level: Level, names: Collection[str] | None = None) -> Iterator[Point
 
 
 def largest_size(spec: Spec) -> int:
-    """Return the greatest possible number of trials without making them; equal cells, merged later, count each."""
+    """Return an upper bound of the number of trials, without making them; equal cells aren't merged yet."""
     if spec.search is not None:
         return spec.search.trials + spec.search.confirm_seeds * spec.search.confirm_candidates
     return _cell_limit(spec) * spec.most_seeds
@@ -235,15 +235,15 @@ def _cell_limit(spec: Spec) -> int:
 
 
 def is_too_large(spec: Spec) -> bool:
-    """Return whether a study asks for more than the service can plan."""
+    """Return True if a study has more cells or trials than can be planned."""
     return _cell_limit(spec) > _MOST_CELLS or largest_size(spec) > MOST_TRIALS
 
 
 def check_limits(spec: Spec) -> None:
-    """Check that a study, from wherever its file comes, doesn't ask for more than can be planned.
+    """Check that a study has no more cells and trials than can be planned.
 
     Raises:
-        InputError: if it does.
+        InputError: if it has more.
     """
     if not is_too_large(spec):
         return
@@ -256,14 +256,14 @@ def check_limits(spec: Spec) -> None:
 
 
 def check_size(spec: Spec, yes: bool) -> None:
-    """Check that a study isn't huge by accident, before its cells are made.
+    """Check that a study isn't huge by mistake, before its cells are made.
 
     Args:
         spec: the study.
         yes: whether more than 100,000 trials are intended.
 
     Raises:
-        InputError: if there are more than that, or more than the service can plan.
+        InputError: if it has more than 100,000 trials without `yes`, or more than can be planned.
     """
     check_limits(spec)
     trials = largest_size(spec)

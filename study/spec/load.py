@@ -1,4 +1,4 @@
-"""From a study file to a `Spec`: every mistake in one error, each with its line."""
+"""Loading of study files to specs, with every mistake and its line in one error."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 _LIMITS = {"greater_than": (">", "gt"), "greater_than_equal": (">=", "ge"), "less_than": ("<", "lt")}
 _LIMITS["less_than_equal"] = ("<=", "le")
-_STAND_INS: dict[str, Any] = {"study": "unnamed", "seeds": 1, "objective": "success_rate", "trials": 10**9}
+_PLACEHOLDERS: dict[str, Any] = {"study": "unnamed", "seeds": 1, "objective": "success_rate", "trials": 10**9}
 _MANY_SEEDS = 10**9
 _NONE: Overrides = {}
 
 Identify = Callable[[str, SourceCode], str]
-"""Returns the identity of a study's own code, which is part of the ids of trials, for the study's name and the code."""
+"""Function that returns the identity of own code, part of trial ids, from the study's name and the code."""
 
 
 def _own_identity(study: str, code: SourceCode) -> str:
@@ -74,12 +74,12 @@ def load_spec(file: str | pathlib.Path, overrides: Overrides = _NONE, *, identif
 
     Args:
         file: a path, or a preset's name.
-        overrides: values that stand in for those of the file.
-        identify: returns the identity of own code; by default that of code that no store has.
+        overrides: values that replace those of the file.
+        identify: returns the identity of own code; by default, that of code new to every store.
 
     Raises:
         SpecError: if the file has mistakes.
-        InputError: if there is no such file and no such preset.
+        InputError: if there is no such file or preset, or the file can't be read.
 
     Example:
         >>> load_spec("demo").study
@@ -97,10 +97,8 @@ def load_spec(file: str | pathlib.Path, overrides: Overrides = _NONE, *, identif
     names = preset_names()
     if str(file) in names:
         return parse_spec(preset_text(str(file)), source=f"preset {file}", overrides=overrides)
-    what = "is a folder, not a file" if path.is_dir() else "is no file"
-    raise InputError(
-        f"{str(file)!r} {what}, and no preset{nearest(path.stem, names)}; the presets are {', '.join(names)}"
-    )
+    reason = "a folder isn't a study file" if path.is_dir() else "no such file or preset"
+    raise InputError(f"{reason}: {str(file)!r}{nearest(path.stem, names)}; the presets are {', '.join(names)}")
 
 
 def parse_spec(
@@ -116,15 +114,15 @@ def parse_spec(
 
     Args:
         text: the file's content.
-        source: what to call the file in an error.
-        folder: the folder in which modules of one's own are looked for first; None for the working folder.
-        declared: what its code declared when the study was started, if it isn't to be imported: a study of a store.
-        overrides: values that stand in for those of the file; the study's text has them.
-        identify: returns the identity of own code; by default that of code that no store has.
+        source: the file's name in errors.
+        folder: the folder searched first for own modules; None for the working folder.
+        declared: the stored declarations of a study's code, for a study of a store; None to import the code.
+        overrides: values that replace those of the file, also in the spec's text.
+        identify: returns the identity of own code; by default, that of code new to every store.
 
     Raises:
-        SpecError: if it has mistakes.
-        InputError: if a value stands in for one that can't be there.
+        SpecError: if the file has mistakes.
+        InputError: if an override has a place that can't exist.
 
     Example:
         >>> parse_spec("{study: a, task: {name: simple}, models: [NMUU], seeds: 0}", source="a.yaml")
@@ -153,7 +151,7 @@ def parse_spec(
 
 
 def _spec_of(document: Document, folder: pathlib.Path, declared: Family | None, identify: Identify) -> Spec | None:
-    """Validate the file's values, against what the family or the user's own code declares."""
+    """Validate the file's values against the declarations of the family or the user's code."""
     if not isinstance(document.data, dict):
         if not document.problems:
             message = f"must be a table (`key: value` lines), but is {_kind(document.data)}"
@@ -165,12 +163,12 @@ def _spec_of(document: Document, folder: pathlib.Path, declared: Family | None, 
         return _function_spec_of(document, folder, declared, identify)
     family = _family_of(document.data)
     if family is None:
-        from study.spec.packed import names_packed_task  # imported late: studies of families need nothing of this
+        from study.spec.packed import names_packed_task  # imported late: studies of families don't need it
 
         known = families()
         if declared is not None or names_packed_task(document.data) or not known:
             return _packed_spec_of(document, folder, declared, identify)
-        family = known[0]  # which names the mistake in the task
+        family = known[0]  # its check reports the unknown task
     elif (declared is not None and declared.tasks == family.tasks) or own_models(document.data, family):
         return _own_models_spec_of(document, family, folder, declared, identify)
     spec, unread = _validate(document, spec_class(family))
@@ -180,7 +178,7 @@ def _spec_of(document: Document, folder: pathlib.Path, declared: Family | None, 
 
 
 def _family_of(data: Mapping[str, Any]) -> Family | None:
-    """Return the family that installed packages offer for the task that a file names; None if they offer none."""
+    """Return the installed family of the file's task; None without one."""
     task = data.get("task")
     name = task.get("name") if isinstance(task, dict) else None
     return family_named(name) if isinstance(name, str) and is_family_task(name) else None
@@ -215,7 +213,7 @@ def _packed_spec_of(
     head, _ = _validate(document, packed_tables.AnyPackedSpec)
     if not isinstance(head, packed_tables.AnyPackedSpec):
         return None
-    in_models = any(one.where.startswith("models") for one in document.problems)
+    in_models = any(problem.where.startswith("models") for problem in document.problems)
     code, source_data = None, tuple[SourceData, ...]()
     if not isinstance(declared, PackedFamily):
         try:
@@ -238,7 +236,7 @@ def _packed_spec_of(
 
 
 def _check_training(document: Document, head: AnyPackedSpec) -> None:
-    """Check what a file says of training, which is the same for all tasks, where a task or a model isn't known."""
+    """Check the settings of training, common to all tasks, if the task or a model is unknown."""
     from study.interface.packed_family import TRAINING, PackedFamily
     from study.spec.packed_tables import PackedSpec
 
@@ -249,27 +247,29 @@ def _check_training(document: Document, head: AnyPackedSpec) -> None:
     is_known = re.compile(
         rf"protocol\b|(models\[\d+\]\.)?(fixed|grid|ranges|when|points.+|zip\..+)\.({'|'.join(TRAINING)})\b"
     )
-    document.problems += [one for one in scratch.problems if is_known.match(one.where)]
+    document.problems += [problem for problem in scratch.problems if is_known.match(problem.where)]
 
 
 def _add(document: Document, mistakes: Iterable[tuple[Path, str]]) -> None:
-    """Add mistakes, but for those at a place of which something is reported already."""
-    reported = {one.where for one in document.problems}
+    """Add mistakes at places without reported problems."""
+    reported = {problem.where for problem in document.problems}
     problems = [document.problem(path, message) for path, message in mistakes]
-    document.problems += [one for one in problems if one.where not in reported]
+    document.problems += [problem for problem in problems if problem.where not in reported]
 
 
 def _function_spec_of(
     document: Document, folder: pathlib.Path, declared: Family | None, identify: Identify
 ) -> Spec | None:
-    # imported late: studies of families need nothing of this
+    # imported late: studies of families don't need it
     from study.interface.function_family import FunctionFamily
     from study.spec import function, function_tables
     from study.spec.calls import call_spec_class
     from study.spec.own_code import success_mistakes
 
     head, _ = _validate(document, function_tables.AnyFunctionSpec)
-    if not isinstance(head, function_tables.FunctionSpec) or "train" in {one.where for one in document.problems}:
+    if not isinstance(head, function_tables.FunctionSpec) or "train" in {
+        problem.where for problem in document.problems
+    }:
         return None
     code = None
     if not isinstance(declared, FunctionFamily):
@@ -290,14 +290,14 @@ def _function_spec_of(
 def _program_spec_of(
     document: Document, folder: pathlib.Path, declared: Family | None, identify: Identify
 ) -> Spec | None:
-    # imported late: studies of families need nothing of this
+    # imported late: studies of families don't need it
     from study.interface.program_family import ProgramFamily
     from study.spec import program, program_tables
     from study.spec.calls import call_spec_class
     from study.spec.own_code import success_mistakes
 
     head, _ = _validate(document, program_tables.AnyProgramSpec)
-    wrong = {one.where.partition(".")[0] for one in document.problems}
+    wrong = {problem.where.partition(".")[0] for problem in document.problems}
     if not isinstance(head, program_tables.ProgramSpec) or {"command", "results", "shell"} & wrong:
         return None
     if mistakes := list(program.command_mistakes(head)):
@@ -321,11 +321,11 @@ def _program_spec_of(
 
 
 def _validate(document: Document, class_: type[Spec]) -> tuple[Spec | None, Collection[str]]:
-    """Validate the file's values; if some are wrong, leave them out and validate the others.
+    """Validate the file's values; after a mistake, drop the invalid values and validate the others.
 
     Returns:
-        The study without what is wrong, or None where that can't be, and the hyperparameters that were left out, with
-        `model`, `ranges` and `claims` if there was a mistake in these.
+        The study without invalid values, or None if it needs them; and the dropped hyperparameters, with `model`,
+        `ranges` and `claims` if these have mistakes.
     """
     data, unread, reported = copy.deepcopy(document.data), set[str](), set[Path]()
     while True:
@@ -336,17 +336,17 @@ def _validate(document: Document, class_: type[Spec]) -> tuple[Spec | None, Coll
         else:
             return spec, unread
         if reported >= {tuple(details["loc"]) for details in errors}:
-            return None, unread  # leaving the values out didn't help
+            return None, unread  # dropping the values didn't help
         for details in errors:
             path = tuple(details["loc"])
             if details["type"] == "too_short" and details["input"]:
-                continue  # it is too short only because its items are wrong, which is reported
+                continue  # too short only without its invalid items, which are reported
             if path not in reported:
                 document.problems.append(document.problem(_place_of(path), _message(class_, details)))
             reported.add(path)
             unread |= {str(part) for part in path} & _hyperparameters(class_)
             if details["type"] == "extra_forbidden" and len(path) == 1:
-                _drop(data, path)  # there must be none, so it needs no stand-in
+                _drop(data, path)  # an unknown key needs no placeholder
                 continue
             if path[0] == "models" and len(path) <= 3:
                 unread.add("model")
@@ -354,56 +354,56 @@ def _validate(document: Document, class_: type[Spec]) -> tuple[Spec | None, Coll
                 unread.add("ranges")
             if path[0] == "claims":
                 unread.add("claims")
-            _leave_out(data, path, _stand_ins(class_))
+            _leave_out(data, path, _placeholders(class_))
 
 
 def _hyperparameters(class_: type[Spec]) -> set[str]:
-    family = getattr(class_, "family", None)  # none where the function isn't known yet
+    family = getattr(class_, "family", None)  # None before the code is imported
     return set() if family is None else set(family.hyperparameters)
 
 
 def _place_of(path: Path) -> Path:
-    """Return where a mistake is in the file as it is written: a model may be its name alone, seeds a count."""
+    """Return the place of a mistake in the file as written, where a model may be a name, and seeds a count."""
     match path:
         case ("models", _, "name") | ("seeds", "listed") | ("metrics", _, "better") | ("success", _, "word"):
             return path[:-1]
     return path
 
 
-def _stand_ins(class_: type[Spec]) -> Mapping[str, Any]:
-    """Return right values of the keys that a file must have, by name."""
-    # Where the code isn't known yet, a name that needs no lookup.
+def _placeholders(class_: type[Spec]) -> Mapping[str, Any]:
+    """Return valid placeholders of required keys, by name."""
+    # Before the code is imported, a name without lookup.
     family = getattr(class_, "family", None) or next(iter(families()), None)
     task, model = ("unknown", "unknown") if family is None else (family.tasks[0], family.plainest_model)
-    return {**_STAND_INS, "task": {"name": task}, "models": [model]}
+    return {**_PLACEHOLDERS, "task": {"name": task}, "models": [model]}
 
 
-def _leave_out(data: dict[str, Any], path: Path, stand_ins: Mapping[str, Any]) -> None:
-    """Drop a wrong value, or replace it by a placeholder if the key is required; other values keep their places."""
+def _leave_out(data: dict[str, Any], path: Path, placeholders: Mapping[str, Any]) -> None:
+    """Drop an invalid value, or replace it by a placeholder if the key is required; other values keep their places."""
     match path:
         case ("seeds", "until", str(key)):
             _leave_out_of_until(data["seeds"]["until"], key)
         case ("claims", *_):
             data.pop("claims", None)
         case (("study" | "models") as name,) | ("seeds" as name, *_):
-            data[name] = copy.deepcopy(stand_ins[name])
+            data[name] = copy.deepcopy(placeholders[name])
         case ("search", ("objective" | "trials") as name) if isinstance(data.get("search"), dict):
-            data["search"][name] = stand_ins[name]
+            data["search"][name] = placeholders[name]
         case ("metrics",):
             data["metrics"] = dict.fromkeys(_metrics_named(data) or ["loss"], "lower")
         case ("task", *inside) if not inside or inside == ["name"]:
             task = data.get("task")
-            data["task"] = (task if isinstance(task, dict) else {}) | stand_ins["task"]
+            data["task"] = (task if isinstance(task, dict) else {}) | placeholders["task"]
         case ("metrics", str(name)) | ("metrics", str(name), "better"):
             data["metrics"][name] = "lower"
         case ("success", str(name), "word"):
             del data["success"][name]
         case ("models", int(i)) | ("models", int(i), "name"):
-            data["models"][i] = stand_ins["models"][0]
+            data["models"][i] = placeholders["models"][0]
         case (*before, "zip", axis, int(i)):
-            _at(data, (*before, "zip", axis))[i] = {}
+            _value_at(data, (*before, "zip", axis))[i] = {}
         case (*before, "points", int(i)):
-            _at(data, (*before, "points"))[i] = {}
+            _value_at(data, (*before, "points"))[i] = {}
         case (*before, "grid", name, int()):
             _drop(data, (*before, "grid", name))
         case _:
@@ -411,8 +411,8 @@ def _leave_out(data: dict[str, Any], path: Path, stand_ins: Mapping[str, Any]) -
 
 
 def _metrics_named(data: Mapping[str, Any]) -> list[str]:
-    """Return what other parts of a file name as metrics, right or wrong."""
-    success, search, until = data.get("success"), data.get("search"), _at(data, ("seeds", "until"))
+    """Return the metrics named under success, search and until, valid or not."""
+    success, search, until = data.get("success"), data.get("search"), _value_at(data, ("seeds", "until"))
     objective = search.get("objective") if isinstance(search, dict) else None
     names = [
         *(success if isinstance(success, dict) else ()),
@@ -423,7 +423,7 @@ def _metrics_named(data: Mapping[str, Any]) -> list[str]:
 
 
 def _leave_out_of_until(until: dict[str, Any], key: str) -> None:
-    """Remove a wrong value so that the others are still checked and nothing seems to be missing."""
+    """Remove an invalid value of `until`, with a placeholder so that no required key is missing."""
     until.pop(key, None)
     if key == "max":
         until["max"] = _MANY_SEEDS
@@ -433,13 +433,13 @@ def _leave_out_of_until(until: dict[str, Any], key: str) -> None:
 
 def _drop(data: Any, path: Path) -> None:
     *before, last = path
-    table = _at(data, before)
+    table = _value_at(data, before)
     if isinstance(table, dict):
         table.pop(last, None)
 
 
-def _at(data: Any, path: Sequence[str | int]) -> Any:
-    """Return the value at a place; None if it has been removed already."""
+def _value_at(data: Any, path: Sequence[str | int]) -> Any:
+    """Return the value at a place; None if it was removed."""
     for step in path:
         if not _has(data, step):
             return None
@@ -467,8 +467,8 @@ def _kind(value: object) -> str:
     return quoted(value)
 
 
-_OF_OTHER_KINDS = ("command", "models", "task", "train")
-"""Keys that some studies have and others don't, so that a key that is spelt alike isn't meant."""
+_KEYS_OF_OTHER_STUDIES = ("command", "models", "task", "train")
+"""Keys of other kinds of studies, for which a similar key isn't suggested."""
 
 
 def _message(class_: type[Spec], details: Mapping[str, Any]) -> str:
@@ -477,7 +477,7 @@ def _message(class_: type[Spec], details: Mapping[str, Any]) -> str:
         *table, key = details["loc"]
         names = names_at(class_, table)
         keys = "" if len(names) > 8 else f"; the keys here are {', '.join(names)}"
-        return f"unknown key{'' if key in _OF_OTHER_KINDS else nearest(key, names) or keys}"
+        return f"unknown key{'' if key in _KEYS_OF_OTHER_STUDIES else nearest(key, names) or keys}"
     if kind == "missing":
         return "must be given, but is missing"
     if kind == "value_error":
@@ -490,14 +490,14 @@ def _message(class_: type[Spec], details: Mapping[str, Any]) -> str:
         return f"must be {context['expected']}, but got {quoted(value)}"
     if kind == "too_short":
         return "must have at least 1 value, but is empty"
-    must = {
+    expected = {
         "list_type": "a list",
         "tuple_type": "a list",
         "dict_type": "a table (`key: value` lines)",
         "model_type": "a table (`key: value` lines)",
         "string_type": "text",
     }.get(kind)
-    if must is not None:
-        hint = f"; write [{value}]" if must == "a list" and isinstance(value, str | int | float) else ""
-        return f"must be {must}, but got {_kind(value)}{hint}"
+    if expected is not None:
+        hint = f"; write [{value}]" if expected == "a list" and isinstance(value, str | int | float) else ""
+        return f"must be {expected}, but got {_kind(value)}{hint}"
     return f"{details['msg']}, but got {quoted(value)}"

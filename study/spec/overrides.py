@@ -1,4 +1,4 @@
-"""Values that stand in for those of a study file: `seeds=50`, `grid.hidden_size=[2,4]`."""
+"""Overrides of a study file's values: `seeds=50`, `grid.hidden_size=[2,4]`."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from study.spec.settings_form import join_path, normalize
 from study.spec.tables import POINTS
 
 Overrides = Mapping[Path, Any]
-"""Values by their places in a file: keys from the top."""
+"""New values by their places in the file: keys from the top."""
 
 
 def parse_overrides(texts: Sequence[str]) -> Overrides:
-    """Read overrides as a command line has them.
+    """Parse overrides from a command line.
 
     Args:
-        texts: each the keys from the top, with dots between them, an equals sign, and a value as YAML has it.
+        texts: overrides KEY=VALUE, with keys from the top joined by dots, and a YAML value.
 
     Raises:
-        InputError: if one of them isn't that.
+        InputError: if a text isn't an override, or a key is given twice.
 
     Example:
         >>> parse_overrides(["seeds=50", "grid.hidden_size=[2, 4]"])
@@ -48,13 +48,13 @@ def parse_overrides(texts: Sequence[str]) -> Overrides:
 
 
 def override(document: Document, overrides: Overrides) -> None:
-    """Put values into a file's data, in place; tables that aren't there are made.
+    """Put overrides into a file's data, in place; missing tables are created.
 
-    A hyperparameter that is overridden for all models is removed wherever else the file sets it for all models: the
-    override wins. The document's `notices` name each axis of the grid that is lost or becomes shorter.
+    An override of a hyperparameter for all models removes all other settings of it for all models. The document's
+    `notices` name each axis of the grid that is removed or changed.
 
     Raises:
-        InputError: if a place is within something that isn't a table.
+        InputError: if a place is inside a value that isn't a table.
     """
     overrides = {join_path(path, document.data): value for path, value in overrides.items()}
     for path, value in overrides.items():
@@ -63,7 +63,7 @@ def override(document: Document, overrides: Overrides) -> None:
         for depth, key in enumerate(path[:-1], start=1):
             table = table.setdefault(key, {}) if isinstance(table, dict) else None
             if not isinstance(table, dict):
-                raise InputError(f"{where(path)}: {where(path[:depth])} is no table, so nothing in it can be replaced")
+                raise InputError(f"{where(path)}: {where(path[:depth])} isn't a table: override it as a whole")
         table[path[-1]] = value
         _replaced(document, path)
         if isinstance(value, dict) and "when" in value and isinstance(document.data.get("when"), dict):
@@ -77,7 +77,7 @@ def _replaced(document: Document, path: Path) -> None:
 
 
 def _displace(document: Document, path: Path, value: Any, overrides: Overrides) -> None:
-    """Remove the hyperparameters that an override sets from all other places that set them for all models."""
+    """Remove the hyperparameters of an override from all other tables for all models."""
     prefixes = _prefixes(document.data)
     if path[0] not in prefixes or (len(path) > 2 and path[0] != "ranges"):
         return
@@ -107,31 +107,31 @@ def _displace(document: Document, path: Path, value: Any, overrides: Overrides) 
 
 
 def _displace_in_axis(document: Document, axes: dict[str, Any], place: Path, names: set[str], by: str) -> None:
-    """Remove hyperparameters from the points of an axis, and merge points that are equal then."""
+    """Remove hyperparameters from the points of an axis, and merge points that become equal."""
     axis = str(place[-1])
     points = axes[axis]
     if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):
-        return  # a mistake, which is reported when the file is checked
+        return  # a mistake, reported when the file is checked
     displaced = [name for name in names if any(name in point for point in points)]
     if not displaced:
         return
     merged: list[dict[str, Any]] = []
     for point in points:
         kept = {key: content for key, content in point.items() if key not in names}
-        same = next((one for one in merged if _without_label(one) == _without_label(kept)), None)
+        same = next((other for other in merged if _without_label(other) == _without_label(kept)), None)
         if same is None:
             merged.append(kept)
         elif same.get("label") != kept.get("label"):
-            same.pop("label", None)  # it doesn't tell the point from others any more
+            same.pop("label", None)  # it no longer identifies the point
     is_lost = len(merged) == 1 and not _without_label(merged[0])
     notice = f"{by} replaces {', '.join(displaced)} of the axis {where(place)}"
     if is_lost:
         del axes[axis]
-        notice += ", which sets nothing else and is left out"
+        notice += ", which sets nothing else and is removed"
     else:
         axes[axis] = merged
     if not is_lost and len(merged) < len(points):
-        notice += f", of whose {len(points)} points {len(merged)} are different then"
+        notice += f", whose {len(points)} points become {len(merged)}"
     document.notices.append(notice)
     _replaced(document, place)
 
@@ -141,7 +141,7 @@ def _without_label(point: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _prefixes(data: Mapping[str, Any]) -> dict[str, str]:
-    """Return the tables that set hyperparameters for all models, with what their names begin with elsewhere."""
+    """Return the tables that set hyperparameters for all models, with the prefix of their keys elsewhere."""
     task = data.get("task")
     name = task.get("name") if isinstance(task, dict) else None
     has_family = isinstance(name, str) and is_family_task(name)
@@ -153,8 +153,12 @@ def _prefixes(data: Mapping[str, Any]) -> dict[str, str]:
 def dump(data: Mapping[str, Any], comment: str = "") -> str:
     """Write a file's data as YAML.
 
+    Args:
+        data: the data.
+        comment: a comment for the first line; empty for none.
+
     Raises:
-        InputError: if there is a value that no file can have.
+        InputError: if a value has a type that YAML files can't have.
 
     Example:
         >>> print(dump({"study": "mine", "grid": {"hidden_size": (2, 4)}, "seeds": 3}), end="")
@@ -167,19 +171,19 @@ def dump(data: Mapping[str, Any], comment: str = "") -> str:
         text = as_yaml(dict(data) | ({"seeds": _seeds_as_text(data["seeds"])} if "seeds" in data else {}))
     except yaml.YAMLError as error:
         reason = " ".join(map(str, error.args))
-        raise InputError(f"a study has only texts, numbers, lists and tables, as a file has: {reason}") from None
+        raise InputError(f"a study's values must be texts, numbers, lists or tables, as in a file: {reason}") from None
     return f"# {comment}\n{text}" if comment else text
 
 
 def _seeds_as_text(seeds: Any) -> Any:
-    """Return seeds with each Python range as the text that a file has for it."""
+    """Return seeds with each Python range as text of a file."""
     if isinstance(seeds, Mapping):
         return {name: _seeds_as_text(value) for name, value in seeds.items()}
     return format_seeds(seeds) if isinstance(seeds, range) else seeds
 
 
 def describe(overrides: Overrides) -> str:
-    """Write overrides as a command line has them."""
+    """Format overrides as on a command line."""
     return " ".join(f"{where(path)}={_in_line(value)}" for path, value in overrides.items())
 
 

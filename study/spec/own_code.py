@@ -1,4 +1,4 @@
-"""What the shapes of study files that name code of one's own share: success, version, included files."""
+"""Tables shared by studies of own code: success, version and included files."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ RESERVED = (
     "criterion", "threshold", "best_iteration", "solved_at_iteration", "trained_iterations", "stopped_early",
     "training_s", "engine", "device", "error", "iteration", "step", "state",
 )  # fmt: skip
-"""Names that neither hyperparameters nor metrics of one's own may have: columns of results are called so."""
+"""Names reserved for columns of results, for neither hyperparameters nor metrics of own code."""
 
 TIMES = ("solved_at", "time_to_success")
-"""The objectives of a search that need to know how long a trial goes on."""
+"""Search objectives that need the number of iterations of a trial."""
 
 _Number = Annotated[float, BeforeValidator(number)]
 
 
 class BoundTable(Table):
-    """What a metric must reach for success."""
+    """Bounds of a metric for success."""
 
     at_least: _Number | None = optional()
     below: _Number | None = optional()
@@ -40,67 +40,67 @@ class BoundTable(Table):
 
 
 class CodeSpec(Spec):
-    """A study that names code of its user's.
+    """A study of the user's own code.
 
     Args:
-        version: stands for the code in the ids of trials, in place of its hash.
-        include: patterns of files that belong to the code.
+        version: the code's identity in trial ids, in place of its hash.
+        include: glob patterns of files that belong to the code.
     """
 
     version: str | int | None = optional()
     include: tuple[str, ...] = ()
 
     def written(self, *names: str) -> dict[str, Any]:
-        """Return the values of some keys that the file has, in this order, as a file has them."""
+        """Return the file's values of the named keys, in this order, without missing ones."""
         dumped = self.model_dump(include=set(names), exclude_unset=True)
         return {name: list(dumped[name]) if name == "include" else dumped[name] for name in names if name in dumped}
 
 
 class OwnCodeSpec(CodeSpec):
-    """A study of code of one's own that declares its metrics.
+    """A study of own code that declares its metrics.
 
     Args:
-        success: the metrics that say whether a trial is solved.
+        success: the success criterion: bounds by metric.
     """
 
     success: dict[str, BoundTable] = table_field(dict)
 
     @property
     def has_success(self) -> bool:
-        """Whether something says what success is."""
+        """True if the study has a success criterion."""
         return bool(self.success)
 
     @property
     def named_metrics(self) -> frozenset[str]:
-        """What the file names of what trials report: metrics of success, objectives, and by what seeds are enough."""
+        """Metrics that the file names: those of success, search objectives, `standardise` and `until`."""
         return super().named_metrics | frozenset(self.success)
 
     @property
     def criterion(self) -> dict[str, Bound]:
-        """What the metrics of a solved trial meet."""
-        return {name: Bound(at_least=one.at_least, below=one.below) for name, one in self.success.items()}
+        """The bounds that a solved trial's metrics satisfy."""
+        return {name: Bound(at_least=table.at_least, below=table.below) for name, table in self.success.items()}
 
 
 def success_mistakes(spec: OwnCodeSpec, metrics: Collection[str]) -> Iterator[tuple[Path, str]]:
-    """Yield each mistake in `success`, and each place that needs `success` where it is missing."""
+    """Yield each mistake in `success`, and each place that needs `success` when it is missing."""
     names = ", ".join(metrics)
     for name in spec.success:
         if name not in metrics:
             message = f"must be one of the metrics, {names}, but got {name!r}{nearest(name, metrics)}"
             yield ("success", name), message
-    rules = {"half_width": "is of", "different_from": "compares"}  # each claim says what it needs itself
+    rules = {"half_width": "is about", "different_from": "compares"}  # claims are checked by themselves
     needing_rules = [] if spec.until is None or spec.until.metric is not None or spec.success else list(rules)
     for key in [key for key in needing_rules if getattr(spec.until, key) is not None]:
-        first, what = next(iter(metrics)), rules[key]
+        first, verb = next(iter(metrics)), rules[key]
         yield (
             ("seeds", "until", key),
-            f"{what} the rate of success, so success must say what that is: success: {{{first}: {{at_least: ...}}}}, "
-            f"or below; or name a metric, metric: {first}",
+            f"{verb} success rates, which need a criterion: add success: {{{first}: {{at_least: ...}}}}, or below; or "
+            f"name a metric, metric: {first}",
         )
     needing = [name for name in OBJECTIVES_OF_SUCCESS if spec.search is not None and name in spec.search.objective]
     if needing and not spec.success:
         yield (
             ("search", "objective"),
-            f"{needing[0]} needs to know what success is: success: {{{next(iter(metrics))}: {{at_least: ...}}}}, or "
-            "below; or seek a metric",
+            f"{needing[0]} needs a success criterion: add success: {{{next(iter(metrics))}: {{at_least: ...}}}}, or "
+            "below; or optimise a metric",
         )

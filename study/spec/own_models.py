@@ -1,4 +1,4 @@
-"""Models of a user's own beside those of a family: their code is copied, and imported from the copy."""
+"""Import of own models for a family's tasks, from a copy of their code."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from study.spec.tables import TaskSpec
 
 
 class OwnModelsSpec(CodeSpec, TaskSpec):
-    """A study of a family's tasks with models of a user's own."""
+    """A study of a family's tasks with own models."""
 
     @property
     def head(self) -> dict[str, Any]:
-        """What the file says of the task beside hyperparameters, models and seeds."""
+        """The file's keys about the task, besides hyperparameters, models and seeds."""
         return super().head | self.written("version", "include")
 
 
 class OwnModelsError(Exception):
-    """Models can't be read.
+    """Own models that can't be imported.
 
     Args:
-        mistakes: each with its place in the study file.
+        mistakes: error messages, each with its place in the study file.
     """
 
     def __init__(self, mistakes: Sequence[tuple[Place, str]]) -> None:
@@ -38,26 +38,29 @@ class OwnModelsError(Exception):
 
 
 def own_models(data: Mapping[str, Any], family: Family) -> dict[Place, str]:
-    """Return the models of a study file that are a user's own, or a plug-in's, by their places."""
+    """Return the own models and plug-in models of a study file, by place."""
     listed = data.get("models")
     models = listed if isinstance(listed, list) else []
-    names = {("models", i): one.get("name") if isinstance(one, dict) else one for i, one in enumerate(models)}
+    names = {("models", i): item.get("name") if isinstance(item, dict) else item for i, item in enumerate(models)}
     return {place: name for place, name in names.items() if isinstance(name, str) and _is_own(name, family)}
 
 
 def load_own_models(
     data: Mapping[str, Any], family: Family, folder: Path, identify: Callable[[str, SourceCode], str]
 ) -> tuple[Family, SourceCode]:
-    """Read the code of models, copy it, import them from the copy, and return the family with them.
+    """Copy the code of own models, import them from the copy, and add them to the family.
 
     Args:
         data: the content of the study's file.
         family: the family of its task.
-        folder: the folder of the file, in which modules are looked for first.
-        identify: returns the code's identity for the study's name and the code; a `version` of the file precedes it.
+        folder: the folder of the file, searched first for modules.
+        identify: returns the code's identity from the study's name and the code; unused if the file has `version`.
+
+    Returns:
+        The family with the models, and the code.
 
     Raises:
-        OwnModelsError: if something isn't there, fails, or isn't a model of the family.
+        OwnModelsError: if a model doesn't exist, fails on import, or doesn't fit the family.
     """
     names, objects, mistakes = own_models(data, family), dict[Place, ImportString](), list[tuple[Place, str]]()
     for place, name in names.items():
@@ -69,11 +72,9 @@ def load_own_models(
     if mistakes:
         raise OwnModelsError(mistakes)
     version, include = data.get("version"), data.get("include")
-    patterns = (
-        include if isinstance(include, list) else []
-    )  # what is wrong with either is told when the file is checked
+    patterns = include if isinstance(include, list) else []  # mistakes in these are reported when the file is checked
     try:
-        code = read_source_code(list(objects.values()), folder, [one for one in patterns if isinstance(one, str)])
+        code = read_source_code(list(objects.values()), folder, [item for item in patterns if isinstance(item, str)])
         copy = code.unpacked()
         identity = code.identity(version) if isinstance(version, str | int) else identify(str(data.get("study")), code)
     except InputError as error:

@@ -1,4 +1,4 @@
-"""From the names of a task and models to what they declare; one's own code is imported from a copy."""
+"""Import of packed tasks and their models, own code from a copy, and of their declarations."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ _RESERVED = (*RESERVED, *TRAINING)
 
 
 class PackedError(Exception):
-    """A task and models can't be read.
+    """A task and models that can't be imported.
 
     Args:
-        mistakes: each with its place in the study file.
+        mistakes: error messages, each with its place in the study file.
     """
 
     def __init__(self, mistakes: list[tuple[Place, str]]) -> None:
@@ -62,7 +62,7 @@ class PackedError(Exception):
 
 @dataclass(frozen=True)
 class _Declared:
-    """What a task and models declare, while it is read."""
+    """Declarations of a task and its models."""
 
     fields: dict[str, Hyperparameter]
     metrics: Mapping[str, Metric]
@@ -74,13 +74,13 @@ class _Declared:
 
     @property
     def digests(self) -> dict[str, dict[str, str]]:
-        """The digests of the data, by the paths that stand for them, by the names of the fields."""
+        """The digests of the data, by field and path."""
         fields = dict.fromkeys(name for name, _ in self.data)
-        return {field: {of.path: of.digest for name, of in self.data if name == field} for field in fields}
+        return {field: {source.path: source.digest for name, source in self.data if name == field} for field in fields}
 
 
 def names_packed_task(data: Mapping[str, Any]) -> bool:
-    """Tell whether a study file names a task that trains in packs: by its name, an import string, or as a plug-in."""
+    """Return True if a study file names a packed task: a stable task, an import string, or a plug-in."""
     task = data.get("task")
     name = task.get("name") if isinstance(task, Mapping) else None
     if not isinstance(name, str) or is_family_task(name):
@@ -89,7 +89,7 @@ def names_packed_task(data: Mapping[str, Any]) -> bool:
 
 
 def with_import_strings(data: dict[str, Any], aliases: Mapping[str, str]) -> None:
-    """Replace the names of plug-ins in a study file's data by the import strings that they stand for."""
+    """Replace the names of plug-ins in a study file's data by their import strings, in place."""
 
     def replace_in(table: Any, key: str | int) -> None:
         name = table.get(key) if isinstance(table, dict) else table[key]
@@ -111,21 +111,21 @@ def with_import_strings(data: dict[str, Any], aliases: Mapping[str, str]) -> Non
 def load_packed(
     spec: AnyPackedSpec, data: Mapping[str, Any], folder: Path, identify: Callable[[str, SourceCode], str]
 ) -> tuple[PackedFamily, SourceCode, tuple[SourceData, ...]]:
-    """Read the code of a task and its models, copy it, import them from the copy, and read what they declare.
+    """Copy the code of a task and its models, import them from the copy, and read their declarations.
 
-    What comes along is imported as it is, and belongs to no copy.
+    Stable tasks and models of the package are imported directly, without a copy.
 
     Args:
         spec: the study that names them.
         data: the content of its file.
-        folder: the folder of the study file, in which modules and data are looked for first.
-        identify: returns the code's identity for the study's name and the code; a `version` of the file precedes it.
+        folder: the folder of the study file, searched first for modules and data.
+        identify: returns the code's identity from the study's name and the code; unused if the file has `version`.
 
     Returns:
-        What is declared, the code, and the data that fields of the task name.
+        The family with the declarations, the code, and the data files of the task's fields.
 
     Raises:
-        PackedError: if something isn't there, fails, or doesn't fit together; it has every mistake.
+        PackedError: with every mistake, if an object doesn't exist, fails, or doesn't fit the others.
     """
     places = {_TASK: spec.task_name} | {("models", i): model.name for i, model in enumerate(spec.model_tables)}
     known = model_names(packed_task(spec.task_name)) if is_stable_task(spec.task_name) else model_set_names()
@@ -175,13 +175,13 @@ def _import_string(place: Place, name: str, known: Collection[str]) -> ImportStr
 
 
 class _Declaring:
-    """Imports a task and models, and reads what they declare.
+    """Reader of the declarations of a task and its models.
 
     Args:
         spec: the study that names them.
-        objects: those of one's own, by their places in the file.
-        stable: the names of the task and of models that are known by name.
-        copy: the folder of the code's copy; None if nothing is of the user's own.
+        objects: import strings of own objects, by place in the file.
+        stable: names of a stable task and its models, by place in the file.
+        copy: the folder of the code's copy; None without own code.
     """
 
     def __init__(
@@ -191,14 +191,14 @@ class _Declaring:
         self._mistakes: list[tuple[Place, str]] = []
 
     def declared(self, data: Mapping[str, Any], folder: Path) -> _Declared:
-        """Return what they declare.
+        """Import the task and models, and return their declarations.
 
         Args:
             data: the content of the study's file.
             folder: the folder of that file.
 
         Raises:
-            PackedError: if something fails, or doesn't fit together.
+            PackedError: if an object fails, or doesn't fit the others.
         """
         with CodeFolder(self._copy) as opened:
             task = self._read(_TASK, partial(self._task, opened))
@@ -225,11 +225,11 @@ class _Declaring:
         return declared
 
     def _read(self, place: Place, read: Callable[[], Any]) -> Any:
-        """Return what is read, or None after a mistake, which is kept."""
+        """Return the result of `read`; after a mistake, record it and return None."""
         try:
             return read()
         except (InputError, SignatureError, TypeError) as error:
-            message = str(error).replace(f"{self._copy}{os.sep}", "")  # as the user knows the file
+            message = str(error).replace(f"{self._copy}{os.sep}", "")  # the path as in the user's folder
             if (place, message) not in self._mistakes:
                 self._mistakes.append((place, message))
             return None
@@ -249,10 +249,8 @@ class _Declaring:
         return self._stable.get(place) or str(self._objects[place])
 
     def _task(self, opened: CodeFolder) -> type[Task]:
-        from study.interface.task import (  # only here: a file that names no such task is read without torch
-            Task,
-            check_task_class,
-        )
+        # imported late: other files are read without torch
+        from study.interface.task import Task, check_task_class
 
         if _TASK in self._stable:
             return packed_task(self._stable[_TASK])
@@ -266,30 +264,30 @@ class _Declaring:
     def _made(
         self, task: type[Task], fields: Mapping[str, Hyperparameter], digests: Digests, opened: CodeFolder
     ) -> Task | None:
-        """Make the task as some cell of the study has it; None if the file lacks a value, which is told elsewhere."""
-        if self._mistakes:  # in code or data that it would need
+        """Make the task with values of the file; None after a mistake, or if a value is missing."""
+        if self._mistakes:  # in code or data that the task may need
             return None
-        values = {name: self._some_value(name, one, digests.get(name, {})) for name, one in fields.items()}
+        values = {name: self._value_of(name, field, digests.get(name, {})) for name, field in fields.items()}
         if REQUIRED in values.values():
             return None
         try:
             with exceptions_only():
                 return task(**arguments_of(task, values))
-        except Exception as error:  # such as fields that don't fit each other
+        except Exception as error:  # such as inconsistent fields
             reason = opened.reason(error) if self._copy is not None else str(error)
             self._mistakes.append(self._mistake_of(reason, fields))
             return None
 
     def _mistake_of(self, reason: str, fields: Mapping[str, Hyperparameter]) -> tuple[Place, str]:
-        """Say why the task can't be made, at the field that the reason begins with, or whose file it begins with."""
+        """Return the place and message of a task's failure: at the field whose name or file the reason begins with."""
         set_here = {name: value for name, value in (self._spec.task.model_extra or {}).items() if name in fields}
         for name, value in set_here.items():
             if reason.startswith(f"{name} ") or (fields[name].data is not None and reason.startswith(str(value))):
                 return ("task", name), reason.removeprefix(f"{name} ")
         return _TASK, f"{self._name(_TASK)} can't be made: {reason}"
 
-    def _some_value(self, name: str, declared: Hyperparameter, digests: Mapping[str, str]) -> Any:
-        """Return a value that the file gives a field of the task, the default, or `REQUIRED` if there is neither."""
+    def _value_of(self, name: str, declared: Hyperparameter, digests: Mapping[str, str]) -> Any:
+        """Return a field's first valid value in the file, or else its default, possibly `REQUIRED`."""
         spec = self._spec
         tables: list[Any] = [spec.task.model_extra, spec.fixed, *(model.fixed for model in spec.models)]
         given = [table[name] for table in tables if isinstance(table, Mapping) and name in table]
@@ -298,7 +296,7 @@ class _Declaring:
         for value in given:
             try:
                 return canonical(declared, digests.get(value, value) if isinstance(value, str) else value)
-            except ValueError:  # told with its line, when the file is checked
+            except ValueError:  # reported with its line when the file is checked
                 continue
         return declared.default
 
@@ -330,29 +328,29 @@ def _metrics(task: Task) -> Mapping[str, Metric]:
 
 def _fields(task: type[Task]) -> dict[str, Hyperparameter]:
     declared = hyperparameters_of(task, given=(), optional=(), reserved=_RESERVED)
-    return {name: task_field(name, one) for name, one in declared.items()}
+    return {name: task_field(name, field) for name, field in declared.items()}
 
 
 def _clashes(task: str, models: Mapping[Place, str], declared: _Declared) -> Iterator[tuple[Place, str]]:
-    """Yield the names that mean two things."""
+    """Yield each name with two meanings."""
     first: dict[str, tuple[str, Any]] = {}
     for place, model in sorted(models.items()):
-        for name, one in declared.arguments[model].items():
+        for name, argument in declared.arguments[model].items():
             if name in declared.fields:
-                yield place, f"{model} has an argument {name}, and {task} a field of that name; give one another name"
-            schema = TypeAdapter(one.type).json_schema()
+                yield place, f"{model} has an argument {name}, and {task} a field of that name: rename one"
+            schema = TypeAdapter(argument.type).json_schema()
             other, others = first.setdefault(name, (model, schema))
             if schema != others:
-                yield place, f"{model} and {other} have an argument {name} of different types; give one another name"
-    of_models = {name for arguments in declared.arguments.values() for name in arguments}
+                yield place, f"{model} and {other} have an argument {name} of different types: rename one"
+    argument_names = {name for arguments in declared.arguments.values() for name in arguments}
     for name in declared.metrics:
         if name in _RESERVED:
             yield _TASK, f"the name of the metric {name} means something else in a study's results; give it another one"
-        elif name in declared.fields or name in of_models:
-            yield _TASK, f"the metric {name} is called like a hyperparameter; give it another name"
+        elif name in declared.fields or name in argument_names:
+            yield _TASK, f"the metric {name} has the name of a hyperparameter: rename one"
 
 
 def packed_mistakes(spec: PackedSpec) -> Iterator[tuple[Place, str]]:
-    """Yield what must hold between the parts of a study of a task of one's own, and doesn't, each with its place."""
+    """Yield each mistake between the parts of a packed task's study, with its place."""
     yield from success_mistakes(spec, spec.declared.metrics)
     yield from reference_mistakes(spec)

@@ -1,4 +1,4 @@
-"""The shape of a study file that names a task and models of one's own."""
+"""Schema of a study file that names a packed task and its models."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from study.spec.tables import AnySettings, ModelTable, TaskSpec
 
 
 class PackedSpec(OwnCodeSpec, TaskSpec):
-    """A study of models and a task of one's own, which train in packs.
+    """A study of a packed task and its models.
 
-    `spec_class` makes the class for what they declare.
+    `spec_class` makes the class with their declared hyperparameters.
 
     Args:
-        success: the metrics that say whether a trial is solved.
-        references: the trials that set the bounds of metrics that aren't given one.
+        success: the success criterion: bounds by metric, or words for bounds set by references.
+        references: the trials that set these bounds.
     """
 
     success: dict[str, SuccessTable] = table_field(dict)  # type: ignore[assignment]  # values are more than bounds
@@ -35,29 +35,29 @@ class PackedSpec(OwnCodeSpec, TaskSpec):
 
     @property
     def declared(self) -> PackedFamily:
-        """What the task and the models declare."""
+        """The declarations of the task and the models."""
         assert isinstance(self.family, PackedFamily)
         return self.family
 
     @property
     def criterion(self) -> dict[str, Bound]:
-        """What the metrics of a solved trial meet; empty where references say it."""
+        """The bounds that a solved trial's metrics satisfy; empty if references set any."""
         return {} if self.by_references else super().criterion
 
     @property
     def by_references(self) -> tuple[str, ...]:
-        """The metrics of success of which references set the bound."""
-        return tuple(name for name, one in self.success.items() if one.word is not None)
+        """The metrics of success with a bound set by references."""
+        return tuple(name for name, table in self.success.items() if table.word is not None)
 
     def reference_criterion(
         self, cells: Sequence[Cell], seeds: Callable[[Cell], Collection[int]]
     ) -> ReferenceCriterion | None:
-        """Return what success is where references say it; None if none do."""
+        """Return the success criterion set by references; None without references."""
         return reference_criterion(self, cells, seeds) if self.by_references else None
 
     @property
     def head(self) -> dict[str, Any]:
-        """What the file says of the task beside hyperparameters, models and seeds."""
+        """The file's keys about the task, besides hyperparameters, models and seeds."""
         return {"task": {"name": self.task_name}, **self.written("success", "version", "include")}
 
 
@@ -70,7 +70,7 @@ class AnyTask(Table):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        # Files of families fit no shape but their own, so that editors find the mistakes in them.
+        # Exclude the tasks of families, so that editors find mistakes in their files.
         made = handler(core)
         table = handler.resolve_ref_schema(made)
         others = "|".join(offers.names("families"))
@@ -87,7 +87,7 @@ class AnyModel(AnySettings, ModelTable):
 
 
 class AnyPackedSpec(AnySettings, PackedSpec):
-    """The same with any hyperparameters: what can be checked before task and models are known."""
+    """A study of a packed task with any hyperparameters, for checks before the import of task and models."""
 
     task: AnyTask
     models: Annotated[tuple[AnyModel, ...], Field(min_length=1)]

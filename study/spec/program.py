@@ -1,4 +1,4 @@
-"""From the command of a program to what is known of it: its code is copied, and its hyperparameters are those given."""
+"""Programs of studies: their code, their hyperparameters as given in the file, and checks."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from study.spec.settings_form import given_values
 def load_program(
     spec: ProgramSpec, data: Mapping[str, Any], folder: Path, identify: Callable[[str, SourceCode], str]
 ) -> tuple[ProgramFamily, SourceCode]:
-    """Read the files of a program that lie in the study's folder.
+    """Read a program's files in the study's folder, and return its family and code.
 
     Args:
-        spec: the study that names it.
+        spec: the study that names the program.
         data: the file's content.
-        folder: the folder of the study file, to which the paths in the command are relative.
-        identify: returns the code's identity for the study's name and the code; a `version` of the file precedes it.
+        folder: the folder of the study file, to which paths in the command are relative.
+        identify: returns the code's identity from the study's name and the code; unused if the file has `version`.
 
     Raises:
-        InputError: if a file can't be read, or there is too much.
+        InputError: if a file can't be read, or the files are too many or too large.
     """
     program = spec.program
     code = read_program_code(program, folder, spec.include)
@@ -41,7 +41,7 @@ def load_program(
 
 
 def program_family(spec: ProgramSpec, data: Mapping[str, Any], identity: str) -> ProgramFamily:
-    """Return the family of a program's trials, with the hyperparameters that a study file gives."""
+    """Return the family of a program's trials, with the hyperparameters of the study file."""
     kinds = {name: kind_of_values(values) if values else "any" for name, values in given_values(data).items()}
     kinds |= dict.fromkeys(_ranges_of_numbers(data), "number")
     return ProgramFamily(
@@ -55,7 +55,7 @@ def program_family(spec: ProgramSpec, data: Mapping[str, Any], identity: str) ->
 
 
 def _ranges_of_numbers(data: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the hyperparameters whose ranges have two ends written with a point or an exponent, such as 0.0 and 1.0."""
+    """Yield the hyperparameters with ranges whose ends are both written as floats, such as 0.0 and 1.0."""
     ranges = data.get("ranges")
     for name, limits in ranges.items() if isinstance(ranges, Mapping) else ():
         if isinstance(limits, Mapping) and all(isinstance(limits.get(end), float) for end in ("low", "high")):
@@ -63,7 +63,7 @@ def _ranges_of_numbers(data: Mapping[str, Any]) -> Iterator[str]:
 
 
 def program_name(program: Program) -> str:
-    """Return a short name of a program: its script or module, or else the program itself.
+    """Return a program's short name: its script or module, or else the executable.
 
     Example:
         >>> from study.interface.program import Results
@@ -82,24 +82,20 @@ def program_name(program: Program) -> str:
 
 
 def command_mistakes(spec: ProgramSpec) -> Iterator[tuple[Place, str]]:
-    """Yield each mistake that leaves the program unknown, or without results, with its place."""
+    """Yield each mistake in the command, and in results that prevent `resume`, with its place."""
     if spec.shell and isinstance(spec.command, list):
-        yield ("command",), "must be one text for a shell, but is a list"
+        yield ("command",), "must be a single text with shell: true, but is a list"
     if not spec.shell and not isinstance(spec.command, list):
         try:
             words_of(spec.command)
         except ValueError as error:
             yield ("command",), f"can't be split into words: {error}"
     if spec.resume and not spec.results.results.are_files:
-        yield (
-            ("resume",),
-            "needs results in files, which are there when a trial goes on: the output of an interrupted attempt isn't "
-            "read again",
-        )
+        yield (("resume",), "needs results in files, since the output of an interrupted attempt isn't read again")
 
 
 def program_mistakes(spec: ProgramSpec, data: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
-    """Yield what must hold between the parts of a study of a program, and doesn't, each with its place."""
+    """Yield each mistake between the parts of a program's study, with its place."""
     given = given_values(data)
     reserved = {*RESERVED, *OWN_NAMES}
     for name in given:
@@ -109,20 +105,20 @@ def program_mistakes(spec: ProgramSpec, data: Mapping[str, Any]) -> Iterator[tup
         elif not re.fullmatch(NAME, name):
             yield _place_of(name, data), "must be a name: letters, digits and '_', in parts joined by '.' or '-'"
         elif others := [other for other in given if other < name and variable_of(other) == variable_of(name)]:
-            yield _place_of(name, data), f"it would be in the same environment variable as {others[0]}"
+            yield _place_of(name, data), f"must have its own environment variable, but shares that of {others[0]}"
         elif tables:
             yield _place_of(name, data), f"{tables[0]} can't be both a hyperparameter and the table of {name}"
     for word in spec.program.shell_words:
         yield (
             ("command",),
-            f"{word} would be an argument of the program: say shell: true to have a shell run the command",
+            f"{word} would be an argument of the program: add shell: true to run the command in a shell",
         )
     for name in spec.when.explicit if spec.shell else ():
         if name in spec.program.placeholders:
             variable = variable_of(name)
             yield (
                 ("when", name),
-                f"a shell's command can't leave {{{name}}} out: write ${{{variable}:+--{name} ${variable}}} instead",
+                f"a shell command can't omit {{{name}}}: write ${{{variable}:+--{name} ${variable}}} instead",
             )
     known = [*given, *GIVEN]
     for name in spec.program.placeholders:
@@ -138,20 +134,20 @@ def program_mistakes(spec: ProgramSpec, data: Mapping[str, Any]) -> Iterator[tup
 
 
 def program_notices(spec: ProgramSpec, data: Mapping[str, Any], code: SourceCode | None) -> Iterator[str]:
-    """Yield sentences on what a user may have forgotten."""
+    """Yield a notice for each likely oversight: no seed, unused hyperparameters, code that isn't in ids."""
     placeholders = spec.program.placeholders
     if "seed" not in placeholders:
         yield "the command has no {seed}, so all seeds of a cell are alike unless the program reads STUDY_SEED"
     unused = [name for name in given_values(data) if name not in placeholders]
     if unused and not CONFIG_FILES.keys() & set(placeholders):
         yield (
-            f"the command doesn't use {', '.join(unused)}: the program finds them in the environment only, such as "
+            f"the command doesn't use {', '.join(unused)}: the program gets them only in its environment, such as "
             f"{variable_of(unused[0])}"
         )
     if code is not None and not code.files and spec.version is None:
         yield (
-            "the command names no file of the study's folder, so trials don't depend on the program's code: after a "
-            "change of it, give another version"
+            "the command names no file of the study's folder, so trial ids don't depend on the program's code: change "
+            "version when you change the code"
         )
 
 

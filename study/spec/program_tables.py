@@ -1,4 +1,4 @@
-"""The shape of a study file that names a program."""
+"""Schema of a study file that names a program."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _KINDS: tuple[ResultsKind, ...] = get_args(ResultsKind)
 
 
 class ResultsTable(Table):
-    """Where a program's results are: one of these keys, and `step`.
+    """Source of a program's results: exactly one of these keys, and `step`.
 
     Args:
-        file: a file of JSON; one of a JSON object a line, if it ends with .jsonl.
+        file: a JSON file, or a file of one JSON object per line if its name ends with .jsonl.
         csv: a file of comma-separated values, with a header.
-        lines: ``json`` for lines of the output that are JSON objects.
+        lines: ``json`` for JSON objects in lines of the output.
         pattern: a regular expression with named groups, for lines of the output.
-        tensorboard: a folder of event files.
-        mlflow: a folder of MLflow's runs.
-        step: the name of the numbers that are steps.
+        tensorboard: a folder of TensorBoard event files.
+        mlflow: a folder of MLflow runs.
+        step: the key or column of the step.
     """
 
     file: str | None = optional()
@@ -53,13 +53,13 @@ class ResultsTable(Table):
             raise ValueError(f"must have one of {', '.join(_KINDS)}, but has {' and '.join(given) or 'none'}")
         results = self.results
         if results.kind == "lines" and results.where != "json":
-            raise ValueError(f"lines must be json: lines of the output that are JSON objects; but got {results.where}")
+            raise ValueError(f"lines must be json, for JSON objects in lines of the output, but got {results.where}")
         if results.kind == "pattern":
             _check_pattern(results.where)
         elif results.kind != "lines":
             path = PurePosixPath(results.where)
             if path.is_absolute() or ".." in path.parts:
-                raise ValueError(f"must be a path in the trial's folder, relative to it, but got {results.where!r}")
+                raise ValueError(f"must be a relative path in the trial's folder, but got {results.where!r}")
             if not path.parts and results.kind in ("file", "csv"):
                 raise ValueError(f"must name a file in the trial's folder, but got {results.where!r}")
             if any("**" in part and part != "**" for part in path.parts):
@@ -68,7 +68,7 @@ class ResultsTable(Table):
 
     @property
     def results(self) -> Results:
-        """The same as the rest of the program knows it."""
+        """The source of results as a record."""
         kind = next(kind for kind in _KINDS if getattr(self, kind) is not None)
         return Results(kind, getattr(self, kind), self.step)
 
@@ -87,7 +87,7 @@ def _command(value: object) -> str | list[str]:
     if not words or not all(isinstance(word, str | int | float) and not isinstance(word, bool) for word in words):
         raise ValueError(f"must be a command, such as python train.py --seed {{seed}}, but got {quoted(value)}")
     if words == ["TODO"]:
-        raise ValueError("must say how a trial is run, such as python train.py --seed {seed}, but is still TODO")
+        raise ValueError("must be the command of a trial, such as python train.py --seed {seed}, but is still TODO")
     if isinstance(value, list):
         return [str(word) for word in words]
     if not str(value).strip():
@@ -101,8 +101,8 @@ class ProgramSpec(CallSpec):
     Args:
         command: the program and its arguments, with placeholders.
         shell: whether a shell runs the command.
-        results: where its results are.
-        resume: whether the program goes on from what an interrupted attempt has left in the trial's folder.
+        results: the source of its results.
+        resume: whether the program continues from files of an interrupted attempt in the trial's folder.
     """
 
     task: ClassVar[str] = TASK
@@ -114,13 +114,13 @@ class ProgramSpec(CallSpec):
 
     @property
     def program(self) -> Program:
-        """The program."""
+        """The program with its command and results."""
         command = self.command
         words = tuple(command) if isinstance(command, list) else (command,) if self.shell else tuple(words_of(command))
         return Program(words, self.results.results, self.shell, self.resume)
 
 
 class AnyProgramSpec(AnySettings, ProgramSpec):
-    """The same with any hyperparameters: what can be checked before these are known."""
+    """A study of a program with any hyperparameters, for checks before these are known."""
 
     points: Any = ()

@@ -1,4 +1,4 @@
-"""Success that references set: the keys of a study file that say so, and what must hold for them."""
+"""Success criteria set by references: their schema in a study file, and checks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from study.spec.packed_tables import PackedSpec
 
 WORDS: Mapping[str, bool] = {"below_references": False, "above_references": True}
-"""What stands for the bound of a metric that references set, and whether a greater value is better then."""
+"""The words for a bound set by references, each with the direction: True if higher values are better."""
 
 _MOST_POINTS = 20_000
 _MOST_NAMES = 3
@@ -34,10 +34,10 @@ _Level = Annotated[float, Field(gt=0, lt=1), BeforeValidator(number)]
 
 
 class SuccessTable(BoundTable):
-    """What a metric must reach for success: bounds, or a word that says that references set one.
+    """Bounds of a metric for success, or a word for a bound set by references.
 
     Args:
-        word: one of `WORDS`, which the file gives in place of the table.
+        word: one of `WORDS`, given in place of the table.
     """
 
     _not_keys: ClassVar[tuple[str, ...]] = ("word",)
@@ -62,18 +62,18 @@ class SuccessTable(BoundTable):
     @classmethod
     def __get_pydantic_json_schema__(cls, core: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         table = handler.resolve_ref_schema(handler(core))
-        bounds = {name: of for name, of in table["properties"].items() if name != "word"}
+        bounds = {name: schema for name, schema in table["properties"].items() if name != "word"}
         return {"anyOf": [{"enum": list(WORDS)}, table | {"properties": bounds}]}
 
 
 class ReferencesTable(Table):
-    """The trials that set the bounds of metrics of success.
+    """Reference trials for bounds of success.
 
     Args:
-        model: the model whose trials they are.
-        bound: what the bounds are of: ``prediction`` for one more reference, or ``mean`` for the references' mean.
-        level: of the bounds, one-sided.
-        keep: what the metrics of a reference must meet for it to count.
+        model: the model of the reference trials.
+        bound: ``prediction`` for bounds of one more reference, or ``mean`` for bounds of the references' mean.
+        level: the one-sided confidence level of the bounds.
+        keep: bounds by metric; references that violate them don't count.
     """
 
     model: str
@@ -85,10 +85,10 @@ class ReferencesTable(Table):
 def reference_criterion(
     spec: PackedSpec, cells: Sequence[Cell], seeds: Callable[[Cell], Collection[int]]
 ) -> ReferenceCriterion:
-    """Return what success is in a study whose references say it.
+    """Return the success criterion that a study's references set.
 
     Args:
-        spec: the study; every question has one cell of references.
+        spec: the study; every question must have one cell of references.
         cells: the planned cells.
         seeds: returns the seeds of a cell.
     """
@@ -100,10 +100,10 @@ def reference_criterion(
         higher_is_better={name: metrics[name].higher_is_better for name in spec.by_references},
         kind=table.bound,
         level=table.level,
-        keep={name: Bound(at_least=one.at_least, below=one.below) for name, one in table.keep.items()},
+        keep={name: Bound(at_least=kept.at_least, below=kept.below) for name, kept in table.keep.items()},
         bounds={
-            name: Bound(at_least=one.at_least, below=one.below)
-            for name, one in spec.success.items()
+            name: Bound(at_least=given.at_least, below=given.below)
+            for name, given in spec.success.items()
             if name not in spec.by_references
         },
         reference_of={
@@ -114,40 +114,40 @@ def reference_criterion(
 
 
 def _question(spec: PackedSpec, values: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what a cell asks: trials are judged by references that ask the same."""
+    """Return the question of a cell, whose trials are judged by references with the same question."""
     return tuple(repr(values[name]) for name in spec.declared.question_fields)
 
 
 def reference_mistakes(spec: PackedSpec) -> Iterator[tuple[Path, str]]:
-    """Yield what is wrong with references, and where they are needed and aren't given, each with its place."""
+    """Yield each mistake in references, and each place that needs references when they are missing."""
     table, metrics = spec.references, spec.family.metrics
-    for name, one in spec.success.items():
+    for name, given in spec.success.items():
         is_higher = name in metrics and metrics[name].higher_is_better
-        if one.word is None or name not in metrics:
+        if given.word is None or name not in metrics:
             continue
-        if WORDS[one.word] != is_higher:
-            right = next(word for word, of_higher in WORDS.items() if of_higher == is_higher)
+        if WORDS[given.word] != is_higher:
+            right = next(word for word, for_higher in WORDS.items() if for_higher == is_higher)
             better = "higher" if is_higher else "lower"
-            yield ("success", name), f"{better} values of {name} are better, so it must be {right}, but got {one.word}"
+            yield (
+                ("success", name),
+                f"{better} values of {name} are better, so it must be {right}, but got {given.word}",
+            )
         if table is None:
             yield (
                 ("success", name),
-                f"{one.word} needs references: say whose trials they are, references: {{model: NAME}}",
+                f"{given.word} needs the model of the references: add references: {{model: NAME}}",
             )
     if table is None:
         return
     if not spec.by_references:
-        yield (
-            ("references",),
-            f"set no bound: give a metric of success the word {' or '.join(WORDS)} in place of a table",
-        )
+        yield (("references",), f"set no bound: under success, give a metric {' or '.join(WORDS)} in place of a table")
     for name in table.keep:
         if name not in metrics:
             yield (
                 ("references", "keep", name),
                 f"must be one of the metrics, {', '.join(metrics)}, but got {name!r}{nearest(name, metrics)}",
             )
-    yield from _unfit(spec)
+    yield from _incompatible(spec)
     names = [model.name for model in spec.model_tables]
     if table.model not in names:
         yield (
@@ -159,25 +159,25 @@ def reference_mistakes(spec: PackedSpec) -> Iterator[tuple[Path, str]]:
         yield from _question_mistakes(spec)
 
 
-def _unfit(spec: PackedSpec) -> Iterator[tuple[Path, str]]:
-    """Yield what can't be had together with references: each new reference moves the bounds of all trials."""
+def _incompatible(spec: PackedSpec) -> Iterator[tuple[Path, str]]:
+    """Yield each setting that can't be combined with references: new references move the bounds of all trials."""
     if spec.search is not None:
         yield (
             ("search",),
-            "a search compares candidates while it goes on, and references judge trials only when all are done: leave "
-            "out references, and seek a metric",
+            "a search compares candidates while it runs, but references judge trials after all have ended: remove "
+            "references, and optimise a metric",
         )
     if spec.until is not None:
         yield (
             ("seeds", "until"),
-            "seeds must be a count or a list where references say what success is: more seeds would move their bounds",
+            "can't be combined with references, whose bounds move with the number of seeds: give a count or a list",
         )
 
 
 def _question_mistakes(spec: PackedSpec) -> Iterator[tuple[Path, str]]:
-    """Yield the questions that have no cell of references, or several; none while a value isn't valid."""
+    """Yield a mistake for questions without, or with several, cells of references; none if a value is invalid."""
     assert spec.references is not None
-    model, must = spec.references.model, "every value of the task's fields must have exactly one cell of"
+    model, must = spec.references.model, "each combination of the task's fields must have exactly one cell of"
     try:
         references: dict[tuple[str, ...], dict[Cell, None]] = {}
         others: dict[tuple[str, ...], None] = {}
@@ -193,23 +193,24 @@ def _question_mistakes(spec: PackedSpec) -> Iterator[tuple[Path, str]]:
                 else:
                     others[_question_of_point(spec, values)] = None
     except ValueError:
-        return  # which is reported where the value is
+        return  # reported at the value's place
     without = [question for question in others if question not in references]
     if without:
-        yield ("references", "model"), f"{must} {model}, but {_named(spec, without)} has none"
+        yield ("references", "model"), f"{must} {model}, but {_question_name(spec, without)} has none"
     several = [question for question, cells in references.items() if len(cells) > 1]
     if several:
         cells = list(references[several[0]])
         differing = [name for name in cells[0].names if cells[0].value(name) != cells[1].value(name)]
         yield (
             ("references", "model"),
-            f"{must} {model}, but {_named(spec, several)} has {len(cells)}, which differ in {', '.join(differing)}: "
-            f"fix that for this model alone, models: [{{name: {model}, fixed: {{{differing[0]}: ...}}}}, ...]",
+            f"{must} {model}, but {_question_name(spec, several)} has {len(cells)}, which differ in "
+            f"{', '.join(differing)}: fix that for this model only, "
+            f"models: [{{name: {model}, fixed: {{{differing[0]}: ...}}}}, ...]",
         )
 
 
 def _question_of_point(spec: PackedSpec, values: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the question of a point, of which only the task's fields are known."""
+    """Return the question of a point, from the task's fields."""
     fields = spec.declared.task_fields
     filled = {}
     for name in spec.declared.question_fields:
@@ -218,8 +219,8 @@ def _question_of_point(spec: PackedSpec, values: Mapping[str, Any]) -> tuple[str
     return _question(spec, filled)
 
 
-def _named(spec: PackedSpec, questions: list[tuple[str, ...]]) -> str:
-    """Name the first of some questions."""
+def _question_name(spec: PackedSpec, questions: list[tuple[str, ...]]) -> str:
+    """Return a name of the first question, with the number of the others."""
     parts = [f"{name} {value}" for name, value in zip(spec.declared.question_fields, questions[0], strict=True)][
         :_MOST_NAMES
     ]

@@ -1,4 +1,4 @@
-"""What must hold for ranges, and for a search."""
+"""Checks of ranges and searches."""
 
 from __future__ import annotations
 
@@ -12,53 +12,58 @@ from study.spec.tables import POINTS, RangeTable, Search, Spec
 
 
 def search_mistakes(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path, str]]:
-    """Yield the mistakes of a search and its ranges, each with its place.
+    """Yield each mistake in a search and its ranges, with its place.
 
     Args:
         spec: the study.
-        unread: hyperparameters that had mistakes of their own, as for `study.spec.checks.check`.
+        unread: hyperparameters with invalid values, as for `study.spec.checks.check`.
     """
     ranges = {setting.path: setting for setting in _ranges(spec) if setting.path[-1] not in unread}
     for path, setting in ranges.items():
         yield from _range_mistakes(path, setting.value)
     if spec.search is None:
         for path in ranges:
-            yield (path, "ranges are for a search: say what is sought, search: {objective: success_rate, trials: 600}")
+            yield (path, "ranges need a search: add search, such as search: {objective: success_rate, trials: 600}")
         return
     if not list(_ranges(spec)) and len(spec.model_tables) == 1 and not unread:
-        yield (("search",), "there is nothing to choose: put {low, high} or {choices} of hyperparameters under ranges")
+        yield (("search",), "has nothing to choose: put {low, high} or {choices} of hyperparameters under ranges")
     for path in _swept(spec):
-        yield path, "a search chooses, and sweeps nothing: put it under ranges, as {choices: [...]}"
+        yield path, "a search can't sweep hyperparameters: put it under ranges, as {choices: [...]}"
     yield from _point_mistakes(spec, unread)
     if spec.until is not None:
-        yield (("seeds",), "a search gives seeds to those candidates that earn them: say how many one has at most")
+        yield (("seeds",), "a search can't be combined with until: give the greatest number of seeds of a candidate")
         return
     if spec.seeds.sources:
-        return  # that they can't be combined in a search is said elsewhere
+        return  # reported by `study.spec.checks`
     if spec.last_seed + spec.search.confirm_seeds >= MOST_SEEDS:
-        yield ("seeds",), f"must leave {spec.search.confirm_seeds} seeds below 2**63 to confirm what is found"
+        yield ("seeds",), f"must leave {spec.search.confirm_seeds} seeds below 2**63 for the confirmation"
     yield from _budget_mistakes(spec.search, spec.most_seeds)
     if spec.search.sampler == "CMA-ES":
         yield from _unfit_for_cma_es(spec, ranges)
 
 
 def _point_mistakes(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path, str]]:
-    """Yield what is wrong with the first candidates of a search: each value must be one that it can choose."""
+    """Yield each mistake in a search's first candidates, whose values must be in its ranges."""
     ranges = common_level(spec).ranges
     for i, point in enumerate(spec.points):
         for name, value in point.explicit.items():
-            of = ranges[name].value if name in ranges else None
+            limits = ranges[name].value if name in ranges else None
             if name in unread:
                 continue
-            if of is None:
-                yield (POINTS, i, name), f"a search begins with these points, but {name} isn't among its ranges"
-            elif of.choices is not None and json.dumps(value) not in map(json.dumps, of.choices):
+            if limits is None:
+                yield (POINTS, i, name), f"points of a search must be in its ranges, but {name} has none: add one"
+            elif limits.choices is not None and json.dumps(value) not in map(json.dumps, limits.choices):
                 yield (
                     (POINTS, i, name),
-                    f"must be one of the choices {', '.join(map(str, of.choices))}, but got {value}",
+                    f"must be one of the choices {', '.join(map(str, limits.choices))}, but got {value}",
                 )
-            elif of.choices is None and of.low is not None and of.high is not None and not of.low <= value <= of.high:
-                yield (POINTS, i, name), f"must be from {of.low:g} to {of.high:g}, as its range, but got {value:g}"
+            elif (
+                limits.choices is None
+                and limits.low is not None
+                and limits.high is not None
+                and not limits.low <= value <= limits.high
+            ):
+                yield (POINTS, i, name), f"must be from {limits.low:g} to {limits.high:g}, its range, but got {value:g}"
 
 
 def _ranges(spec: Spec) -> Iterator[GridValue]:
@@ -74,25 +79,25 @@ def _swept(spec: Spec) -> Iterator[Path]:
                 yield path[: len(at) + 2]
 
 
-def _range_mistakes(path: Path, of: RangeTable) -> Iterator[tuple[Path, str]]:
-    if of.choices is not None:
-        if of.low is not None or of.high is not None or of.step is not None or of.scale is not None:
-            yield path, "has choices, or low and high, but not both"
-        if len({repr(value) for value in of.choices}) < max(2, len(of.choices)):
+def _range_mistakes(path: Path, limits: RangeTable) -> Iterator[tuple[Path, str]]:
+    if limits.choices is not None:
+        if limits.low is not None or limits.high is not None or limits.step is not None or limits.scale is not None:
+            yield path, "must have choices, or low and high, but has both"
+        if len({repr(value) for value in limits.choices}) < max(2, len(limits.choices)):
             yield (*path, "choices"), "must be at least 2 different values, each given once"
         return
-    if of.low is None or of.high is None:
+    if limits.low is None or limits.high is None:
         yield path, "must have low and high, or choices"
         return
-    if not of.low < of.high:
-        yield (*path, "low"), f"low < high must hold, but got {of.low:g} and {of.high:g}"
+    if not limits.low < limits.high:
+        yield (*path, "low"), f"low < high must hold, but got {limits.low:g} and {limits.high:g}"
         return
-    if of.scale == "log" and of.low <= 0:
-        yield (*path, "low"), f"0 < low must hold on a log scale, but got {of.low:g}"
-    if of.scale == "log" and of.step is not None:
+    if limits.scale == "log" and limits.low <= 0:
+        yield (*path, "low"), f"0 < low must hold on a log scale, but got {limits.low:g}"
+    if limits.scale == "log" and limits.step is not None:
         yield (*path, "step"), "a log scale has no steps; give choices"
-    if of.step is not None and of.step > of.high - of.low:
-        yield (*path, "step"), f"step <= high - low must hold, but got {of.step:g} and {of.high - of.low:g}"
+    if limits.step is not None and limits.step > limits.high - limits.low:
+        yield (*path, "step"), f"step <= high - low must hold, but got {limits.step:g} and {limits.high - limits.low:g}"
 
 
 def _budget_mistakes(search: Search, most_seeds: int) -> Iterator[tuple[Path, str]]:
@@ -111,9 +116,9 @@ def _budget_mistakes(search: Search, most_seeds: int) -> Iterator[tuple[Path, st
 
 
 def _unfit_for_cma_es(spec: Spec, ranges: dict[Path, GridValue]) -> Iterator[tuple[Path, str]]:
-    instead = "sampler TPE can"
+    instead = "use sampler: TPE"
     if spec.search is not None and len(spec.search.objective) > 1:
-        yield ("search", "objective"), f"CMA-ES can't seek several objectives; {instead}"
+        yield ("search", "objective"), f"CMA-ES can't optimise several objectives; {instead}"
     if len(spec.model_tables) > 1:
         yield ("models",), f"CMA-ES can't choose between models; {instead}"
     for path, setting in ranges.items():

@@ -1,4 +1,4 @@
-"""How many seeds cells have: a count, a list, or a rule."""
+"""Seeds of cells: a count, a list, a rule, or combined seeds."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from study.words import count_of
 
 MOST_SEEDS = 2**63
 MOST_TRIALS = 10_000_000
-"""The most trials of a study."""
+"""Greatest number of trials of a study."""
 _RANGE = re.compile(r"\s*([0-9]+)\s*-\s*([0-9]+)\s*", re.ASCII)
 _MOST_DIGITS = 40  # more than any seed has; Python refuses to read thousands of them
 _BATCH = 20
 SOURCES = ("init", "data", "evaluation")
-"""The sources of randomness that may have seeds of their own."""
+"""Sources of randomness that may have their own seeds."""
 
 
 def parse_seeds(value: object) -> Sequence[int]:
-    """Return the seeds that a file gives: a count, a range such as 100-149, or a list of seeds and ranges.
+    """Parse the seeds of a file: a count, a range such as 100-149, or a list of seeds and ranges.
 
     Raises:
-        ValueError: if they are none of these, repeated, or too many.
+        ValueError: if the value is none of these, or seeds are repeated or too many.
     """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -62,7 +62,7 @@ def _seed(value: object) -> int:
 
 
 def _range(text: str) -> range:
-    """Read a range of seeds, whose ends are both among the seeds."""
+    """Parse a range of seeds, both ends included."""
     match = _RANGE.fullmatch(text)
     if match is None:
         raise ValueError(f"must be a count, a list of seeds, or a range such as 100-149, but got {quoted(text)}")
@@ -70,17 +70,17 @@ def _range(text: str) -> range:
     if last >= MOST_SEEDS or first >= MOST_SEEDS:
         raise ValueError(f"the seeds of a range must be below 2**63, but got {quoted(text)}")
     if first > last:
-        raise ValueError(f"a range must go up, as {last}-{first} does, but got {quoted(text)}")
+        raise ValueError(f"a range must ascend, as {last}-{first} does, but got {quoted(text)}")
     return range(first, last + 1)
 
 
 def count_seeds(seeds: Sequence[int]) -> int:
-    """Return the number of seeds, also of a range that is too long for `len`."""
+    """Return the number of seeds, also for ranges too long for `len`."""
     return seeds.stop - seeds.start if isinstance(seeds, range) else len(seeds)
 
 
 def format_seeds(seeds: Sequence[int]) -> str | list[int]:
-    """Return seeds as a file gives them: a range where they are one, otherwise a list.
+    """Format seeds for a file: a range if possible, otherwise a list.
 
     Example:
         >>> format_seeds(range(40, 47)), format_seeds((3, 7)), format_seeds(range(5, 6))
@@ -92,15 +92,15 @@ def format_seeds(seeds: Sequence[int]) -> str | list[int]:
 
 
 class Until(Table):
-    """When a cell has enough seeds; seeds are added in batches.
+    """Rule that adds seeds in batches until a cell has enough.
 
     Args:
-        half_width: half-width of the interval of the success rate, or of a metric's mean, that must be reached.
-        different_from: model from whose cells all other cells are to be distinguished.
-        claims: ``decided``, for seeds until the study's claims are.
-        metric: by what, instead of success.
-        max: the most seeds that a cell gets.
-        batch: number of seeds that are added at once.
+        half_width: the wanted half-width of the interval of the success rate, or of a metric's mean.
+        different_from: the model whose cells all other cells are compared with.
+        claims: ``decided``, for seeds until the study's claims are decided.
+        metric: the judged metric, instead of success.
+        max: the greatest number of seeds of a cell.
+        batch: the number of seeds added at once.
     """
 
     half_width: Positive | None = optional()
@@ -121,27 +121,28 @@ class Until(Table):
 
     @property
     def rule(self) -> Literal["half_width", "different_from", "claims"]:
-        """What has to be clear."""
+        """The name of the rule."""
         if self.claims is not None:
             return "claims"
         return "different_from" if self.half_width is None else "half_width"
 
     @property
     def step(self) -> int:
-        """Number of seeds that are added between evaluations of the rule."""
+        """The number of seeds added between evaluations of the rule."""
         return min(self.batch or _BATCH, self.max)
 
 
 class SeedsTable(Table):
-    """A count, a list of seeds, a rule that decides how many of 0, 1, 2, ... are used, or seeds of several sources.
+    """Seeds as a count or list, a rule that adds the seeds 0, 1, 2, ..., or seeds of several sources.
 
     Args:
-        listed: the seeds, where the file gives them in place of the table.
+        listed: the seeds, if given in place of the table.
         until: the rule.
         init: seeds of initial weights.
         data: seeds of training rows.
         evaluation: seeds of validation and test rows.
-        design: whether each of one is trained with each of the others, or data seeds belong to init seeds.
+        design: ``crossed`` to combine each seed of a source with each of the others, or ``nested`` for different data
+            seeds of each init seed.
     """
 
     _not_keys: ClassVar[tuple[str, ...]] = ("listed",)
@@ -161,7 +162,7 @@ class SeedsTable(Table):
         if set(data) != {"until"} and not (set(data) <= {*SOURCES, "design"} and set(data) & set(SOURCES)):
             keys = ", ".join(map(repr, data)) or "none"
             raise ValueError(
-                "must be a count, a range, a list of seeds, or a table whose key is 'until', or whose keys are "
+                "must be a count, a range, a list of seeds, or a table with the key 'until', or with keys among "
                 f"{', '.join(SOURCES)}, but has {keys}"
             )
         return dict(data)
@@ -177,24 +178,24 @@ class SeedsTable(Table):
 
     @property
     def combinations(self) -> int:
-        """How many combinations of the sources' seeds there are, counted without making them; 0 without sources."""
+        """The number of combinations of the sources' seeds, computed without making them; 0 without sources."""
         return math.prod(map(count_seeds, self.sources.values())) if self.sources else 0
 
     @property
     def sources(self) -> Mapping[str, Sequence[int]]:
-        """The seeds of each source that has its own; empty where all sources have one seed."""
+        """The seeds of each source with its own seeds; empty if all sources share one seed."""
         return {name: seeds for name in SOURCES if (seeds := getattr(self, name)) is not None}
 
     @property
     def count(self) -> int:
-        """The number of seeds that are listed or combined, counted without making them."""
+        """The number of listed or combined seeds, computed without making them."""
         return self.combinations or count_seeds(self.listed)
 
     @property
     def combined(self) -> tuple[int, ...]:
-        """The seeds that stand for the combinations of the sources' seeds; without init or data, it follows the other.
+        """The seeds that encode the combinations of the sources' seeds; a missing init or data equals the other.
 
-        Nested, the first init seed has the first n data seeds, the second the next n, and so on.
+        In a nested design, the first init seed has the first n data seeds, the second the next n, and so on.
         """
         inits = self.data if self.init is None else self.init
         evaluations = [None] if self.evaluation is None else self.evaluation
@@ -209,7 +210,7 @@ class SeedsTable(Table):
 
     @property
     def size(self) -> str:
-        """How many seeds each cell has, in words."""
+        """The number of seeds of each cell, in words."""
         if not self.sources:
             return count_of(self.count, "seed")
         nested = " in each" if self.design == "nested" else ""
@@ -220,15 +221,15 @@ class SeedsTable(Table):
         fields = handler.resolve_ref_schema(handler(core))["properties"]
         seeds: dict[str, Any] = {"anyOf": list(_SEEDS_SCHEMA)}
         table: dict[str, Any] = {"type": "object", "additionalProperties": False}
-        of_sources = {**dict.fromkeys(SOURCES, seeds), "design": fields["design"]}
+        properties = {**dict.fromkeys(SOURCES, seeds), "design": fields["design"]}
         tables = [table | {"properties": {"until": fields["until"]}, "required": ["until"]}]
-        tables += [table | {"properties": of_sources, "required": [name]} for name in ("init", "data")]
-        return {"anyOf": [*_SEEDS_SCHEMA, *tables], "description": _SEEDS_ARE}
+        tables += [table | {"properties": properties, "required": [name]} for name in ("init", "data")]
+        return {"anyOf": [*_SEEDS_SCHEMA, *tables], "description": _SEEDS_DESCRIPTION}
 
 
-_SEEDS_ARE = (
-    "a count (3 means seeds 0, 1 and 2), a range (100-149), a list of seeds and ranges, `until` there are enough, or "
-    "those of each source"
+_SEEDS_DESCRIPTION = (
+    "a count (3 means seeds 0, 1 and 2), a range (100-149), a list of seeds and ranges, a rule under `until`, or the "
+    "seeds of each source of randomness"
 )
 _RANGE_SCHEMA: dict[str, Any] = {"type": "string", "pattern": "^\\s*[0-9]+\\s*-\\s*[0-9]+\\s*$"}
 _ITEM_SCHEMA: dict[str, Any] = {"anyOf": [{"type": "integer", "minimum": 0}, _RANGE_SCHEMA]}
@@ -240,6 +241,6 @@ _SEEDS_SCHEMA: tuple[dict[str, Any], ...] = (
 
 
 def seeds_table(models: Sequence[str]) -> type[SeedsTable]:
-    """Make the class of the seeds of studies whose models have certain names."""
+    """Make the class of the seeds of studies with these models."""
     until = create_model("Until", __base__=Until, different_from=(choice(models) | None, optional()))
     return create_model("SeedsTable", __base__=SeedsTable, until=(until, optional()))

@@ -1,9 +1,8 @@
-"""One form for the tables that set hyperparameters, however a file writes them.
+"""Normalization of the tables that set hyperparameters.
 
-Conditions are taken out of axes: ``grid: {momentum: {values: [0, 0.9], when: {optimizer: sgd}}}`` becomes
+Conditions move out of axes: ``grid: {momentum: {values: [0, 0.9], when: {optimizer: sgd}}}`` becomes
 ``grid: {momentum: [0, 0.9]}`` and ``when: {momentum: {optimizer: sgd}}``. In studies of functions and programs, nested
-tables become names with dots: ``fixed: {model: {width: 8}}`` becomes ``fixed: {model.width: 8}``. Values keep the lines
-where they were written.
+tables become dotted names: ``fixed: {model: {width: 8}}`` becomes ``fixed: {model.width: 8}``. Values keep their lines.
 """
 
 from __future__ import annotations
@@ -18,32 +17,32 @@ _IN_AXES = {"fixed": {"value", "when"}, "grid": {"values", "when"}, "ranges": se
 
 
 def has_nested_settings(data: Mapping[str, Any]) -> bool:
-    """Tell whether nested tables set hyperparameters: in studies of functions and programs."""
+    """Return True if nested tables may set hyperparameters: in studies of functions and programs."""
     return "train" in data or "command" in data
 
 
 def normalize(document: Document) -> None:
-    """Bring the tables that set hyperparameters into one form, in place; what can't be is left for the checks."""
+    """Normalize the tables that set hyperparameters, in place; invalid parts stay for later checks."""
     if not isinstance(document.data, dict):
         return
     is_nested = has_nested_settings(document.data)
     for level, at in _levels(document.data):
         for kind in _IN_AXES:
             if isinstance(table := level.get(kind), dict):
-                level[kind] = _flat(document, table, (*at, kind), kind) if is_nested else table
+                level[kind] = _flattened(document, table, (*at, kind), kind) if is_nested else table
                 _take_out_conditions(document, level, (*at, kind), kind)
         if is_nested:
             if isinstance(when := level.get("when"), dict):
-                level["when"] = _flat(document, when, (*at, "when"), "when")
+                level["when"] = _flattened(document, when, (*at, "when"), "when")
             for points, place in _lists_of_points(level, at):
                 points[:] = [
-                    _flat(document, point, (*place, i), POINTS) if isinstance(point, dict) else point
+                    _flattened(document, point, (*place, i), POINTS) if isinstance(point, dict) else point
                     for i, point in enumerate(points)
                 ]
 
 
 def join_path(path: Path, data: Mapping[str, Any]) -> Path:
-    """Return a place in a file with the name of a nested hyperparameter as one key.
+    """Join the keys of a nested hyperparameter in a place to one dotted key.
 
     Example:
         >>> join_path(("ranges", "model", "width", "low"), {"train": "lab:fit"})
@@ -57,10 +56,10 @@ def join_path(path: Path, data: Mapping[str, Any]) -> Path:
 
 
 def given_values(data: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Return all values that a study file gives for each hyperparameter, in the order of the file.
+    """Return all values of each hyperparameter in a study file, in the file's order.
 
     Args:
-        data: the file's content, right or wrong.
+        data: the file's content, valid or not.
 
     Example:
         >>> given_values({"fixed": {"a": 1}, "grid": {"b": [1, 2]}, "zip": {"pairs": [{"c": 3}, {"c": 4}]}})
@@ -69,8 +68,8 @@ def given_values(data: Mapping[str, Any]) -> dict[str, list[Any]]:
     given: dict[str, list[Any]] = {}
 
     def table(name: str) -> Mapping[str, Any]:
-        found = data.get(name)
-        return found if isinstance(found, Mapping) else {}
+        content = data.get(name)
+        return content if isinstance(content, Mapping) else {}
 
     for name, value in table("fixed").items():
         given.setdefault(str(name), []).append(value)
@@ -107,25 +106,25 @@ def _lists_of_points(level: Mapping[str, Any], at: Path) -> Iterator[tuple[list[
         yield points, (*at, POINTS)
 
 
-def _flat(document: Document, table: Mapping[str, Any], at: Path, kind: str) -> dict[str, Any]:
-    """Return a table whose nested tables are names with dots."""
+def _flattened(document: Document, table: Mapping[str, Any], at: Path, kind: str) -> dict[str, Any]:
+    """Return a table with nested tables flattened to dotted names."""
     flat: dict[str, Any] = {}
     for name, value in table.items():
         is_nested = isinstance(value, dict) and value and not _is_axis(kind, value)
-        inner = _flat(document, value, (*at, name), kind) if is_nested else {}
+        inner = _flattened(document, value, (*at, name), kind) if is_nested else {}
         for key in inner:
             _move(document, (*at, name, key), (*at, f"{name}.{key}"))
-        for key, one in {f"{name}.{key}": one for key, one in inner.items()}.items() if inner else [(name, value)]:
+        for key, leaf in {f"{name}.{key}": leaf for key, leaf in inner.items()}.items() if inner else [(name, value)]:
             if key in flat:
                 document.problems.append(document.problem((*at, key), "is given twice; keep one"))
-            flat[key] = one
+            flat[key] = leaf
     return flat
 
 
 def _is_axis(kind: str, value: Mapping[str, Any]) -> bool:
-    """Tell whether a table is what is said of a hyperparameter, rather than a table of several."""
+    """Return True if a table describes one hyperparameter, rather than holding several."""
     if kind == "when":
-        return not any(isinstance(one, dict) for one in value.values())
+        return not any(isinstance(content, dict) for content in value.values())
     keys = set(value) & (_IN_AXES.get(kind, set()) | ({"low", "high"} if kind == "fixed" else set()))
     return any(key == "when" or not isinstance(value[key], dict) for key in keys)
 
@@ -139,7 +138,7 @@ def _take_out_conditions(document: Document, level: dict[str, Any], at: Path, ki
             place = (*at[:-1], "when", name)
             when = level.setdefault("when", {})
             if isinstance(when, dict) and name in when:
-                document.problems.append(document.problem((*at, name, "when"), "is also said under when; keep one"))
+                document.problems.append(document.problem((*at, name, "when"), "is also given under when; keep one"))
             elif isinstance(when, dict):
                 when[name] = value.pop("when")
                 _move(document, (*at, name, "when"), place)
@@ -149,7 +148,7 @@ def _take_out_conditions(document: Document, level: dict[str, Any], at: Path, ki
 
 
 def _move(document: Document, source: Path, target: Path) -> None:
-    """Let values have their lines at another place."""
+    """Copy the lines of values to another place."""
     count = len(source)
     moved = {(*target, *path[count:]): line for path, line in document.lines.items() if path[:count] == source}
     document.lines.update(moved)

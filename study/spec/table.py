@@ -1,4 +1,4 @@
-"""The tables of a study file, as pydantic models: what all of them have in common."""
+"""Base class and field helpers of a study file's tables, as pydantic models."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from study.interface.values import quoted
 
 
 def drop_default(schema: dict[str, Any]) -> None:
-    """Leave a field's default out of a schema, where it would say nothing."""
+    """Remove a field's uninformative default from its schema."""
     schema.pop("default", None)
 
 
-def table_field(of: type) -> Any:
-    """Make a field that holds a table, an empty one where the file has none."""
-    return Field(default_factory=of, json_schema_extra=drop_default)
+def table_field(type_: type) -> Any:
+    """Make a field that holds a table; by default an empty one."""
+    return Field(default_factory=type_, json_schema_extra=drop_default)
 
 
 def optional() -> Any:
-    """Make a field that is None where the file says nothing."""
+    """Make a field that is None by default."""
     return Field(default=None, json_schema_extra=drop_default)
 
 
@@ -39,9 +39,9 @@ def values(type_: Any) -> Any:
 
 
 class Table(BaseModel):
-    """A table of the file that remembers the order of its keys.
+    """A table of the file that keeps the order of its keys.
 
-    A class names in `_not_keys` the fields that hold what a file gives in place of the table.
+    `_not_keys` lists fields for a value that a file gives in place of the table.
     """
 
     _not_keys: ClassVar[tuple[str, ...]] = ()
@@ -58,18 +58,22 @@ class Table(BaseModel):
 
     @property
     def explicit(self) -> dict[str, Any]:
-        """The values that the file gives, in its order."""
+        """The values given in the file, in its order."""
         return {name: getattr(self, name) for name in self._order if name in self.model_fields_set}
 
 
 def table_of(name: str, types: Mapping[str, Any]) -> type[Table]:
-    """Make the class of tables with some optional keys."""
+    """Make the class of tables with these optional keys."""
     fields: dict[str, Any] = {key: (type_, optional()) for key, type_ in types.items()}
     return create_model(name, __base__=Table, **fields)
 
 
 def as_text(value: object) -> str:
-    """Return text; a number is what it looks like."""
+    """Return a text or number as text.
+
+    Raises:
+        ValueError: if it is neither.
+    """
     if not isinstance(value, str | int | float) or isinstance(value, bool):
         raise ValueError(f"must be text, but got {quoted(value)}")
     return str(value)

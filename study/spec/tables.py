@@ -1,4 +1,4 @@
-"""The shape of a study file, as pydantic models; its JSON schema."""
+"""Schema of a study file, as pydantic models and as JSON schema."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _MLFLOW, _INDEX = "mlflow", "index.html"  # the store keeps MLflow's database an
 
 
 class RangeTable(Table):
-    """What a search chooses a hyperparameter from: low and high, or choices."""
+    """The range of a hyperparameter in a search: low and high, or choices."""
 
     low: Any = optional()
     high: Any = optional()
@@ -58,7 +58,7 @@ class RangeTable(Table):
 
 
 def _range_of(name: str, hyperparameter: Hyperparameter) -> type[RangeTable]:
-    """Make the table of one hyperparameter's range, which has the limits of its values."""
+    """Make the table of a hyperparameter's range, within the limits of its values."""
     type_ = hyperparameter.type
     fields: dict[str, Any] = {"choices": (values(type_), optional())}
     if hyperparameter.kind != "other":
@@ -82,14 +82,14 @@ POINTS = "points"
 
 
 class SettingsTable(Table):
-    """The tables that set hyperparameters, for all models or for one.
+    """Tables that set hyperparameters, for all models or for one.
 
     Args:
-        fixed: those with one value.
-        grid: those with several.
-        zip: axes whose points set several of them.
-        ranges: those that a search chooses.
-        when: for those that don't always apply, the values that others must have.
+        fixed: hyperparameters with one value.
+        grid: hyperparameters with several values.
+        zip: axes whose points set several hyperparameters together.
+        ranges: hyperparameters that a search chooses.
+        when: conditions: the values of others with which hyperparameters apply.
     """
 
     fixed: Table = table_field(Table)
@@ -100,7 +100,7 @@ class SettingsTable(Table):
 
 
 class AnySettings(SettingsTable):
-    """The same with any hyperparameters: what can be checked before these are known."""
+    """Tables with any hyperparameters, for checks before these are known."""
 
     fixed: Any = table_field(dict)
     grid: Any = table_field(dict)
@@ -110,7 +110,7 @@ class AnySettings(SettingsTable):
 
 
 class ModelTable(SettingsTable):
-    """A model, alone or with hyperparameters of its own, which replace those for all models."""
+    """A model, alone or with its own settings in place of those for all models."""
 
     name: str
 
@@ -145,21 +145,21 @@ _Seed = Annotated[int, Field(ge=0, le=2**32 - 1), BeforeValidator(whole)]
 _Keep = Annotated[float, Field(gt=0, lt=1), BeforeValidator(number)]
 
 OBJECTIVES_OF_SUCCESS = ("success_rate", "solved_at", "time_to_success")
-"""The objectives of a search that need to know which trials are solved; the others are metrics."""
+"""Search objectives that need a success criterion; the others are metrics."""
 SAMPLERS = ("TPE", "NSGA-II", "CMA-ES", "random")
 
 
 def _objectives(value: object, choices: Sequence[str] | None = None) -> tuple[str, ...]:
     names = value if isinstance(value, list | tuple) else [value]
-    of = "the names of metrics" if choices is None else ", ".join(choices)
+    valid = "the names of metrics" if choices is None else ", ".join(choices)
     if not names:
-        raise ValueError(f"must be one or several of {of}, but the list is empty")
+        raise ValueError(f"must be one or several of {valid}, but the list is empty")
     for name in names:
         if not isinstance(name, str) or (choices is not None and name not in choices):
-            must = f"must be one or several of {of}, but got {quoted(name)}"
-            raise ValueError(must + nearest(name, choices or ()))
+            message = f"must be one or several of {valid}, but got {quoted(name)}"
+            raise ValueError(message + nearest(name, choices or ()))
     if len(set(names)) < len(names):
-        raise ValueError("each objective may be given once")
+        raise ValueError("each objective must be given only once")
     return tuple(names)
 
 
@@ -168,18 +168,18 @@ def _objectives_schema(name: dict[str, Any]) -> WithJsonSchema:
 
 
 class Search(Table):
-    """How candidates, which are cells, are chosen and compared.
+    """Choice and comparison of candidate cells.
 
     Args:
-        objective: what to optimise; several names for a Pareto front.
-        trials: budget of trials that the candidates may take, without those of the confirmation.
-        sampler: name of the method that suggests candidates.
+        objective: the quantity to optimise; several for a Pareto front.
+        trials: the budget of trials, without those of the confirmation.
+        sampler: the method that suggests candidates.
         seed: the sampler's seed.
-        candidates: number of candidates that are suggested at once and compared.
-        first_seeds: number of seeds that each candidate begins with.
-        keep: share of the candidates that go on with more seeds.
-        confirm_seeds: number of fresh seeds for each candidate of the final front.
-        confirm_candidates: the most candidates of the front that are confirmed.
+        candidates: the number of candidates that are suggested and compared at once.
+        first_seeds: the number of seeds that each candidate begins with.
+        keep: the share of candidates that get more seeds.
+        confirm_seeds: the number of fresh seeds for each candidate of the final front.
+        confirm_candidates: the greatest number of confirmed candidates of the front.
     """
 
     objective: Annotated[Any, BeforeValidator(_objectives), _objectives_schema({"type": "string"})]
@@ -194,7 +194,7 @@ class Search(Table):
 
 
 def search_table(family: Family) -> type[Search]:
-    """Make the class of the searches in a family: its objectives are those of success, and metrics that are averaged.
+    """Make the class of the searches in a family, with its averaged metrics among the objectives.
 
     Example:
         >>> from study.plugins.families import family_named
@@ -213,16 +213,16 @@ _StudyName = Annotated[
 
 
 class Spec(SettingsTable):
-    """A study as the user writes it; `docs/` and the presets show what each table holds.
+    """A study as written by the user; `docs/` and the presets describe its tables.
 
     Attributes:
-        family: what declares the hyperparameters.
-        tables: the tables that set hyperparameters besides those of `SettingsTable`, each with what the names in it
-            begin with elsewhere.
+        family: the family that declares the hyperparameters.
+        tables: tables that set hyperparameters besides those of `SettingsTable`, each with the prefix of its keys
+            elsewhere.
 
     Args:
-        standardise: the metric of trials' starts for which success rates are standardised; empty for none.
-        points: the points of an axis without a name; those of a search are its first candidates.
+        standardise: the metric of trials' starts by which success rates are standardised; empty for none.
+        points: the points of an unnamed axis; in a search, its first candidates.
     """
 
     family: ClassVar[Family]
@@ -254,46 +254,46 @@ class Spec(SettingsTable):
     @property
     @abstractmethod
     def model_tables(self) -> tuple[ModelTable, ...]:
-        """The models, each with what it sets for itself."""
+        """The models, each with its own settings."""
 
     @property
     def pruning(self) -> Pruning | None:
-        """The rule by which trials are stopped early; None if all end by themselves."""
+        """The rule that stops trials early; None without one."""
         return None
 
     @property
     def has_files(self) -> bool:
-        """Whether trials may have files: only training functions write any."""
+        """True if trials may write files, as those of functions and programs."""
         return False
 
     @property
     def keep_files(self) -> Keep:
-        """Which files of a trial are kept."""
+        """The files of a trial to keep."""
         return Keep()
 
     @property
     @abstractmethod
     def has_success(self) -> bool:
-        """Whether something says what success is."""
+        """True if the study has a success criterion."""
 
     @property
     def named_metrics(self) -> frozenset[str]:
-        """What the file names of what trials report: objectives, numbers of starts, and by what seeds are enough."""
+        """Metrics that the file names: search objectives, and those of `standardise` and `until`."""
         names = {*(() if self.search is None else self.search.objective), *filter(None, [self.standardise])}
         return frozenset(names if self.until is None or self.until.metric is None else {*names, self.until.metric})
 
     @property
     def criterion(self) -> dict[str, Bound] | None:
-        """What the metrics of a solved trial meet; None where the trials' cells say it, empty where nothing does.
+        """The bounds that a solved trial's metrics satisfy; None if the trials' cells contain the criterion.
 
-        It is also empty where references say it (see `reference_criterion`), since no single trial is judged then.
+        Empty without a criterion, or if references set it (`reference_criterion`) and no single trial is judged.
         """
         return None
 
     def reference_criterion(
         self, cells: Sequence[Cell], seeds: Callable[[Cell], Collection[int]]
     ) -> ReferenceCriterion | None:
-        """Return what success is where references say it; None if none do.
+        """Return the success criterion set by references; None without references.
 
         Args:
             cells: the planned cells.
@@ -304,16 +304,16 @@ class Spec(SettingsTable):
     @property
     @abstractmethod
     def head(self) -> dict[str, Any]:
-        """What the file says of task and training beside hyperparameters, models and seeds."""
+        """The file's keys about task and training, besides hyperparameters, models and seeds."""
 
     @property
     def source_code(self) -> SourceCode | None:
-        """The study's own code as it was when the file was read; None if it has none, or was read from a store."""
+        """The own code when the file was read; None without own code, or for a study of a store."""
         return self._source_code
 
     @property
     def source_data(self) -> tuple[SourceData, ...]:
-        """The data that the file names, as they were when it was read; none if it was read from a store."""
+        """The data files when the file was read; empty for a study of a store."""
         return self._source_data
 
     @property
@@ -323,27 +323,27 @@ class Spec(SettingsTable):
 
     @property
     def source_folder(self) -> Path | None:
-        """The folder in which modules are looked for first; None for a preset, or a study of a store."""
+        """The folder searched first for modules; None for a preset, or a study of a store."""
         return self._source_folder
 
     @property
     def text(self) -> str:
-        """The file as it was written."""
+        """The file's text, with overrides."""
         return self._source_text
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """Sentences on what the values that stand in for those of the file have changed besides."""
+        """Sentences on side effects of overrides, and notices on programs."""
         return self._notices
 
     @property
     def until(self) -> Until | None:
-        """The rule that decides how many seeds a cell gets; None if the file says how many."""
+        """The rule that adds seeds to cells; None if the number of seeds is fixed."""
         return self.seeds.until
 
     @property
     def seed_design(self) -> SeedDesign:
-        """How the seeds of its cells come about."""
+        """The choice of the cells' seeds."""
         if self.search is not None:
             return SeedDesign("searched")
         if self.until is not None:
@@ -352,7 +352,7 @@ class Spec(SettingsTable):
 
     @property
     def first_seeds(self) -> Sequence[int]:
-        """The seeds that every cell has, whatever their results are."""
+        """The seeds that every cell has, independent of results."""
         if self.until is not None:
             return range(self.until.step)
         seeds: Sequence[int] = self.seeds.combined if self.seeds.sources else self.seeds.listed
@@ -360,7 +360,7 @@ class Spec(SettingsTable):
 
     @property
     def all_seeds(self) -> Sequence[int]:
-        """The seeds that a cell can have, in the order in which it gets them."""
+        """The possible seeds of a cell, in order of addition."""
         return self.first_seeds if self.until is None else range(self.until.max)
 
     @property
@@ -371,7 +371,7 @@ class Spec(SettingsTable):
 
     @property
     def most_seeds(self) -> int:
-        """The most seeds that a cell can have."""
+        """The greatest possible number of seeds of a cell."""
         return self.seeds.count if self.until is None else self.until.max
 
 
@@ -381,7 +381,7 @@ class TaskSpec(Spec):
     `spec_class` makes the class for a family of tasks.
 
     Attributes:
-        prefixes: of each table beside fixed, grid, zip and ranges, what its names begin with elsewhere.
+        prefixes: for each table besides fixed, grid, zip and ranges, the prefix of its keys elsewhere.
 
     Example:
         >>> from study.plugins.families import family_named
@@ -399,31 +399,31 @@ class TaskSpec(Spec):
     @property
     def task_name(self) -> str:
         """The task's name."""
-        return str(self.task.name)  # type: ignore[attr-defined]  # a field of the class that is made for the family
+        return str(self.task.name)  # type: ignore[attr-defined]  # a field of the family's class
 
     @property
     def model_tables(self) -> tuple[ModelTable, ...]:
-        """The models, each with what it sets for itself."""
+        """The models, each with its own settings."""
         return self.models
 
     @property
     def has_success(self) -> bool:
-        """Whether something says what success is: a task of the family does."""
+        """True: the family's tasks have a success criterion."""
         return True
 
     @property
     def head(self) -> dict[str, Any]:
-        """What the file says of the task beside hyperparameters, models and seeds."""
+        """The file's keys about the task, besides hyperparameters, models and seeds."""
         return {"task": {"name": self.task_name}}
 
 
 @cache
 def spec_class(family: Family, base: type[TaskSpec] = TaskSpec) -> type[TaskSpec]:
-    """Make the class of the studies of a family: its tables have the family's hyperparameters.
+    """Make the spec class of a family's studies, with its declared hyperparameters.
 
     Args:
-        family: what declares them.
-        base: the class that it is derived from.
+        family: the family that declares the hyperparameters.
+        base: the base class.
 
     Example:
         >>> from study.plugins.families import family_named
@@ -435,7 +435,7 @@ def spec_class(family: Family, base: type[TaskSpec] = TaskSpec) -> type[TaskSpec
     for name, declared in family.hyperparameters.items():
         if declared.table:
             types[declared.table][name.removeprefix(base.prefixes[declared.table])] = declared.type
-    # Stable tasks have classes of their own; here they are named in a mistake.
+    # Stable tasks have other classes; here they are listed in the message for an unknown task.
     others = () if isinstance(family, PackedFamily) else (*offers.names("families"), *offers.names("stable_tasks"))
     tasks = choice(tuple(dict.fromkeys([*family.tasks, *others])))
     task = create_model("Task", __base__=table_of("_Task", types.pop("task")), name=(tasks, ...))
@@ -448,20 +448,20 @@ def spec_class(family: Family, base: type[TaskSpec] = TaskSpec) -> type[TaskSpec
         "seeds": (seeds_table(family.models), ...),
         "search": (search_table(family) | None, optional()),
     }
-    for name, of_table in types.items():
-        fields[name] = (table := table_of(name.capitalize(), of_table), table_field(table))
+    for name, types_of_table in types.items():
+        fields[name] = (table := table_of(name.capitalize(), types_of_table), table_field(table))
     made = create_model("Spec", __base__=base, **fields)
     made.family, made.tables = family, tuple(base.prefixes.items())
     return made
 
 
 def settings_of(family: Family) -> dict[str, Any]:
-    """Return the fields of a `SettingsTable` with a family's hyperparameters."""
+    """Return pydantic fields for a `SettingsTable` of a family's hyperparameters."""
     types = {name: declared.type for name, declared in family.hyperparameters.items()}
     fixed = table_of("Fixed", {name: Annotated[type_, _WithCondition("value")] for name, type_ in types.items()})
     grid = table_of("Grid", {name: Annotated[values(type_), _WithCondition("values")] for name, type_ in types.items()})
-    searchable = {name: one for name, one in family.hyperparameters.items() if one.is_searchable}
-    ranges = table_of("Ranges", {name: _range_of(name, one) for name, one in searchable.items()})
+    searchable = {name: declared for name, declared in family.hyperparameters.items() if declared.is_searchable}
+    ranges = table_of("Ranges", {name: _range_of(name, declared) for name, declared in searchable.items()})
     condition = table_of("Condition", {name: _one_or_several(type_) for name, type_ in types.items()})
     when = table_of("When", dict.fromkeys(types, condition))
     return {
@@ -474,7 +474,7 @@ def settings_of(family: Family) -> dict[str, Any]:
 
 
 def points_of(family: Family) -> tuple[Any, Any]:
-    """Return the type of a list of points of a family's hyperparameters, and the field that holds one."""
+    """Return the type of a list of points of a family's hyperparameters, and its field."""
     types = {name: declared.type for name, declared in family.hyperparameters.items()}
     point = table_of("Point", {"label": str} | types)
     points = Annotated[tuple[point, ...], Field(min_length=1)]  # type: ignore[valid-type]
@@ -482,7 +482,7 @@ def points_of(family: Family) -> tuple[Any, Any]:
 
 
 def _one_or_several(type_: Any) -> Any:
-    """Return the type of a list of values, or of one value, which becomes a list of it."""
+    """Return the type of a list of values that accepts a single value as a list of one."""
     adapter = TypeAdapter(type_)
 
     def as_values(value: object) -> object:
@@ -497,9 +497,9 @@ def _one_or_several(type_: Any) -> Any:
 
 @dataclass(frozen=True)
 class _WithCondition:
-    """The schema of a hyperparameter's value or values: alone, or in a table with a condition.
+    """Schema of a hyperparameter's value or values: alone, or in a table with a condition.
 
-    The condition is taken out of the table before the file is checked, see `study.spec.settings_form`.
+    `study.spec.settings_form` moves the condition out of the table before the file is checked.
     """
 
     key: str
@@ -516,7 +516,7 @@ class _WithCondition:
 
 
 def names_at(table: type[Table], path: Sequence[str | int]) -> list[str]:
-    """Return the keys that the table at a place can have; none where any key is allowed.
+    """Return the allowed keys of the table at a place; empty if any key is allowed.
 
     Example:
         >>> from study.plugins.families import family_named
@@ -533,7 +533,7 @@ def names_at(table: type[Table], path: Sequence[str | int]) -> list[str]:
 
 
 def _table_in(annotation: Any) -> type[Table] | None:
-    """Return the class of tables that a field holds, alone, in a list or by name."""
+    """Return the class of the tables that a field holds, alone, in a list or by name."""
     if isinstance(annotation, type) and issubclass(annotation, Table):
         return annotation
-    return next((of for one in get_args(annotation) if (of := _table_in(one)) is not None), None)
+    return next((table for argument in get_args(annotation) if (table := _table_in(argument)) is not None), None)

@@ -1,4 +1,4 @@
-"""Tags of a study: words by which the studies of a store are found; they change no trial and no result."""
+"""Tags of studies, for selecting studies of a store; they aren't part of ids."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MUST = "1 to 40 characters, without spaces and commas, the first not a hyphen"
 
 
 def is_tag(value: object) -> bool:
-    """Return whether a value can be a tag.
+    """Return True if the value is a valid tag.
 
     Example:
         >>> [is_tag(value) for value in ("paper-2", "größe", "a b", "-x", "", "a" * 41, 1)]
@@ -27,10 +27,10 @@ def is_tag(value: object) -> bool:
 
 
 def check_tags(tags: Iterable[str]) -> None:
-    """Check tags of a command.
+    """Check the tags of a command.
 
     Raises:
-        InputError: if one of them can't be a tag.
+        InputError: if a tag is invalid.
     """
     for tag in tags:
         if not is_tag(tag):
@@ -38,7 +38,7 @@ def check_tags(tags: Iterable[str]) -> None:
 
 
 def _tags(value: object) -> tuple[str, ...]:
-    """Return a tag or a list of tags as a tuple; a number is what it looks like."""
+    """Return a tag or a list of tags as a tuple of texts."""
     listed = value if isinstance(value, list | tuple) else [value]
     tags = [str(tag) if type(tag) in (int, float) else tag for tag in listed]
     for tag in tags:
@@ -47,18 +47,18 @@ def _tags(value: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(str, tags)))
 
 
-_ONE = {"anyOf": [{"type": "string", "pattern": _TAG}, {"type": "number"}]}
+_TAG_SCHEMA = {"anyOf": [{"type": "string", "pattern": _TAG}, {"type": "number"}]}
 
 Tags = Annotated[
     tuple[str, ...],
     BeforeValidator(_tags),
-    WithJsonSchema({"anyOf": [*_ONE["anyOf"], {"type": "array", "items": _ONE}]}),
+    WithJsonSchema({"anyOf": [*_TAG_SCHEMA["anyOf"], {"type": "array", "items": _TAG_SCHEMA}]}),
 ]
 """The type of the key ``tags`` of a study file."""
 
 
 def tags_in(text: str) -> tuple[str, ...]:
-    """Return the tags that a study file names, whatever else is wrong with it.
+    """Return the tags of a study file; empty if they are invalid, regardless of other mistakes.
 
     Example:
         >>> tags_in("{study: a, tags: [smoke, 2026], models: wrong}"), tags_in("{study: a, tags: [a b]}"), tags_in("[")

@@ -181,7 +181,7 @@ def test_a_stopped_trial_is_not_repeated() -> None:
         ({"prune": {"factor": 1}}, "must be > 1, but got 1"),
         (
             {"prune": "halving", "success": {"loss": {"below": 1}}, "seeds": {"until": {"half_width": 0.1, "max": 9}}},
-            "until is judged by trials that ended by themselves",
+            "can't be combined with until, which needs trials that end by themselves",
         ),
     ],
 )

@@ -302,9 +302,9 @@ def test_packs_do_not_depend_on_chance() -> None:
 def test_nothing_to_do_needs_no_packs() -> None:
     """No trials, no packs; and slots and sizes below one are refused."""
     assert make_packs([], slots=2) == []
-    with pytest.raises(ValueError, match="slots >= 1"):
+    with pytest.raises(ValueError, match="slots and size must be >= 1, but got slots=0"):
         make_packs(POOL, slots=0)
-    with pytest.raises(ValueError, match="size >= 1"):
+    with pytest.raises(ValueError, match="slots and size must be >= 1, but got slots=1 and size=0"):
         make_packs(POOL, slots=1, size=0)
 
 

@@ -219,7 +219,7 @@ def test_rates_beside_a_metric_allow_for_any_rule() -> None:
     [
         ("{half_width: 0.3, metric: tset_mse, max: 9}", "did you mean 'test_mse'"),
         ("{half_width: 0.5, max: 9}", "must be < 0.5, but got 0.5"),
-        ("{metric: test_mse, max: 9}", "must say one of half_width, different_from and claims, but has none"),
+        ("{metric: test_mse, max: 9}", "must have exactly one of half_width, different_from and claims, but has none"),
         ("{half_width: 0, metric: test_mse, max: 9}", "must be > 0"),
     ],
 )

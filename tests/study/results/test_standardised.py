@@ -211,8 +211,8 @@ def test_a_study_has_a_number_of_starts_among_its_metrics(here: Path) -> None:
     ("change", "message"),
     [
         (("hard\n", "hrad\n"), "standardise: must be one of the metrics, score, hard, but got 'hrad'; did you mean"),
-        (("seeds: 10", "seeds: {until: {half_width: 0.2, max: 20}}"), "seeds that don't depend on outcomes"),
-        (("success: {score: {at_least: 0.5}}\n", ""), "nothing says what success is"),
+        (("seeds: 10", "seeds: {until: {half_width: 0.2, max: 20}}"), "seeds fixed in advance"),
+        (("success: {score: {at_least: 0.5}}\n", ""), "needs success rates"),
     ],
 )
 def test_a_study_that_cant_be_standardised_is_refused(here: Path, change: tuple[str, str], message: str) -> None:

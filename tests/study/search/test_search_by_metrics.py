@@ -124,7 +124,7 @@ def test_other_code_is_another_search(lab: Path, tmp_path: Path) -> None:
     [
         ("los", "must be one or several of success_rate, solved_at, time_to_success, loss, accuracy, but got 'los'; "),
         ("los", "did you mean 'loss'"),
-        (["loss", "success_rate"], "success_rate needs to know what success is"),
+        (["loss", "success_rate"], "success_rate needs a success criterion"),
         ([], "the list is empty"),
         (["loss", "loss"], "may be given once"),
         ([3], "but got 3"),

@@ -206,7 +206,7 @@ def test_a_study_without_ranges_is_no_search(tmp_path):
         ("high: 0.3", "high: 0.3, step: 0.1", "ranges.learning_rate.step: a log scale has no steps"),
         ("low: 1, high: 3", "low: 1, high: 3, step: 5", "step <= high - low must hold, but got 5 and 2"),
         ("{low: 1, high: 3}", "{choices: [2]}", "must be at least 2 different values"),
-        ("{low: 1, high: 3}", "{choices: [2, 3], low: 1}", "has choices, or low and high, but not both"),
+        ("{low: 1, high: 3}", "{choices: [2, 3], low: 1}", "must have choices, or low and high, but has both"),
         ("{low: 1, high: 3}", "{low: 1.5, high: 3}", "hidden_size.low: must be a whole number, but got 1.5"),
         ("hidden_size: {", "hiden_size: {", "unknown key; did you mean 'hidden_size'?"),
         ("trials: 60", "trials: 6", "candidates x first_seeds <= trials must hold, but got 4 x 2 = 8 and trials 6"),
@@ -214,7 +214,7 @@ def test_a_study_without_ranges_is_no_search(tmp_path):
         ("objective: success_rate", "objective: sucess_rate", "did you mean 'success_rate'?"),
         ("trials: 60", "trials: 60, sampler: tpe", "did you mean 'TPE'?"),
         ("seeds: 6", "seeds: {until: {half_width: 0.1, max: 50}}", "say how many one has at most"),
-        ("ranges:", "grid: {init_variance: [0.05]}\nranges:", "a search chooses, and sweeps nothing"),
+        ("ranges:", "grid: {init_variance: [0.05]}\nranges:", "a search can't sweep hyperparameters"),
         ("search: {", "serach: {", "ranges are for a search"),
         (
             "  hidden_size: {low: 1, high: 3}",
@@ -224,7 +224,7 @@ def test_a_study_without_ranges_is_no_search(tmp_path):
         (
             "{low: 1, high: 3}",
             "{choices: [1, 2]}\nseeds: 6\nsearch: {objective: success_rate, trials: 60, sampler: CMA-ES}\n#",
-            "ranges.hidden_size: CMA-ES can't choose between names or listed values; sampler TPE can",
+            "ranges.hidden_size: CMA-ES can't choose between names or listed values; use sampler: TPE",
         ),
     ],
 )

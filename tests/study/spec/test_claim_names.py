@@ -107,8 +107,8 @@ def test_a_claim_of_a_function_names_its_values(named: Path, text: str, first: s
         ("{trian: accuracy, exceeds: 0.5}", "did you mean 'train'?"),
         ("{method bb: accuracy, exceeds: 0.5}", "did you mean 'method b'?"),
         ("{method a: tst accuracy, exceeds: 0.5}", "did you mean 'test accuracy'?"),
-        ("{b: accuracy, exceeds: 0.5}", "'b' is a value of method and other: say 'method b' or 'other b'"),
-        ("{a: success rate, exceeds: 0.5}", "success_rate needs to know what success is"),
+        ("{b: accuracy, exceeds: 0.5}", "'b' is a value of method and other: write 'method b' or 'other b'"),
+        ("{a: success rate, exceeds: 0.5}", "success_rate needs a success criterion"),
     ],
 )
 def test_an_unknown_or_ambiguous_name_is_told_with_what_would_be_right(named: Path, text: str, message: str) -> None:
@@ -136,5 +136,5 @@ def test_claims_of_metrics_are_decided_without_success(named: Path) -> None:
         )
     (problem,) = caught.value.problems
     assert (problem.where, problem.message) == (
-        "claims[1].b", "success_rate needs to know what success is: say it under success"
+        "claims[1].b", "success_rate needs a success criterion: add success"
     )  # fmt: skip

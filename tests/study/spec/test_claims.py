@@ -101,7 +101,7 @@ def test_a_label_alone_is_a_name_where_there_is_one_model() -> None:
         ("{NMU: success_rate, exceeds: NMU}", "exceeds", "has no counterpart among the cells of NMU"),
         ("{NAC-mul: success_rate, exceeds: NMU}", "exceeds", "several counterparts among the cells of NMU, with"),
         ("{NMU: solved_at, below: NAC-mul}", "NMU", "compare time_to_success"),
-        ("{NMU: sparsity_error, below: NAC-mul}", "NMU", "is of solved trials alone"),
+        ("{NMU: sparsity_error, below: NAC-mul}", "NMU", "covers only solved trials"),
     ],
 )
 def test_a_mistake_says_what_must_hold(line: str, where: str, message: str) -> None:
@@ -116,19 +116,25 @@ def test_a_mistake_says_what_must_hold(line: str, where: str, message: str) -> N
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{NMU: success_rate, exceeds: 0.9}", "NMU has several cells there, with schedule off, late mild: say which"),
-        ("{NMU off: success_rate, exceeds: 0.9}", "has several cells there, with hidden_size 2, 3"),
+        ("{NMU: success_rate, exceeds: 0.9}", "NMU means several cells, with schedule off, late mild: choose values"),
+        ("{NMU off: success_rate, exceeds: 0.9}", "means several cells, with hidden_size 2, 3"),
         ("{NMU: success_rate, exceeds: 0.9, at: every hiden_size}", "did you mean 'hidden_size'?"),
-        ("{NMU: success_rate, exceeds: 0.9, at: {hidden_size: 7}}", "hidden_size is one of 2, 3, but got 7"),
-        ("{NMU: success_rate, exceeds: 0.9, at: hidden_size}", "must be `every NAME` of what is swept"),
-        ("{NMU: success_rate, exceeds: 0.9, at: {}}", "must be `every NAME` of what is swept"),
-        ("{NMU: success_rate, at: every cell}", "must say exceeds or below, but has neither"),
-        ("{NMU: success_rate, exceeds: 0.9, below: 1, at: every cell}", "must say exceeds or below, but has both"),
-        ("{NMU: success_rate, exceeds: 0.9, by: 0.1}", "by goes with the name of another"),
-        ("{NMU: success_rate, exceeds: true}", "must be a number, the name of whom"),
+        ("{NMU: success_rate, exceeds: 0.9, at: {hidden_size: 7}}", "hidden_size must be one of 2, 3, but got 7"),
+        (
+            "{NMU: success_rate, exceeds: 0.9, at: hidden_size}",
+            "must be `every NAME` of a swept hyperparameter or axis",
+        ),
+        ("{NMU: success_rate, exceeds: 0.9, at: {}}", "must be `every NAME` of a swept hyperparameter or axis"),
+        ("{NMU: success_rate, at: every cell}", "must have either exceeds or below, but has neither"),
+        (
+            "{NMU: success_rate, exceeds: 0.9, below: 1, at: every cell}",
+            "must have either exceeds or below, but has both",
+        ),
+        ("{NMU: success_rate, exceeds: 0.9, by: 0.1}", "by needs cells to compare with"),
+        ("{NMU: success_rate, exceeds: true}", "must be a number, a name of cells"),
         ("{NMU: success_rate, exceeds: NAC-mul, by: -1}", "must be >= 0, but got -1"),
-        ("{exceeds: 0.9}", "must begin with whose claim it is and of what"),
-        ("{NMU: success_rate, exceds: 0.9}", "must begin with whose claim it is and of what"),
+        ("{exceeds: 0.9}", "must have one key that names the cells, with the quantity"),
+        ("{NMU: success_rate, exceds: 0.9}", "must have one key that names the cells, with the quantity"),
         ("success_rate", "must be a table"),
     ],
 )
@@ -155,7 +161,7 @@ def test_mistakes_of_claims_stand_beside_others() -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ("seeds: {until: {claims: decided, max: 9}}", "there are no claims to be decided"),
+        ("seeds: {until: {claims: decided, max: 9}}", "needs claims to decide, but the file has none"),
         ("seeds: {until: {claims: yes, max: 9}}", "must be one of decided"),
         ("seeds: {until: {claims: decided, half_width: 0.1, max: 9}}", "one of half_width, different_from and claims"),
         ("seeds: {until: {claims: decided, metric: test_mse, max: 9}}", "leave metric out"),

@@ -38,10 +38,10 @@ def test_comparisons_are_part_of_no_id():
     [
         ("hiden_size", "compare: the study's cells don't differ in 'hiden_size'; did you mean 'hidden_size'"),
         ("learning_rate", "the study's cells don't differ in 'learning_rate'"),
-        ("{factor: model, tune: model}", "each name may stand in one of factor, at, tune, but model stands in two"),
+        ("{factor: model, tune: model}", "each name may be in only one of factor, at, tune, but model is in two"),
         ("{tune: hidden_size}", "factor"),
-        ("3", "must be the name of what is swept, or a list of such names, but got 3"),
-        ("{factor: model, at: model}", "each name may stand in one of factor, at, tune"),
+        ("3", "must be the name of a swept hyperparameter or axis, or a list of such names, but got 3"),
+        ("{factor: model, at: model}", "each name may be in only one of factor, at, tune"),
     ],
 )
 def test_mistakes_are_told(text, message):

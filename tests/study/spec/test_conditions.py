@@ -92,13 +92,13 @@ def test_a_fixed_value_may_have_a_condition(parsed: Any) -> None:
 @pytest.mark.parametrize(
     ("tables", "message"),
     [
-        ({"grid": {**SWEPT, "optimizer": ["adam", "sdg"]}}, "optimizer is never sgd, but adam, sdg; did you mean"),
+        ({"grid": {**SWEPT, "optimizer": ["adam", "sdg"]}}, "optimizer is never sgd, only adam, sdg; did you mean"),
         ({"grid": {"momentum": SWEPT["momentum"]}}, "optimizer isn't set, so no condition on it holds"),
         ({"grid": SWEPT, "when": {"lr": {"optimizer": "sgd"}}}, "lr has a condition, but no value"),
-        ({"grid": SWEPT, "when": {"momentum": {"optimizer": "adam"}}}, "is also said under when; keep one"),
+        ({"grid": SWEPT, "when": {"momentum": {"optimizer": "adam"}}}, "is also given under when; keep one"),
         ({"grid": {**SWEPT, "lr": [1]}, "when": {"lr": {"momentun": 1}}}, "unknown key; did you mean 'momentum'"),
         ({"grid": {"lr": [1], "momentum": [1]}, "when": {"lr": {"momentum": 1}, "momentum": {"lr": 1}}}, "in a circle"),
-        ({"train": "lab:strict", "grid": SWEPT}, "momentum has no default, so it can't be left out"),
+        ({"train": "lab:strict", "grid": SWEPT}, "momentum has a condition, but no default for other trials"),
     ],
 )
 def test_a_mistake_says_what_must_hold(parsed: Any, tables: Any, message: str) -> None:

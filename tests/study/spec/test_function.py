@@ -59,7 +59,7 @@ def test_every_mistake_is_in_one_error(lab: Path) -> None:
         "metrics.width: mylab.training:train has a hyperparameter of that name",
         "metrics.outcome: the name means something else",
         "success.acuracy: must be one of the metrics, accuracy, width, outcome, but got 'acuracy'; did you mean",
-        "resources.memory_gb: can be limited in a process of its own only",
+        "resources.memory_gb: can be limited only in a separate process",
         "resources.cpu: unknown key; did you mean 'cpus'?",
     )
     for text in expected:
@@ -80,7 +80,7 @@ def test_every_mistake_is_in_one_error(lab: Path) -> None:
         ({"success": None, "seeds": {"until": {"half_width": 0.1, "max": 9}}}, "success must say what that is"),
         ({"seeds": {"until": {"different_from": "mylab.training:train", "max": 9}}}, "there must be a model"),
         ({"isolation": "proces"}, "isolation"),
-        ({**SEARCH, "success": None}, "needs to know what success is"),
+        ({**SEARCH, "success": None}, "needs a success criterion"),
         (
             {**SEARCH, "search": {"objective": "sparsity_error", "trials": 60}},
             "must be one or several of success_rate, ",

@@ -55,7 +55,7 @@ def test_mistakes_are_those_of_the_value() -> None:
     message = str(raised.value)
     assert "line 5: models[1]: must be one of" in message
     assert "\n  KEY=VALUE: seeds: must be at least 1" in message
-    with pytest.raises(InputError, match=r"models\.NMU: models is no table"):
+    with pytest.raises(InputError, match=r"models\.NMU: models isn't a table"):
         parse_spec(FILE, source="mine.yaml", overrides=parse_overrides(["models.NMU=1"]))
     with pytest.raises(InputError, match="seeds must be given once"):
         parse_overrides(["seeds=1", "seeds=2"])
@@ -127,7 +127,7 @@ def test_an_axis_of_which_nothing_is_left_is_named() -> None:
     (cell,) = make_plan(spec).cells
     assert (cell.iterations, cell.value("hidden_size")) == (1000, 4)
     assert spec.notices == (
-        "protocol.iterations replaces iterations of the axis zip.length, which sets nothing else and is left out",
+        "protocol.iterations replaces iterations of the axis zip.length, which sets nothing else and is removed",
         "fixed.hidden_size replaces grid.hidden_size of the file",
     )
 
@@ -139,9 +139,7 @@ def test_points_that_differ_in_the_replaced_value_alone_are_merged() -> None:
     planned = make_plan(spec)
     assert [cell.value("sparsity_start") for cell in planned.cells] == [100, 200, 100, 200]
     assert [planned.labels.get(cell.id) for cell in planned.cells[:2]] == [{"schedule": "early"}, None]
-    assert spec.notices == (
-        "fixed.clip_norm replaces clip_norm of the axis zip.schedule, of whose 3 points 2 are different then",
-    )
+    assert spec.notices == ("fixed.clip_norm replaces clip_norm of the axis zip.schedule, whose 3 points become 2",)
 
 
 def test_two_overrides_of_one_value_are_a_mistake_as_in_a_file() -> None:

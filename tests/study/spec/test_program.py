@@ -186,10 +186,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "resume with output": (
         {"results": {"lines": "json"}, "resume": True},
-        [
-            "resume: needs results in files, which are there when a trial goes on: the output of an "
-            "interrupted attempt isn't read again"
-        ],
+        ["resume: needs results in files, since the output of an interrupted attempt isn't read again"],
     ),
     "reserved names": (
         {
@@ -246,7 +243,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "a shell with a list": (
         {"command": ["python", "{code}/train.py"], "shell": True},
-        ["command: must be one text for a shell, but is a list"],
+        ["command: must be a single text with shell: true, but is a list"],
     ),
     "open quotation": ({"command": "python train.py 'x"}, ["command: can't be split into words: No closing quotation"]),
     "no command": ({"command": ""}, ["command: must be a command, but is empty"]),
@@ -268,7 +265,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], list[str]]] = {
             "ranges": {"lr": {"low": 0.1, "high": 1.0}},
             "search": {"objective": "solved_at", "trials": 600},
         },
-        ["search.objective: solved_at needs to know how long an unsolved trial would have gone on: say iterations"],
+        ["search.objective: solved_at needs a number of iterations for unsolved trials: set iterations"],
     ),
 }
 
@@ -314,7 +311,7 @@ def test_all_mistakes_are_found_at_once(folder: Path) -> None:
         (
             {"command": "python train.py {optimizer} {seed}", "fixed": {"net.width": 8}},
             [
-                "the command doesn't use net.width, lr: the program finds them in the environment only, such as "
+                "the command doesn't use net.width, lr: the program gets them only in its environment, such as "
                 "STUDY_PARAM_NET_WIDTH"
             ],
         ),
@@ -322,8 +319,8 @@ def test_all_mistakes_are_found_at_once(folder: Path) -> None:
         (
             {"command": "simulate {lr} {optimizer} {seed}"},
             [
-                "the command names no file of the study's folder, so trials don't depend on the program's code: after "
-                "a change of it, give another version"
+                "the command names no file of the study's folder, so trial ids don't depend on the program's code: "
+                "change version when you change the code"
             ],
         ),
         ({"command": "simulate {lr} {optimizer} {seed}", "version": 2}, []),
@@ -400,12 +397,12 @@ def test_two_names_of_one_environment_variable(tmp_path: Path) -> None:
         "{study: p, command: 'x {a_b} {a.b} {seed}', results: a.json, metrics: {loss: lower}, seeds: 1, "
         "fixed: {a_b: 1, a.b: 2}}"
     )
-    with pytest.raises(SpecError, match=r"it would be in the same environment variable as a\.b"):
+    with pytest.raises(SpecError, match=r"must have its own environment variable, but shares that of a\.b"):
         parse_spec(text, source="p.yaml", folder=tmp_path)
 
 
 def test_words_of_shells_need_a_shell(tmp_path: Path) -> None:
     text = "{study: p, command: 'x {seed} && y', results: a.json, metrics: {loss: lower}, seeds: 1, SHELL}"
-    with pytest.raises(SpecError, match="command: && would be an argument of the program: say shell: true"):
+    with pytest.raises(SpecError, match="command: && would be an argument of the program: add shell: true"):
         parse_spec(text.replace("SHELL", "shell: false"), source="p.yaml", folder=tmp_path)
     assert parse_spec(text.replace("SHELL", "shell: true"), source="p.yaml", folder=tmp_path).study == "p"

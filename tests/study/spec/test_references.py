@@ -94,8 +94,8 @@ def test_a_stored_study_has_the_same_criterion(packed_lab: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"references": None}, "success.test_loss: below_references needs references: say whose trials they are"),
-        ({"success": {"test_loss": {"below": 1}}}, "references: set no bound: give a metric of success the word"),
+        ({"references": None}, "success.test_loss: below_references needs the model of the references"),
+        ({"success": {"test_loss": {"below": 1}}}, "references: set no bound: under success, give a metric below_"),
         ({"success": {"test_loss": "above_references"}}, "lower values of test_loss are better, so it must be below_"),
         ({"success": {"test_loss": "below_reference"}}, "success.test_loss: must be one of below_references, above_"),
         ({"success": {"test_loss": "below_reference"}}, "did you mean 'below_references'?"),
@@ -116,7 +116,7 @@ def test_a_stored_study_has_the_same_criterion(packed_lab: Path) -> None:
             "references.keep.r2: must be one of the metrics",
         ),
         ({"references": {"model": EXACT, "keep": {"test_loss": {}}}}, "a criterion must say at_least or below"),
-        ({"seeds": {"until": {"half_width": 0.1, "max": 40}}}, "seeds.until: seeds must be a count or a list where"),
+        ({"seeds": {"until": {"half_width": 0.1, "max": 40}}}, "seeds.until: can't be combined with references"),
         (
             {
                 "search": {"objective": "test_loss", "trials": 60},

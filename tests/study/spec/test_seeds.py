@@ -60,7 +60,7 @@ def test_a_range_of_python_is_a_range_of_the_file(first: int, count: int) -> Non
 @pytest.mark.parametrize(
     ("seeds", "message"),
     [
-        ("9-0", "seeds: a range must go up, as 0-9 does, but got '9-0'"),
+        ("9-0", "seeds: a range must ascend, as 0-9 does, but got '9-0'"),
         ("1-2-3", "seeds: must be a count, a list of seeds, or a range such as 100-149, but got '1-2-3'"),
         ("2001-01-02", "or a range such as 100-149, but got '2001-01-02'"),
         ("ten", "or a range such as 100-149, but got 'ten'"),
@@ -69,7 +69,7 @@ def test_a_range_of_python_is_a_range_of_the_file(first: int, count: int) -> Non
         ("[0-99999999]", "must list at most 10,000,000 seeds, the most trials of a study, but lists 100,000,000"),
         ("[0-9223372036854775807]", "but lists 9,223,372,036,854,775,808"),
         ("{init: 0-9999, data: 0-9999}", "must combine to at most 10,000,000 seeds"),
-        ("{init: 3, data: 5-6, design: nested}", "seeds.design: nested are data seeds, a count of them"),
+        ("{init: 3, data: 5-6, design: nested}", "seeds.design: nested needs init, and data as a count"),
     ],
 )
 def test_a_wrong_range_is_one_mistake(seeds: str, message: str) -> None:

@@ -81,15 +81,15 @@ def test_trials_of_one_data_seed_share_their_rows() -> None:
 @pytest.mark.parametrize(
     ("seeds", "message"),
     [
-        ("{init: 3}", "seeds: init alone isn't combined with anything"),
-        ("{evaluation: 3}", "seeds: evaluation alone isn't combined with anything"),
+        ("{init: 3}", "seeds: has seeds of init only"),
+        ("{evaluation: 3}", "seeds: has seeds of evaluation only"),
         ("{init: 0, data: 3}", "seeds.init: must be at least 1"),
         ("{init: 3, data: [1, 1]}", "seeds.data: each seed may be given once"),
         ("{init: 3, dat: 4}", "whose keys are init, data, evaluation, but has 'init', 'dat'"),
         ("{init: 3, data: 4, until: {half_width: 0.1, max: 9}}", "whose keys are init, data, evaluation"),
         ("{design: nested}", "whose keys are init, data, evaluation"),
-        ("{init: 3, data: [1, 2], design: nested}", "seeds.design: nested are data seeds, a count of them"),
-        ("{init: 3, evaluation: 2, design: nested}", "seeds.design: nested are data seeds, a count of them"),
+        ("{init: 3, data: [1, 2], design: nested}", "seeds.design: nested needs init, and data as a count"),
+        ("{init: 3, evaluation: 2, design: nested}", "seeds.design: nested needs init, and data as a count"),
         ("{init: 3, data: 3, design: both}", "must be one of crossed, nested, but got 'both'"),
         ("{init: [3000000], data: 3}", "seeds.init: seeds that are combined must be < 2,097,151"),
         ("{init: 3000000, data: 3}", "seeds.init: seeds that are combined must be < 2,097,151"),
@@ -105,17 +105,17 @@ def test_a_mistake_says_what_must_hold(seeds: str, message: str) -> None:
 def test_a_search_and_own_tasks_have_their_limits() -> None:
     """A search has plain seeds; evaluation rows of a task that trains in packs are its own."""
     more = ", ranges: {hidden_size: {low: 2, high: 9}}, search: {objective: success_rate, trials: 600}"
-    with pytest.raises(SpecError, match="a search compares candidates by plain seeds"):
+    with pytest.raises(SpecError, match="a search can't use combined seeds"):
         parse_spec(STUDY.format(task="simple", model="NMU", seeds="{init: 2, data: 3}", more=more), source="a.yaml")
     text = STUDY.format(task="tabular", model="mlp", seeds="{init: 2, evaluation: 3}", more="")
-    with pytest.raises(SpecError, match="must be one of init, data, for evaluation rows here are those of the task"):
+    with pytest.raises(SpecError, match="must be one of init, data: the task fixes the evaluation rows"):
         parse_spec(text, source="a.yaml")
 
 
 def test_claims_need_independent_trials() -> None:
     """Trials that share initial weights or rows don't count as seeds do, so claims of them are refused."""
     more = ", claims: [{NMU: success_rate, exceeds: 0.5}]"
-    with pytest.raises(SpecError, match="claims: claims are judged by independent trials"):
+    with pytest.raises(SpecError, match="claims: need independent trials"):
         parse_spec(STUDY.format(task="simple", model="NMU", seeds="{init: 2, data: 3}", more=more), source="a.yaml")
 
 

@@ -147,14 +147,14 @@ def test_mistakes_have_exit_code_2() -> None:
         ({"seeds": True}, "must be a count, a list of seeds, or a range such as 100-149"),
         (
             {"seeds": {}},
-            "must be a count, a range, a list of seeds, or a table whose key is 'until', or whose keys are init",
+            "must be a count, a range, a list of seeds, or a table with the key 'until', or with keys among init",
         ),
         ({"seeds": {"untill": {"half_width": 0.1, "max": 9}}}, "init, data, evaluation, but has 'untill'"),
         ({"seeds": {"until": 3}}, "seeds.until: must be a table"),
         ({"seeds": {"until": {"half_width": 0.1}}}, "seeds.until.max: must be given, but is missing"),
         (
             {"seeds": {"until": {"max": 9}}},
-            "seeds.until: must say one of half_width, different_from and claims, but has none",
+            "seeds.until: must have exactly one of half_width, different_from and claims, but has none",
         ),
         ({"seeds": {"until": {"half_width": 0.5, "max": 9}}}, "must be < 0.5, but got 0.5"),
         ({"seeds": {"until": {"half_width": 0, "max": 9}}}, "must be > 0, but got 0"),
@@ -231,7 +231,7 @@ HUGE = "9" * 399
         ("task: {name: arithmetic, subsets: 1000, overlap_ratio: 1}", "takes too long"),
         ("task: {name: arithmetic, extrapolation_range: [0, 1e308]}", "has no finite success threshold"),
         ("task: {name: arithmetic, extrapolation_range: [1e-320, 1e-310]}", "has no finite success threshold"),
-        ('task: {name: arithmetic, extrapolation_range: [1, 1], "\\ud800": 2}', "half of a character"),
+        ('task: {name: arithmetic, extrapolation_range: [1, 1], "\\ud800": 2}', "lone surrogate"),
     ],
 )
 def test_mean_numbers_are_refused_before_anything_is_made_of_them(given: str, message: str) -> None:
@@ -516,7 +516,8 @@ def test_one_of_both_ends_must_be_given() -> None:
     (found,) = problems(both.replace("- NMU", "- NMU\n  - NAC-mul"))
     assert (found.where, found.line) == ("seeds.until", 9)
     assert (
-        found.message == "must say one of half_width, different_from and claims, but has half_width and different_from"
+        found.message
+        == "must have exactly one of half_width, different_from and claims, but has half_width and different_from"
     )
 
 

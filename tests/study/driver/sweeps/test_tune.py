@@ -117,7 +117,7 @@ def test_a_file_without_a_program_is_refused_until_it_has_one():
     assert invoke("new", "mine", "--from-tune", "space.json").exit_code == 0
     refused = invoke("plan", "mine.yaml")
     assert refused.exit_code == 2
-    assert "must say how a trial is run" in refused.output
+    assert "must be the command of a trial" in refused.output
 
 
 @pytest.mark.parametrize(

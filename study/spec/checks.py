@@ -151,7 +151,7 @@ def _source_mistakes(spec: Spec) -> Iterator[tuple[Path, str]]:
         if name not in spec.family.sources:
             yield ("seeds", name), _no_source(spec, name)
         if (seeds[-1] if isinstance(seeds, range) else max(seeds)) >= MOST_COMBINED - 1:
-            yield ("seeds", name), f"seeds that are combined must be < {MOST_COMBINED - 1:,}"
+            yield ("seeds", name), f"combined seeds must be < {MOST_COMBINED - 1:,}"
     if len(sources) == 1:
         yield ("seeds",), f"has seeds of {next(iter(sources))} only: give those of two or more of {', '.join(SOURCES)}"
     if spec.seeds.design == "nested" and not (

@@ -91,8 +91,8 @@ def test_trials_of_one_data_seed_share_their_rows() -> None:
         ("{init: 3, data: [1, 2], design: nested}", "seeds.design: nested needs init, and data as a count"),
         ("{init: 3, evaluation: 2, design: nested}", "seeds.design: nested needs init, and data as a count"),
         ("{init: 3, data: 3, design: both}", "must be one of crossed, nested, but got 'both'"),
-        ("{init: [3000000], data: 3}", "seeds.init: seeds that are combined must be < 2,097,151"),
-        ("{init: 3000000, data: 3}", "seeds.init: seeds that are combined must be < 2,097,151"),
+        ("{init: [3000000], data: 3}", "seeds.init: combined seeds must be < 2,097,151"),
+        ("{init: 3000000, data: 3}", "seeds.init: combined seeds must be < 2,097,151"),
     ],
 )
 def test_a_mistake_says_what_must_hold(seeds: str, message: str) -> None:

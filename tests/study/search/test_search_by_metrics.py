@@ -126,7 +126,7 @@ def test_other_code_is_another_search(lab: Path, tmp_path: Path) -> None:
         ("los", "did you mean 'loss'"),
         (["loss", "success_rate"], "success_rate needs a success criterion"),
         ([], "the list is empty"),
-        (["loss", "loss"], "may be given once"),
+        (["loss", "loss"], "must be given only once"),
         ([3], "but got 3"),
     ],
 )

@@ -213,9 +213,9 @@ def test_a_study_without_ranges_is_no_search(tmp_path):
         ("first_seeds: 2", "first_seeds: 7", "first_seeds <= seeds must hold, but got 7 and 6 seeds"),
         ("objective: success_rate", "objective: sucess_rate", "did you mean 'success_rate'?"),
         ("trials: 60", "trials: 60, sampler: tpe", "did you mean 'TPE'?"),
-        ("seeds: 6", "seeds: {until: {half_width: 0.1, max: 50}}", "say how many one has at most"),
+        ("seeds: 6", "seeds: {until: {half_width: 0.1, max: 50}}", "a search can't be combined with until"),
         ("ranges:", "grid: {init_variance: [0.05]}\nranges:", "a search can't sweep hyperparameters"),
-        ("search: {", "serach: {", "ranges are for a search"),
+        ("search: {", "serach: {", "ranges need a search"),
         (
             "  hidden_size: {low: 1, high: 3}",
             "  optimizer: {low: adam, high: sgd}",

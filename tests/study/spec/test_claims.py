@@ -164,7 +164,7 @@ def test_mistakes_of_claims_stand_beside_others() -> None:
         ("seeds: {until: {claims: decided, max: 9}}", "needs claims to decide, but the file has none"),
         ("seeds: {until: {claims: yes, max: 9}}", "must be one of decided"),
         ("seeds: {until: {claims: decided, half_width: 0.1, max: 9}}", "one of half_width, different_from and claims"),
-        ("seeds: {until: {claims: decided, metric: test_mse, max: 9}}", "leave metric out"),
+        ("seeds: {until: {claims: decided, metric: test_mse, max: 9}}", "remove metric"),
         ("seeds: 9\nclaims: []", "must have at least 1 value"),
     ],
 )
@@ -180,7 +180,7 @@ def test_a_search_has_no_claims() -> None:
         "{study: a, task: {name: simple}, models: [NMU], seeds: 9, ranges: {hidden_size: {low: 2, high: 9}}, "
         "search: {objective: success_rate, trials: 200}, claims: [{NMU: success_rate, exceeds: 0.5}]}"
     )
-    with pytest.raises(SpecError, match="a search chooses its cells"):
+    with pytest.raises(SpecError, match="can't be combined with a search"):
         parse_spec(text, source="a.yaml")
 
 

@@ -67,7 +67,7 @@ def test_a_mapping_is_written_as_a_file_has_it() -> None:
     text = dump({"study": "off", "grid": {"a": sizes, "b": sizes}, "rate": 1e-5})
     assert "&" not in text
     assert parse_spec(dump({"study": "a", "task": {"name": "simple"}, "models": ["NMU"], "seeds": 1}), source="x").seeds
-    with pytest.raises(InputError, match="only texts, numbers, lists and tables"):
+    with pytest.raises(InputError, match="must be texts, numbers, lists or tables"):
         dump({"study": Path("a")})
 
 

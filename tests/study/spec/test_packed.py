@@ -108,7 +108,7 @@ def test_every_mistake_is_in_one_error(packed_lab: Path) -> None:
             {"models": [{"name": "mylab.models:mlp", "fixed": {"width": 3}}, "mylab.models:wide"]},
             "mylab.models:mlp has no argument width",
         ),
-        ({"success": None, "seeds": {"until": {"half_width": 0.1, "max": 9}}}, "success must say what that is"),
+        ({"success": None, "seeds": {"until": {"half_width": 0.1, "max": 9}}}, "success rates, which need a criterion"),
     ],
 )
 def test_a_mistake_says_what_must_hold(packed_lab: Path, changed: dict[str, Any], message: str) -> None:

@@ -165,15 +165,15 @@ MISTAKES: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "lines of another kind": (
         {"results": {"lines": "csv"}},
-        ["results: lines must be json: lines of the output that are JSON objects; but got csv"],
+        ["results: lines must be json, for JSON objects in lines of the output, but got csv"],
     ),
     "absolute path": (
         {"results": "/tmp/metrics.json"},
-        ["results: must be a path in the trial's folder, relative to it, but got '/tmp/metrics.json'"],
+        ["results: must be a relative path in the trial's folder, but got '/tmp/metrics.json'"],
     ),
     "path outside the folder": (
         {"results": {"tensorboard": "a/../../b"}},
-        ["results: must be a path in the trial's folder, relative to it, but got 'a/../../b'"],
+        ["results: must be a relative path in the trial's folder, but got 'a/../../b'"],
     ),
     "no path": ({"results": ""}, ["results: must name a file in the trial's folder, but got ''"]),
     "the folder as a file": (

@@ -124,7 +124,7 @@ def test_a_stored_study_has_the_same_criterion(packed_lab: Path) -> None:
                 "fixed": None,
                 "seeds": 20,
             },
-            "search: a search compares candidates while it goes on, and references judge trials only when all are done",
+            "search: a search compares candidates while it runs, but references judge trials after all have ended",
         ),
         (
             {"grid": {"learning_rate": [0.1, 0.2]}, "fixed": None},

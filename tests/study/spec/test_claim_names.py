@@ -126,7 +126,7 @@ def test_claims_of_metrics_are_decided_without_success(named: Path) -> None:
     settings = STUDY | {"grid": {"method": ["a", "b"]}, "claims": claims}
     spec = study_of(named, **settings, seeds={"until": {"claims": "decided", "max": 40}})
     assert [claim.quantity for claim in claims_of(spec)] == ["accuracy"]
-    with pytest.raises(SpecError, match="half_width: is of the rate of success"):
+    with pytest.raises(SpecError, match="half_width: is about success rates"):
         study_of(named, **settings, seeds={"until": {"half_width": 0.1, "max": 40}})
     with pytest.raises(SpecError) as caught:
         study_of(

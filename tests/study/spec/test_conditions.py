@@ -97,7 +97,10 @@ def test_a_fixed_value_may_have_a_condition(parsed: Any) -> None:
         ({"grid": SWEPT, "when": {"lr": {"optimizer": "sgd"}}}, "lr has a condition, but no value"),
         ({"grid": SWEPT, "when": {"momentum": {"optimizer": "adam"}}}, "is also given under when; keep one"),
         ({"grid": {**SWEPT, "lr": [1]}, "when": {"lr": {"momentun": 1}}}, "unknown key; did you mean 'momentum'"),
-        ({"grid": {"lr": [1], "momentum": [1]}, "when": {"lr": {"momentum": 1}, "momentum": {"lr": 1}}}, "in a circle"),
+        (
+            {"grid": {"lr": [1], "momentum": [1]}, "when": {"lr": {"momentum": 1}, "momentum": {"lr": 1}}},
+            "must not form a cycle",
+        ),
         ({"train": "lab:strict", "grid": SWEPT}, "momentum has a condition, but no default for other trials"),
     ],
 )

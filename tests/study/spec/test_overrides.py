@@ -113,7 +113,7 @@ def test_a_value_for_all_models_replaces_those_of_axes() -> None:
     cells = make_plan(spec).cells
     assert {cell.value("sparsity_start") for cell in cells} == {7, 8}
     assert {cell.value("clip_norm") for cell in cells} == {2.0}
-    assert [notice.partition(", of whose")[0] for notice in spec.notices] == [
+    assert [notice.partition(", whose")[0] for notice in spec.notices] == [
         "fixed.clip_norm replaces clip_norm of the axis zip.schedule",
         "grid.sparsity_start replaces sparsity_start of the axis zip.schedule",
     ]

@@ -285,7 +285,7 @@ def test_files_and_presets_are_found(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="did you mean 'demo'") as caught:
         load_spec("demmo")
     assert caught.value.exit_code == 2
-    with pytest.raises(InputError, match="a folder isn.t a study file"):
+    with pytest.raises(InputError, match="a folder isn't a study file"):
         load_spec(tmp_path)
 
 

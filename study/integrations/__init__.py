@@ -1,4 +1,4 @@
-"""Callbacks that report to a `study.Trial` from training libraries, one module a library (docs/guides/integrations.md).
+"""Callbacks for training libraries that report to a `study.Trial`, one module per library (docs/integrations.md).
 
 - lightning: Lightning's Trainer
 - huggingface: the Trainer of Hugging Face's transformers
@@ -6,7 +6,7 @@
 - xgboost: XGBoost
 - sklearn: scikit-learn's `partial_fit`
 
-Each has `ReportTo(trial)`, which reports, and `last_checkpoint(trial)`, from which an interrupted trial goes on. Only
-the module of a library imports it. They share reports.py (each step is reported once), checkpoints.py (checkpoints that
-are whole) and needed.py (the error for a missing library).
+Each module has a callback `ReportTo(trial)`, and `last_checkpoint(trial)` to resume an interrupted trial. A library is
+imported by its own module only. Shared code: reports.py (each step reported once), checkpoints.py (atomic checkpoints),
+needed.py (error for a missing library).
 """

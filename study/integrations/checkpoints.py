@@ -1,4 +1,4 @@
-"""Checkpoints in a trial's folder that are whole whenever the process is killed."""
+"""Atomic checkpoints in a trial's folder: complete whenever the process is killed."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ def step_of(checkpoint: Path) -> int:
     return int(re.findall(r"\d+", checkpoint.name)[0])
 
 
-def latest(folder: Path, pattern: str, is_whole: Callable[[Path], bool] = Path.exists) -> Path | None:
-    """Return the checkpoint with the greatest step; None if there is none.
+def latest(folder: Path, pattern: str, is_complete: Callable[[Path], bool] = Path.exists) -> Path | None:
+    """Return the complete checkpoint with the greatest step, or None.
 
     Args:
-        folder: where checkpoints are.
-        pattern: of their names.
-        is_whole: tells whether a checkpoint was written to its end.
+        folder: the folder of checkpoints.
+        pattern: glob pattern of checkpoint names.
+        is_complete: returns True for a complete checkpoint.
     """
-    return max(filter(is_whole, folder.glob(pattern)), key=step_of, default=None)
+    return max(filter(is_complete, folder.glob(pattern)), key=step_of, default=None)
 
 
 def write_checkpoint(folder: Path, step: int, write: Callable[[Path], Any]) -> None:
-    """Write a checkpoint and the states of the global generators, and then remove the earlier checkpoints.
+    """Write a checkpoint with the states of the global generators, then remove earlier checkpoints.
 
     Args:
         folder: the trial's folder.
-        step: the step.
-        write: writes files into a folder.
+        step: the checkpoint's step.
+        write: writes the checkpoint's files into a given folder.
     """
     earlier = list(folder.glob("checkpoint-*"))
     unfinished = folder / "unfinished-checkpoint"
@@ -54,7 +54,7 @@ def write_checkpoint(folder: Path, step: int, write: Callable[[Path], Any]) -> N
 
 
 def restore_generators_of(checkpoint: Path) -> None:
-    """Make the global generators go on from the states that are stored with a checkpoint."""
+    """Restore the global generators from a checkpoint."""
     with np.load(checkpoint / _GENERATORS, allow_pickle=False) as arrays:
         restore_generators(arrays)
 
@@ -65,5 +65,5 @@ def generators() -> dict[str, npt.NDArray[Any]]:
 
 
 def restore_generators(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Make the global generators go on from the states that `generators` returned."""
+    """Restore the global generators from the result of `generators`."""
     GeneratorStates(**state_of(arrays)).restore()

@@ -17,13 +17,13 @@ with needed("transformers", "'transformers[torch]'"):
 
 
 class ReportTo(TrainerCallback):
-    """A callback that reports the latest logged numbers, with the number of updates as step.
+    """Callback that reports the latest logged numbers; the step is the number of updates.
 
-    It reports at each evaluation, and without evaluations whenever the Trainer logs.
+    It reports at each evaluation, or at each log if the Trainer doesn't evaluate.
 
     Args:
         trial: the trial.
-        names: a name of the study for each logged name that differs.
+        names: the study's names by logged names, where they differ.
     """
 
     def __init__(self, trial: Trial, names: Mapping[str, str] | None = None) -> None:
@@ -33,13 +33,13 @@ class ReportTo(TrainerCallback):
     def on_log(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: dict[str, Any], **_: Any
     ) -> None:
-        """Note what is logged, and report it if nothing is evaluated."""
+        """Keep the logged numbers, and report them if the Trainer doesn't evaluate."""
         self._latest |= logs
         if args.eval_strategy == "no":
             self._report(state, control)
 
     def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        """Report what was logged since the evaluation before, and the evaluation."""
+        """Report the evaluation and all numbers logged so far, each with its latest value."""
         self._report(state, control)
 
     def _report(self, state: TrainerState, control: TrainerControl) -> None:
@@ -47,13 +47,13 @@ class ReportTo(TrainerCallback):
 
 
 def last_checkpoint(trial: Trial) -> Path | None:
-    """Return the checkpoint from which an interrupted trial goes on, for `resume_from_checkpoint`; None to begin."""
-    return latest(trial.folder, "checkpoint-*", _is_whole)
+    """Return an interrupted trial's last checkpoint, for `resume_from_checkpoint`; None for a new trial."""
+    return latest(trial.folder, "checkpoint-*", _is_complete)
 
 
-def _is_whole(checkpoint: Path) -> bool:
+def _is_complete(checkpoint: Path) -> bool:
     try:
-        json.loads((checkpoint / "trainer_state.json").read_text("utf-8"))  # it is written last
+        json.loads((checkpoint / "trainer_state.json").read_text("utf-8"))  # written last
     except (OSError, ValueError):
         return False
     return True

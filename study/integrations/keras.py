@@ -18,14 +18,14 @@ _WEIGHTS = "model.weights.h5"
 
 
 class ReportTo(keras.callbacks.Callback):
-    """A callback that reports the logs of each epoch, with the number of epochs as step.
+    """Callback that reports the logs of each epoch; the step is the number of epochs.
 
-    Like `keras.callbacks.BackupAndRestore` it stores weights and optimizer after each epoch, and `fit` of a built model
-    goes on from there. It stores them with the epoch and the global generators, and all of it or nothing.
+    Like `keras.callbacks.BackupAndRestore`, it stores weights and optimizer after each epoch, and `fit` of a built
+    model resumes from them. It also stores the epoch and the global generators, all atomically.
 
     Args:
         trial: the trial.
-        names: a name of the study for each logged name that differs.
+        names: the study's names by logged names, where they differ.
     """
 
     def __init__(self, trial: Trial, names: Mapping[str, str] | None = None) -> None:
@@ -33,7 +33,7 @@ class ReportTo(keras.callbacks.Callback):
         self._trial, self._reports = trial, Reports(trial, names)
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Go on from the last checkpoint."""
+        """Resume from the last checkpoint."""
         if (checkpoint := last_checkpoint(self._trial)) is not None:
             self.model.optimizer.build(self.model.trainable_variables)
             self.model.load_weights(checkpoint / _WEIGHTS)
@@ -41,11 +41,11 @@ class ReportTo(keras.callbacks.Callback):
             restore_generators_of(checkpoint)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Report, and write a checkpoint."""
+        """Report the epoch and write a checkpoint."""
         self.model.stop_training |= self._reports.add(epoch + 1, logs or {})
         write_checkpoint(self._trial.folder, epoch + 1, lambda folder: self.model.save_weights(folder / _WEIGHTS))
 
 
 def last_checkpoint(trial: Trial) -> Path | None:
-    """Return the folder of the checkpoint from which an interrupted trial goes on; None to begin."""
+    """Return the folder of an interrupted trial's last checkpoint; None for a new trial."""
     return latest(trial.folder, "checkpoint-*")

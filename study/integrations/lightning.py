@@ -21,11 +21,11 @@ _FOLDER = "checkpoints"
 
 
 class ReportTo(ModelCheckpoint):
-    """A `ModelCheckpoint` in the trial's folder that reports what the module logs, with the number of epochs as step.
+    """A `ModelCheckpoint` in the trial's folder that reports the module's logs; the step is the number of epochs.
 
     Args:
         trial: the trial.
-        names: a name of the study for each logged name that differs.
+        names: the study's names by logged names, where they differ.
         options: options of `ModelCheckpoint`, such as `every_n_epochs`.
     """
 
@@ -35,28 +35,28 @@ class ReportTo(ModelCheckpoint):
         self._generators: dict[str, Any] | None = None
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of the callback, with those of the global generators, which Lightning doesn't save."""
+        """Return the callback's state and the states of the global generators, which Lightning doesn't save."""
         tensors = {name: torch.tensor(array) for name, array in generators().items()}
         state: dict[str, Any] = super().state_dict()
-        return state | {"generators": tensors}  # arrays of numpy would be refused when they are read
+        return state | {"generators": tensors}  # Lightning refuses to load numpy arrays
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore the state of the callback."""
+        """Restore the callback's state."""
         super().load_state_dict(state_dict)
         self._generators = {name: tensor.numpy() for name, tensor in state_dict["generators"].items()}
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Restore the global generators, before data are shuffled."""
+        """Restore the global generators before the data are shuffled."""
         if self._generators is not None:
             restore_generators(self._generators)
         trainer.should_stop = self._trial.should_stop
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Report, and write a checkpoint."""
+        """Report the epoch and write a checkpoint."""
         trainer.should_stop |= self._reports.add(trainer.current_epoch + 1, trainer.callback_metrics)
         super().on_train_epoch_end(trainer, pl_module)
 
 
 def last_checkpoint(trial: Trial) -> Path | None:
-    """Return the checkpoint from which an interrupted trial goes on, for `ckpt_path`; None to begin."""
+    """Return an interrupted trial's last checkpoint, for `ckpt_path`; None for a new trial."""
     return latest(trial.folder / _FOLDER, "*.ckpt", zipfile.is_zipfile)

@@ -10,14 +10,14 @@ from study.errors import MissingPackageError
 
 @contextmanager
 def needed(module: str, package: str) -> Iterator[None]:
-    """Explain the failed import of a library.
+    """Turn the failed import of a library into an error that says how to install it.
 
     Args:
         module: the library's module, such as `transformers`.
-        package: what pip installs.
+        package: the argument of `pip install`.
 
     Raises:
-        MissingPackageError: if there is no such module.
+        MissingPackageError: if the module isn't installed.
     """
     try:
         yield

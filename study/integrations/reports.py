@@ -1,8 +1,8 @@
 """Reports of a library's steps to a trial, each step once.
 
-A library goes on from its own checkpoint, which may be older or newer than the steps that the study has stored. So each
-report is first written to a file in the trial's folder. An interrupted trial reports from that file what the study has
-not stored, and skips the steps that the library repeats.
+A library resumes from its own checkpoint, which may be older or newer than the last step stored by the study. So each
+report is first written to a file in the trial's folder. A resumed trial reports the steps of that file that the study
+hasn't stored, and skips the steps that the library repeats.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ from typing import Any
 from study.interface.function.trial import Trial
 
 FILE = "reports.jsonl"
-"""The file of reports, in the trial's folder."""
+"""Name of the file of reports in the trial's folder."""
 
 
 class Reports:
-    """Reports to a trial.
+    """Reports of a library's steps to a trial.
+
+    Reports from before an interruption are passed on at once.
 
     Args:
-        trial: gets the reports; those of before an interruption at once.
-        names: a name of the study for each name of the library that differs.
+        trial: the trial.
+        names: the study's names by the library's names, where they differ.
 
     Example:
         >>> from study.interface.function import FunctionCall
@@ -40,18 +42,18 @@ class Reports:
         self._file = trial.folder / FILE
         if self._file.exists():
             for line in self._file.read_text("utf-8").splitlines():
-                with suppress(ValueError):  # empty, or cut off by a kill
+                with suppress(ValueError):  # an empty line, or one cut off by a kill
                     self._hand_over(*json.loads(line))
 
     def add(self, step: int, values: Mapping[str, Any]) -> bool:
-        """Report the numbers among some values, unless the step is reported already.
+        """Report the numbers in `values`, unless the step was reported before.
 
         Args:
-            step: greater than 0.
-            values: by the library's names; what isn't a number is skipped.
+            step: the step, > 0.
+            values: values by the library's names; values that aren't numbers are skipped.
 
         Returns:
-            Whether training should stop.
+            True if training should stop.
         """
         if step > (self._trial.last_step or 0):
             numbers = dict(self._numbers(values))
@@ -63,9 +65,9 @@ class Reports:
     def _hand_over(self, step: int, numbers: Mapping[str, float]) -> None:
         if step > (self._trial.last_step or 0) and not self._trial.should_stop:
             self._trial.report(step, numbers)
-            self._trial.save(step)  # without a state, an interrupted trial would begin anew
+            self._trial.save(step)  # without a state, an interrupted trial would start again
 
     def _numbers(self, values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
         for name, value in values.items():
-            with suppress(TypeError, ValueError, RuntimeError):  # a text, an array, a tensor with axes
+            with suppress(TypeError, ValueError, RuntimeError):  # a string, an array, a tensor with axes
                 yield self._names.get(name, name), float(value)

@@ -14,7 +14,7 @@ with needed("skops", "skops"):
 
 
 class ReportTo:
-    """Reports to a trial, with the model to go on from.
+    """Reports to a trial, each saved with the model.
 
     Args:
         trial: the trial.
@@ -24,15 +24,15 @@ class ReportTo:
         self._trial = trial
 
     def __call__(self, step: int, model: Any, **metrics: float) -> bool:
-        """Report numbers and save a model.
+        """Report metrics and save the model.
 
         Args:
             step: the number of epochs, or of calls of `partial_fit`.
-            model: an estimator, or anything else that skops can store.
+            model: an estimator, or any other object that skops can store.
             metrics: numbers by name.
 
         Returns:
-            Whether training should stop.
+            True if training should stop.
         """
         self._trial.report(step, metrics)
         self._trial.save({"step": step, "model": dumps(model), "generators": generators()})
@@ -40,17 +40,17 @@ class ReportTo:
 
 
 def last_checkpoint(trial: Trial, trusted: Collection[str] = ()) -> tuple[Any, int] | None:
-    """Return the model and the step from which an interrupted trial goes on; None to begin.
+    """Return an interrupted trial's last model and its step; None for a new trial.
 
-    Nothing is unpickled. skops makes objects of scikit-learn's types, and of no others that aren't named.
+    Nothing is unpickled. skops loads objects of scikit-learn's types and of the types in `trusted` only.
 
     Args:
         trial: the trial.
-        trusted: further types in the model, such as `mylab.models.Mine`.
+        trusted: names of further types in the model, such as `mylab.models.Mine`.
     """
     if trial.resume is None:
         return None
     model = trial.resume["model"]
-    of_sklearn = [name for name in get_untrusted_types(data=model) if name.startswith("sklearn.")]
+    sklearn_types = [name for name in get_untrusted_types(data=model) if name.startswith("sklearn.")]
     restore_generators(trial.resume["generators"])
-    return loads(model, trusted=[*of_sklearn, *trusted]), trial.resume["step"]
+    return loads(model, trusted=[*sklearn_types, *trusted]), trial.resume["step"]

@@ -19,15 +19,16 @@ _MODEL = "model.ubj"
 
 
 class ReportTo(callback.TrainingCallback):
-    """A callback that reports the evaluations, as `validation-logloss`, with the number of rounds as step.
+    """Callback that reports evaluations such as `validation-logloss`; the step is the number of rounds.
 
-    XGBoost doesn't store the state of its random numbers. So the callback loads each checkpoint that it has written,
-    and seeds XGBoost by the trial's seed and the round, as it does when an interrupted trial goes on.
+    XGBoost doesn't store the state of its random generator. So the callback reloads each checkpoint after writing it
+    and seeds XGBoost by the trial's seed and the round, just as for a resumed trial.
 
     Args:
         trial: the trial.
-        names: a name of the study for each evaluation whose name differs.
-        every: rounds between two checkpoints. With another number, the same seed draws other rows and columns.
+        names: the study's names by names of evaluations, where they differ.
+        every: rounds between two checkpoints. It affects results: the same seed samples other rows and columns if
+            `every` changes.
     """
 
     def __init__(self, trial: Trial, names: Mapping[str, str] | None = None, *, every: int = 10) -> None:
@@ -35,14 +36,14 @@ class ReportTo(callback.TrainingCallback):
         self._trial, self._reports, self._every = trial, Reports(trial, names), every
 
     def before_training(self, model: Booster) -> Booster:
-        """Seed XGBoost, and restore the global generators, which an objective may use."""
+        """Seed XGBoost and restore the global generators; a custom objective may draw from them."""
         if (checkpoint := last_checkpoint(self._trial)) is not None:
             restore_generators_of(checkpoint.parent)
         self._seed(model)
         return model
 
     def after_iteration(self, model: Booster, epoch: int, evals_log: Mapping[str, Mapping[str, Any]]) -> bool:
-        """Report, write a checkpoint, and return whether training should stop."""
+        """Report the round, write a checkpoint, and return True if training should stop."""
         rounds = model.num_boosted_rounds()
         values = {f"{data}-{name}": log[-1] for data, logs in evals_log.items() for name, log in logs.items()}
         should_stop = self._reports.add(rounds, values)
@@ -59,12 +60,17 @@ class ReportTo(callback.TrainingCallback):
 
 
 def last_checkpoint(trial: Trial) -> Path | None:
-    """Return the model from which an interrupted trial goes on, for `xgb_model`; None to begin."""
+    """Return the file of an interrupted trial's last model, for `xgb_model`; None for a new trial."""
     checkpoint = latest(trial.folder, "checkpoint-*")
     return None if checkpoint is None else checkpoint / _MODEL
 
 
 def rounds_left(trial: Trial, rounds: int) -> int:
-    """Return how many of a number of rounds aren't in the last checkpoint, for `num_boost_round`."""
+    """Return the number of rounds still to train after the last checkpoint, for `num_boost_round`.
+
+    Args:
+        trial: the trial.
+        rounds: the total number of rounds.
+    """
     checkpoint = last_checkpoint(trial)
     return rounds if checkpoint is None else max(0, rounds - step_of(checkpoint.parent))

@@ -1,4 +1,4 @@
-"""Families of tasks, by the names of their tasks, and the family of a cell."""
+"""Lookup of families by task name and by cell."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from study.interface.program_family import TASK as PROGRAM_TASK
 from study.interface.program_family import ProgramFamily
 from study.plugins import offers
 
-# Packs are made by a cell's values alone, so nothing needs to be known of the code here.
+# Packs depend on a cell's values alone, so these families need no code.
 _FUNCTIONS = FunctionFamily("", {}, {}, code="")
 _PACKED = PackedFamily("", {}, {}, {}, code="")
 
 
 def is_family_task(task: str) -> bool:
-    """Tell whether a task belongs to a family that an installed package offers.
+    """Return True if a task belongs to a family that an installed package offers.
 
     Example:
         >>> is_family_task("simple"), is_family_task("identity"), is_family_task("lab:Spirals")
@@ -33,7 +33,7 @@ def family_named(task: str) -> Family:
     """Return the family that an installed package offers for a task.
 
     Raises:
-        InputError: if none has such a task, several have, or the family can't be imported.
+        InputError: if no family or more than one has this task, or the family can't be imported.
 
     Example:
         >>> family_named("simple") is family_named("arithmetic")
@@ -47,17 +47,17 @@ def family_named(task: str) -> Family:
 
 
 def families() -> list[Family]:
-    """Return all families that installed packages offer."""
+    """Return all families that installed packages offer, each once."""
     return list({id(family): family for family in map(family_named, offers.names("families"))}.values())
 
 
 def family_kinds() -> dict[str, str]:
-    """Return the kind of each hyperparameter's column that the families declare, in order."""
+    """Return the column kinds (`study.arrow.kinds`) that the families declare, by hyperparameter, in column order."""
     return {name: kind for family in families() for name, kind in family.kinds.items()}
 
 
 def family_metrics() -> dict[str, Metric]:
-    """Return the metrics that cells of the families may have."""
+    """Return all metrics that cells of the families can have, by name."""
     return {name: metric for family in families() for name, metric in family.all_metrics.items()}
 
 
@@ -65,7 +65,7 @@ def family_of(cell: Content) -> Family:
     """Return the family of a cell, by the name of its task.
 
     Raises:
-        ValueError: if no family has such a task.
+        ValueError: if no family has this task.
     """
     if is_family_task(cell.task):
         return family_named(cell.task)
@@ -77,10 +77,10 @@ def family_of(cell: Content) -> Family:
 
 
 def declared_family(text: str | bytes) -> Family:
-    """Read the family that a study's own code declared, as its `to_json` wrote it.
+    """Read a family that was declared by a study's own code and written by its `to_json`.
 
     Raises:
-        ValueError: if it isn't that.
+        ValueError: if the text isn't such a declaration, or no installed package offers its family.
     """
     content: Any = json.loads(text)
     if isinstance(content, dict) and "family" in content:

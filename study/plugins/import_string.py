@@ -1,4 +1,4 @@
-"""Import strings: objects of Python modules, as study files name them: `package.module:object`."""
+"""Import strings: names of Python objects in study files, `package.module:object`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ImportString:
 
     @property
     def package(self) -> str:
-        """The top-level package, or the module if it is in none."""
+        """The top-level package, or the module itself if it isn't in a package."""
         return self.module.partition(".")[0]
 
     def __str__(self) -> str:
@@ -31,7 +31,7 @@ class ImportString:
 
 
 def is_import_string(name: str) -> bool:
-    """Return whether a study file's name is an import string: it has a colon, and the built-in names have none.
+    """Return True if a name in a study file is an import string, which has a colon, unlike built-in names.
 
     Example:
         >>> is_import_string("mylab.spirals:train"), is_import_string("NAC-mul")
@@ -44,7 +44,7 @@ def parse_import_string(text: str) -> ImportString:
     """Parse an import string.
 
     Raises:
-        InputError: if it isn't one; the message says what must hold, and what was probably meant.
+        InputError: if the text isn't an import string; the message states the format and suggests a correction.
 
     Example:
         >>> parse_import_string("mylab.spirals:train")

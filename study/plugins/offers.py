@@ -1,4 +1,4 @@
-"""Entry points: what installed packages offer to studies by name; nothing is imported to list it.
+"""Entry points of installed packages, listed without importing them.
 
 This package offers its own tasks, models, engines, presets and published results in the same groups.
 """
@@ -26,21 +26,21 @@ KINDS: Final = (
 """Kinds of plug-ins; docs/guides/plugins.md describes the entries of each kind."""
 
 GROUPS: Final = {kind: f"seeded_study.{kind}" for kind in KINDS}
-"""The groups of entry points, by kind."""
+"""Groups of entry points by kind."""
 
-_OF_FILES = ("presets", "published")
-"""Kinds of which an entry may be a package that holds files."""
+_FILE_KINDS = ("presets", "published")
+"""Kinds whose entries may be packages of files."""
 
 _OWN_DISTRIBUTION = "seeded-study"
 _OWN_PACKAGES = ("tasks", "units")
 
 
 Offers = Mapping[str, Sequence[EntryPoint]]
-"""Entry points of installed packages by name; more than one where several packages offer a name."""
+"""Entry points of installed packages by name; more than one if several packages offer the same name."""
 
 
 def offers(kind: str) -> Offers:
-    """Return the entry points of a kind, of all installed packages, sorted by name.
+    """Return all installed packages' entry points of a kind, sorted by name.
 
     Args:
         kind: a key of `GROUPS`.
@@ -54,7 +54,7 @@ def offers(kind: str) -> Offers:
 
 @cache
 def _offers(kind: str, path: tuple[str, ...]) -> Offers:
-    # Installed packages are listed anew only if the search path has changed: reading their metadata takes 20 ms.
+    # Reading the metadata of installed packages takes 20 ms, so the list is cached per search path.
     by_name: dict[str, list[EntryPoint]] = {}
     for offer in sorted(entry_points(group=GROUPS[kind]), key=lambda offer: offer.name):
         by_name.setdefault(offer.name, []).append(offer)
@@ -62,46 +62,46 @@ def _offers(kind: str, path: tuple[str, ...]) -> Offers:
 
 
 def names(kind: str) -> tuple[str, ...]:
-    """List the names that are offered, sorted."""
+    """Return the offered names of a kind, sorted."""
     return tuple(offers(kind))
 
 
 def is_offered(kind: str, name: str) -> bool:
-    """Tell whether an installed package offers something of a kind under a name.
+    """Return True if an installed package offers a plug-in of a kind under a name.
 
     Args:
         kind: a key of `GROUPS`.
-        name: its name in the study file.
+        name: the plug-in's name in the study file.
     """
     return name in offers(kind)
 
 
 def find_plugin(kind: str, name: str, known: Collection[str] = ()) -> ImportString:
-    """Find what an installed package offers under a name; nothing is imported.
+    """Return the import string of a plug-in, without importing it.
 
     Args:
         kind: a key of `GROUPS`.
-        name: its name in the study file.
-        known: further names, which are suggested, too.
+        name: the plug-in's name in the study file.
+        known: further valid names, to suggest in the error message.
 
     Raises:
-        InputError: if no package offers it, or more than one does.
+        InputError: if no package or more than one offers the plug-in, or its entry point isn't an import string.
     """
     offer = _find(kind, name, known)
     return ImportString(offer.module, offer.attr)
 
 
 def load(kind: str, name: str) -> Any:
-    """Import what an installed package offers under a name, once.
+    """Import a plug-in; later calls return the cached object.
 
-    Modules of the working folder don't stand in for those of the package that offers it.
+    Modules in the working folder can't shadow those of the package that offers the plug-in.
 
     Args:
         kind: a key of `GROUPS`.
-        name: its name.
+        name: the plug-in's name.
 
     Raises:
-        InputError: if no package offers it, more than one does, or it can't be imported.
+        InputError: if no package or more than one offers the plug-in, or it can't be imported.
 
     Example:
         >>> load("families", "simple").plainest_model
@@ -118,7 +118,7 @@ def _load(kind: str, name: str, path: tuple[str, ...]) -> Any:
             return offer.load()
     except InputError:
         raise
-    except Exception as error:  # whatever the module of a package raises
+    except Exception as error:  # a package's module may raise anything
         package = offer.dist.name if offer.dist else "a package"
         raise InputError(
             f"{name!r}, offered by {package} as {offer.value}, can't be imported: {error_line(error)}"
@@ -141,7 +141,7 @@ def _find(kind: str, name: str, known: Collection[str] = ()) -> EntryPoint:
             f"package.module:object, by which code of your own is named{hint}"
         )
     offer = matches[0]
-    if kind not in _OF_FILES and not re.fullmatch(r"[\w.]+\s*:\s*\w+", offer.value.partition("[")[0].strip()):
+    if kind not in _FILE_KINDS and not re.fullmatch(r"[\w.]+\s*:\s*\w+", offer.value.partition("[")[0].strip()):
         raise InputError(
             f"{name!r} is offered by {offer.dist.name if offer.dist else 'a package'} as {offer.value!r}, which must "
             "be package.module:object: its entry point must be corrected"
@@ -151,11 +151,7 @@ def _find(kind: str, name: str, known: Collection[str] = ()) -> EntryPoint:
 
 @contextmanager
 def _package_first(offer: EntryPoint) -> Iterator[None]:
-    """Let Python look for modules where the offering package is installed before it looks anywhere else.
-
-    Raises:
-        InputError: if this process has imported another package by the name of one of this package's own.
-    """
+    """Put the folder of the offering package first on Python's search path."""
     is_own = offer.dist is not None and offer.dist.name == _OWN_DISTRIBUTION
     if is_own:
         site = Path(__file__).resolve().parents[2]
@@ -174,7 +170,7 @@ def _package_first(offer: EntryPoint) -> Iterator[None]:
 
 
 def _import_own(package: str, site: Path) -> None:
-    # All at once: what functions import later is then found, too.
+    # Imported as a whole, so that later imports inside functions resolve, too.
     module = importlib.import_module(package)
     places = [Path(place).resolve() for place in module.__path__]
     if site / package not in places:

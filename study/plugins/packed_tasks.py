@@ -1,4 +1,4 @@
-"""Stable tasks: known by their names and revisions; and the networks that model sets build for a task."""
+"""Stable tasks, identified by name and revision, and the networks that model sets build for a task."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 
 class ModelSet(Protocol):
-    """Models of two layers, by name: the networks that any packed task can be learned by.
+    """Named models of two layers, usable with any packed task.
 
-    An entry point of the group ``seeded_study.model_sets`` names one.
+    Packages offer model sets as entry points of the group ``seeded_study.model_sets``.
     """
 
     @property
     def names(self) -> tuple[str, ...]: ...
 
     def layers(self, name: str) -> tuple[type[Any], type[Any]]:
-        """Import the classes of a model's layers, first and second; each is built from sizes in and out."""
+        """Import the classes of a model's first and second layer, both called with (size in, size out)."""
 
 
 def is_stable_task(name: str) -> bool:
-    """Tell whether an installed package offers a task whose revision stands for its code in the ids of trials.
+    """Return True if a package offers this task as stable: its revision, not its code, is part of trial ids.
 
     Example:
         >>> is_stable_task("identity"), is_stable_task("mylab.tasks:Spirals")
@@ -41,7 +41,7 @@ def packed_task(name: str) -> type[Task]:
     """Import a stable task by its name.
 
     Raises:
-        InputError: if no task has this name.
+        InputError: if no stable task has this name, or it can't be imported.
 
     Example:
         >>> packed_task("identity").__name__
@@ -52,34 +52,34 @@ def packed_task(name: str) -> type[Task]:
 
 
 def model_set_names() -> tuple[str, ...]:
-    """List the names of the models of all model sets."""
-    return tuple(_sets())
+    """Return the names of the models in all model sets."""
+    return tuple(_model_sets())
 
 
 def model_names(task: type[Task]) -> tuple[str, ...]:
-    """List the names of the models that a task knows: its own, and those of model sets.
+    """Return the names of a task's models: its own, then those of model sets.
 
     Example:
         >>> "softplus" in model_names(packed_task("identity")), "NALU" in model_names(packed_task("identity"))
         (True, True)
     """
-    return tuple(dict.fromkeys([*task.model_names, *_sets()]))
+    return tuple(dict.fromkeys([*task.model_names, *_model_sets()]))
 
 
 def builder_of(task: Task, model: str) -> Callable[..., nn.Module]:
-    """Return what builds the networks of a model that a task knows by name; its arguments are hyperparameters.
+    """Return the builder of a task's named model; the builder's arguments are hyperparameters.
 
     Raises:
-        KeyError: if the task knows no such model.
-        TypeError: if it doesn't say the sizes that networks of two layers need.
+        KeyError: if neither the task nor a model set has this model.
+        TypeError: if the model is of a model set and the task's input and output sizes aren't known.
     """
     if model in task.model_names:
         return task.model(model)
-    return task.network(*_sets()[model].layers(model))
+    return task.network(*_model_sets()[model].layers(model))
 
 
 def revision_of(task: str) -> str:
-    """Return what stands for the code of a stable task in the ids of trials; empty for any other task.
+    """Return a stable task's name and revision, as used in trial ids; empty for any other task.
 
     Example:
         >>> revision_of("identity"), revision_of("mylab.tasks:Spirals")
@@ -88,11 +88,11 @@ def revision_of(task: str) -> str:
     return f"{task} {packed_task(task).revision}" if is_stable_task(task) else ""
 
 
-def _sets() -> Mapping[str, ModelSet]:
-    return _sets_of(offers.names("model_sets"))
+def _model_sets() -> Mapping[str, ModelSet]:
+    return _load_model_sets(offers.names("model_sets"))
 
 
 @cache
-def _sets_of(names: tuple[str, ...]) -> Mapping[str, ModelSet]:
+def _load_model_sets(names: tuple[str, ...]) -> Mapping[str, ModelSet]:
     sets = [offers.load("model_sets", name) for name in names]
     return {model: model_set for model_set in sets for model in model_set.names}

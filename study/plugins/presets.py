@@ -14,7 +14,7 @@ _SUFFIX = ".yaml"
 
 
 def preset_names() -> list[str]:
-    """Return the names of the presets.
+    """Return the names of all presets, sorted.
 
     Example:
         >>> "demo" in preset_names()
@@ -27,7 +27,7 @@ def preset_text(name: str) -> str:
     """Return the text of a preset.
 
     Raises:
-        InputError: if there is no such preset.
+        InputError: if no preset has this name.
     """
     presets = _presets(offers.names("presets"))
     if name not in presets:
@@ -41,6 +41,6 @@ def _presets(packages: tuple[str, ...]) -> dict[str, Traversable]:
 
 
 def _files(name: str) -> Iterator[Traversable]:
-    """Yield the study files of the package that an entry point names."""
+    """Yield the study files of the package behind an entry point."""
     package = offers.load("presets", name)
     return (file for file in resources.files(package).iterdir() if file.name.endswith(_SUFFIX))

@@ -10,24 +10,24 @@ from study.errors import InputError
 
 @dataclass(frozen=True)
 class TrialScript:
-    """One trial as one plain Python file.
+    """A trial as a plain Python file.
 
     Args:
         trial_id: the trial's id.
-        text: of the file.
+        text: the file's content.
     """
 
     trial_id: str
     text: str
 
     def write(self, file: str | Path | None = None) -> Path:
-        """Write the file.
+        """Write the file and return its path.
 
         Args:
             file: its path; None for ``trial-ID.py`` in the working folder.
 
         Raises:
-            InputError: if there is such a file already, or it can't be written.
+            InputError: if the file exists already or can't be written.
         """
         path = Path(file or f"trial-{self.trial_id}.py")
         try:

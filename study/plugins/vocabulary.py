@@ -1,6 +1,6 @@
-"""How reports name hyperparameters, models and values: titles, symbols, and which of them are methods.
+"""Display names of hyperparameters, models and values in reports: titles, units, symbols, roles.
 
-The vocabulary of studies in general is here; installed packages add those of their fields.
+This module has the general vocabulary; installed packages add vocabularies of their fields.
 """
 
 from __future__ import annotations
@@ -20,25 +20,24 @@ SymbolsOfValues = Mapping[str, Mapping[str, str]]
 class Vocabulary:
     """Names and texts for reports.
 
-    An entry point of the group ``seeded_study.vocabularies`` names one. Where two vocabularies name the same thing,
-    the first one counts: that of studies in general, then those of packages in the order of their entries' names.
+    Packages offer vocabularies as entry points of the group ``seeded_study.vocabularies``. If two vocabularies define
+    the same entry, the first one counts: the general vocabulary, then packages in the order of their entries' names.
 
     Args:
-        titles: names of hyperparameters for readers, where they aren't the names in study files with spaces.
-        nones: how None is written, where it isn't a dash.
+        titles: titles of hyperparameters, where they differ from the study file's names with spaces for underscores.
+        nones: texts for None by hyperparameter, where they aren't a dash.
         units: units of hyperparameters.
-        methods: hyperparameters that say how a question is answered; all others belong to the question.
-        swept_first: what the x axis of a figure shows if it varies, and a row's name says after the model.
-        short: letters for hyperparameters that are often swept, for names that must be short.
-        named_first: the hyperparameters that tell rows apart before any other does, after the model and axes of the
-            grid.
-        to_scale: sizes, which stand on an axis as far apart as they are.
-        self_explanatory: hyperparameters whose values need no title before them.
-        model_symbols: symbols of models, if they differ from the names in study files.
-        model_names: names in study files, by the symbols that published tables use.
-        value_symbols: symbols of the values of hyperparameters.
-        latex_titles: titles of hyperparameters in LaTeX, where they aren't those of other tables.
-        latex_symbols: symbols of values in LaTeX, where they aren't those of other tables.
+        methods: hyperparameters that are part of the method; all others are part of the question.
+        swept_first: hyperparameters preferred for the x axis of a figure, and put last in a row's name.
+        short: letters that replace a hyperparameter's name before its value in short names.
+        named_first: hyperparameters that distinguish rows first, after the model and the axes of the grid.
+        to_scale: hyperparameters whose values are drawn to scale on an axis.
+        self_explanatory: hyperparameters whose values are shown without a title.
+        model_symbols: symbols of models, where they differ from the names in study files.
+        model_names: names in study files by the symbols in published tables.
+        value_symbols: symbols of values by hyperparameter.
+        latex_titles: titles of hyperparameters in LaTeX, where they differ from `titles`.
+        latex_symbols: symbols of values in LaTeX by hyperparameter, where they differ from `value_symbols`.
     """
 
     titles: Names = field(default_factory=dict)
@@ -57,7 +56,7 @@ class Vocabulary:
     latex_symbols: SymbolsOfValues = field(default_factory=dict)
 
     def __or__(self, other: Vocabulary) -> Vocabulary:
-        """Return this vocabulary with what only the other one names."""
+        """Return the union of both vocabularies; entries of this one take precedence."""
         names = (part.name for part in fields(self))
         return Vocabulary(**{name: _joined(getattr(self, name), getattr(other, name)) for name in names})
 
@@ -71,21 +70,21 @@ GENERAL = Vocabulary(
     to_scale=("hidden_size",),
     self_explanatory=("model",),
 )
-"""Names that most fields share."""
+"""The general vocabulary."""
 
 
 def vocabulary() -> Vocabulary:
-    """Return the vocabulary of studies in general and of all installed packages.
+    """Return the general vocabulary joined with those of all installed packages.
 
     Example:
         >>> vocabulary().titles["hidden_size"], vocabulary().model_symbols["NAC-add"]
         ('hidden units', 'NAC₊')
     """
-    return _all(offers.names("vocabularies"))
+    return _joined_vocabularies(offers.names("vocabularies"))
 
 
 @cache
-def _all(names: tuple[str, ...]) -> Vocabulary:
+def _joined_vocabularies(names: tuple[str, ...]) -> Vocabulary:
     joined = GENERAL
     for name in names:
         joined |= offers.load("vocabularies", name)

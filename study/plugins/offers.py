@@ -137,8 +137,8 @@ def _find(kind: str, name: str, known: Collection[str] = ()) -> EntryPoint:
     if not matches:
         hint = nearest(name, suggested) or (f"; there is {', '.join(sorted(suggested))}" if suggested else "")
         raise InputError(
-            f"{name!r} is no name of {kind} that are built in or offered by installed packages, and no "
-            f"package.module:object, by which code of your own is named{hint}"
+            f"{name!r} isn't among the {kind} that are built in or offered by installed packages; name code of your "
+            f"own as package.module:object{hint}"
         )
     offer = matches[0]
     if kind not in _FILE_KINDS and not re.fullmatch(r"[\w.]+\s*:\s*\w+", offer.value.partition("[")[0].strip()):

@@ -1,16 +1,16 @@
-"""The code that a study names: read, hashed, copied, and imported from the copy (docs/explanation/code-copies.md).
+"""A study's own code: reading, hashing, copying, and importing from the copy (docs/code-copies.md).
 
-distributions  the versions of installed packages
-places         whose a top-level module is: the user's own, installed, Python's or this package's
-imports        which modules a source file imports
-source_code    import strings -> the files of the user's own code, their digest and what stands for them in an id
-program_code   the words of a command -> the files of the user's own that they name, and the modules these import
-code_files     the files of both: found, checked, and read
-parsed         the digest of code without comments, docstrings and formatting
-archive        the files as bytes for the store, and back, unpacked once a machine
-code_folder    the folder of a copy, and the objects in it
+distributions  versions of installed packages
+places         origin of a top-level module: the user's own, installed, Python's or this package's
+imports        modules that a source file imports
+source_code    import strings -> files of the user's own code, their digest, their identity in trial ids
+program_code   words of a command -> the user's files in it, and the modules that they import
+code_files     finding, checking and reading of code files
+parsed         digest of code without comments, docstrings and formatting
+archive        files as bytes for the store, unpacked once per machine
+code_folder    folder of a copy, and import of its objects
 cells          a function of a notebook -> a module
-source_data    the data files that a study file names, known by their digest
+source_data    data files of a study file, identified by their digest
 """
 
 from study.plugins.import_string import ImportString, is_import_string, parse_import_string

@@ -1,7 +1,7 @@
-"""The files of a user's code as bytes for the store, and back: checked, and unpacked once a machine.
+"""Archives of the user's code for the store, verified and unpacked once per machine.
 
-An archive is a ZIP file, so that anybody can open what a store holds. Its digest is that of the names and contents in
-it, since the bytes of a ZIP file may differ between versions of what writes it.
+An archive is a ZIP file, which common tools can open. Its digest covers the names and contents of its files, not the
+ZIP bytes, which may differ between versions of the ZIP library.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from typing import Final
 from study.errors import InputError
 
 SIZE_LIMIT_BYTES: Final = 16 * 2**20
-"""The most that the files of a study's code may have in sum."""
+"""Largest total size of the files of a study's code, in bytes."""
 
-_TIME = (1980, 1, 1, 0, 0, 0)  # the first that a ZIP file can state
+_TIME = (1980, 1, 1, 0, 0, 0)  # the earliest time that a ZIP file can state
 _UNIX, _MODE = 3, 0o100644 << 16
 
 
 def code_cache() -> Path:
-    """Return the folder of this machine in which copies of code are unpacked."""
+    """Return this machine's folder for copies of code."""
     return _cache() / "code"
 
 
 def data_cache() -> Path:
-    """Return the folder of this machine in which copies of data files lie."""
+    """Return this machine's folder for copies of data files."""
     return _cache() / "data"
 
 
@@ -40,7 +40,7 @@ def _cache() -> Path:
 
 
 def digest_of(files: Mapping[str, bytes]) -> str:
-    """Return the SHA-256 of names and contents, in the order of the names.
+    """Return the hexadecimal SHA-256 of file names and contents, independent of their order.
 
     Example:
         >>> digest_of({"a.py": b"1", "b.py": b""}) == digest_of({"b.py": b"", "a.py": b"1"})
@@ -54,7 +54,7 @@ def digest_of(files: Mapping[str, bytes]) -> str:
 
 
 def pack_archive(files: Mapping[str, bytes]) -> bytes:
-    """Write files as an archive; the same files give the same bytes."""
+    """Return files as the bytes of an archive; the same files give the same bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name in sorted(files):
@@ -65,15 +65,16 @@ def pack_archive(files: Mapping[str, bytes]) -> bytes:
 
 
 def read_archive(archive: bytes, digest: str, limit_bytes: int = SIZE_LIMIT_BYTES) -> dict[str, bytes]:
-    """Read the files of an archive.
+    """Return the files of an archive, by name.
 
     Args:
-        archive: what `pack_archive` returned.
-        digest: the digest that its files must have.
-        limit_bytes: the most that its files may have in sum.
+        archive: the result of `pack_archive`.
+        digest: the expected digest of its files.
+        limit_bytes: largest total size of its files.
 
     Raises:
-        InputError: if they have another, if it isn't an archive, or if a name in it leads out of its folder.
+        InputError: if the bytes aren't an archive, its files have another digest or are too large, or a name in it
+            leads out of its folder.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(archive)) as opened:
@@ -95,43 +96,43 @@ def read_archive(archive: bytes, digest: str, limit_bytes: int = SIZE_LIMIT_BYTE
 
 
 def unpacked(archive: bytes, digest: str, cache: Path) -> Path:
-    """Return the folder of an archive's files on this machine, and unpack them if it isn't there yet.
+    """Unpack an archive into the cache if necessary, and return its folder.
 
-    A folder appears whole or not at all, whatever is killed, and however many processes unpack it at once.
+    The folder appears atomically, even if processes are killed or unpack it concurrently.
 
     Args:
-        archive: what `SourceCode.archive` returned.
-        digest: the digest that its files must have.
-        cache: a folder of this machine that only this user may write to; it is made if it isn't there.
+        archive: the value of `SourceCode.archive`.
+        digest: the expected digest of its files.
+        cache: a folder of this machine that only this user may write to; it is created if missing.
 
     Raises:
-        InputError: if the archive or the folder was changed, or if another user could change the cache.
+        InputError: if the archive or the unpacked folder was changed, or if other users may write to the cache.
     """
     return placed(read_archive(archive, digest), digest, cache)
 
 
 def placed(files: Mapping[str, bytes], digest: str, cache: Path) -> Path:
-    """Return the folder of files on this machine, and write them if it isn't there yet; see `unpacked`.
+    """Write files into the cache if necessary, atomically as `unpacked` does, and return their folder.
 
     Args:
         files: contents by name.
-        digest: what `digest_of` returns for them.
-        cache: a folder of this machine that only this user may write to; it is made if it isn't there.
+        digest: a digest of the files, which names the folder.
+        cache: a folder of this machine that only this user may write to; it is created if missing.
 
     Raises:
-        InputError: if the folder was changed, or if another user could change the cache.
+        InputError: if the folder was changed, or if other users may write to the cache.
     """
     cache.mkdir(mode=0o700, parents=True, exist_ok=True)
     _check_private(cache)
     folder = cache.resolve() / digest
     if not folder.exists():
         with tempfile.TemporaryDirectory(prefix=f".{digest[:16]}-", dir=cache) as temporary:
-            whole = Path(temporary) / digest
-            _write(files, whole)
+            complete = Path(temporary) / digest
+            _write(files, complete)
             try:
-                whole.rename(folder)
+                complete.rename(folder)
             except OSError:
-                if not folder.exists():  # else another process was first
+                if not folder.exists():  # otherwise another process was faster
                     raise
     _check_same(files, folder)
     return folder
@@ -147,7 +148,7 @@ def _check_private(cache: Path) -> None:
     status = cache.stat()
     if status.st_uid != os.getuid() or status.st_mode & 0o002:
         raise InputError(
-            f"{cache} must be writable for nobody else, since code is run from it: remove it, or choose another folder"
+            f"{cache} must be writable for you alone, since code is run from it: remove it, or choose another folder"
         )
 
 
@@ -157,19 +158,19 @@ def _write(files: Mapping[str, bytes], folder: Path) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-        path.chmod(0o444)  # an editor warns of what must not be edited
+        path.chmod(0o444)  # editors warn about read-only files
 
 
 def _check_same(files: Mapping[str, bytes], folder: Path) -> None:
-    """Check that a folder has the files and no further modules, however long ago it was unpacked."""
+    """Check that a folder has the files unchanged, and no other modules."""
     changed = [name for name, content in files.items() if not _holds(folder / name, content)]
     present = (path for path in folder.rglob("*") if path.name.endswith(tuple(all_suffixes())))
     names = (path.relative_to(folder).as_posix() for path in present if path.parent.name != "__pycache__")
     changed += [name for name in names if name not in files]
     if changed:
         raise InputError(
-            f"{folder / changed[0]} isn't as it was unpacked, so nothing in that folder is run: remove {folder}, "
-            "and it is unpacked again"
+            f"{folder / changed[0]} was changed after it was unpacked, so nothing in that folder is run: "
+            f"remove {folder} to unpack it again"
         )
 
 

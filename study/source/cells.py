@@ -1,4 +1,4 @@
-"""A function of a notebook as a module: its source, and that of what it uses of the notebook."""
+"""Modules made from a notebook's function: its source and that of all names it uses from the notebook."""
 
 from __future__ import annotations
 import __future__
@@ -23,27 +23,30 @@ MAIN = "__main__"
 
 
 def import_string_of(called: Any, folder: Path) -> tuple[str, Path | None]:
-    """Return an import string for a function or a class, and the folder of its module if that is made from a notebook.
+    """Return an import string for a function or class, and the folder of its module if that is made from a notebook.
 
     Args:
         called: the function or class.
-        folder: the folder in which modules of one's own are looked for first.
+        folder: the first folder in which the user's modules are searched.
+
+    Returns:
+        The import string, and the folder of the generated module; None if the object lies in a module or script.
 
     Raises:
-        InputError: if it has no name of its own, or uses what can't be written into a module.
+        InputError: if the object has no top-level name, or uses objects that can't be written into a module.
     """
     name, module = getattr(called, "__qualname__", ""), getattr(called, "__module__", None)
     if not name.isidentifier() or module is None:
         raise InputError(
-            f"train must be a function or a class at the top of a module or a notebook, but got {called!r}: such code "
-            "can be run elsewhere"
+            f"train must be a function or a class at the top of a module or a notebook, but got {called!r}: "
+            "other processes must be able to import it"
         )
     if module != MAIN:
         return f"{module}:{name}", None
     script = getattr(sys.modules[MAIN], "__file__", None)
     if script is not None and Path(script).suffix == ".py":
         return f"{Path(script).stem}:{name}", None
-    # Only what is marked may be called by a study file; who hands over a function itself has decided that.
+    # Study files may call marked objects only; by passing the function itself the user has agreed to mark it.
     text = f"{module_text(called)}\nfrom study import seeded as _mark\n\n_mark({name})\n".encode()
     stem = "cells"
     while (folder / f"{stem}.py").exists() or (folder / stem).exists():
@@ -54,13 +57,13 @@ def import_string_of(called: Any, folder: Path) -> tuple[str, Path | None]:
 
 
 def module_text(called: Any) -> str:
-    """Return the text of a module that has a function or a class of a notebook, and all that it uses.
+    """Return the text of a module with a notebook's function or class and everything that it uses.
 
-    Imports, functions and classes of the notebook are taken along, and constants that Python can write: numbers, texts,
-    and lists, tuples, dicts and sets of these.
+    This includes imports, functions, classes and literals of the notebook: numbers, strings, and lists, tuples, dicts
+    and sets of these.
 
     Raises:
-        InputError: if it uses anything else, or its source isn't known.
+        InputError: if the object uses anything else, or its source isn't available.
     """
     module = _Module()
     module.add(getattr(called, "__name__", "train"), called, "train")
@@ -68,7 +71,7 @@ def module_text(called: Any) -> str:
 
 
 class _Module:
-    """The parts of a module, each once, what is used before what uses it."""
+    """The parts of a module, each once, dependencies first."""
 
     def __init__(self) -> None:
         self._imports: dict[str, None] = {}
@@ -82,12 +85,12 @@ class _Module:
         return "\n".join([*future, *sorted(self._imports), "", *self._parts.values()])
 
     def add(self, name: str, value: Any, user: str) -> None:
-        """Add what a name stands for in the notebook.
+        """Add a name of the notebook, and its dependencies.
 
         Args:
             name: the name.
-            value: what it stands for.
-            user: the name of what uses it, for messages.
+            value: the name's value in the notebook.
+            user: the name of the object that uses it, for error messages.
         """
         if name in self._parts:
             return
@@ -103,7 +106,7 @@ class _Module:
         else:
             raise InputError(
                 f"{user} uses {name} of the notebook, {_kind(value)}, which can't be written into a module for other "
-                f"processes: make it inside of {user}, or pass it as a hyperparameter"
+                f"processes: make it inside {user}, or pass it as a hyperparameter"
             )
 
     def _add_source(self, name: str, value: Any) -> None:
@@ -113,7 +116,7 @@ class _Module:
         self._parts[name] = ""  # it may use itself
         tree = ast.parse(source)
         names = vars(sys.modules[MAIN])
-        for chain in _used(tree):
+        for chain in _used_names(tree):
             if chain[0] in names and not (
                 hasattr(builtins, chain[0]) and names[chain[0]] is getattr(builtins, chain[0])
             ):
@@ -125,7 +128,7 @@ class _Module:
         self._has_future |= code is not None and bool(code.co_flags & __future__.annotations.compiler_flag)
 
     def _add_submodules(self, chain: tuple[str, ...], value: Any) -> None:
-        """Import submodules that are used as attributes of their package, as sklearn.datasets."""
+        """Import submodules that are used as attributes of their package, such as sklearn.datasets."""
         for part in chain[1:]:
             if not isinstance(value, ModuleType) or f"{value.__name__}.{part}" not in sys.modules:
                 return
@@ -134,15 +137,15 @@ class _Module:
 
 
 def _source_of(value: Any) -> str | None:
-    """Return the source of a function or a class of the notebook; None if it isn't known."""
+    """Return the source of a function or class of the notebook, or None if it isn't available."""
     try:
         return textwrap.dedent(inspect.getsource(value))
-    except (OSError, TypeError):  # Python looks for classes in a module's file, which a notebook hasn't
+    except (OSError, TypeError):  # Python reads a class's source from the module's file, and a notebook has none
         pass
     for _, _, lines, _ in reversed([entry for entry in linecache.cache.values() if len(entry) == 4]):
         source = "".join(lines)
         if f"class {value.__name__}" in source:
-            with suppress(SyntaxError):  # a cell may have commands of the notebook
+            with suppress(SyntaxError):  # a cell may contain notebook commands
                 for node in ast.walk(ast.parse(source)):
                     if isinstance(node, ast.ClassDef) and node.name == value.__name__:
                         first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
@@ -150,8 +153,8 @@ def _source_of(value: Any) -> str | None:
     return None
 
 
-def _used(tree: ast.AST) -> Iterator[tuple[str, ...]]:
-    """Yield the names that a source uses, each with the attributes that follow it."""
+def _used_names(tree: ast.AST) -> Iterator[tuple[str, ...]]:
+    """Yield each name that a source uses, with the attributes that follow it."""
     for node in ast.walk(tree):
         parts: list[str] = []
         while isinstance(node, ast.Attribute):
@@ -169,7 +172,7 @@ def _can_import(value: Any) -> bool:
 def _is_literal(value: Any) -> bool:
     try:
         return bool(ast.literal_eval(repr(value)) == value)
-    except Exception:  # objects may have any repr, and any comparison
+    except Exception:  # an object's repr and comparison may raise anything
         return False
 
 

@@ -1,4 +1,4 @@
-"""Files of the user's own code: found, checked, and read."""
+"""Search, checks and reading of the user's code files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from study.visible import visible
 
 
 def imported_names(files: Mapping[str, bytes]) -> set[str]:
-    """Return the top-level names of the modules that files are, and of those that they import."""
+    """Return the top-level names of the modules in `files`, and of all modules that they import."""
     modules = {name: content for name, content in files.items() if name.endswith(".py")}
     tops = {PurePosixPath(name).parts[0].removesuffix(".py") for name in modules}
     return tops.union(*(imported_packages(content) for content in modules.values()))
@@ -23,17 +23,18 @@ def python_files(place: Path, inside: Path) -> Iterator[Path]:
 
 
 def files_in(path: Path, inside: Path, above: tuple[Path, ...] = ()) -> Iterator[Path]:
-    """Yield a file, or the files of a folder. Links are followed, except those to a folder that contains them.
+    """Yield a file, or all files of a folder.
 
-    Hidden files and folders, `__pycache__`, virtual environments and what an installer put into them are left out.
+    Links are followed, except those to a parent folder. Hidden files and folders, `__pycache__`, virtual environments
+    and `site-packages` are skipped.
 
     Args:
         path: the file or the folder.
-        inside: the folder that no link to a folder may leave.
-        above: the real paths of the folders that contain it.
+        inside: the folder that links to folders must not leave.
+        above: the resolved paths of the parent folders visited so far.
 
     Raises:
-        InputError: if a folder can't be read, or a link to one leaves.
+        InputError: if a folder can't be read, or a link to a folder leads out of `inside`.
     """
     try:
         entries = sorted(path.iterdir()) if path.is_dir() else None
@@ -52,15 +53,15 @@ def files_in(path: Path, inside: Path, above: tuple[Path, ...] = ()) -> Iterator
 
 
 def read_files(paths: Iterable[tuple[Path, Path]], others: Mapping[str, bytes], inside: Path) -> dict[str, bytes]:
-    """Read files by the names that they get.
+    """Read files into a dict of contents by name.
 
     Args:
-        paths: the path of each file, and the name that it gets.
-        others: files that were read before; together they must not be too large.
-        inside: the folder that no link may leave.
+        paths: the path of each file, and its name in the result.
+        others: files read before, which count towards the size limit.
+        inside: the folder that links must not leave.
 
     Raises:
-        InputError: if a link leaves the folder, if a file can't be read, or if there is too much.
+        InputError: if a link leaves the folder, a file can't be read, or the files exceed `SIZE_LIMIT_BYTES`.
     """
     sizes = {name: len(content) for name, content in others.items()}
     files: dict[str, bytes] = {}
@@ -80,11 +81,7 @@ def read_files(paths: Iterable[tuple[Path, Path]], others: Mapping[str, bytes], 
 
 
 def _check_inside(path: Path, inside: Path) -> None:
-    """Check that no link leads out of the folder of the code: another author's code could copy private files.
-
-    Raises:
-        InputError: if it is.
-    """
+    """Check that a link stays in the code's folder; otherwise foreign code could copy private files into the store."""
     real = path.resolve()
     if not real.is_relative_to(inside.resolve()):
         raise InputError(
@@ -98,8 +95,8 @@ def _check_size(sizes: Mapping[str, int]) -> None:
     if sum(sizes.values()) > SIZE_LIMIT_BYTES:
         largest = sorted(sizes, key=lambda name: -sizes[name])[:3]
         raise InputError(
-            f"the study's code must have at most {SIZE_LIMIT_BYTES >> 20} MB, since each version of it is stored; it "
-            f"has more, of which most is in {', '.join(f'{name} ({sizes[name] / 2**20:.1f} MB)' for name in largest)}. "
+            f"the study's code must have at most {SIZE_LIMIT_BYTES >> 20} MB, since each version of it is stored, but "
+            f"has more; the largest are {', '.join(f'{name} ({sizes[name] / 2**20:.1f} MB)' for name in largest)}. "
             "Move what isn't code elsewhere, or install the package instead"
         )
 
@@ -110,7 +107,11 @@ def _unreadable(path: Path, error: Exception) -> InputError:
 
 
 def included_files(patterns: Sequence[str], roots: Sequence[Path]) -> dict[str, bytes]:
-    """Read the files that patterns name, in the first folder that has any."""
+    """Read the files that match glob patterns; each pattern is matched in the first folder that has any.
+
+    Raises:
+        InputError: if a pattern is absolute, leads out of the folder or matches nothing, or a file can't be read.
+    """
     files: dict[str, bytes] = {}
     for pattern in patterns:
         path = PurePosixPath(pattern)

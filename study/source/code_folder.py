@@ -1,9 +1,8 @@
-"""The folder of a copy of code, and the objects in it: imported, checked, and exchanged for another copy's.
+"""Folders of copied code, and the import of objects from them.
 
-Python's search path begins with the folder while it is active, as pytest puts a test's folder there: for imports at
-any time, those in functions included. That can hide no other package, since `read_source_code` refuses code with names
-of others. Python knows one module a name, so one folder is active in a process; another's modules are put away, and
-are the same objects when it is active again.
+An active folder is first on Python's search path, so that imports inside functions resolve there, too. It can't shadow
+other packages, because `read_source_code` rejects code with their names. Python has one module per name, so a process
+has one active folder at a time. The modules of an inactive folder are kept, and return as the same objects.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ _active: CodeFolder | None = None
 
 
 class CodeFolder:
-    r"""The modules in a folder, which a process can import while the folder is active.
+    r"""A folder of modules, importable while the folder is active.
 
-    As a context manager it is active inside.
+    As a context manager it is active inside the block.
 
     Args:
-        path: the folder that `unpacked` returned; None if only installed packages are named.
+        path: the folder that `unpacked` returned; None if all objects are in installed packages.
 
     Example:
         >>> import tempfile
@@ -56,8 +55,8 @@ class CodeFolder:
         self.path = None if path is None else path.resolve()
         self._search = [] if self.path is None else [str(self.path)]
         self._names = frozenset() if self.path is None else frozenset(modules_in(self.path))
-        self._modules: dict[str, ModuleType] = {}  # this folder's, while it isn't active
-        self._others: dict[str, ModuleType] = {}  # what had their names before, while it is
+        self._modules: dict[str, ModuleType] = {}  # this folder's modules, while it is inactive
+        self._others: dict[str, ModuleType] = {}  # modules with the same names, while it is active
 
     def __enter__(self) -> Self:
         self.activate()
@@ -67,12 +66,14 @@ class CodeFolder:
         self.deactivate()
 
     def activate(self) -> None:
-        """Make this the folder whose modules Python imports, instead of any other; it costs little if it is already.
+        """Make this the active folder instead of any other.
 
-        Call it before objects of the folder run: they may import more.
+        Call it before objects of the folder run, because they may import more modules. It is a cheap no-op if the
+        folder is active already.
 
         Raises:
-            InputError: if the process has imported an installed module with one of the names: no folder is active then.
+            InputError: if the process has imported an installed module with the name of one of the folder's modules.
+                No folder is active then.
         """
         global _active
         with _lock:
@@ -88,45 +89,42 @@ class CodeFolder:
             _active = self
 
     def deactivate(self) -> None:
-        """Put this folder's modules away; modules that had their names before are back. Objects go on working."""
+        """Deactivate the folder and restore other modules with the same names; imported objects remain usable."""
         global _active
         with _lock:
             if _active is not self:
                 return
             self._modules = self._taken()
             sys.modules.update(self._others)
-            self._search = [entry for entry in sys.path if self._has(entry)]  # the code may have added some
-            sys.path[:] = [entry for entry in sys.path if not self._has(entry)]
+            self._search = [entry for entry in sys.path if self._contains(entry)]  # the code may have added entries
+            sys.path[:] = [entry for entry in sys.path if not self._contains(entry)]
             _active = None
 
     def load(self, import_string: ImportString, bases: tuple[type, ...] = ()) -> Any:
-        """Import an object that a study may call; the folder is active afterwards.
+        """Import an object marked by `study.seeded`, and leave the folder active.
 
         Args:
             import_string: the object.
-            bases: classes whose subclasses a study may call without a mark.
+            bases: classes whose subclasses need no mark.
 
         Raises:
-            InputError: if the module isn't there or fails (with the line that failed), if it imports what isn't in
-                the copy, or if it has no such object with the mark of `study.seeded`.
+            InputError: if the module doesn't exist or its import fails (the message has the failing line), if it
+                imports a module that isn't in the copy, or if it has no such object or that isn't marked.
         """
         self.activate()
-        before = set(sys.modules)
+        known_modules = set(sys.modules)
         module = self._import(import_string)
-        self._check_origins(import_string, sys.modules.keys() - before)
+        self._check_origins(import_string, sys.modules.keys() - known_modules)
         try:
             object_ = getattr(module, import_string.name)
         except AttributeError:
             names = [name for name, value in vars(module).items() if _may_call(value, bases)]
-            has = (
-                nearest(import_string.name, names)
-                or f"; of what a study may call it has {', '.join(names) or 'nothing'}"
-            )
-            raise InputError(f"{import_string}: {import_string.module} has no {import_string.name}{has}") from None
+            hint = nearest(import_string.name, names) or f"; a study may call {', '.join(names) or 'nothing in it'}"
+            raise InputError(f"{import_string}: {import_string.module} has no {import_string.name}{hint}") from None
         if not _may_call(object_, bases):
             classes = " or ".join(f"{base.__module__}.{base.__qualname__}" for base in bases)
             raise InputError(
-                f"{import_string} isn't marked as what a study may call: write @seeded above it, after "
+                f"{import_string} isn't marked for studies: write @seeded above it, after "
                 f"`from study import seeded`{f', or derive it from {classes}' if classes else ''}"
             )
         return object_
@@ -135,18 +133,18 @@ class CodeFolder:
         with noting_stops():
             try:
                 return importlib.import_module(import_string.module)
-            except BaseException as error:  # a module may even end the process
+            except BaseException as error:  # a module may even call sys.exit
                 if requested_stop() is not None:
                     raise
                 if isinstance(error, ModuleNotFoundError) and f"{import_string.module}.".startswith(f"{error.name}."):
                     raise InputError(
-                        f"{import_string}: there is no module {error.name} in the copy of the study's code, nor among "
-                        "the installed ones"
+                        f"{import_string}: no module is called {error.name}, neither in the copy of the study's code "
+                        "nor among the installed ones"
                     ) from None
                 raise InputError(f"{import_string} can't be imported: {self.reason(error)}") from None
 
     def reason(self, error: BaseException) -> str:
-        """Return the line at which something failed, the user's own if there is one, and the error's message."""
+        """Return an error's message with its file and line, in the user's own code if possible."""
         return visible(attempt(lambda: self._reason(error), error_line(error)))
 
     def _reason(self, error: BaseException) -> str:
@@ -154,32 +152,32 @@ class CodeFolder:
         words = [str(error)] if isinstance(error, UnusualError) else traceback.format_exception_only(error)
         if isinstance(error, SyntaxError):
             places.append((str(error.filename), error.lineno or 0))
-            words = words[-1:]  # what comes before is the place
+            words = words[-1:]  # the earlier ones state the place
         reason = f"{''.join(words).strip()}{_hint(error)}"
         places = [place for place in places if Path(place[0]).is_absolute() and place[0] not in _FRAMES_OF_OURS]
-        theirs = [place for place in places if self._has(place[0])] or places
-        if not theirs:  # such as a file that can't be decoded
+        own_places = [place for place in places if self._contains(place[0])] or places
+        if not own_places:  # such as for a file that can't be decoded
             return reason
-        file, number = theirs[-1]
-        name = Path(file).relative_to(self.path).as_posix() if self.path and self._has(file) else file
+        file, number = own_places[-1]
+        name = Path(file).relative_to(self.path).as_posix() if self.path and self._contains(file) else file
         return f"{name}, line {number}:\n    {linecache.getline(file, number).strip()}\n{reason}"
 
-    def _has(self, path: str) -> bool:
+    def _contains(self, path: str) -> bool:
         return self.path is not None and f"{path}/".startswith(f"{self.path}/")
 
     def _taken(self) -> dict[str, ModuleType]:
-        """Take the modules with this folder's names, and those from its files, from those that Python knows."""
+        """Remove modules with this folder's names or from its files from `sys.modules`, and return them."""
         taken = {
             name: module
             for name, module in sys.modules.copy().items()  # a copy, since another thread may import something
-            if name.partition(".")[0] in self._names or self._has(_file(module))
+            if name.partition(".")[0] in self._names or self._contains(_file(module))
         }
         for name in taken:
             del sys.modules[name]
         return taken
 
     def _check_names(self) -> None:
-        # Those of this program are refused before it imports them, since its own imports would find the folder's.
+        # This package's names are refused even before it imports such modules: its own imports would find the folder's.
         for name in sorted(self._names & {*sys.modules, *OURS}):
             path = _file(sys.modules[name]) if name in sys.modules else ""
             if not path or name in OURS or name in sys.stdlib_module_names or is_installed(Path(path)):
@@ -194,10 +192,10 @@ class CodeFolder:
                 )
 
     def _check_origins(self, import_string: ImportString, imported: Set[str]) -> None:
-        """Check that what was imported is from the copy, or installed: never from the user's live folder."""
+        """Check that modules were imported from the copy or an installed package, not from the user's own folder."""
         for module in sorted(imported & sys.modules.keys()):
             file, top = _file(sys.modules[module]), module.partition(".")[0]
-            if not file or self._has(file):
+            if not file or self._contains(file):
                 continue
             path = Path(file)
             if top in self._names:
@@ -213,7 +211,7 @@ def load_copied(folder: str, name: str) -> Any:
     """Import an object from a copy of code, in a process that runs nothing else.
 
     Args:
-        folder: the folder that `unpacked` returned; empty if only installed packages are named.
+        folder: the folder that `unpacked` returned; empty if the object is in an installed package.
         name: the object's import string.
 
     Raises:
@@ -223,12 +221,15 @@ def load_copied(folder: str, name: str) -> Any:
 
 
 def load_announced(folder: str, name: str, sign: str) -> Any:
-    """Import an object as `load_copied` does, then make an empty file, as a sign for the process that waits for it.
+    """Import an object as `load_copied` does, then create an empty file to signal a waiting process.
 
     Args:
         folder: as for `load_copied`.
         name: as for `load_copied`.
-        sign: the file's path.
+        sign: path of the empty file.
+
+    Raises:
+        InputError: as `CodeFolder.load` does.
     """
     loaded = load_copied(folder, name)
     Path(sign).touch()
@@ -246,11 +247,11 @@ def _may_call(object_: object, bases: tuple[type, ...]) -> bool:
 
 
 def _file(module: ModuleType) -> str:
-    """Return the folder of a package, or the file of a module; empty if it is from neither."""
+    """Return the folder of a package or the file of a module, or an empty text."""
     folders, file = getattr(module, "__path__", None), getattr(module, "__file__", None)
     try:
         file = next(iter(folders)) if folders else file
-    except Exception:  # an object that stands for a module and isn't one, or part of a package that is gone
+    except Exception:  # a module's stand-in, or part of a package that was removed
         return ""
     return file if isinstance(file, str) and file.startswith(os.sep) else ""
 

@@ -1,4 +1,4 @@
-"""Which modules a source file imports, read from its text: nothing is run."""
+"""Imported modules of a source file, read from its text without running it."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ _BY_CALL = ("import_module", "__import__")
 
 
 def imported_packages(source: bytes) -> set[str]:
-    r"""Return the top-level names of all modules that a source imports, wherever in it the import stands.
+    r"""Return the top-level names of all modules that a source imports.
 
-    Imports in functions count, and so do those that a condition may skip: what is decided from the text alone is
-    the same on all machines. Relative imports stay in their package, and aren't listed. Of calls of `import_module`
-    only those with a text count.
+    Imports inside functions and conditions count: the result depends on the text alone, so it is the same on all
+    machines. So do calls of `import_module` and `__import__` with a literal name. Relative imports aren't listed, since
+    they stay in their package.
 
     Args:
-        source: the file's bytes. A file that isn't Python imports nothing.
+        source: the file's bytes. A file that can't be parsed as Python imports nothing.
 
     Example:
         >>> sorted(imported_packages(b"import os.path\nfrom helpers import a\nfrom . import b"))
         ['helpers', 'os']
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the user's source, such as an unknown escape: its import says so itself
+        warnings.simplefilter("ignore")  # the user's source warns when it is imported
         try:
             tree = ast.parse(source)
         except (SyntaxError, ValueError, RecursionError):

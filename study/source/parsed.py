@@ -1,4 +1,4 @@
-"""Digest of parsed code: the same for code that differs in comments, docstrings and formatting alone.
+"""Digest of parsed code, independent of comments, docstrings and formatting.
 
 The syntax tree is written in a form that doesn't depend on Python's version, unlike `ast.dump` and `ast.unparse`.
 """
@@ -13,21 +13,21 @@ from itertools import groupby
 from typing import Any, Final
 
 READS_DOCSTRINGS: Final = frozenset({"__doc__", "getdoc"})
-"""Names by which code reads docstrings: where one occurs, docstrings count."""
+"""Names by which code reads docstrings: if one occurs, docstrings are part of the digest."""
 
 READS_SOURCE: Final = frozenset({"getsource", "getsourcelines", "findsource", "f_lineno", "currentframe", "_getframe"})
-"""Names by which code reads its own text or line numbers: where one occurs, every byte counts."""
+"""Names by which code reads its own text or line numbers: if one occurs, every byte is part of the digest."""
 
 _LEFT_OUT = frozenset({"ctx", "kind", "type_comment", "type_ignores"})
 _HAVE_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def parsed_digest(files: Mapping[str, bytes]) -> str:
-    r"""Return the SHA-256 of files, of which Python sources count as they are parsed.
+    r"""Return the hexadecimal SHA-256 of files, with Python sources hashed as parsed.
 
-    Comments, docstrings and formatting of a source don't count. Every byte counts of other files, and of sources that
-    can't be parsed. If the code reads docstrings or its own text (`READS_DOCSTRINGS`, `READS_SOURCE`), these count,
-    too.
+    Comments, docstrings and formatting of sources are ignored. Other files, and sources that can't be parsed, are
+    hashed byte by byte. Docstrings count if the code reads docstrings (`READS_DOCSTRINGS`); every byte counts if it
+    reads its own text (`READS_SOURCE`).
 
     Args:
         files: contents by name.
@@ -46,7 +46,7 @@ def parsed_digest(files: Mapping[str, bytes]) -> str:
 
 
 def parsed_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return what counts of each file, in the order of the names: its syntax tree as text, or its bytes."""
+    """Return each file's part of the digest, sorted by name: its syntax tree as text, or its bytes and a zero byte."""
     trees = {name: tree for name in files if name.endswith(".py") and (tree := _parse(files[name])) is not None}
     if any(_uses(tree, files[name], READS_SOURCE) for name, tree in trees.items()):
         trees = {}
@@ -67,7 +67,7 @@ def _parse(source: bytes) -> ast.Module | None:
 
 
 def _uses(tree: ast.Module, source: bytes, names: Collection[str]) -> bool:
-    if not any(name.encode() in source for name in names):  # much faster than to search the tree
+    if not any(name.encode() in source for name in names):  # much faster than searching the tree
         return False
     return any(
         getattr(node, field, None) in names for node in ast.walk(tree) for field in ("id", "attr", "name", "value")
@@ -75,9 +75,9 @@ def _uses(tree: ast.Module, source: bytes, names: Collection[str]) -> bool:
 
 
 def _as_text(tree: ast.Module, with_docstrings: bool) -> str:
-    """Write a syntax tree, without positions, contexts, and fields that are empty.
+    """Write a syntax tree without positions, contexts and empty fields.
 
-    Versions of Python differ in fields that they add to nodes, which are empty unless new syntax is used.
+    New versions of Python add fields to nodes, which are empty unless new syntax is used.
     """
     written: list[str] = []
     waiting: list[Any] = [tree]  # a stack: a tree may be deeper than Python recurses
@@ -113,7 +113,7 @@ class _FieldName(str):
 
 
 def _field(node: ast.AST, name: str, with_docstrings: bool) -> Any:
-    """Return what counts of a node's field; the texts in an f-string are joined, since versions divide them."""
+    """Return the hashed part of a node's field; an f-string's texts are joined, since Python versions split them."""
     if name in _LEFT_OUT:
         return None
     value: Any = getattr(node, name, None)
@@ -138,7 +138,7 @@ def _joined(values: list[ast.expr]) -> list[ast.expr]:
 
 
 def _constant(value: object) -> str:
-    """Write a constant with its type, as all versions of Python do: `repr` depends on their tables of characters."""
+    """Write a constant with its type, in ASCII, since `repr` depends on the Python version's Unicode tables."""
     if isinstance(value, int) and not isinstance(value, bool):
         return f"int:{value:x};"
     return f"{type(value).__name__}:{value!a};"

@@ -1,7 +1,7 @@
-"""Whose a top-level module is: the user's own, an installed package's, Python's, or this package's.
+"""Origin of top-level modules: the user's own, an installed package's, Python's, or this package's.
 
-The user's own code is what lies beside the study file, and whatever else Python finds outside the folders of
-installed packages: through `PYTHONPATH`, or because it was installed to be edited (`pip install -e`).
+The user's own modules lie beside the study file, or anywhere on the search path outside the folders of installed
+packages, such as through `PYTHONPATH` or `pip install -e`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Final
 from study.errors import InputError
 
 OURS: Final = ("study", "tasks", "units")
-"""The top-level packages of this package."""
+"""Top-level names of this package."""
 
 COPIES: Final[set[str]] = set()
-"""Folders of copied code that this process has imported from; they hold nobody's original."""
+"""Folders of copied code that this process has imported from; they aren't searched for the user's own modules."""
 
 _STDLIB = Path(sysconfig.get_path("stdlib"))
 _SITES = ("site-packages", "dist-packages")
@@ -27,12 +27,12 @@ _SITES = ("site-packages", "dist-packages")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where Python finds a top-level module.
+    """Location of a top-level module.
 
     Args:
         path: the folder of a package, or the file of a module.
-        is_regular: whether it is a file, or a folder with an ``__init__.py``: only where Python finds none does a
-            folder without one count.
+        is_regular: True for a file and for a folder with an ``__init__.py``; False for a namespace package, which
+            Python imports only if it finds no regular module anywhere.
     """
 
     path: Path
@@ -40,17 +40,17 @@ class Place:
 
 
 def own_place(name: str, folder: Path) -> Path | None:
-    """Return where a top-level module lies if it is the user's own; the study's folder comes first.
+    """Return the location of a top-level module if it is the user's own; the study's folder comes first.
 
     Args:
         name: the module's name.
         folder: the folder of the study file.
 
     Returns:
-        The folder of the package or the file of the module; None if it isn't the user's own, or nowhere.
+        The folder of the package or the file of the module; None if it isn't the user's own or doesn't exist.
 
     Raises:
-        InputError: if the folder has a module whose name is Python's, this package's or an installed one's.
+        InputError: if the folder has a module with the name of one of Python, this package or an installed package.
     """
     beside, elsewhere = place_beside(name, folder), place_elsewhere(name)
     if beside is not None and beside.is_regular:
@@ -67,7 +67,11 @@ def own_place(name: str, folder: Path) -> Path | None:
 
 
 def place_beside(name: str, folder: Path) -> Place | None:
-    """Return where a folder has a top-level module, as Python looks for it: a package first; None if nowhere."""
+    """Return the location of a top-level module in a folder, in Python's order: package, file, namespace package.
+
+    Returns:
+        The location, or None.
+    """
     package, module = folder / name, folder / f"{name}.py"
     if (package / "__init__.py").is_file():
         return Place(package, is_regular=True)
@@ -77,34 +81,38 @@ def place_beside(name: str, folder: Path) -> Place | None:
 
 
 def place_elsewhere(name: str) -> Place | None:
-    """Return where Python finds a top-level module's source, without the copies; nothing is imported."""
+    """Return the location of a top-level module on Python's search path without `COPIES`; nothing is imported.
+
+    Returns:
+        The location; None if the module doesn't exist or has no source.
+    """
     spec = _spec(name)
     if spec is None:
         return None
     if spec.submodule_search_locations is not None and spec.origin is None:
         folders = list(spec.submodule_search_locations)
         return Place(Path(folders[0]), is_regular=False) if folders else None
-    if not spec.has_location or not str(spec.origin).endswith(".py"):  # built in, or compiled: no source to copy
+    if not spec.has_location or not str(spec.origin).endswith(".py"):  # built-in or compiled: no source to copy
         return None
     path = Path(str(spec.origin)).absolute()
     return Place(path.parent if spec.submodule_search_locations else path, is_regular=True)
 
 
 def has_python(folder: Path) -> bool:
-    """Return whether a folder has Python files, at any depth."""
+    """Return True if a path is a folder with Python files, at any depth."""
     return folder.is_dir() and next(folder.rglob("*.py"), None) is not None
 
 
 def modules_in(folder: Path) -> list[str]:
-    """List the top-level modules and packages in a folder."""
+    """Return the names of the top-level modules and packages in a folder."""
     packages = [path.name for path in folder.glob("*/") if path.name.isidentifier() and has_python(path)]
     return [path.stem for path in folder.glob("*.py")] + [name for name in packages if name != "__pycache__"]
 
 
 def is_installed(path: Path) -> bool:
-    """Return whether a top-level module is Python's, or was put there by an installer.
+    """Return True if a top-level module belongs to Python or was written by an installer.
 
-    An installer's own folders have well-known names; in any other it leaves a list of what it wrote.
+    Installers write into folders with well-known names; in any other folder, they leave a RECORD of their files.
 
     Args:
         path: the folder of a package, or the file of a module.
@@ -117,7 +125,7 @@ def is_installed(path: Path) -> bool:
 
 
 def _check_name(name: str, path: Path, elsewhere: Place | None) -> None:
-    """Check that no other module that isn't the user's own has the name of one that is."""
+    """Check that no module of Python, this package or an installed package has the name of a user's module."""
     if name in OURS:
         other = "and this program has one, too"
     elif name in sys.stdlib_module_names:

@@ -1,4 +1,4 @@
-"""The files of a program: those of the study's folder that its command names, and the modules that these import."""
+"""The code of a program: the files in its command, and the modules that they import."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from study.source.places import OURS, is_installed, place_beside, place_elsewher
 from study.source.source_code import SourceCode
 
 CODE = "{code}/"
-"""Begins paths of the code in a command; without a shell, they are recognised without it."""
+"""Prefix of code paths in a command; optional unless a shell runs the command."""
 
 SCRIPTS = (".py", ".sh", ".R", ".r", ".jl", ".js", ".ts", ".pl", ".rb", ".lua")
-"""The endings of file names by which scripts are recognised."""
+"""Suffixes of script files."""
 
 
 def read_program_code(program: Program, folder: Path, include: Sequence[str] = ()) -> SourceCode:
-    """Read the code of a program; nothing is run.
+    """Read the code of a program, without running it.
 
-    It is each file of the folder that the command names, the module after ``-m``, and whatever of the user's own the
-    Python files among these import by name, as `read_source_code` finds it.
+    The code consists of the files of the folder that the command names, the module after ``-m``, and the user's own
+    modules that these import, recursively, as `read_source_code` finds them.
 
     Args:
         program: the program.
         folder: the folder of the study file.
-        include: patterns of further files, relative to the folder.
+        include: glob patterns of further files, relative to the folder.
 
     Raises:
-        InputError: if a file of the command or of the patterns isn't there or can't be read, or there is too much.
+        InputError: if a file of the command or the patterns doesn't exist or can't be read, or the code is too large.
     """
     folder = folder.absolute()
     files = included_files(include, [folder])
@@ -54,7 +54,7 @@ def read_program_code(program: Program, folder: Path, include: Sequence[str] = (
         new = {name: content for name, content in read.items() if name not in searched}
         files |= read
         searched |= new.keys()
-        # A script's own folder comes first for Python; a package's modules are found where the package lies.
+        # Python searches a script's own folder first; a package's modules are searched beside the package.
         beside = place.parent
         sources = (content for name, content in new.items() if name.endswith(".py"))
         for name in sorted(set().union(*map(imported_packages, sources))):
@@ -65,7 +65,7 @@ def read_program_code(program: Program, folder: Path, include: Sequence[str] = (
 
 
 def program_words(words: Sequence[str], names: Sequence[str], code: Path) -> list[str]:
-    """Return the words of a command in which paths of the code lead to its copy.
+    """Return a command's words with paths of code files replaced by paths in the copy.
 
     Args:
         words: the words, with placeholders replaced.
@@ -96,24 +96,24 @@ def _words(program: Program) -> Sequence[str]:
 
 
 def _file_of(word: str, folder: Path, *, is_program: bool = False) -> str | None:
-    """Return the name of the file that a word of a command names in the folder, if it names one."""
+    """Return the name of the folder's file that a word of a command names, or None."""
     path = word.rpartition("=")[2].removeprefix(CODE)
     is_code = word.endswith(f"{CODE}{path}")
     if not path or "{" in path or " " in word or PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
         return None
     try:
         is_there = (folder / path).is_file()
-    except (OSError, ValueError):  # a name that is too long, or that no file can have
+    except (OSError, ValueError):  # a name that is too long or invalid
         is_there = False
     looks_like_code = is_code or (is_program and path.startswith("./")) or PurePosixPath(path).suffix in SCRIPTS
     if looks_like_code and not is_there and not (folder / path).is_dir():
-        names = [found.relative_to(folder).as_posix() for found in folder.rglob(f"*{PurePosixPath(path).suffix}")]
+        names = [file.relative_to(folder).as_posix() for file in folder.rglob(f"*{PurePosixPath(path).suffix}")]
         raise InputError(f"the command names {path}, and there is no such file in {folder}{nearest(path, names)}")
     return str(PurePosixPath(path)) if is_there else None
 
 
 def _check_shell(words: Sequence[str], folder: Path) -> None:
-    """Check that a shell finds the files, since it runs in the trial's folder."""
+    """Check that file names in a shell's command start with ``{code}/``: the shell runs in the trial's folder."""
     for word in words:
         if CODE not in word and (name := _file_of(word, folder)) is not None:
             raise InputError(
@@ -126,7 +126,7 @@ def _modules(words: Sequence[str]) -> Iterator[str]:
 
 
 def _place(name: str, beside: Path, folder: Path) -> list[tuple[Path, Path]]:
-    """Return where a module of the user's own lies, and the folder that its name in the copy is relative to."""
+    """Return the path of a user's module, and the folder to which its name in the copy is relative; or nothing."""
     place = place_beside(name, beside)
     if place is not None and beside.is_relative_to(folder):
         return [(place.path, folder)]
@@ -135,7 +135,7 @@ def _place(name: str, beside: Path, folder: Path) -> list[tuple[Path, Path]]:
     if name in OURS or name in sys.stdlib_module_names:
         return []
     elsewhere = place_elsewhere(name)
-    if elsewhere is not None:  # also a package of the folder that is installed to be edited, such as src/mylab
+    if elsewhere is not None:  # includes a package of the folder installed by `pip install -e`, such as src/mylab
         return [] if is_installed(elsewhere.path) else [(elsewhere.path, elsewhere.path.parent)]
-    above = place_beside(name, folder)  # the folder is on the programs' PYTHONPATH
+    above = place_beside(name, folder)  # the folder is on the program's PYTHONPATH
     return [] if above is None else [(above.path, folder)]

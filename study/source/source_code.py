@@ -1,4 +1,4 @@
-"""The source code that import strings name: its files, their digest, and what stands for it in an id."""
+"""Source code of import strings: its files, their digest, and its identity in trial ids."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from study.source.places import OURS, modules_in, own_place, place_elsewhere
 
 @dataclass(frozen=True, slots=True)
 class SourceCode:
-    """The code that trials run: the user's own files, and installed packages by their versions.
+    """Code that trials run: the user's own files, and installed packages by version.
 
     Args:
-        files: contents by name, relative to the folder that Python finds them in, with slashes.
-        distributions: installed packages that import strings name, as ``name==1.2``, in order.
-        digest: SHA-256 of `files`, byte by byte, by which workers know their copy; it doesn't depend on the machine,
-            on times, or on where the files lie.
+        files: contents by name, with slashes, relative to the folder from which Python imports them.
+        distributions: installed packages of import strings, as ``name==1.2``, sorted.
+
+    Attributes:
+        digest: SHA-256 of the names and bytes of `files`, by which workers identify their copy.
     """
 
     files: Mapping[str, bytes] = field(repr=False)
@@ -37,24 +38,24 @@ class SourceCode:
 
     @property
     def archive(self) -> bytes:
-        """The files as bytes for the store, which `study.source.archive.unpacked` unpacks."""
+        """The files as an archive for the store; `study.source.archive.unpacked` unpacks it."""
         return pack_archive(self.files)
 
     def unpacked(self) -> Path | None:
-        """Return the folder of the copy that is imported, which is made if need be; None if there are no files."""
+        """Return the folder of this machine's copy, written if necessary; None without files."""
         return unpacked(self.archive, self.digest, code_cache()) if self.files else None
 
     @property
     def parsed(self) -> str:
-        """SHA-256 of `files` as they are parsed: comments, docstrings and formatting don't count."""
+        """SHA-256 of `files` as parsed, without comments, docstrings and formatting."""
         return parsed_digest(self.files)
 
     def identity(self, version: str | int | None = None, files: str | None = None) -> str:
-        """Return the code's identity, which is part of the ids of trials.
+        """Return the code's identity in trial ids.
 
         Args:
-            version: a user-supplied identity, which stays the same when the code changes.
-            files: identity of the files; None for that of the parsed code.
+            version: a user-supplied version, used instead of the code's digest and the installed packages.
+            files: identity of the files; None for the digest of the parsed code.
 
         Example:
             >>> code = SourceCode({"train.py": b"x = 1"}, ("mylab==1.2",))
@@ -69,23 +70,23 @@ class SourceCode:
 
 
 def read_source_code(import_strings: Collection[ImportString], folder: Path, include: Sequence[str] = ()) -> SourceCode:
-    """Read the code that import strings name; nothing is imported.
+    """Read the code of import strings, without importing it.
 
-    The user's own code is, of each import string, the module's top-level package, or its file if it is in none; of
-    these, whatever of the user's own they import by name, and so on. Which modules that are is read from the sources,
-    so it is the same whatever a process has imported before. Of a package, all ``*.py`` are taken, except in hidden
-    folders, `__pycache__` and virtual environments.
+    The code consists of each import string's top-level package or module, and the user's own modules that these
+    import, recursively. Imports are read from the sources, so the result doesn't depend on the state of the process.
+    A package contributes all its ``*.py`` files, except in hidden folders, `__pycache__` and virtual environments.
 
     Args:
-        import_strings: what a trial runs, such as its task and its model.
+        import_strings: the objects that a trial calls, such as its task and its model.
         folder: the folder of the study file.
-        include: patterns of further files, relative to the folder or to where a package lies, such as ``data/*.csv``.
+        include: glob patterns of further files such as ``data/*.csv``, relative to the study's folder or to the parent
+            folder of a package.
 
     Raises:
-        InputError: if a module isn't there, if two have one name, if a file can't be read, if a link leaves the folder
-            that the code lies in, or if there is too much.
+        InputError: if a module doesn't exist, two modules have the same name, a file can't be read, a link leaves the
+            folder of the code, or the code is too large.
     """
-    importlib.invalidate_caches()  # files may be younger than what Python knows of their folders
+    importlib.invalidate_caches()  # files may be newer than Python's cache of their folders
     folder = folder.absolute()
     places = {import_string.package: _place(import_string, folder) for import_string in import_strings}
     waiting = [place for place in places.values() if place is not None]
@@ -115,7 +116,7 @@ def read_source_code(import_strings: Collection[ImportString], folder: Path, inc
 
 
 def _place(import_string: ImportString, folder: Path) -> Path | None:
-    """Return where the user's own top-level module of an import string is; None if it is installed."""
+    """Return the location of an import string's top-level module; None if it is installed."""
     name = import_string.package
     place = own_place(name, folder)
     if place is not None:
@@ -126,9 +127,7 @@ def _place(import_string: ImportString, folder: Path) -> Path | None:
             "of your own must have another name"
         )
     if name in sys.stdlib_module_names:
-        raise InputError(
-            f"{import_string}: {name} is a module of Python itself, which has nothing that a study may call"
-        )
+        raise InputError(f"{import_string}: {name} is a module of Python itself, whose objects a study can't call")
     if place_elsewhere(name) is None:
         raise InputError(
             f"{import_string}: no module is called {name}, neither in {folder} nor among the installed ones"
@@ -142,4 +141,4 @@ def _check_module(import_string: ImportString, files: Mapping[str, bytes]) -> No
     if not {f"{path}.py", f"{path}/__init__.py"} & files.keys():
         modules = [name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in files]
         hint = nearest(import_string.module, [name for name in modules if name.startswith(f"{import_string.package}.")])
-        raise InputError(f"{import_string}: there is no {path}.py, and no folder {path} with an __init__.py{hint}")
+        raise InputError(f"{import_string}: neither {path}.py nor {path}/__init__.py exists{hint}")

@@ -1,4 +1,4 @@
-"""The data files that a study file names: read, and known by their digest."""
+"""Data files of a study file, identified by their digest."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from study.interface.data import DataFile, provide_data
 from study.source.archive import digest_of, placed
 
 DATA_LIMIT_BYTES: Final = 512 * 2**20
-"""The most that the files which a field of a task names may have in sum."""
+"""Largest size of a data file in bytes, before decompression."""
 
 DATA_FOLDER: Final = "STUDY_DATA"
-"""The environment variable of the folder in which data are looked for that don't lie beside the study file."""
+"""Environment variable of the folder to search for data that don't lie beside the study file."""
 
 _GZIP = b"\x1f\x8b"
 
@@ -29,11 +29,13 @@ class SourceData:
     """Data that trials read.
 
     Args:
-        path: as the study file has it.
-        files: contents by name, uncompressed; of one file, by its own name.
-        is_folder: whether the path is that of a folder.
-        digest: what stands for the data in ids: of one file, the SHA-256 of its content; of a folder, that of the
-            names and contents of its files.
+        path: the path in the study file.
+        files: uncompressed contents by file name.
+        is_folder: True if the path is a folder, False if it is a single file.
+
+    Attributes:
+        digest: identity of the data in trial ids, ``sha256:...``: the SHA-256 of a single file's content, or of the
+            names and contents of a folder's files.
 
     Example:
         >>> SourceData("a.csv", {"a.csv": b"1"}, False).digest == SourceData("b.csv", {"b.csv": b"1"}, False).digest
@@ -52,16 +54,19 @@ class SourceData:
 
     @property
     def beside(self) -> dict[str, bytes]:
-        """The files by the path at which they lie beside the study file."""
+        """Contents by path relative to the study file."""
         if not self.is_folder:
             return {self.path: next(iter(self.files.values()))}
         return {str(PurePosixPath(self.path) / name): content for name, content in self.files.items()}
 
     def provide(self, cache: Path) -> None:
-        """Put the files where tasks of this process find them, unless they are there.
+        """Write the files into the cache, and register them for the tasks of this process.
 
         Args:
             cache: a folder of this machine that only this user may write to.
+
+        Raises:
+            InputError: if the cached files were changed, or other users may write to the cache.
         """
         if self.digest not in _provided:
             folder = placed(self.files, digest_of(self.files), cache)
@@ -73,15 +78,15 @@ _provided: set[str] = set()
 
 
 def read_data(path: str, kind: DataFile, folder: Path) -> SourceData:
-    """Read the data that a study file names.
+    """Read data of a study file.
 
     Args:
-        path: relative to the folder of the study file, or to that of ``$STUDY_DATA``.
-        kind: what the field of the task says of them.
+        path: path relative to the folder of the study file, or to ``$STUDY_DATA``.
+        kind: the declaration of the task's field.
         folder: the folder of the study file.
 
     Raises:
-        InputError: if they aren't there, can't be read, or are too large.
+        InputError: if a file doesn't exist, can't be read, or is larger than `DATA_LIMIT_BYTES`.
     """
     place = _place(path, kind, folder)
     if not kind.files:
@@ -93,18 +98,18 @@ def _place(path: str, kind: DataFile, folder: Path) -> Path:
     parts = PurePosixPath(path)
     if not path or parts.is_absolute() or ".." in parts.parts:
         raise InputError(
-            "must be a path inside the folder of the study file, or inside that of "
-            f"${DATA_FOLDER}, so that it is the same on every machine, but got {path!r}; put the data there, or a link"
+            "must be a relative path inside the folder of the study file or inside "
+            f"${DATA_FOLDER}, so that it is the same on every machine, but got {path!r}; put the data or a link there"
         )
     folders = [folder, *([Path(other)] if (other := os.environ.get(DATA_FOLDER)) else [])]
-    for place in (one / path for one in folders):
+    for place in (root / path for root in folders):
         if place.is_dir() if kind.files else place.is_file():
             return place
-    known = f"must be {' or '.join(kind.known)}, or " if kind.known else "must be "
-    what = f"a folder with the files {', '.join(kind.files)}" if kind.files else "a file"
+    known_values = f"must be {' or '.join(kind.known)}, or " if kind.known else "must be "
+    expected = f"a folder with the files {', '.join(kind.files)}" if kind.files else "a file"
     raise InputError(
-        f"{known}{what}, but there is no {'folder' if kind.files else 'file'} {path!r} in "
-        f"{' or '.join(str(one.absolute()) for one in folders)}{_where(kind, ';')}"
+        f"{known_values}{expected}, but there is no {'folder' if kind.files else 'file'} {path!r} in "
+        f"{' or '.join(str(root.absolute()) for root in folders)}{_where(kind, ';')}"
         + ("" if len(folders) > 1 else f"; ${DATA_FOLDER} may name another folder to look in")
     )
 
@@ -114,7 +119,7 @@ def _file_of(place: Path, name: str, kind: DataFile) -> Path:
         if path.is_file():
             return path
     raise InputError(
-        f"{place} must have the files {', '.join(kind.files)}, each as it is or as .gz, but has no {name}"
+        f"{place} must have the files {', '.join(kind.files)}, each plain or as .gz, but lacks {name}"
         f"{_where(kind, ';')}"
     )
 

@@ -112,5 +112,5 @@ def test_the_service_needs_no_task(project: Path, tmp_path: Path) -> None:
         run = ("-P", "-m", "study", "run", *words, "--tracking-uri", "off")
         assert "report:" in python(project, *run, path=site)
     code = "import study\ntry:\n    study.load('simple.yaml')\nexcept Exception as error:\n    print(error)"
-    assert "'simple' is no name of tasks" in python(project, "-P", "-c", code, path=site)
+    assert "'simple' isn't among the tasks" in python(project, "-P", "-c", code, path=site)
     assert "function" in python(project, "-P", "-m", "study", "list", path=site)

@@ -84,9 +84,7 @@ def test_a_module_that_no_installer_wrote_has_no_version(tmp_path, monkeypatch):
 def test_versions_elsewhere_must_be_the_same(site):
     """A machine with another version, or none, is refused by a message that says what to install."""
     check_distributions(["mylab==1.2"])
-    with pytest.raises(
-        InputError, match=r"started with mylab 1\.3, which on this machine is 1\.2: install mylab==1\.3"
-    ):
+    with pytest.raises(InputError, match=r"started with mylab 1\.3, but this machine has 1\.2: install mylab==1\.3"):
         check_distributions(["mylab==1.3"])
-    with pytest.raises(InputError, match="which on this machine is not installed"):
+    with pytest.raises(InputError, match="but this machine has none"):
         check_distributions(["nobody-has-this-lab==1"])

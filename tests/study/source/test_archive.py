@@ -146,16 +146,16 @@ def test_a_changed_copy_is_never_run(tmp_path):
     assert unpacked(ARCHIVE, DIGEST, tmp_path) == folder
     (folder / "mylab/more.py").touch()
     with pytest.raises(
-        InputError, match=r"mylab/more\.py isn't as it was unpacked.*: remove .*, and it is unpacked again"
+        InputError, match=r"mylab/more\.py was changed after it was unpacked.*: remove .* to unpack it again"
     ):
         unpacked(ARCHIVE, DIGEST, tmp_path)
     (folder / "mylab/more.py").unlink()
     (folder / "spirals.py").chmod(0o644)
     (folder / "spirals.py").write_bytes(b"B")
-    with pytest.raises(InputError, match=r"spirals\.py isn't as it was unpacked"):
+    with pytest.raises(InputError, match=r"spirals\.py was changed after it was unpacked"):
         unpacked(ARCHIVE, DIGEST, tmp_path)
     (folder / "spirals.py").unlink()
-    with pytest.raises(InputError, match=r"spirals\.py isn't as it was unpacked"):
+    with pytest.raises(InputError, match=r"spirals\.py was changed after it was unpacked"):
         unpacked(ARCHIVE, DIGEST, tmp_path)
 
 
@@ -164,7 +164,7 @@ def test_nobody_else_can_write_to_the_cache(tmp_path):
     unpacked(ARCHIVE, DIGEST, tmp_path / "made")
     assert (tmp_path / "made").stat().st_mode & 0o777 == 0o700
     (tmp_path / "made").chmod(0o777)
-    with pytest.raises(InputError, match="must be writable for nobody else"):
+    with pytest.raises(InputError, match="must be writable for you alone"):
         unpacked(ARCHIVE, DIGEST, tmp_path / "made")
 
 

@@ -53,7 +53,7 @@ def test_what_a_worker_has_is_what_was_read(two_files: Path, tmp_path: Path):
     (folder / "a").chmod(0o644)
     (folder / "a").write_bytes(b"ONE")
     module._provided.discard(data.digest)
-    with pytest.raises(InputError, match="isn't as it was unpacked"):
+    with pytest.raises(InputError, match="was changed after it was unpacked"):
         data.provide(tmp_path / "cache")
 
 
@@ -79,8 +79,8 @@ def test_files_lie_beside_the_study_file_of_a_job(two_files: Path):
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("", "must be a path inside the folder of the study file"),
-        ("../data", "must be a path inside the folder of the study file"),
+        ("", "must be a relative path inside the folder of the study file"),
+        ("../data", "must be a relative path inside the folder of the study file"),
         ("/data", "so that it is the same on every machine, but got '/data'"),
         ("dota", "must be digits, or a folder with the files a, b, but there is no folder 'dota' in"),
         ("data/a", "but there is no folder 'data/a' in"),

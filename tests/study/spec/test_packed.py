@@ -86,7 +86,7 @@ def test_every_mistake_is_in_one_error(packed_lab: Path) -> None:
     ("changed", "message"),
     [
         ({"task": {"name": "os:system"}}, "task.name: os:system: os is a module of Python itself"),
-        ({"task": {"name": "mylab.tasks:helper"}}, "isn't marked as what a study may call"),
+        ({"task": {"name": "mylab.tasks:helper"}}, "isn't marked for studies"),
         ({"task": {"name": "mylab.tasks:marked"}}, "must be a class derived from study.Task"),
         ({"task": {"name": "mylab.tasks:Thawed"}}, "must be a frozen dataclass"),
         ({"task": {"name": "mylab.tasks:Spiral"}}, "did you mean 'Spirals'"),
@@ -96,9 +96,9 @@ def test_every_mistake_is_in_one_error(packed_lab: Path) -> None:
         ({"models": ["mylab.models:clash"]}, "has an argument turns, and mylab.tasks:Spirals a field of that name"),
         ({"models": ["mylab.models:rated"]}, "learning_rate: the name means something else"),
         ({"models": ["mylab.models:mlp", "mylab.models:other"]}, "have an argument hidden of different types"),
-        ({"models": ["NAUU"]}, "'NAUU' is no name of models that are built in or offered by installed packages"),
+        ({"models": ["NAUU"]}, "'NAUU' isn't among the models that are built in or offered by installed packages"),
         ({"models": ["NAUU"]}, "did you mean 'NAU'?"),
-        ({"models": ["nothing"]}, "'nothing' is no name of models that are built in or offered"),
+        ({"models": ["nothing"]}, "'nothing' isn't among the models that are built in or offered"),
         (
             {"task": {"name": "mylab.tasks:Products"}, "models": ["NAU", "mylab.models:named"]},
             "have an argument hidden_size of different types",

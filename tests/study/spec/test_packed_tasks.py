@@ -83,7 +83,7 @@ def test_a_stored_study_is_planned_from_what_was_declared():
         ({"task": {"name": "sequential", "test_lengths": [4000]}}, "at most the 358 test images"),
         ({"task": {"name": "sequential", "batch_size": 6000}}, "at most the 540 sequences of 2"),
         ({"models": ["LTSM"]}, "did you mean 'LSTM'?"),
-        ({"models": ["reference"]}, "'reference' is no name of models"),
+        ({"models": ["reference"]}, "'reference' isn't among the models"),
         ({"fixed": {"z_strength": 1}}, "z_strength: unknown key"),
         ({"fixed": {"sparsity_strength": 1}}, "needs sparsity_start and sparsity_end"),
         (

@@ -164,7 +164,7 @@ def test_a_declaration_that_was_changed_is_refused(lab: Path, changed: dict[str,
         ("mylab.mine:Selectin", "did you mean 'Selecting'"),
         ("mylab.mine:Half", "must define the methods effective_weights, forward, initial_values"),
         ("mylab.mine:Module", r"must be a class derived from units\.Unit"),
-        ("mylab.nowhere:Selecting", "there is no mylab/nowhere.py"),
+        ("mylab.nowhere:Selecting", "neither mylab/nowhere.py nor"),
     ],
 )
 def test_a_mistake_says_what_must_hold(lab: Path, model: str, message: str) -> None:

@@ -1,7 +1,7 @@
-"""Arguments that are configurations: dataclasses, pydantic models, and nested dicts.
+"""Configuration arguments: dataclasses, pydantic models, and nested dicts.
 
-Each leaf of a configuration is a hyperparameter with a dotted name, such as ``model.width``. A configuration that is an
-argument called ``config`` gives its leaves no prefix.
+Each leaf of a configuration is a hyperparameter with a dotted name, such as ``model.width``. The leaves of an argument
+called ``config`` have no prefix.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from study.interface.declarations import REQUIRED
 
 CONFIG = "config"
-"""The name of the argument that is the whole configuration."""
+"""Name of the argument whose leaves have no prefix."""
 
 _OPEN = ("dict", "Mapping", "MutableMapping", "DictConfig")
 
@@ -24,9 +24,9 @@ class Leaf(typing.NamedTuple):
     """A value within a configuration.
 
     Args:
-        name: the keys from the top, with dots between them.
-        annotation: its type; None to take that of the default.
-        default: its value where a study file gives none; `REQUIRED` if it must give one.
+        name: the keys from the top, separated by dots.
+        annotation: type of the value; None to use the type of the default.
+        default: default value; `REQUIRED` without one.
     """
 
     name: str
@@ -35,11 +35,11 @@ class Leaf(typing.NamedTuple):
 
 
 def is_config(annotation: Any, default: Any) -> bool:
-    """Tell whether an argument is a configuration.
+    """Return True if an argument is a configuration.
 
     Args:
-        annotation: its resolved annotation; None without one.
-        default: its default; `REQUIRED` without one.
+        annotation: the argument's resolved annotation; None without one.
+        default: the argument's default; `REQUIRED` without one.
     """
     if annotation is None:
         return isinstance(default, dict)
@@ -47,17 +47,20 @@ def is_config(annotation: Any, default: Any) -> bool:
 
 
 def is_open(annotation: Any, default: Any) -> bool:
-    """Tell whether a configuration has whatever a study file gives: a dict without a default."""
+    """Return True if a configuration is a dict without a default, which accepts any keys from a study file."""
     return not isinstance(default, dict) and (annotation is None or _is_open(annotation))
 
 
 def leaves_of(annotation: Any, default: Any, prefix: str = "") -> Iterator[Leaf]:
-    """Yield the leaves of a configuration, in its order.
+    """Yield the leaves of a configuration, in the order of its fields.
 
     Args:
-        annotation: the configuration's type; None for that of a default.
-        default: a configuration whose values are the defaults; `REQUIRED` without one.
-        prefix: of the leaves' names.
+        annotation: the configuration's type; None to use the type of the default.
+        default: a configuration with the default values; `REQUIRED` without one.
+        prefix: prefix of the leaves' names.
+
+    Raises:
+        ValueError: if the annotations of a dataclass can't be evaluated.
 
     Example:
         >>> @dataclasses.dataclass
@@ -82,13 +85,16 @@ def built(
     values: Mapping[str, Any],
     convert: Callable[[Any, Any], Any] = lambda value, _: value,
 ) -> Any:
-    """Make a configuration from nested tables.
+    """Build a configuration from nested tables.
 
     Args:
-        annotation: its type; None for a dict.
-        default: a configuration that has the values which aren't given; `REQUIRED` without one.
-        values: values by field; those of inner configurations are tables.
-        convert: returns a leaf's value as its annotation asks for it, or `REQUIRED` to leave it out.
+        annotation: the configuration's type; None for a dict.
+        default: a configuration with the default values; `REQUIRED` without one.
+        values: values by field; an inner configuration is a table.
+        convert: converts a leaf's value to its annotation, or returns `REQUIRED` to omit it.
+
+    Raises:
+        ValueError: if annotations can't be evaluated, or a dict needs OmegaConf and that isn't installed.
 
     Example:
         >>> @dataclasses.dataclass
@@ -118,7 +124,7 @@ def built(
 
 
 def _fields(annotation: Any, default: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the name, the annotation and the default of each field of a configuration."""
+    """Yield the name, annotation and default of each field of a configuration."""
     if annotation is None or _is_open(annotation):
         for name, value in default.items():
             yield str(name), None, value
@@ -132,7 +138,7 @@ def _fields(annotation: Any, default: Any) -> Iterator[tuple[str, Any, Any]]:
         return
     try:
         hints = typing.get_type_hints(annotation, include_extras=True)
-    except Exception as error:  # a string may hold any expression
+    except Exception as error:  # a string annotation may be any expression
         reason = f"{type(error).__name__}: {error}"
         raise ValueError(f"the annotations of {annotation.__name__} can't be read ({reason})") from None
     for field in dataclasses.fields(annotation):
@@ -149,7 +155,7 @@ def _is_dataclass(annotation: Any) -> bool:
 
 
 def _pydantic() -> Any:
-    """Return pydantic if it has been imported: a trial's own process does without it where it can."""
+    """Return pydantic if it has been imported, since importing it would slow down a trial's own process."""
     return sys.modules.get("pydantic")
 
 
@@ -162,7 +168,7 @@ def _is_open(annotation: Any) -> bool:
 
 
 def _dict_of(annotation: Any, values: Mapping[str, Any]) -> Any:
-    """Return a dict, or OmegaConf's where it is asked for; interpolations such as ``${model.width}`` are replaced."""
+    """Return a dict, or a DictConfig if annotated so; interpolations such as ``${model.width}`` are resolved."""
     is_omegaconf = getattr(annotation, "__name__", "") == "DictConfig"
     if not is_omegaconf and not _has_interpolation(values):
         return dict(values)

@@ -1,4 +1,4 @@
-"""Whether, and when, the metrics of a trial meet a criterion."""
+"""Success criteria: bounds of metrics, and the first step at which a trial meets them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy.typing as npt
 
 @dataclass(frozen=True, kw_only=True)
 class Bound:
-    """What a metric must reach.
+    """Bounds of a metric: ``at_least <= metric < below`` and ``metric <= at_most``.
 
     Args:
-        at_least: it must be this or more; None if it may be less.
-        below: it must be less than this; None if it may be this or more.
-        at_most: it must be this or less; None if it may be more.
+        at_least: inclusive lower bound; None without one.
+        below: exclusive upper bound; None without one.
+        at_most: inclusive upper bound; None without one.
 
     Raises:
-        ValueError: if there is no bound, or no number can meet `at_least` and `below`.
+        ValueError: if all bounds are None, or ``at_least < below`` doesn't hold.
     """
 
     at_least: float | None = None
@@ -33,7 +33,13 @@ class Bound:
             raise ValueError(f"at_least < below must hold, but got {self.at_least:g} and {self.below:g}")
 
     def holds(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-        """Tell of each value whether it is within the bounds; NaN is not.
+        """Return True for each value within the bounds; NaN is outside.
+
+        Args:
+            values: values of the metric, float64 of any shape.
+
+        Returns:
+            A boolean array of the same shape.
 
         Example:
             >>> Bound(at_least=0.95).holds(np.array([0.9, 0.95, np.nan])).tolist()
@@ -50,10 +56,14 @@ class Bound:
 
 
 def is_success(metrics: Mapping[str, float], criterion: Mapping[str, Bound]) -> bool:
-    """Tell whether metrics meet a criterion: each bound of it.
+    """Return True if metrics meet all bounds of a criterion.
+
+    Args:
+        metrics: values by metric.
+        criterion: bounds by metric.
 
     Raises:
-        KeyError: if a metric of the criterion isn't there.
+        KeyError: if a metric of the criterion is missing.
 
     Example:
         >>> is_success({"accuracy": 0.96, "loss": 0.2}, {"accuracy": Bound(at_least=0.95), "loss": Bound(below=0.2)})
@@ -65,12 +75,15 @@ def is_success(metrics: Mapping[str, float], criterion: Mapping[str, Bound]) -> 
 def first_success(
     steps: npt.NDArray[np.int64], curves: Mapping[str, npt.NDArray[np.float64]], criterion: Mapping[str, Bound]
 ) -> int | None:
-    """Return the first step at which the metrics met a criterion; they need not have stayed so.
+    """Return the first step at which all bounds hold, or None; later steps may violate them.
 
     Args:
         steps: the steps, int64 [steps].
-        curves: of each metric its values at these steps, float64 [steps].
-        criterion: what must hold, all of it at once.
+        curves: values at these steps by metric, each float64 [steps].
+        criterion: bounds by metric.
+
+    Raises:
+        KeyError: if a metric of the criterion is missing.
 
     Example:
         >>> curves = {"accuracy": np.array([0.5, 0.96, 0.9])}
@@ -84,7 +97,7 @@ def first_success(
 
 
 def in_words(criterion: Mapping[str, Bound]) -> str:
-    """Write a criterion as text.
+    """Format a criterion as text.
 
     Example:
         >>> in_words({"accuracy": Bound(at_least=0.95), "loss": Bound(below=2e-3)})

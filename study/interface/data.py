@@ -1,4 +1,4 @@
-"""Data files of tasks: which fields of a task name some, and where this process has them."""
+"""Data files of tasks: the marker of task fields, and the registry of paths in this process."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class DataFile:
-    """Marks the field of a task that names data: ``Annotated[str, DataFile()]``.
+    """Marker of a task field that names data files: ``Annotated[str, DataFile()]``.
 
-    A study file gives a path, relative to its own folder or to that of ``$STUDY_DATA``. In a trial's id, and as the
-    value that the task is made with, the digest of the content stands for it: ``sha256:...``.
+    A study file gives a path, relative to its own folder or to ``$STUDY_DATA``. The digest of the content,
+    ``sha256:...``, replaces it in trial ids and in the field of the task; `data_path` returns the path for a digest.
 
     Args:
-        files: names of the files that a folder must have, each as it is or compressed by gzip, as ``NAME.gz``; without
-            any, the path is that of one file.
-        known: values of the field that name no path, such as that of data which come along.
-        where: where to get such files, for an error; empty if that isn't known.
+        files: names of the files that the path's folder must have, each plain or compressed by gzip as ``NAME.gz``.
+            Empty if the path is a single file.
+        known: values of the field that aren't paths, such as the name of a bundled data set.
+        where: source of such files, for error messages; empty if unknown.
 
     Example:
         >>> DataFile(known=("digits",)).names_path("digits"), DataFile().names_path("ingots.csv")
@@ -30,12 +30,12 @@ class DataFile:
     where: str = ""
 
     def names_path(self, value: str) -> bool:
-        """Tell whether a value is a path, neither known nor a digest."""
+        """Return True if a value is a path: neither in `known` nor a digest."""
         return value not in self.known and not is_digest(value)
 
 
 def is_digest(value: str) -> bool:
-    """Tell whether a value is the digest of data.
+    """Return True if a value is the digest of data, ``sha256:`` and 64 hexadecimal digits.
 
     Example:
         >>> is_digest("sha256:" + 64 * "0"), is_digest("ingots.csv")
@@ -45,13 +45,13 @@ def is_digest(value: str) -> bool:
 
 
 def data_path(digest: str) -> Path:
-    """Return where this process has data: a file, or a folder of files.
+    """Return the path of data in this process: a file, or a folder of files.
 
     Args:
-        digest: the value of a task's field, ``sha256:...``.
+        digest: the value of the task's field, ``sha256:...``.
 
     Raises:
-        ValueError: if it has no such data.
+        ValueError: if this process has no data with this digest.
     """
     try:
         return _paths[digest]
@@ -62,7 +62,12 @@ def data_path(digest: str) -> Path:
 
 
 def provide_data(digest: str, path: Path) -> None:
-    """Say where this process has data; the content must have that digest."""
+    """Register the path of data in this process.
+
+    Args:
+        digest: digest of the data, ``sha256:...``; it isn't verified.
+        path: a file, or a folder of files.
+    """
     _paths[digest] = path
 
 

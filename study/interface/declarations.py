@@ -1,6 +1,6 @@
-"""What tasks, models and training functions declare of themselves: hyperparameters and metrics.
+"""Declarations of hyperparameters and metrics by tasks, models and training functions.
 
-A study file is checked against these declarations, and tables and figures take names, units and directions from them.
+Study files are checked against these declarations. Tables and figures take names, units and directions from them.
 """
 
 from __future__ import annotations
@@ -15,38 +15,38 @@ from study.interface.data import DataFile
 
 
 class _Required:
-    """The default of a hyperparameter that has none."""
+    """Type of `REQUIRED`."""
 
     def __repr__(self) -> str:
         return "REQUIRED"
 
 
 MOST_IN_PACK: Final = 128
-"""The most trials of a pack whose networks are small: more of them train hardly faster."""
+"""Default limit of trials in a pack: with small networks, larger packs are hardly faster per trial."""
 
 UPDATE_US: Final = 60.0
-"""Microseconds that an update of one trial of a pack takes on a core, where the network is small."""
+"""Default estimate of an update of one trial in a pack on one core, in microseconds, for small networks."""
 
 REQUIRED: Final = _Required()
-"""Stands for a default where a study file must give the value."""
+"""Placeholder for the default of a hyperparameter that a study file must give."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hyperparameter:
-    """A value that a study file fixes or sweeps, and that is part of a trial's id.
+    """A value that a study file can fix or sweep, and that is part of a trial's id.
 
     Args:
-        type: the annotation of its values, with their limits, as pydantic reads it.
-        default: its value where a study file gives none; `REQUIRED` if it must give one.
-        title: its name for readers; empty for its name with spaces instead of underscores.
-        unit: its unit; empty without one.
-        meaning: what values it can have, for the documentation.
-        otherwise: what holds if it isn't given, for the documentation.
-        none: how None is written in tables.
-        table: the table of a study file in which it can also be given; empty if there is none.
-        is_method: whether it says how a question is answered, and so is compared; if not, it belongs to the question.
-        is_searchable: whether a search may choose it.
-        data: what its values name, if they are data files; None if they aren't.
+        type: annotation of its values with their limits, as pydantic reads it.
+        default: value if a study file gives none; `REQUIRED` if it must give one.
+        title: name in reports; empty for the hyperparameter's name with spaces for underscores.
+        unit: unit of its values; empty without one.
+        meaning: valid values, for the documentation.
+        otherwise: effect of omitting it, for the documentation.
+        none: text for None in tables.
+        table: table of a study file in which it can be given, besides `fixed`, `grid` and `zip`; empty without one.
+        is_method: True if it belongs to the method, and is compared; False if it belongs to the question.
+        is_searchable: True if a search may choose it.
+        data: marker of data files if its values name such; None otherwise.
     """
 
     type: Any
@@ -63,13 +63,13 @@ class Hyperparameter:
 
     @cached_property
     def kind(self) -> Literal["whole", "number", "other"]:
-        """What its values are: whole numbers or numbers, which have a range, or anything else.
+        """Kind of its values: ``whole`` or ``number``, which a search can choose from a range, or ``other``.
 
         Example:
             >>> Hyperparameter(type=int).kind, Hyperparameter(type=float | None).kind, Hyperparameter(type=str).kind
             ('whole', 'number', 'other')
         """
-        from pydantic import TypeAdapter  # only here: a trial's own process needs declarations of metrics, and is quick
+        from pydantic import TypeAdapter  # only here: a trial's process imports this module and must start fast
 
         schema = TypeAdapter(self.type).json_schema()
         options = [option for option in schema.get("anyOf", [schema]) if option.get("type") != "null"]
@@ -83,28 +83,28 @@ class Hyperparameter:
 class Metric:
     """A number that a trial reports.
 
-    Metrics of one kind at several places, such as the errors at each length, are a series: they have the same `series`
-    and `along`, and each its own `at`. Reports draw a series along its axis, instead of a column and a panel a metric.
+    Metrics of one kind at several places, such as errors at several lengths, form a series: `series` and `along` are
+    equal, and each metric has its own `at`. Reports draw a series along its axis instead of one panel per metric.
 
     Args:
-        higher_is_better: whether a greater value is better.
-        title: its name for readers; empty for its name with spaces instead of underscores.
-        unit: its unit; empty without one.
-        low: the least value that it can have; None if there is no such limit.
-        high: the greatest value that it can have; None if there is no such limit.
-        of: the trials over which reports average it: all that ended with a number, the solved ones, or none.
-        interval: how the mean's interval is computed: by a bootstrap, or, as this field has published it, from a beta
-            distribution on `low` to `high`.
-        resolution: the least distance from `low` that can be told from none, if values differ by factors rather than by
-            differences; None if by differences.
-        series: what the metrics of its series are, for readers; empty if it belongs to none.
-        along: what tells the metrics of its series apart, for readers.
-        at: its place there.
-        is_trained: whether training covers its place.
+        higher_is_better: True if greater values are better.
+        title: name in reports; empty for the metric's name with spaces for underscores.
+        unit: unit of its values; empty without one.
+        low: lower limit of its values, inclusive; None without one.
+        high: upper limit of its values, inclusive; None without one.
+        of: trials over which reports average it: all that ended with a finite value, the solved ones, or none.
+        interval: method of the mean's confidence interval: ``bootstrap``, or ``beta`` for a beta distribution on
+            [low, high], as publications on arithmetic units compute it.
+        resolution: smallest distance from `low` that is distinguishable from 0, for values that are compared by ratio;
+            in (0, high - low). None for values that are compared by difference.
+        series: name of its series in reports; empty if it isn't part of one.
+        along: name of the series' axis, such as ``length``.
+        at: its finite place on that axis.
+        is_trained: True if training covers its place.
 
     Raises:
-        ValueError: if one of `series`, `along` and `at` is given without the others, if a beta distribution or a
-            resolution is given without both limits, if higher values of a metric with a resolution are better, or if
+        ValueError: if only some of `series`, `along` and `at` are given, or `at` isn't finite; if a beta interval or a
+            resolution lacks one of the limits; if a metric with a resolution has higher_is_better; or if
             0 < resolution < high - low doesn't hold.
 
     Example:
@@ -143,33 +143,36 @@ class Metric:
 
     @property
     def limits(self) -> tuple[float, float] | None:
-        """Its least and its greatest value; None if either isn't known."""
+        """The pair (low, high); None if either is None."""
         return None if self.low is None or self.high is None else (self.low, self.high)
 
 
 def check_series(metrics: Mapping[str, Metric]) -> None:
-    """Check that the metrics of each series differ in nothing but their places.
+    """Check that the metrics of each series are consistent and at different places.
 
     Args:
-        metrics: all that trials report, by their names.
+        metrics: all metrics of the trials, by name.
 
     Raises:
-        ValueError: if two of a series are at the same place, or differ in more than titles.
+        ValueError: if two metrics of a series are at the same place, or differ in direction, unit, limits, averaged
+            trials, interval or resolution.
     """
     first: dict[tuple[str, str], str] = {}
-    at: dict[tuple[str, str, float | None], str] = {}
+    names: dict[tuple[str, str, float | None], str] = {}
     for name, metric in metrics.items():
         if not metric.series:
             continue
         other = first.setdefault((metric.series, metric.along), name)
-        of = f"of the series {metric.series!r} along {metric.along!r}"
-        if differing := [field for field in _OF_SERIES if getattr(metric, field) != getattr(metrics[other], field)]:
+        series = f"of the series {metric.series!r} along {metric.along!r}"
+        if differing := [field for field in _SERIES_FIELDS if getattr(metric, field) != getattr(metrics[other], field)]:
             raise ValueError(
-                f"{other!r} and {name!r} {of} must be alike but for their places, but differ in {', '.join(differing)}"
+                f"{other!r} and {name!r} {series} may differ in their places only, but differ in {', '.join(differing)}"
             )
-        if (other := at.setdefault((metric.series, metric.along, metric.at), name)) != name:
-            raise ValueError(f"{other!r} and {name!r} {of} must be at different places, but both are at {metric.at:g}")
+        if (other := names.setdefault((metric.series, metric.along, metric.at), name)) != name:
+            raise ValueError(
+                f"{other!r} and {name!r} {series} must be at different places, but both are at {metric.at:g}"
+            )
 
 
-_OF_SERIES = ("higher_is_better", "unit", "low", "high", "of", "interval", "resolution")
-"""What the metrics of a series have in common."""
+_SERIES_FIELDS = ("higher_is_better", "unit", "low", "high", "of", "interval", "resolution")
+"""Fields that are equal for all metrics of a series."""

@@ -1,4 +1,4 @@
-"""Declarations of hyperparameters as JSON, from which a study is read where its code isn't."""
+"""Declarations of hyperparameters as JSON, to read a study's results without its code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from study.interface.values import quoted
 
 
 def as_json(hyperparameter: Hyperparameter) -> dict[str, Any]:
-    """Write what is declared of a hyperparameter as data of JSON, its type as a JSON schema."""
+    """Return a hyperparameter's declaration as JSON data.
+
+    Returns:
+        The JSON schema of its type as ``schema``, and its ``default``, ``title`` and ``unit`` if it has them.
+    """
     declared: dict[str, Any] = {"schema": TypeAdapter(hyperparameter.type).json_schema()}
     if hyperparameter.default is not REQUIRED:
         declared["default"] = hyperparameter.default
@@ -21,7 +25,10 @@ def as_json(hyperparameter: Hyperparameter) -> dict[str, Any]:
 
 
 def from_json(declared: Mapping[str, Any]) -> Hyperparameter:
-    """Read what `as_json` wrote.
+    """Return the hyperparameter declared by JSON data of `as_json`.
+
+    Raises:
+        KeyError: if the data have no schema.
 
     Example:
         >>> from pydantic import TypeAdapter
@@ -40,7 +47,7 @@ def from_json(declared: Mapping[str, Any]) -> Hyperparameter:
 
 
 class _Schema:
-    """The JSON schema of a type that is known by it alone."""
+    """Annotation that gives a type its JSON schema."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._schema = schema
@@ -50,14 +57,14 @@ class _Schema:
 
 
 def _by_schema(schema: Mapping[str, Any], value: Any) -> Any:
-    """Return a value as a type with that schema would: whole numbers as int, other numbers as float, lists of these."""
-    if not schema:  # of a configuration without declared fields
+    """Validate and convert a value by a JSON schema, as the original type does."""
+    if not schema:  # a field of a configuration without declared fields
         return value
     for option in schema.get("anyOf", [schema]):
         match option.get("type"):
             case "array" if isinstance(value, list | tuple):
                 items = [*option.get("prefixItems", ()), *[option.get("items", {})] * len(value)]
-                return [_by_schema(item, one) for item, one in zip(items, value, strict=False)]
+                return [_by_schema(item, element) for item, element in zip(items, value, strict=False)]
             case "integer" if _is_number(value) and value == int(value) and "enum" not in option:
                 return int(value)
             case "number" if _is_number(value):

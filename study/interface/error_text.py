@@ -1,7 +1,7 @@
-r"""Text of errors that a user's code raised: one line, and the traceback. Writing it can't fail.
+r"""Text of errors raised by user code: a line, and the traceback. These functions never raise.
 
-A user's exception may have a `__str__` that raises, text that UTF-8 can't encode, or megabytes of it. All of this must
-end as text that the store can keep.
+A user's exception may have a `__str__` that raises, or a message of megabytes or one that UTF-8 can't encode. The
+result is always text that the store can keep.
 """
 
 from __future__ import annotations
@@ -23,9 +23,13 @@ _PACKAGES = {"site-packages", "dist-packages"}
 
 
 def attempt(act: Callable[[], T], otherwise: T) -> T:
-    """Call something that may run a user's code, and return a fallback if it raises anything.
+    """Call a function that may run user code, and return a fallback if it raises anything.
 
-    A signal's KeyboardInterrupt is swallowed, too; `study.interface.stop_signals` raises it again.
+    This also swallows a signal's KeyboardInterrupt; `study.interface.stop_signals` raises it again.
+
+    Args:
+        act: the function.
+        otherwise: the fallback.
     """
     try:
         return act()
@@ -34,7 +38,7 @@ def attempt(act: Callable[[], T], otherwise: T) -> T:
 
 
 def storable(text: str) -> str:
-    r"""Return text that UTF-8 can encode: surrogates, which stand for bytes of file names, are written as escapes.
+    r"""Return text that UTF-8 can encode, with surrogates (undecodable bytes of file names) replaced by escapes.
 
     Example:
         >>> storable("caf\udce9.csv")
@@ -44,7 +48,7 @@ def storable(text: str) -> str:
 
 
 def shortened(text: str, longest: int = _LONGEST_MESSAGE) -> str:
-    """Cut a text to a length.
+    """Truncate a text to a number of characters, ending in an ellipsis.
 
     Example:
         >>> shortened("no convergence", 10)
@@ -54,7 +58,7 @@ def shortened(text: str, longest: int = _LONGEST_MESSAGE) -> str:
 
 
 def type_name(value: object) -> str:
-    """Return the name of a value's type, whatever its metaclass does.
+    """Return the name of a value's type, without running code of its metaclass.
 
     Example:
         >>> type_name(ValueError("no"))
@@ -64,7 +68,7 @@ def type_name(value: object) -> str:
 
 
 def error_line(error: BaseException) -> str:
-    r"""Describe an error in one line of at most about 500 characters: its type and its message.
+    r"""Describe an error by its type and message, in one line of at most about 500 characters.
 
     Example:
         >>> error_line(ValueError("no\nconvergence")), error_line(SystemExit(3))
@@ -83,12 +87,12 @@ def error_line(error: BaseException) -> str:
 
 
 def error_traceback(error: BaseException, top: TracebackType | None, limit: int | None = None) -> str:
-    """Return an error's traceback, its causes and its message as Python prints them; long ones without their middle.
+    """Format an error's traceback, causes and message as Python does; the middle of a long text is left out.
 
     Args:
         error: the error.
         top: the first entry to show; None for the message alone.
-        limit: the number of entries to show; negative for the last ones.
+        limit: the number of entries to show; negative to count from the last one.
     """
 
     def write() -> str:
@@ -102,13 +106,13 @@ def error_traceback(error: BaseException, top: TracebackType | None, limit: int 
 
 
 def entries_of(error: BaseException) -> TracebackType | None:
-    """Return an error's traceback, whatever its class does."""
+    """Return an error's traceback, without running code of its class."""
     top: TracebackType | None = vars(BaseException)["__traceback__"].__get__(error)
     return top
 
 
 def is_users_file(file: str) -> bool:
-    """Return whether a file is neither of Python's library, nor of an installed package, nor made up by Python."""
+    """Return True unless a file belongs to the standard library or an installed package, or is a pseudo-file."""
     return not file.startswith(("<", *_LIBRARY)) and not _PACKAGES.intersection(Path(file).parts)
 
 
@@ -116,9 +120,9 @@ def _one_line(text: str) -> str:
     return shortened(" ".join(storable(text[: 20 * _LONGEST_MESSAGE]).split()))
 
 
-def _written(write: Callable[[], str], otherwise: str, method: str) -> str:
+def _written(write: Callable[[], str], fallback: str, method: str) -> str:
     try:
         return write()
-    except BaseException as error:  # a user's method may raise anything
+    except BaseException as error:  # user code may raise anything
         missing = f"its message is missing, because its {method} raised {type_name(error)}"
-        return f"{otherwise}: {missing}" if otherwise else missing
+        return f"{fallback}: {missing}" if fallback else missing

@@ -1,4 +1,4 @@
-"""A family of tasks: what a study must know of the trials that it plans, whatever they compute."""
+"""Base class of families of tasks: hyperparameters, metrics, checks and packs of their trials."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ import numpy.typing as npt
 from study.interface.declarations import Hyperparameter, Metric
 
 Values = Mapping[str, Any]
-"""Values of hyperparameters that are set, by name."""
+"""Values of hyperparameters by name."""
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 """Parameters of trained trials, by name."""
 
-# A larger matrix has fields that nobody can tell apart in a figure.
+# The fields of larger matrices can't be distinguished in a figure.
 _LARGEST_SHOWN = 10_000
 
 Mistake = tuple[Collection[str], str]
-"""The names that may be wrong, the likeliest first, and the message."""
+"""The possibly wrong hyperparameters, the likeliest first, and the message."""
 
 
 class Content(Protocol):
-    """What a cell of any family consists of."""
+    """Content of a cell of any family: task, model, and values of hyperparameters."""
 
     @property
     def task(self) -> str: ...
@@ -41,11 +41,11 @@ class Content(Protocol):
 
 @dataclass(frozen=True)
 class Check:
-    """A check between values of one point of a study's grid.
+    """A check of the values at one point of a study's grid.
 
     Args:
-        names: the hyperparameters that it reads; it is left out if one of them had a mistake of its own.
-        may_be_chosen: whether a search may suggest values that fail it, as long as some don't: it suggests others then.
+        names: the hyperparameters that it reads; the check is skipped if one of them is invalid by itself.
+        may_be_chosen: True if ranges of a search may contain values that fail it; the search suggests others then.
     """
 
     names: tuple[str, ...]
@@ -53,25 +53,28 @@ class Check:
 
 
 class Family(ABC):
-    """Trials whose hyperparameters and metrics are declared in one place.
+    """A family of tasks that declare their hyperparameters and metrics in the same way.
+
+    Subclasses define the attributes without a default, `canonical`, `shape`, `cost_us` and `most_in_pack`.
 
     Attributes:
-        hyperparameters: by name, in the order of a cell's values.
-        metrics: by name; the best step is chosen by the first.
-        tasks: the names of its tasks.
-        models: the names of its models.
-        remarks: sentences on the data that readers of the results must know.
-        sources: the sources of randomness that may have seeds of their own.
-        question_fields: the hyperparameters that belong to the question, where tables don't know that by their names.
-        engines: names of the engines that can train its cells, the preferred first; empty for a study's own engine.
-        kinds: the kind of each hyperparameter's column (`study.arrow.kinds`), in the order of columns; empty where
-            the values say it.
-        task_columns: the hyperparameters whose columns stand between those of task and model.
-        revision: what stands for the code of a stable task; empty for any other.
-        aliases: import strings by the names under which installed packages offer them, as the study file has them.
-        data: of each field that names data, the digests by the paths that the study's file has.
-        leaves_out: whether a trial can be called without a hyperparameter that doesn't apply; otherwise it has its
-            default there.
+        hyperparameters: hyperparameters by name, in the order of a cell's values.
+        metrics: metrics by name; the best step is chosen by the first.
+        tasks: names of its tasks.
+        models: names of its models.
+        remarks: sentences on the data, for readers of the results.
+        sources: sources of randomness that may have their own seeds.
+        question_fields: hyperparameters that belong to the question, unless the vocabulary says so already.
+        engines: names of the engines that can train its cells, the preferred first; empty if the study's own code
+            brings an engine.
+        kinds: column kinds (`study.arrow.kinds`) by hyperparameter, in the order of columns; empty to infer them from
+            the values.
+        task_columns: hyperparameters whose columns are between those of task and model.
+        revision: identity of a stable task's code in trial ids; empty for any other task.
+        aliases: import strings by the short names of plug-ins in the study file.
+        data: digests by path in the study file, for each field that names data.
+        leaves_out: True if inapplicable hyperparameters are omitted from the call of a trial; False if they get their
+            default.
     """
 
     hyperparameters: Mapping[str, Hyperparameter]
@@ -90,42 +93,49 @@ class Family(ABC):
     leaves_out: bool = False
 
     def may_be_left_out(self, name: str) -> bool:
-        """Return whether a hyperparameter needs no value where it doesn't apply."""
+        """Return True if a hyperparameter can be omitted where it doesn't apply."""
         return True
 
     def metrics_of(self, cells: Sequence[Content]) -> Mapping[str, Metric]:
-        """Return the metrics of the trials of some cells: by default, all have the same."""
+        """Return the metrics of trials of these cells, by name; by default `metrics`."""
         return self.metrics
 
     @property
     def titles(self) -> Mapping[str, str]:
-        """The declared titles of hyperparameters, by name, without those that have none."""
+        """Declared titles of hyperparameters by name; hyperparameters without a title are omitted."""
         return {name: declared.title for name, declared in self.hyperparameters.items() if declared.title}
 
     @property
     def own_code(self) -> str | None:
-        """The identity of a study's own code in the ids of trials; None for a family that a package offers."""
+        """Identity of a study's own code in trial ids; None for a family that a package offers."""
         return None
 
     def with_models(self, models: Mapping[str, Any], code: str, aliases: Mapping[str, str]) -> Family:
-        """Return this family with models of a user's own beside its own ones.
+        """Return this family with a user's models added to its own.
 
         Args:
             models: classes or functions by import string.
-            code: what stands for their code in the ids of trials.
-            aliases: import strings by the names under which installed packages offer them.
+            code: identity of their code in trial ids.
+            aliases: import strings by the short names of plug-ins.
 
         Raises:
-            TypeError: if the family takes no such model; the message says what must hold.
+            TypeError: if the family doesn't support these models; by default always.
         """
         raise TypeError(f"the task {self.tasks[0]} takes no models of your own")
 
     def from_declared(self, content: Mapping[str, Any]) -> Family:
-        """Return this family with the models whose declaration a store keeps; see `to_json`."""
+        """Return this family with the user's models of a declaration in the store.
+
+        Args:
+            content: the declaration, as `to_json` writes it.
+
+        Raises:
+            ValueError: if the declaration is invalid; by default always.
+        """
         raise ValueError(f"the task {self.tasks[0]} has no models of one's own")
 
     def own_engine(self, code: Any) -> Any:
-        """Return the engine that trains models of a user's own; None for a family without them.
+        """Return the engine that trains a user's models; None (the default) for a family without them.
 
         Args:
             code: a `study.engine.own_code.OwnCode`.
@@ -133,120 +143,150 @@ class Family(ABC):
         return None
 
     def to_json(self) -> str:
-        """Return what a store keeps of a family that a study's own code declares."""
+        """Return the declarations of a study's own code as JSON, for the store.
+
+        Raises:
+            NotImplementedError: if a package offers the family; by default always.
+        """
         raise NotImplementedError("a family that a package offers isn't kept in a store")
 
     @property
     def all_metrics(self) -> Mapping[str, Metric]:
-        """The metrics that any cell of the family may have: by default, those that all have."""
+        """All metrics that cells of the family can have, by name; by default `metrics`."""
         return self.metrics
 
     @abstractmethod
     def canonical(self, task: str, model: str, values: Values) -> dict[str, Any]:
-        """Return the values of a cell: with defaults, and None where something doesn't apply.
+        """Return the canonical values of a cell: defaults filled in, and None for inapplicable hyperparameters.
 
         Args:
-            task: name of a task.
-            model: name of a model.
-            values: those that are set.
+            task: name of the task.
+            model: name of the model.
+            values: the values that are set, by hyperparameter.
 
         Raises:
-            ValueError: if there can't be such a cell.
+            ValueError: if a value is invalid, or a value without a default is missing.
         """
 
     @property
     def sizes(self) -> Sequence[str]:
-        """The hyperparameters that say how large a model is, as far as that is declared."""
-        return [name for name, one in self.hyperparameters.items() if one.is_searchable and not one.is_method]
+        """Hyperparameters that determine a model's size: searchable ones that aren't part of the method."""
+        return [
+            name for name, declared in self.hyperparameters.items() if declared.is_searchable and not declared.is_method
+        ]
 
     @property
     def plainest_model(self) -> str:
-        """The model with the fewest hyperparameters: it stands for a wrong one while the rest of a file is checked."""
+        """Replacement for an invalid model while other parts of a study file are checked; by default the first model.
+
+        It should be the model with the fewest hyperparameters.
+        """
         return self.models[0]
 
     @property
     def checks(self) -> Sequence[Check]:
-        """What `mistakes` checks."""
+        """The checks of `mistakes`; by default none."""
         return ()
 
     def mistakes(self, check: Check, task: str, model: str, values: Values) -> Iterator[Mistake]:
-        """Yield what a check of `checks` finds wrong with some values, of which there are only those that it reads."""
+        """Yield the mistakes that a check finds.
+
+        Args:
+            check: an element of `checks`.
+            task: name of the task.
+            model: name of the model.
+            values: the values that are set, limited to the hyperparameters in ``check.names``.
+        """
         return iter(())
 
     def why_without_effect(self, name: str, task: str, model: str, values: Mapping[str, Collection[Any]]) -> str | None:
-        """Return why a hyperparameter has no effect, or None if it has one.
+        """Return the reason why a hyperparameter has no effect, or None if it has one.
 
         Args:
             name: the hyperparameter.
             task: name of the task.
             model: name of the model.
-            values: what is set anywhere in the grid, by name.
+            values: all values in the grid, by hyperparameter.
         """
         return None
 
     @property
     def search_order(self) -> Sequence[str]:
-        """The hyperparameters that a search may choose, each before those that depend on it."""
+        """Hyperparameters that a search may choose, each before its dependents; by default all, as declared."""
         return list(self.hyperparameters)
 
     def is_chosen(self, name: str, values: Values) -> bool:
-        """Tell whether a hyperparameter has an effect, given the values that a search has chosen so far."""
+        """Return True if a hyperparameter has an effect, given the values that a search has chosen before it.
+
+        Args:
+            name: the hyperparameter.
+            values: values chosen or set so far, by hyperparameter.
+        """
         return True
 
     @abstractmethod
     def shape(self, cell: Content) -> tuple[object, ...]:
-        """Return what must be equal among the trials of a pack."""
+        """Return a hashable key of a cell; only trials of cells with equal keys share packs."""
 
     def rows_of(self, cell: Content) -> Hashable | None:
-        """Return what determines, with a seed, the rows that a trial of a cell sees; None if no two see the same."""
+        """Return a key of the rows that a trial sees; trials with equal keys and seeds see the same rows.
+
+        None (the default) if trials never share rows.
+        """
         return None
 
     @abstractmethod
     def cost_us(self, cells: Sequence[Content], draws: int) -> float:
-        """Estimate the microseconds that a pack takes on one core.
+        """Estimate the training time of a pack on one core, in microseconds.
 
         Args:
-            cells: those of its trials, one for each, at least one.
-            draws: of rows, one for those that see the same rows.
+            cells: the cell of each trial of the pack, at least one.
+            draws: number of different draws of rows; trials that see the same rows share a draw.
         """
 
     @abstractmethod
     def most_in_pack(self, cell: Content, trials: int, slots: int) -> int:
-        """Return the most trials of a cell that are useful in a pack, if its size isn't given.
+        """Return the largest useful number of trials in a pack, if the user sets no pack size.
 
         Args:
             cell: a cell of the pack.
-            trials: all trials of its shape that are to be trained.
-            slots: packs that are trained side by side.
+            trials: number of trials to train that have the cell's shape.
+            slots: number of packs that are trained concurrently.
         """
 
     def cautions(self, cells: Sequence[Content]) -> list[str]:
-        """Return sentences that a person should read before cells are trained."""
+        """Return warnings to show before cells are trained; by default none."""
         return []
 
     def effective_weights(self, cell: Content, arrays: Arrays) -> dict[str, npt.NDArray[Any]]:
-        """Return the matrices of a trained trial that a report shows, each [out, in], by names for people.
+        """Return the weight matrices of a trained trial that a report shows, each [out, in], by display name.
 
-        By default the parameters that are matrices of at most 10,000 numbers, under their own names.
+        By default, these are the two-dimensional parameters with at most 10,000 elements.
 
         Args:
-            cell: the trial's.
+            cell: the trial's cell.
             arrays: the trial's parameters by name.
         """
         return {name: array for name, array in arrays.items() if array.ndim == 2 and array.size <= _LARGEST_SHOWN}
 
     def mean_gates(self, cell: Content, arrays: Arrays, rows: int | None = None) -> dict[str, npt.NDArray[Any]]:
-        """Return how far the gates of trained trials are open on average, [trials, gates], by layer; by default none.
+        """Return the mean gates of trained trials by layer, each [trials, gates] in [0, 1]; by default none.
 
         Args:
-            cell: of the trials.
+            cell: the cell of the trials.
             arrays: the trials' parameters by name, each [trials, ...].
-            rows: how many validation rows to average over; None for all.
+            rows: number of validation rows to average over; None for all.
         """
         return {}
 
     def impossible(self, task: str, model: str, values: Values) -> str | None:
-        """Return why there can't be a cell with these values; None if there can."""
+        """Return the first mistake that `checks` find in a cell's values, or None.
+
+        Args:
+            task: name of the task.
+            model: name of the model.
+            values: the values that are set, by hyperparameter.
+        """
         for check in self.checks:
             read = {name: value for name, value in values.items() if name in check.names}
             for _, message in self.mistakes(check, task, model, read):

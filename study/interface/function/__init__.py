@@ -1,13 +1,17 @@
-"""A call of a training function: the table of contents.
+"""Calls of training functions.
 
-- generators: the global generators of random numbers, seeded from a trial's seed
-- state: what a function goes on from, as arrays without pickle
-- call: the call, step by step, with its metrics checked
-- process_state: state of the process, put back after a trial; left_threads: threads that a trial has left
-- child: the call in a process of its own; messages: what that reports
+- call, trial: the call, step by step, with its metrics checked; the function's argument `trial`
+- classes: a class with a method `fit` as a training function
+- generators: the global random generators, seeded by a trial's seed
+- state: a function's saved state, as arrays without pickle
+- process_state: state of the process, restored after a trial
+- shared_state: values at module level that a trial can change
+- left_threads: threads that a trial left running
+- order: trials called in order in one process, to find state that they leave
+- child, fresh, messages: calls in a separate process, and its messages
 
-They stand here and not beside the engines because a process that runs one trial must start quickly: the engines
-import torch, which takes seconds.
+A process that runs one trial must start fast. So these modules are separate from the engines, which import torch, and
+that takes seconds.
 """
 
 from study.interface.function.call import FunctionCall, FunctionError, Step

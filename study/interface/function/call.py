@@ -1,8 +1,8 @@
-"""A call of a training function, step by step: its reports are checked, and its errors are put in words.
+"""Calls of training functions, step by step, with checked reports and readable errors.
 
-A function returns a dict of its metrics, or yields such dicts with a `step` that increases; one that takes `resume` may
-yield a `state`, too, and is called with the latest one to go on. One that takes `trial` reports steps and saves states
-by calls of that. Other numbers than metrics are kept, too.
+A function returns a dict of its metrics, or yields such dicts with an increasing `step`. If it takes `resume`, it may
+yield a `state`, too; a resumed call gets the latest one. If it takes `trial`, it reports steps and saves states through
+that object. Numbers that aren't declared metrics are kept, too.
 """
 
 from __future__ import annotations
@@ -40,14 +40,15 @@ _LONGEST = 2000
 
 
 class FunctionError(ValueError):
-    """A training function failed; the message is one line, with the file and line of the user's code.
+    """Failure of a training function; the message is one line, with the file and line of the user's code.
 
     Args:
-        message: what happened.
+        message: a description of the failure.
         details: the traceback of the user's code, or an empty text.
 
     Attributes:
-        error: what the user's code raised, if the call keeps errors; with its traceback it would keep memory in use.
+        error: the exception that the user's code raised; None unless the call keeps errors, since the exception's
+            traceback keeps memory in use.
     """
 
     error: BaseException | None = None
@@ -59,13 +60,13 @@ class FunctionError(ValueError):
 
 @dataclass(frozen=True)
 class Step:
-    """What a training function reports at a step.
+    """Report of a training function at a step.
 
     Args:
-        step: how far it is, in its own unit.
-        metrics: the declared metrics; they may be NaN or infinite.
-        state: what it can go on from; None if it says nothing. It may change in the next step: copy it before.
-        undeclared: other numbers that it reported, by name.
+        step: the step, >= 0, in the function's own unit.
+        metrics: declared metrics by name; values may be NaN or infinite.
+        state: state to resume from; None without one. The function may change it in the next step: copy it before.
+        undeclared: other reported numbers by name.
     """
 
     step: int
@@ -75,23 +76,26 @@ class Step:
 
     @property
     def is_finite(self) -> bool:
-        """Whether every metric is a finite number."""
+        """True if every metric is finite."""
         return all(map(math.isfinite, self.metrics.values()))
 
 
 class FunctionCall:
-    """One call of a training function.
+    """A call of a training function.
 
     Args:
-        function: a function, or a class with a method `fit`; it is called with `seed`, with the values, and with
-            `resume` and `trial` if it has such parameters.
-        seed: the trial's seed; the global generators are seeded with it before the call, also of one that goes on.
-        values: the hyperparameters by name, as a study file has them: a list is a tuple where the function asks so.
-        metrics: what it must report; none to find out what it reports.
-        iterations: the greatest step that it may report; None for any. A generator is closed there.
-        resume: the state to go on from, and its step; None to begin.
-        place: where the trial's files and messages go; None for a temporary folder and the terminal.
-        keeps_errors: whether a `FunctionError` has the error that the function raised, as a debugger needs it.
+        function: a function, or a class with a method `fit`. It is called with `seed` and the values, and with `resume`
+            and `trial` if it has such parameters.
+        seed: the trial's seed; it also seeds the global generators before the call, even before a resumed one.
+        values: hyperparameters by name, as in a study file; lists become tuples where the signature asks for tuples.
+        metrics: metrics that it must report; empty to accept any.
+        iterations: the last step; a generator is closed there. None for no limit.
+        resume: the step and state to resume from; None to start.
+        place: destination of the trial's files and messages; None for a temporary folder and the terminal.
+        keeps_errors: True to attach the function's exception to the `FunctionError`, for a debugger.
+
+    Raises:
+        ValueError: if a metric is called ``step`` or ``state``.
 
     Example:
         >>> def train(seed, *, width):
@@ -128,22 +132,23 @@ class FunctionCall:
         self._has_ended = False
         self._was_interrupted = False
         self.reports_steps = False
-        """Whether it yields its steps; known after the first."""
+        """True if the function yields or reports its steps; known after the first step."""
         parameters = inspect.signature(function).parameters
         self._takes_resume, self._takes_trial = "resume" in parameters, "trial" in parameters
         self._trial = Trial(seed, None if resume is None else resume[1], self._last, place or temporary_place(self))
         self._trial.note(self._last, is_last=self._last == iterations)
 
     def next_step(self) -> Step | SavedState | None:
-        """Call the function, or resume it, until it reports the next step.
+        """Run the function until it reports its next step.
 
         Returns:
-            The step, or a state that it can go on from after the step before. None after the last step: the function
-            has ended, `iterations` is reached, or the step before had a metric that isn't finite.
+            The step, or a state that the function saved after the previous step. None after the last step: the function
+            has ended, `iterations` is reached, or the previous step had a metric that isn't finite.
 
         Raises:
-            FunctionError: if the function raised any exception, or reported what it may not.
-            BaseException: what the handler of a signal raised (`noting_stops`), also if the function caught it.
+            FunctionError: if the function raises an exception or makes an invalid report, or the call was interrupted
+                before.
+            BaseException: the exception of a signal's handler (`noting_stops`), even if the function caught it.
         """
         if self._has_ended:
             return None
@@ -160,7 +165,7 @@ class FunctionCall:
             failure = _failure(error, self._place())
             failure.error = error if self._keeps_errors else None
         if (stop := requested_stop()) is not None:
-            self._was_interrupted = True  # a generator that was interrupted would seem to have come to its end
+            self._was_interrupted = True  # an interrupted generator would look like a finished one
             raise stop
         if failure is not None:
             self._has_ended = True
@@ -172,11 +177,11 @@ class FunctionCall:
             return step is None
         if not self.reports_steps or not step.is_finite:
             return True
-        # A function that reports by calls has code behind its last report, such as one that draws a picture.
+        # A function that reports through `trial` runs on after its last report, for example to draw a figure.
         return step.step == self._iterations and not isinstance(self._reports, ReportingCall)
 
     def close(self) -> None:
-        """End a function that isn't needed any more, where it yields or reports, and raise what it raises."""
+        """End the function at its current yield or report; exceptions that it raises then are propagated."""
         self._has_ended = True
         close = getattr(self._reports, "close", None)
         if close is not None:
@@ -195,9 +200,9 @@ class FunctionCall:
         self._trial.begin(self._reports)
         try:
             report = next(self._reports)
-        except StopIteration as end:  # it has reported nothing: it returns its metrics, or a generator
+        except StopIteration as end:  # no report: it returns its metrics, or a generator
             self._trial.begin(None)
-            if end.value is None and self._resume is not None:  # it was interrupted after its last report
+            if end.value is None and self._resume is not None:  # the trial was interrupted after its last report
                 self.reports_steps = True
                 return None
             return self._returned(end.value)
@@ -210,8 +215,8 @@ class FunctionCall:
             return self._step(reports, {"step": max(self._last, 0)} | dict(reports))
         if not isinstance(reports, Iterator):
             ways = ", or report them by trial.report" if self._takes_trial else ""
-            raise self._wrong(
-                f"must return a dict of metrics, or yield such dicts{ways}, but returned {_kind(reports)}"
+            raise self._error(
+                f"must return a dict of metrics, or yield such dicts{ways}, but returned {_description(reports)}"
             )
         self._reports, self.reports_steps = reports, True
         return self._pull()
@@ -222,35 +227,35 @@ class FunctionCall:
             report = next(self._reports)
         except StopIteration as end:
             if end.value is not None:
-                raise self._wrong(
-                    f"{self._verb}s its metrics, so it must not return any, but returned {_kind(end.value)}"
+                raise self._error(
+                    f"{self._verb}s its metrics, so it must not return any, but returned {_description(end.value)}"
                 ) from None
             if self._last < 0:
-                raise self._wrong("must yield at least one dict of metrics, but ended without one") from None
+                raise self._error("must yield at least one dict of metrics, but ended without one") from None
             return None
         return self._checked(report)
 
     @property
     def _verb(self) -> str:
-        """Verb for messages: return, yield or report."""
+        """Verb for error messages: return, yield or report."""
         if isinstance(self._reports, ReportingCall):
             return "report"
         return "yield" if self.reports_steps else "return"
 
     def _checked(self, report: Any) -> Step | SavedState | None:
-        """Check what the function yielded or handed over; None for a step beyond the last one."""
+        """Check a report that the function yielded or handed over; return None for a step beyond the last one."""
         if isinstance(report, SavedState):
             return report
         if not isinstance(report, Mapping):
-            raise self._wrong(f"must yield dicts of metrics, but yielded {_kind(report)}")
+            raise self._error(f"must yield dicts of metrics, but yielded {_description(report)}")
         if "step" not in report:
-            raise self._wrong(f"must yield dicts with a step, but yielded one with {_listed(report)} only")
+            raise self._error(f"must yield dicts with a step, but yielded one with {_listed(report)} only")
         step = self._step({name: report[name] for name in report if name != "state"}, report)
         if step.step <= self._last:
-            raise self._wrong(f"must {self._verb} steps that increase, but {step.step} came after {self._last}")
+            raise self._error(f"must {self._verb} steps that increase, but {step.step} came after {self._last}")
         if self._iterations is not None and step.step > self._iterations:
             if self._last < 0:
-                raise self._wrong(
+                raise self._error(
                     f"must {self._verb} a step within iterations: {self._iterations}, but began with {step.step}"
                 )
             return None
@@ -259,18 +264,18 @@ class FunctionCall:
         return step
 
     def _step(self, given: Mapping[Any, Any], report: Mapping[Any, Any]) -> Step:
-        """Check what was reported; `given` must have the metrics, and may have a step."""
+        """Check the numbers of a report; `given` must have the metrics, and may have a step."""
         missing = [name for name in self._metrics if name not in given]
         unknown = [name for name in given if name not in self._metrics and name != "step"]
         verb = self._verb
         if missing:
-            lacks = f"{_listed(missing)} isn't there" + (f" and {_listed(unknown)} isn't declared" if unknown else "")
-            raise self._wrong(f"must {verb} the metrics {_listed(self._metrics)}, but {lacks}")
+            problem = f"{_listed(missing)} isn't there" + (f" and {_listed(unknown)} isn't declared" if unknown else "")
+            raise self._error(f"must {verb} the metrics {_listed(self._metrics)}, but {problem}")
         if report.get("state") is not None and not self._takes_resume:
-            raise self._wrong("yields a state, so it must have a parameter resume, which is given the latest one")
+            raise self._error("yields a state, so it must have a parameter resume, which is given the latest one")
         step = _scalar(report["step"])
         if isinstance(step, bool) or not isinstance(step, numbers.Integral) or not 0 <= int(step) < 2**63:
-            raise self._wrong(f"must {verb} a whole number of at least 0 as step, but got {report['step']!r}")
+            raise self._error(f"must {verb} a whole number of at least 0 as step, but got {report['step']!r}")
         metrics = {name: self._number(name, given[name], verb) for name in self._metrics}
         undeclared = {name: self._undeclared(name, given[name], verb) for name in unknown}
         return Step(int(step), metrics, report.get("state"), undeclared)
@@ -278,36 +283,36 @@ class FunctionCall:
     def _undeclared(self, name: Any, value: Any, verb: str) -> float:
         number: Any = _scalar(value)
         if type(name) is not str or name in _RESERVED:
-            raise self._wrong(f"must {verb} names of numbers, but got {name!r}")
+            raise self._error(f"must {verb} names of numbers, but got {name!r}")
         if not isinstance(number, numbers.Real):
-            raise self._wrong(f"must {verb} numbers, but got {_kind(value)} as {name}, which isn't declared")
+            raise self._error(f"must {verb} numbers, but got {_description(value)} as {name}, which isn't declared")
         try:
             return float(number)
-        except OverflowError:  # a whole number of more than 308 digits
+        except OverflowError:  # an integer of more than 308 digits
             return math.copysign(math.inf, 1 if abs(number) == number else -1)
 
     def _number(self, name: str, value: Any, verb: str) -> float:
         scalar, metric = _scalar(value), self._metrics[name]
-        if not isinstance(scalar, numbers.Real):  # True and False are 1 and 0
-            raise self._wrong(f"must {verb} a number as {name}, but got {_kind(value)}")
+        if not isinstance(scalar, numbers.Real):  # bool is a number: True is 1
+            raise self._error(f"must {verb} a number as {name}, but got {_description(value)}")
         try:
             number = float(scalar)
         except OverflowError:
-            raise self._wrong(f"must {verb} a number below 1e308 as {name}, but got a larger one") from None
+            raise self._error(f"must {verb} a number below 1e308 as {name}, but got a larger one") from None
         for limit, words, is_beyond in (
             (metric.low, "at least", metric.low is not None and number < metric.low),
             (metric.high, "at most", metric.high is not None and number > metric.high),
         ):
             if is_beyond and math.isfinite(number):
-                raise self._wrong(f"must {verb} {words} {limit:g} as {name}, as it is declared, but got {number:g}")
+                raise self._error(f"must {verb} {words} {limit:g} as {name}, as it is declared, but got {number:g}")
         return number
 
-    def _wrong(self, message: str) -> FunctionError:
+    def _error(self, message: str) -> FunctionError:
         name = getattr(inspect.unwrap(self._function), "__name__", type_name(self._function))
         return FunctionError(f"{self._place()}: {name} {message}")
 
     def _place(self) -> str:
-        """Return the file and line of the latest yield or report, or of the function."""
+        """Return the file and line of the latest yield or report, or of the function's definition."""
 
         def find() -> str:
             code = getattr(inspect.unwrap(self._function), "__code__", None)
@@ -328,23 +333,23 @@ def _arguments(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[
     if is_plain and CONFIG not in inspect.signature(function).parameters:
         return dict(values)
     from study.interface.signature import (
-        arguments_of,  # only here: pydantic takes a while to import in a trial's own process
+        arguments_of,  # only here: pydantic would slow down the start of a trial's own process
     )
 
     return arguments_of(function, values)
 
 
 def failure_of(error: BaseException) -> FunctionError:
-    """Describe an exception that a user's code raised outside a call, such as in an import."""
+    """Describe an exception that user code raised outside a call, such as during an import."""
     return _failure(error, "")
 
 
-def _failure(error: BaseException, otherwise: str) -> FunctionError:
-    """Describe an exception: one line with the place in the user's code, and the traceback without our entries."""
+def _failure(error: BaseException, fallback: str) -> FunctionError:
+    """Describe an exception by a line with the user's file and line, and the traceback without this package."""
     top = entries_of(error)
     while top is not None and _is_ours(top):
         top = top.tb_next
-    place = _users_line(top) or otherwise
+    place = _users_line(top) or fallback
     text = error_line(error)
     return FunctionError(f"{text} ({place})" if place else text, error_traceback(error, top))
 
@@ -359,7 +364,7 @@ def _is_our_file(file: str) -> bool:
 
 
 def _users_line(top: TracebackType | None) -> str:
-    """Return the file and line of the innermost call in the user's own files; empty if there is none."""
+    """Return the file and line of the innermost call in the user's own files, or an empty text."""
     place = ""
     for frame, line in walk_tb(top):
         if is_users_file(frame.f_code.co_filename) and not _is_our_file(frame.f_code.co_filename):
@@ -368,11 +373,11 @@ def _users_line(top: TracebackType | None) -> str:
 
 
 def _scalar(value: Any) -> Any:
-    """Return a number of numpy, or an array or tensor of no axes, as Python's number."""
+    """Convert a numpy number, or an array or tensor without axes, to a Python number."""
     return value.item() if getattr(value, "shape", None) == () and hasattr(value, "item") else value
 
 
-def _kind(value: Any) -> str:
+def _description(value: Any) -> str:
     shape = getattr(value, "shape", None)
     return (
         f"{value!r:.60}"

@@ -1,9 +1,15 @@
-"""A call of a training function in a process of its own, which reports to its parent as data.
+"""A training function's call in a separate process, which reports to its parent.
 
-The parent is `study.engine.function.isolated`. It gives, as JSON: `load`, the module, name and arguments of what
-returns the function; `call`, what the call gets; `metrics`; `memory_gb`; `state_every_s`; and then the arrays of a
-state, or nothing. It gets messages (`study.interface.function.messages`): a step, with the arrays of its state if there
-is one, or the end.
+The parent, `study.engine.function.isolated`, sends a request as JSON, then the arrays of a state, or nothing. The child
+answers with messages (`study.interface.function.messages`): steps, with the arrays of their states if they have some,
+and the end. Keys of the request:
+
+- `load`: module, name and arguments of a callable that returns the function
+- `call`: arguments of `FunctionCall`, and `resume_step`
+- `metrics`: the limits of each metric
+- `folder`: the trial's folder, or None
+- `memory_gb`: memory limit in GiB, or None
+- `state_every_s`: least seconds between two copies of a state
 """
 
 from __future__ import annotations
@@ -28,17 +34,22 @@ from study.interface.function.trial import Place
 
 
 def run(parent: Connection, request: Mapping[str, Any]) -> None:
-    """Call the function, and report its steps until it ends or fails."""
+    """Call the function, and send its steps until it ends or fails.
+
+    Args:
+        parent: connection to the parent.
+        request: the parent's request.
+    """
     try:
         _limit_memory(request["memory_gb"])
         _send_steps(parent, request)
         end: dict[str, Any] = {"end": True}
     except FunctionError as error:
         end = {"error": str(error), "details": error.details}
-    except BaseException as error:  # nobody can press Ctrl-C here: the user's code raised it
+    except BaseException as error:  # this process gets no Ctrl-C, so user code raised it
         failure = failure_of(error)
         end = {"error": str(failure), "details": failure.details}
-    sys.stdout.flush()  # the parent may end this process as soon as it has the end
+    sys.stdout.flush()  # the parent may kill this process once it has the end
     sys.stderr.flush()
     send(parent.fileno(), end)
 
@@ -66,7 +77,7 @@ def _send_steps(parent: Connection, request: Mapping[str, Any]) -> None:
 
 
 def _call(parent: Connection, request: Mapping[str, Any]) -> FunctionCall:
-    """Make the call; whatever the user's modules raise when they are imported is told."""
+    """Make the call; an exception raised by importing the user's modules becomes a `FunctionError`."""
     state = parent.recv_bytes()
     try:
         module, name, arguments = request["load"]
@@ -92,7 +103,7 @@ def _arrays(state: Any) -> dict[str, npt.NDArray[Any]]:
 
 
 def _limit_memory(memory_gb: float | None) -> None:
-    """Let what the process allocates beyond so many GiB fail; code, and files that it maps, don't count."""
+    """Limit the process's allocations to this many GiB, without code and mapped files."""
     if memory_gb is not None:
         limit = int(memory_gb * 2**30)
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))

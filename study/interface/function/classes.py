@@ -8,12 +8,15 @@ from typing import Any
 
 
 def as_function(called: Any) -> Callable[..., Any]:
-    """Return a class with a method `fit` as a function that makes an instance and fits it; anything else as it is.
+    """Convert a class with a method `fit` to a function that makes an instance and fits it.
 
-    The function's parameters are those of ``__init__`` and of `fit`, of which each gets those that it has.
+    The function's parameters are those of ``__init__`` and `fit`; a parameter of both is passed to both.
 
     Args:
         called: a function or a class.
+
+    Returns:
+        The function; `called` itself if it isn't a class with a method `fit`.
 
     Example:
         >>> class Model:
@@ -28,25 +31,25 @@ def as_function(called: Any) -> Callable[..., Any]:
     fit = getattr(called, "fit", None)
     if not inspect.isclass(called) or not callable(fit):
         return called  # type: ignore[no-any-return]
-    of_fit = list(inspect.signature(fit).parameters.values())[1:]
+    fit_parameters = list(inspect.signature(fit).parameters.values())[1:]
     try:
-        of_class = list(inspect.signature(called).parameters.values())
-    except ValueError:  # Python knows no signature of it
-        of_class = []
-    parameters = {parameter.name: parameter for parameter in [*of_class, *of_fit]}
+        init_parameters = list(inspect.signature(called).parameters.values())
+    except ValueError:  # the class has no readable signature
+        init_parameters = []
+    parameters = {parameter.name: parameter for parameter in [*init_parameters, *fit_parameters]}
 
     def train(**arguments: Any) -> Any:
-        def given(parameters: list[inspect.Parameter]) -> dict[str, Any]:
-            return {one.name: arguments[one.name] for one in parameters if one.name in arguments}
+        def select(parameters: list[inspect.Parameter]) -> dict[str, Any]:
+            return {entry.name: arguments[entry.name] for entry in parameters if entry.name in arguments}
 
-        made: Any = called(**given(of_class))
-        return made.fit(**given(of_fit))
+        instance: Any = called(**select(init_parameters))
+        return instance.fit(**select(fit_parameters))
 
     keyword = inspect.Parameter.KEYWORD_ONLY
-    named = [one.replace(kind=keyword) if one.kind in _NAMED else one for one in parameters.values()]
-    train.__signature__ = inspect.Signature(sorted(named, key=lambda one: one.kind))  # type: ignore[attr-defined]
+    named = [entry.replace(kind=keyword) if entry.kind in _NAMED else entry for entry in parameters.values()]
+    train.__signature__ = inspect.Signature(sorted(named, key=lambda entry: entry.kind))  # type: ignore[attr-defined]
     train.__name__, train.__qualname__ = called.__name__, called.__qualname__
-    train.__wrapped__ = fit  # type: ignore[attr-defined]  # its place is that of the function
+    train.__wrapped__ = fit  # type: ignore[attr-defined]  # error messages name the file and line of `fit`
     return train
 
 

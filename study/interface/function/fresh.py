@@ -1,7 +1,6 @@
-"""Calls of functions, each in a fork of a fresh process; `study.engine.calls.fresh` is the parent.
+"""Function calls, each in a fork of a fresh process; `study.engine.calls.fresh` is the parent.
 
-The process imports what the calls need once, and each fork begins with that state: nothing that a call changes is there
-in the next one.
+The process imports the calls' modules once. Each fork starts from that state, so a call can't affect later calls.
 """
 
 from __future__ import annotations
@@ -16,14 +15,18 @@ from typing import Any
 
 from study.interface.function.call import failure_of
 
-_ANSWERED = 113  # the exit code of a fork that has sent its answer; user code that calls os._exit hardly uses it
+_ANSWERED = 113  # exit code of a fork that has sent its answer; unlikely in user code that calls os._exit
 
 
 def run(parent: Connection, request: Mapping[str, Any]) -> None:
     """Answer the parent's calls until it closes the connection.
 
-    A call is a frame of JSON: `is_forked`, whether it runs in a fork; `module` and `name` of a function; and its
-    `arguments`. An answer is a frame of JSON: the `value` of the function, or the `error` that kept it from returning.
+    A call is a frame of JSON: `is_forked`, true to run it in a fork; `module` and `name` of the function; its
+    `arguments`. The answer is a frame of JSON with the function's `value`, or the `error` that it raised.
+
+    Args:
+        parent: connection to the parent.
+        request: unused.
     """
     while True:
         try:
@@ -43,8 +46,8 @@ def run(parent: Connection, request: Mapping[str, Any]) -> None:
             os._exit(_ANSWERED)
         code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
         if code != _ANSWERED:
-            how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
-            parent.send_bytes(json.dumps({"error": f"its process ended {how}"}).encode())
+            ending = f"by signal {-code}" if code < 0 else f"with exit code {code}"
+            parent.send_bytes(json.dumps({"error": f"its process ended {ending}"}).encode())
 
 
 def _answer(call: Mapping[str, Any]) -> bytes:

@@ -1,11 +1,13 @@
-"""The global generators of random numbers, of `random`, numpy and torch, seeded from a trial's seed.
+"""Seeding of the global random generators of `random`, numpy and torch from a trial's seed.
 
-A function that draws from them repeats, whatever was drawn before. torch takes seconds to import, so it is seeded if it
-is there, and otherwise at the moment at which something imports it: it has no numbers to draw before.
+A function that draws from them becomes reproducible. torch takes seconds to import, so it isn't imported for this: it
+is seeded now if it is imported already, and otherwise as soon as another module imports it.
 
-What can't be seeded: Python's hashes of texts, which decide in which order a set of texts is gone through; they are
-drawn when a process starts (PYTHONHASHSEED fixes them). Nor does this seed generators of other libraries, and it makes
-no operation of a GPU deterministic.
+Not covered:
+
+- hashes of strings, which decide the order of a set of strings; Python draws them at its start (PYTHONHASHSEED)
+- generators of other libraries
+- nondeterministic operations of GPUs
 """
 
 from __future__ import annotations
@@ -26,10 +28,10 @@ _LIBRARY = "torch"
 
 
 def seed_generators(seed: int) -> None:
-    """Seed the global generators of `random`, numpy and torch, each with the seed itself, as one would by hand.
+    """Seed the global generators of `random`, numpy and torch, each with the seed itself.
 
     Args:
-        seed: in [0, 2^32).
+        seed: the seed, in [0, 2^32).
 
     Example:
         >>> import random
@@ -40,7 +42,7 @@ def seed_generators(seed: int) -> None:
         True
     """
     random.seed(seed)
-    np.random.seed(seed)  # noqa: NPY002 (the global generator is what is seeded)
+    np.random.seed(seed)  # noqa: NPY002 (seeding the global generator is intended)
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _SeedOnImport)]
     if _LIBRARY in sys.modules:
         _seed_torch(sys.modules[_LIBRARY], seed)
@@ -49,9 +51,9 @@ def seed_generators(seed: int) -> None:
 
 
 def _seed_torch(torch: Any, seed: int) -> None:
-    """Seed torch on all devices that are here.
+    """Seed torch on all devices.
 
-    `torch.manual_seed` takes a millisecond where there is no GPU: it notes the stack for each kind of device.
+    Without a GPU, `torch.manual_seed` would take a millisecond: it records the stack for each kind of device.
     """
     accelerator = getattr(torch, "accelerator", None)
     if accelerator is None or accelerator.is_available():
@@ -62,9 +64,14 @@ def _seed_torch(torch: Any, seed: int) -> None:
 
 @dataclass(frozen=True)
 class GeneratorStates:
-    """The states of the global generators between two slices of a trial; others may draw from them meanwhile.
+    """States of the global generators, saved between two slices of a trial.
 
-    A state of CUDA's generators isn't among them.
+    They don't include the states of CUDA generators.
+
+    Args:
+        python: state of `random`.
+        numpy: state of `numpy.random`.
+        torch: state of torch's CPU generator; None if torch wasn't imported.
     """
 
     python: Any
@@ -73,7 +80,7 @@ class GeneratorStates:
 
     @classmethod
     def now(cls) -> GeneratorStates:
-        """Copy the states."""
+        """Copy the current states."""
         torch = sys.modules.get(_LIBRARY)
         return cls(
             random.getstate(),
@@ -82,7 +89,7 @@ class GeneratorStates:
         )
 
     def restore(self) -> None:
-        """Make the generators go on from these states."""
+        """Set the global generators to these states."""
         random.setstate(self.python)
         np.random.set_state(self.numpy)  # noqa: NPY002
         if self.torch is not None:
@@ -90,7 +97,7 @@ class GeneratorStates:
 
 
 class _SeedOnImport(MetaPathFinder):
-    """Seeds torch as soon as something has imported it."""
+    """Import hook that seeds torch once it is imported."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -98,7 +105,7 @@ class _SeedOnImport(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find torch where Python does, and have it seeded at its end; find nothing else."""
+        """Return torch's usual spec with a loader that seeds torch after its import; None for other modules."""
         if fullname != _LIBRARY:
             return None
         sys.meta_path.remove(self)

@@ -1,4 +1,4 @@
-"""Threads that training functions left running, which keep Python from exiting unless they are daemons."""
+"""Threads that training functions left running; unless they are daemons, they keep Python from exiting."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import sys
 import threading
 from collections.abc import Collection
 
-_left: list[threading.Thread] = []
+_left_threads: list[threading.Thread] = []
 
 
 def running_threads() -> set[threading.Thread]:
-    """Return the threads that keep Python from exiting; those of thread pools, which Python ends itself, don't."""
+    """Return the threads that keep Python from exiting: all but daemons and threads of thread pools."""
     pools = getattr(sys.modules.get("concurrent.futures.thread"), "_threads_queues", ())
     return {thread for thread in threading.enumerate() if not thread.daemon and thread not in pools}
 
 
 def note_left(before: Collection[threading.Thread]) -> list[str]:
-    """Remember the threads that run now and didn't before, and return their names."""
+    """Record the threads that run now but aren't in `before`, and return their names."""
     left = sorted(running_threads().difference(before), key=lambda thread: thread.name)
-    _left.extend(left)
+    _left_threads.extend(left)
     return [thread.name for thread in left]
 
 
 def keeps_from_exiting() -> bool:
-    """Return whether a thread that a training function left is still running."""
-    return any(thread.is_alive() for thread in _left)
+    """Return True if a recorded thread is still running."""
+    return any(thread.is_alive() for thread in _left_threads)

@@ -1,4 +1,4 @@
-"""Trials of a training function called in order in this process, and the state that one leaves behind."""
+"""Trials of a training function called in order in this process, and the module state that each changes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _loaded: list[Callable[..., Any]] = []
 
 
 def load(module: str, name: str, arguments: Sequence[Any], threads: int, needs_torch: bool) -> None:
-    """Import a function for later calls of `call_in_order`, in this process or its forks.
+    """Load a training function for later calls of `call_in_order`, in this process or its forks.
 
     Args:
-        module: of what returns the function.
-        name: of what returns the function.
-        arguments: of what returns the function.
-        threads: torch's number of threads, if it is imported.
-        needs_torch: whether to import torch too, as an engine does: a call that imports it would take seconds.
+        module: module of a callable that returns the training function.
+        name: name of that callable.
+        arguments: arguments of that callable.
+        threads: number of threads of torch, if it is imported.
+        needs_torch: True to import torch now, as an engine does; otherwise a call may take seconds to import it.
     """
     if needs_torch:
         with suppress(ImportError):
@@ -41,24 +41,28 @@ def call_in_order(
     for_s: float,
     modules: Sequence[str],
 ) -> list[dict[str, Any]]:
-    """Call the loaded function for several trials, one after another, and return what each reports, as JSON.
-
-    Each report has the `steps`, pairs of a step and its metrics; `is_done`, whether the trial ended, since otherwise
-    these are its first steps; the `error` because of which it failed, or an empty text; and names of state that it
-    `changed`.
+    """Call the loaded function for several trials in order, and return a report of each as JSON data.
 
     Args:
         calls: `seed`, `values` and `iterations` of each trial.
-        limits: the least and the greatest value of each metric that the function reports; None for no limit.
-        for_s: seconds after which a function that yields its steps is closed.
-        modules: top-level modules whose state is compared before and after each call; none to compare no state.
+        limits: lower and upper limit of each metric; None for no limit.
+        for_s: seconds after which a function that reports steps is closed.
+        modules: top-level modules whose state is compared before and after each call; empty to skip the comparison.
+
+    Returns:
+        A report of each trial, with these keys:
+
+        - `steps`: pairs of a step and its metrics
+        - `is_done`: False if the trial was closed before its end
+        - `error`: the message of its failure, or an empty text
+        - `changed`: names of the state that it changed
     """
     metrics = {name: Metric(low=low, high=high) for name, (low, high) in limits.items()}
     reports = []
     for call in calls:
-        before, outside = shared_state(modules) if modules else {}, ProcessState.now()
+        before, process_state = shared_state(modules) if modules else {}, ProcessState.now()
         report = _call(_loaded[0], call, metrics, for_s)
-        outside.restore()  # as between trials that are trained
+        process_state.restore()  # as in training between trials
         changed = changed_state(before, shared_state(modules)) if modules else ()
         reports.append(report | {"changed": changed})
     return reports
@@ -71,13 +75,13 @@ def _call(
     report: dict[str, Any] = {"steps": steps, "is_done": True, "error": ""}
     try:
         training = FunctionCall(function, metrics=metrics, **call)
-        until = time.perf_counter() + for_s
+        deadline = time.perf_counter() + for_s
         while (step := training.next_step()) is not None:
             if isinstance(step, Step):
                 steps.append((step.step, step.metrics))
             if not training.reports_steps:
                 break
-            if time.perf_counter() >= until:
+            if time.perf_counter() >= deadline:
                 training.close()
                 return report | {"is_done": False}
     except FunctionError as error:

@@ -1,12 +1,12 @@
-"""State of the process that a training function may change, saved and put back around each trial.
+"""State of the process that a training function may change, saved before and restored after each trial.
 
-The state of a library is saved only if something has imported it. What can't be put back, such as global
-variables of modules, takes a process for each trial (`isolation: process`).
+The state of a library is saved only if the library has been imported. State that can't be restored, such as global
+variables of modules, requires a process for each trial (`isolation: process`).
 """
 
 from __future__ import annotations
 
-import signal  # which imports `_signal`, whose `getsignal` takes a twentieth of the time
+import signal  # imports `_signal`, whose `getsignal` is twenty times as fast
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -25,10 +25,10 @@ class _Part(NamedTuple):
     """A part of the state.
 
     Args:
-        module: the module that must be imported, for the part to exist.
+        module: name of the module that has the part, if it is imported.
         read: returns the part, given the module.
-        write: sets it, given the module and what was read before.
-        is_setting: whether modules set it when they are imported, for as long as the process lives.
+        write: restores the part, given the module and the saved value.
+        is_setting: True if modules may set it at import, for the lifetime of the process.
     """
 
     module: str
@@ -39,7 +39,11 @@ class _Part(NamedTuple):
 
 @dataclass(frozen=True)
 class ProcessState:
-    """State of this process at some time.
+    """State of this process at a point in time.
+
+    Args:
+        values: saved value of each part.
+        modules: number of imported modules.
 
     Example:
         >>> import decimal
@@ -55,33 +59,33 @@ class ProcessState:
 
     @classmethod
     def now(cls) -> ProcessState:
-        """Save the state."""
+        """Save the current state."""
         return cls({part: _read(part) for part in _PARTS}, len(sys.modules))
 
     def restore(self, *, keeps_settings: bool = False) -> None:
-        """Put the state back; what can't be put back stays as it is.
+        """Restore the state; parts that can't be restored are left unchanged.
 
-        If modules of the user's own were imported meanwhile, settings stay: the modules may have made them, and they
-        won't run again when the next trial imports them.
+        If modules of the user were imported meanwhile, settings are kept: the modules may have made them, and won't run
+        again when the next trial imports them.
 
         Args:
-            keeps_settings: whether settings stay in any case.
+            keeps_settings: True to keep settings in any case.
         """
         keeps_settings = keeps_settings or self._users_modules_were_imported()
         for part, before in self.values.items():
             if before is _UNKNOWN or (keeps_settings and part.is_setting):
                 continue
             module = sys.modules.get(part.module)
-            with suppress(BaseException):  # an object of the user's may stand there, and raise anything
+            with suppress(BaseException):  # a user's object may raise anything
                 if _read(part) != before:
                     part.write(module, before)
 
     def _users_modules_were_imported(self) -> bool:
         count = len(sys.modules) - self.modules
-        return count > 0 and any(map(_is_users, list(islice(reversed(sys.modules), count))))
+        return count > 0 and any(map(_is_users_module, list(islice(reversed(sys.modules), count))))
 
 
-def _is_users(name: str) -> bool:
+def _is_users_module(name: str) -> bool:
     module = sys.modules.get(name)
     file = attempt(lambda: vars(module).get("__file__"), None)
     return isinstance(file, str) and name.partition(".")[0] not in _OURS and is_users_file(file)
@@ -96,18 +100,18 @@ def _read(part: _Part) -> Any:
 
 
 def _attribute(module: str, path: str, *, is_setting: bool = True) -> _Part:
-    """Make a part of a module's attribute, which may be one of an object in the module."""
-    *way, name = path.split(".")
+    """Make a part from an attribute of a module, or from one of an object in the module."""
+    *parents, name = path.split(".")
 
-    def holder(found: Any) -> Any:
-        for step in way:
-            found = getattr(found, step)
-        return found
+    def holder(parent: Any) -> Any:
+        for attribute in parents:
+            parent = getattr(parent, attribute)
+        return parent
 
     return _Part(
         module,
-        lambda found: getattr(holder(found), name),
-        lambda found, before: setattr(holder(found), name, before),
+        lambda root: getattr(holder(root), name),
+        lambda root, before: setattr(holder(root), name, before),
         is_setting,
     )
 
@@ -121,7 +125,7 @@ def _set_environment(module: Any, before: Mapping[bytes, bytes]) -> None:
 
 
 def _handlers(module: Any) -> Mapping[int, Any]:
-    return {number: module.getsignal(number) for number in _NUMBERS}
+    return {number: module.getsignal(number) for number in _SIGNAL_NUMBERS}
 
 
 def _set_handlers(module: Any, before: Mapping[int, Any]) -> None:
@@ -131,7 +135,7 @@ def _set_handlers(module: Any, before: Mapping[int, Any]) -> None:
 
 
 def _set_timer(module: Any, before: tuple[float, float]) -> None:
-    """Cancel an alarm that was set, whose handler is gone; set the one of before again if it was replaced."""
+    """Cancel a trial's alarm, whose handler is removed; set the earlier alarm again if it was replaced."""
     left_s = module.getitimer(module.ITIMER_REAL)[0]
     if bool(left_s) != bool(before[0]) or left_s > before[0]:
         module.setitimer(module.ITIMER_REAL, *before)
@@ -154,12 +158,12 @@ def _deterministic(torch: Any) -> tuple[bool, bool]:
 
 
 def _default_device(torch: Any) -> Any:
-    """Return the device of `torch.set_default_device`, or None; `torch.get_default_device` would make a tensor."""
+    """Return torch's default device, or None; unlike `torch.get_default_device`, this makes no tensor."""
     context = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
     return None if context is None else context.device
 
 
-_NUMBERS = tuple(
+_SIGNAL_NUMBERS = tuple(
     int(getattr(signal, name))
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGCHLD", "SIGPIPE")
 )

@@ -1,6 +1,6 @@
-"""Values at module level in the user's modules, which a trial can change and later trials can read.
+"""Values at module level in the user's modules, through which a trial can affect later trials.
 
-Settings of the process, such as its working directory, are put back after each trial (`process_state`).
+Settings of the process, such as its working directory, are restored after each trial (`process_state`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DEPTH = 3
 
 
 def shared_state(modules: Collection[str]) -> dict[str, tuple[str, Any]]:
-    """Return what later trials can read: by name, its type and a copy that can be compared.
+    """Return the state of the user's modules, as each value's type and comparable copy by dotted name.
 
     Args:
         modules: names of the user's top-level modules.
@@ -36,20 +36,20 @@ def shared_state(modules: Collection[str]) -> dict[str, tuple[str, Any]]:
         >>> del module.COUNTS
     """
     state: dict[str, tuple[str, Any]] = {}
-    for name, module in sys.modules.copy().items():  # a copy, since another thread may import something
+    for name, module in sys.modules.copy().items():  # a copy, since another thread may import modules
         if name.partition(".")[0] in modules and isinstance(module, types.ModuleType):
             state |= _values(name, vars(module), module.__name__)
     return state
 
 
 def changed_state(before: Mapping[str, tuple[str, Any]], after: Mapping[str, tuple[str, Any]]) -> tuple[str, ...]:
-    """Return the names of what changed, each with its type; what is new doesn't count."""
+    """Return the name and type of each changed value; new and removed values are ignored."""
     names = [name for name in before if name in after and before[name] != after[name]]
     return tuple(f"{name} ({before[name][0]})" for name in names)
 
 
 def _values(prefix: str, content: Mapping[str, Any], module: str) -> dict[str, tuple[str, Any]]:
-    """Return the state of the names of a module, or of a class that is defined in it."""
+    """Return the state of the values in a module, or in a class defined in it."""
     values: dict[str, tuple[str, Any]] = {}
     for name, value in list(content.items()):
         if name.startswith("__") or issubclass(type(value), types.ModuleType):
@@ -59,14 +59,14 @@ def _values(prefix: str, content: Mapping[str, Any], module: str) -> dict[str, t
             if value.__module__ == module:
                 values |= _values(path, vars(value), "")
             continue
-        # Weak references die while they are read, and a user's object may raise whatever is asked of it.
+        # Weak references may die while they are read, and a user's object may raise anything.
         if (state := attempt(partial(_state, value), None)) is not None:
             values[path] = state
     return values
 
 
 def _state(value: Any) -> tuple[str, Any] | None:
-    """Return a value's type and what stands for it; None if it has no state that is known."""
+    """Return a value's type and a comparable copy, or None if its state can't be read."""
     if hasattr(value, "cache_info"):
         return "a cache", value.cache_info()
     if isinstance(value, types.FunctionType):
@@ -88,7 +88,7 @@ def _contents(cell: types.CellType) -> Any:
 
 
 def _copied(value: Any, depth: int) -> Any:
-    """Return what stands for a value and can be compared; None if it has no state that is known."""
+    """Return a comparable copy of a value; nested containers and attributes are copied down to `depth`."""
     if value is None or isinstance(value, bool | int | float | complex | str | bytes):
         return repr(value)
     if isinstance(value, np.ndarray | np.generic):

@@ -1,8 +1,8 @@
-"""What a training function goes on from, as named arrays: nothing that is read back could run code.
+"""States of training functions as named arrays without pickle, so that loading a state can't run code.
 
-A state is a dict, list or tuple, nested as one likes, of numbers, texts, True, False, None, bytes, arrays and numbers
-of numpy, and tensors of torch, which come back on the CPU. Keys are texts or whole numbers. Everything else, such as an
-object of a class, is for the function to take apart: as bytes, if need be.
+A state may be a number, a string, True, False, None, bytes, a numpy array or number, a torch tensor, or a nested dict,
+list or tuple of these. Keys of dicts are strings or integers. Tensors are loaded on the CPU. The function must convert
+other objects to these types, for example to bytes.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _HOLDS = "numbers, texts, True, False, None, bytes, arrays, tensors, and dicts, 
 
 
 def state_arrays(state: Any) -> dict[str, npt.NDArray[Any]]:
-    """Copy a state into arrays, of which none needs pickle.
+    """Copy a state into named arrays that need no pickle.
 
     Raises:
-        ValueError: if something in it can't be kept; the message says what, and where it is.
+        ValueError: if the state has a value of another type; the message names the value's place in the state.
 
     Example:
         >>> state_of(state_arrays({"epoch": 3, "weights": np.ones(2), "rng": (1, b"x")}))
@@ -37,12 +37,12 @@ def state_arrays(state: Any) -> dict[str, npt.NDArray[Any]]:
 
 
 def state_of(arrays: Arrays) -> Any:
-    """Return the state that `state_arrays` copied."""
+    """Return the state from the arrays of `state_arrays`."""
     return _value(json.loads(arrays[_TREE].tobytes()), arrays)
 
 
 def _node(value: Any, where: str, arrays: dict[str, npt.NDArray[Any]]) -> Any:
-    """Return a value as JSON: a plain one as it is, any other as a dict of its kind and content."""
+    """Return a value as JSON data: plain values unchanged, others as a dict of kind and content."""
     if value is None or type(value) in (bool, int, float, str):
         return value
     if isinstance(value, Mapping):
@@ -81,7 +81,7 @@ def _value(node: Any, arrays: Arrays) -> Any:
         return items if kind == "list" else tuple(items)
     array = np.array(arrays[content])
     if kind == "tensor":
-        import torch  # it takes seconds, and a state with a tensor is of a function that has imported it
+        import torch  # slow, but functions whose states have tensors import it anyway
 
         return torch.from_numpy(array)
     return array.tobytes() if kind == "bytes" else array[()] if kind == "number" else array

@@ -1,7 +1,7 @@
-"""The trial that a training function takes as `trial`: it reports steps by calls, instead of yielding them.
+"""The argument `trial` of training functions, which reports steps by calls instead of yields.
 
-A call is turned into an iterator of reports by a greenlet, so that a function which reports is driven as one that
-yields: in the same thread, a slice of time at a time.
+A greenlet turns a call into an iterator of reports. So a function that reports is driven like one that yields, in the
+same thread and in slices of time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Place:
     """Destination of a trial's files and messages.
 
     Args:
-        folder: returns the trial's folder, which exists from then on.
+        folder: returns the trial's folder, and creates it if necessary.
         log: writes a line into the trial's log.
     """
 
@@ -34,21 +34,21 @@ class Place:
 
 @dataclass(frozen=True)
 class SavedState:
-    """A state that a function can go on from, after its latest step.
+    """A state saved by a function after its latest step.
 
     Args:
-        state: what it saved; it may change once the function runs on.
+        state: the state; the function may change it when it continues.
     """
 
     state: Any
 
 
 class Trial:
-    """A trial of a training function; a study gives it to functions that have a parameter `trial`.
+    """A trial of a training function, passed to functions with a parameter `trial`.
 
     Attributes:
         seed: the trial's seed.
-        resume: the state that an interrupted call saved last; None to begin.
+        resume: the last state that the interrupted trial saved; None for a new trial.
 
     Example:
         >>> def train(seed, *, rate=0.5, trial):
@@ -69,12 +69,12 @@ class Trial:
 
     @property
     def folder(self) -> Path:
-        """The trial's folder. What is written there is kept with the results, as the study file's `keep` says."""
+        """The trial's folder; the study file's `keep` selects files of it to store with the results."""
         return self._place.folder()
 
     @property
     def last_step(self) -> int | None:
-        """The latest step, also one before an interruption; None before the first."""
+        """The latest step, including steps before an interruption; None before the first."""
         return None if self._last_step < 0 else self._last_step
 
     @property
@@ -83,29 +83,34 @@ class Trial:
         return self._should_stop
 
     def report(self, step: int | None = None, metrics: Mapping[str, Any] | None = None, /, **more: Any) -> None:
-        """Report numbers at a step.
+        """Report metrics and other numbers at a step.
 
         Args:
-            step: the step, greater than the one before; None for the next one, beginning with 0.
-            metrics: numbers by name, such as those whose names aren't Python's.
-            more: more of them.
+            step: the step, greater than the previous one; None for the previous step + 1, or 0 for the first.
+            metrics: numbers by name; necessary for names that aren't Python identifiers.
+            more: numbers as keyword arguments.
 
         Raises:
-            RuntimeError: if the function yields its steps, or calls this in another thread.
+            RuntimeError: if the function yields its steps, or if another thread calls this method.
+
+        Example:
+            >>> def train(seed, trial):
+            ...     trial.report(10, {"val/loss": 0.5}, accuracy=0.9)
         """
         self._hand_over({"step": self._last_step + 1 if step is None else step, **(metrics or {}), **more})
 
     def save(self, state: Any) -> None:
-        """Save a state to go on from after the latest step, if the trial is interrupted.
+        """Save a state, from which an interrupted trial resumes after the latest step.
 
         States are copied about once a second, and stored about once a minute.
 
         Args:
-            state: numbers, texts, arrays, tensors, and dicts, lists and tuples of these; objects of a class must be
-                taken apart.
+            state: numbers, strings, True, False, None, bytes, arrays, tensors, and nested dicts, lists and tuples of
+                these. Convert other objects to these types.
 
         Raises:
-            RuntimeError: if no step was reported before, the function yields its steps, or this is another thread.
+            RuntimeError: if no step has been reported yet, if the function yields its steps, or if another thread calls
+                this method.
         """
         if self._last_step < 0:
             raise RuntimeError("trial.save needs a step to go on from: call trial.report before")
@@ -124,16 +129,16 @@ class Trial:
         self._call.hand_over(report)
 
     def begin(self, call: ReportingCall | None) -> None:
-        """Connect the trial with the call that hands over its reports; None if the function yields them."""
+        """Connect the trial with the call that passes on its reports; None if the function yields them."""
         self._call = call
 
     def note(self, step: int, *, is_last: bool) -> None:
-        """Note that a step was accepted, and whether none must follow."""
+        """Record an accepted step; `is_last` tells the function to stop."""
         self._last_step, self._should_stop = step, is_last
 
 
 class ReportingCall(Iterator[Any]):
-    """A call of a function as an iterator of what it hands over; its value is in `StopIteration`.
+    """Iterator of the reports that a function passes to `hand_over`; `StopIteration` has the function's value.
 
     Args:
         call: calls the function.
@@ -151,19 +156,19 @@ class ReportingCall(Iterator[Any]):
 
     def __init__(self, call: Callable[[], Any]) -> None:
         self._greenlet = greenlet(call)
-        # Settings such as those of decimal and numpy are context variables, which a greenlet doesn't inherit.
+        # Settings of decimal and numpy are context variables, which a greenlet doesn't inherit.
         self._greenlet.gr_context = contextvars.copy_context()
         self._driver: greenlet | None = None
 
     def __next__(self) -> Any:
-        """Run the function until it hands something over."""
+        """Run the function until its next report."""
         if self._greenlet.dead:
             raise StopIteration
         self._driver = self._greenlet.parent = getcurrent()
-        given = self._greenlet.switch()
+        report = self._greenlet.switch()
         if self._greenlet.dead:
-            raise StopIteration(given)
-        return given
+            raise StopIteration(report)
+        return report
 
     @property
     def is_running_here(self) -> bool:
@@ -177,22 +182,22 @@ class ReportingCall(Iterator[Any]):
         return frame
 
     def hand_over(self, report: Any) -> None:
-        """Give something to whoever iterates, and wait until it is to go on."""
+        """Pass a report to the iterating code, and wait until it asks for the next one."""
         assert self._driver is not None
         self._driver.switch(report)
 
     def close(self) -> None:
-        """End the function: `GreenletExit` is raised where it waits, as `GeneratorExit` is in a generator."""
+        """End the function by raising `GreenletExit` at its last report, like `GeneratorExit` in a generator."""
         if self._greenlet and not self._greenlet.dead:
             self._driver = self._greenlet.parent = getcurrent()
             self._greenlet.throw(GreenletExit)
 
 
 def temporary_place(owner: object) -> Place:
-    """Return a place for a trial whose files nobody keeps: a folder that goes with its owner, if the trial asks for it.
+    """Return a place with a temporary folder, which is created on demand and removed with its owner.
 
     Args:
-        owner: lives as long as the trial does.
+        owner: an object that lives as long as the trial.
     """
     folders: list[Path] = []
 

@@ -175,7 +175,7 @@ def _dict_of(annotation: Any, values: Mapping[str, Any]) -> Any:
     try:
         from omegaconf import OmegaConf
     except ImportError:
-        raise ValueError("${...} in a configuration is replaced by OmegaConf: pip install omegaconf") from None
+        raise ValueError("${...} in a configuration needs OmegaConf: pip install omegaconf") from None
     config = OmegaConf.create(dict(values))
     return config if is_omegaconf else OmegaConf.to_container(config, resolve=True)
 

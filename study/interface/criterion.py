@@ -28,7 +28,7 @@ class Bound:
 
     def __post_init__(self) -> None:
         if self.at_least is None and self.below is None and self.at_most is None:
-            raise ValueError("a criterion must say at_least or below, but says neither")
+            raise ValueError("a criterion must have at_least or below, but has neither")
         if self.at_least is not None and self.below is not None and not self.at_least < self.below:
             raise ValueError(f"at_least < below must hold, but got {self.at_least:g} and {self.below:g}")
 

@@ -56,9 +56,7 @@ def data_path(digest: str) -> Path:
     try:
         return _paths[digest]
     except KeyError:
-        raise ValueError(
-            f"must name data of the study's file, whose digest is part of the id, but got {digest}"
-        ) from None
+        raise ValueError(f"must be the digest of data that the study file names, but got {digest}") from None
 
 
 def provide_data(digest: str, path: Path) -> None:

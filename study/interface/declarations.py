@@ -137,7 +137,7 @@ class Metric:
         if self.resolution is None:
             return
         if self.limits is None or self.higher_is_better:
-            raise ValueError("a resolution needs both limits, low and high, and a metric of which less is better")
+            raise ValueError("a resolution needs both limits, low and high, and a metric whose lower values are better")
         if not 0 < self.resolution < self.limits[1] - self.limits[0]:
             raise ValueError(f"0 < resolution < high - low must hold, but got {self.resolution}")
 

@@ -77,7 +77,7 @@ def _by_schema(schema: Mapping[str, Any], value: Any) -> Any:
                 return None
             case _ if value in option.get("enum", [option.get("const", object())]):
                 return value
-    raise ValueError(f"must be as the signature has it, {json.dumps(schema)}, but got {quoted(value)}")
+    raise ValueError(f"must match the signature's schema {json.dumps(schema)}, but got {quoted(value)}")
 
 
 def _is_number(value: object) -> bool:

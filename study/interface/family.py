@@ -132,7 +132,7 @@ class Family(ABC):
         Raises:
             ValueError: if the declaration is invalid; by default always.
         """
-        raise ValueError(f"the task {self.tasks[0]} has no models of one's own")
+        raise ValueError(f"the task {self.tasks[0]} takes no models of your own")
 
     def own_engine(self, code: Any) -> Any:
         """Return the engine that trains a user's models; None (the default) for a family without them.

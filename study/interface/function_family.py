@@ -1,4 +1,4 @@
-"""The trials of a training function, as a study knows them: arguments, metrics, what stands for its code."""
+"""Family of a training function: its hyperparameters, metrics and code identity."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from study.interface.family import Check, Content, Family, Mistake, Values
 from study.interface.signature import canonical
 
 TASK = "function"
-"""The name of the task of all cells of training functions."""
+"""Task name of all cells of training functions."""
 
 OWN_NAMES = ("code", "metrics", "iterations")
-"""What a cell of a function has besides the function's hyperparameters."""
+"""Values of a function's cell besides the hyperparameters."""
 
-# A worker reports and stores a pack as a whole, which costs some 50 ms; a trial may take hours, and isn't to wait for
-# others of its pack while other workers are idle.
+# A pack costs about 50 ms of reporting and storing. But a trial may take hours, and shouldn't wait for others of its
+# pack while other workers are idle.
 _PACKS_A_SLOT = 32
 _MOST_IN_PACK = 64
 
 
 class FunctionFamily(Family):
-    """The trials of one training function.
+    """Family of one training function.
 
     Args:
-        function: its import string, which is the cells' model.
-        hyperparameters: what its signature declares.
-        metrics: what it reports; the first one chooses the best step.
-        code: what stands for its source code in the ids of trials.
-        iterations: the greatest step that a trial may report; None if it ends by itself.
+        function: the function's import string, which is the model of the cells.
+        hyperparameters: hyperparameters of its signature by name.
+        metrics: its metrics by name; the first one chooses the best step.
+        code: identity of its source code in trial ids.
+        iterations: the last step of a trial; None if the function ends by itself.
 
     Example:
         >>> declared = {"width": Hyperparameter(type=int, default=32), "rate": Hyperparameter(type=float)}
@@ -64,85 +64,87 @@ class FunctionFamily(Family):
 
     @property
     def own_code(self) -> str:
-        """The identity of the code in the ids of trials."""
+        """Identity of the code in trial ids."""
         return self.code
 
     def may_be_left_out(self, name: str) -> bool:
-        """Return whether an argument has a default."""
+        """Return True if an argument has a default."""
         return self.hyperparameters[name].default is not REQUIRED
 
     @property
     def _own_values(self) -> dict[str, Any]:
-        directions = (f"{name} {'higher' if one.higher_is_better else 'lower'}" for name, one in self.metrics.items())
+        directions = (
+            f"{name} {'higher' if metric.higher_is_better else 'lower'}" for name, metric in self.metrics.items()
+        )
         return dict(zip(OWN_NAMES, (self.code, ", ".join(directions), self.iterations), strict=True))
 
     def canonical(self, task: str, model: str, values: Values) -> dict[str, Any]:
-        """Return the values of a cell: the function's arguments, and what stands for its code and its reports.
+        """Return the function's arguments with defaults, and the values of `OWN_NAMES`.
 
-        A value None stays: the argument doesn't apply, or takes None.
+        None is kept: the argument doesn't apply, or accepts None.
 
         Raises:
-            ValueError: if an argument without a default is missing, or a value isn't of its type.
+            ValueError: if an argument without a default is missing, or a value has the wrong type.
         """
         filled = {}
         for name, declared in self.hyperparameters.items():
             value = values.get(name, declared.default)
             if value is REQUIRED:
-                raise ValueError(self._must_be_given(name))
+                raise ValueError(self._missing_message(name))
             filled[name] = None if value is None else canonical(declared, value)
         return filled | self._own_values
 
-    def _must_be_given(self, name: str) -> str:
+    def _missing_message(self, name: str) -> str:
         return f"{name} has no default in {self.function}, so it must be given"
 
     @property
     def checks(self) -> Sequence[Check]:
-        """What `mistakes` checks: that each argument without a default is given."""
+        """A check of each argument without a default: a value must be given."""
         required = [name for name, declared in self.hyperparameters.items() if declared.default is REQUIRED]
         return [Check((name,)) for name in required]
 
     def mistakes(self, check: Check, task: str, model: str, values: Values) -> Any:
-        """Yield what a check finds wrong."""
-        found: list[Mistake] = []
+        """Yield a mistake if the value of the check's argument is missing."""
+        mistakes: list[Mistake] = []
         if not values:
             (name,) = check.names
-            found.append(((), f"{self._must_be_given(name)}, under fixed, grid or zip"))
-        return iter(found)
+            mistakes.append(((), f"{self._missing_message(name)}, under fixed, grid or zip"))
+        return iter(mistakes)
 
     def shape(self, cell: Content) -> tuple[object, ...]:
-        """Return what must be equal among the trials of a pack: trials are called one after another."""
+        """Return an empty key: trials run one after another, so any trials can share a pack."""
         return ()
 
     def cost_us(self, cells: Sequence[Content], draws: int) -> float:
-        """Count the trials of a pack, since nothing is known of how long a call takes."""
+        """Return the number of trials in the pack, since the duration of a call is unknown."""
         return float(len(cells))
 
     def most_in_pack(self, cell: Content, trials: int, slots: int) -> int:
-        """Return the most trials of a pack: few where there are few, so that no worker waits for another at the end."""
+        """Return the largest pack size, small enough that no worker waits long for another at the end."""
         return max(1, min(trials // (slots * _PACKS_A_SLOT), _MOST_IN_PACK))
 
     def to_json(self) -> str:
-        """Write the declarations for the store, from which a study is read where its code isn't."""
+        """Return the declarations as JSON, to read a stored study without its code."""
         content = {
             "function": self.function,
             "code": self.code,
             "iterations": self.iterations,
-            "hyperparameters": {name: as_json(one) for name, one in self.hyperparameters.items()},
-            "metrics": {name: vars(one) for name, one in self.metrics.items()},
+            "hyperparameters": {name: as_json(declared) for name, declared in self.hyperparameters.items()},
+            "metrics": {name: vars(metric) for name, metric in self.metrics.items()},
         }
         return json.dumps(content, indent=1, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> FunctionFamily:
-        """Read what `to_json` wrote.
+        """Return the family declared by the JSON text of `to_json`.
 
         Raises:
-            ValueError: if it isn't that.
+            ValueError: if the text isn't the declaration of a training function.
         """
         try:
             content = json.loads(text)
-            hyperparameters = {name: from_json(one) for name, one in content["hyperparameters"].items()}
-            metrics = {name: Metric(**one) for name, one in content["metrics"].items()}
+            hyperparameters = {name: from_json(declared) for name, declared in content["hyperparameters"].items()}
+            metrics = {name: Metric(**fields) for name, fields in content["metrics"].items()}
             return cls(
                 content["function"], hyperparameters, metrics, code=content["code"], iterations=content["iterations"]
             )

@@ -1,4 +1,4 @@
-"""The kinds of hyperparameters' values, by which their columns hold them; `study.arrow.kinds` says how."""
+"""Kinds of hyperparameter values, which determine the types of their columns (`study.arrow.kinds`)."""
 
 from __future__ import annotations
 

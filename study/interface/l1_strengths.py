@@ -1,4 +1,4 @@
-"""The strengths of the L1 penalty, as study files of every family give them."""
+"""Strengths of the L1 penalty in study files of all families."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ from collections.abc import Iterator
 from study.interface.family import Mistake
 
 NAMES = ("l1_strength", "l1_first_strength")
-"""β₁, the last strength, and β₀, the first."""
+"""Hyperparameters: β₁, the last strength, and β₀, the first."""
 
 LAST_MEANING = "β₁, the last strength of the L1 penalty of all parameters, gates among them, >= 0; 0 is off"
 FIRST_MEANING = "β₀, its first strength, > 0, which grows tenfold at every 10,000th iteration until β₁"
 
 
 def l1_fields(last: float | None, first: float | None) -> dict[str, float | None]:
-    """Return both strengths; without a first one the penalty has its last one from the start, and 0 is None.
+    """Return both strengths by name, in canonical form.
+
+    0 becomes None (off). Without a first strength, the penalty has its last strength from the start.
+
+    Args:
+        last: β₁; None or 0 if the penalty is off.
+        first: β₀; None or 0 if it isn't given.
 
     Example:
         >>> l1_fields(1e-5, None), l1_fields(0.0, 1e-7)
@@ -25,12 +31,12 @@ def l1_fields(last: float | None, first: float | None) -> dict[str, float | None
 
 
 def l1_mistakes(last: float | None, first: float | None, last_from: str = "") -> Iterator[Mistake]:
-    """Yield what is wrong with strengths.
+    """Yield a mistake if the strengths violate β₀ <= β₁.
 
     Args:
-        last: β₁; None if it is off.
-        first: β₀; None if it is off.
-        last_from: where β₁ comes from if no file gives it, with a comma in front.
+        last: β₁; None if the penalty is off.
+        first: β₀; None if it isn't given.
+        last_from: origin of β₁ if the study file doesn't give it, beginning with a comma.
     """
     if first and last and first > last:
         yield (

@@ -1,4 +1,4 @@
-"""Layers that compute all trials of a pack at once, and know bounds and regularisers of their weights."""
+"""Layers that compute all trials of a pack at once, and declare bounds and regularisers of their weights."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from torch import Tensor, nn
 class PackLayer(Protocol):
     """A `torch.nn.Module` whose parameters may have a leading axis of trials.
 
-    It must round a trial alike in any pack, because `torch.func.vmap` doesn't transform its operations. Any module
-    class with these three members is taken for one; `units.Unit` has them.
+    A trial's results must be bit-identical in any pack, since `torch.func.vmap` doesn't transform the layer's
+    operations. Any module class with these three members counts as a pack layer; `units.Unit` has them.
     """
 
     @property
     def limits(self) -> Mapping[str, tuple[float, float]]:
-        """Parameters to clamp after each optimiser step, with their bounds."""
+        """Bounds (low, high) by parameter, to which parameters are clamped after each optimiser step."""
 
     @property
     def regularisers(self) -> Mapping[str, Callable[[Tensor], Tensor]]:
-        """By parameter, what measures how far it is from the values that it should have, [...]: one value a trial."""
+        """Regularisers by parameter: functions of the parameter that return one value per trial, [...]."""
 
     def sparsity_error(self) -> Tensor:
-        """Return the largest distance of an effective weight from -1, 0 or 1, [...]: one value a trial."""
+        """Return the largest distance of an effective weight from -1, 0 or 1, one value per trial, [...]."""
 
 
 _NAMES = ("limits", "regularisers", "sparsity_error")
 
 
 def is_pack_layer(object_: object) -> TypeGuard[type[Any]]:
-    """Tell whether an object is a class of such layers.
+    """Return True if an object is a class of pack layers.
 
     Example:
         >>> from units import UNITS
@@ -42,5 +42,5 @@ def is_pack_layer(object_: object) -> TypeGuard[type[Any]]:
 
 
 def pack_layers(module: nn.Module) -> dict[str, Any]:
-    """Return such layers in a module, by their paths."""
+    """Return the pack layers in a module, by their paths."""
     return {path: part for path, part in module.named_modules() if is_pack_layer(type(part))}

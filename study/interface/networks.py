@@ -10,23 +10,28 @@ GIVEN = ("first", "second", "input_size", "output_size")
 """Arguments of `network_of_units` that aren't hyperparameters."""
 
 LayerClass = type[Any]
-"""The class of a layer, which is built from the numbers in and the numbers out."""
+"""Class of a layer, called with the number of inputs and the number of outputs."""
 
 
 def network_of_units(
     first: LayerClass, second: LayerClass, input_size: int, output_size: int, *, hidden_size: int = 2
 ) -> nn.Sequential:
-    """Build second(first(x)) for a task of one's own: bounded weights are clipped, and nothing is regularised.
+    """Build the network second(first(x)) of two layers.
+
+    In training, bounded weights are clipped, and nothing is regularised by default.
 
     Args:
-        first: unit of the first layer.
-        second: unit of the second layer.
-        input_size: numbers in one row of the input, >= 1.
-        output_size: numbers in one row of the output, >= 1.
-        hidden_size: hidden units, >= 1.
+        first: class of the first layer.
+        second: class of the second layer.
+        input_size: width of the input, >= 1.
+        output_size: width of the output, >= 1.
+        hidden_size: number of hidden units, >= 1.
+
+    Returns:
+        A module that maps [rows, input_size] to [rows, output_size].
 
     Raises:
-        ValueError: if a size is below 1.
+        ValueError: if a layer rejects its size, as units reject sizes below 1.
 
     Example:
         >>> import torch

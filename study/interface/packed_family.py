@@ -1,4 +1,4 @@
-"""The trials of a task and models of one's own, as a study knows them: fields, arguments, training, code."""
+"""Family of a user's packed task and its models: hyperparameters, training, code identity."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from study.interface.signature import canonical
 from study.interface.values import Count, Iteration, NotNegative, Positive, choice, number
 
 OWN_NAMES = ("code",)
-"""What a cell of one's own task has besides hyperparameters."""
+"""Values of a cell besides the hyperparameters."""
 
-# What an update costs a pack beside what its trials do.
+# Cost of an update per pack, besides the cost per trial.
 _STEP_US = 500.0
 
 _SPARSITY = ("sparsity_start", "sparsity_end")
@@ -28,79 +28,82 @@ _SPARSITY = ("sparsity_start", "sparsity_end")
 _Momentum = Annotated[float, Field(ge=0, lt=1), BeforeValidator(number)]
 
 
-def _of_training(type_: Any, default: Any, meaning: str, otherwise: str, **more: Any) -> Hyperparameter:
+def _training_hyperparameter(type_: Any, default: Any, meaning: str, otherwise: str, **options: Any) -> Hyperparameter:
     return Hyperparameter(
-        type=type_, default=default, meaning=meaning, otherwise=otherwise, is_method=True, is_searchable=True, **more
+        type=type_, default=default, meaning=meaning, otherwise=otherwise, is_method=True, is_searchable=True, **options
     )
 
 
-def _of_protocol(type_: Any, default: Any, meaning: str, otherwise: str) -> Hyperparameter:
+def _protocol_hyperparameter(type_: Any, default: Any, meaning: str, otherwise: str) -> Hyperparameter:
     return Hyperparameter(type=type_, default=default, meaning=meaning, otherwise=otherwise, table="protocol")
 
 
 TRAINING: Mapping[str, Hyperparameter] = {
-    "optimizer": _of_training(
+    "optimizer": _training_hyperparameter(
         choice(("adam", "adamw", "sgd", "momentum", "rmsprop")),
         "adam",
         "`adam`, `adamw`, `sgd`, `momentum`, `rmsprop`",
         "`adam`",
     ),
-    "learning_rate": _of_training(Positive, 1e-3, "> 0", "1e-3"),
-    "schedule": _of_training(
+    "learning_rate": _training_hyperparameter(Positive, 1e-3, "> 0", "1e-3"),
+    "schedule": _training_hyperparameter(
         choice(("constant", "linear", "cosine")),
         "constant",
         "how the learning rate falls to 0 at the last iteration: `linear` or `cosine`; or `constant`",
         "`constant`",
     ),
-    "warmup": _of_training(Iteration, 0, "iterations over which the learning rate grows from 0 at first", "0"),
-    "momentum": _of_training(_Momentum, 0.9, "in [0, 1), if the optimiser is `momentum`", "0.9"),
-    "weight_decay": _of_training(NotNegative, 0.01, ">= 0, if the optimiser is `adamw`", "0.01"),
-    "clip_norm": _of_training(Positive, None, "the largest norm of a trial's gradient, > 0", "no limit"),
-    "sparsity_strength": _of_training(
+    "warmup": _training_hyperparameter(
+        Iteration, 0, "iterations at the start over which the learning rate grows from 0", "0"
+    ),
+    "momentum": _training_hyperparameter(_Momentum, 0.9, "in [0, 1), if the optimiser is `momentum`", "0.9"),
+    "weight_decay": _training_hyperparameter(NotNegative, 0.01, ">= 0, if the optimiser is `adamw`", "0.01"),
+    "clip_norm": _training_hyperparameter(Positive, None, "the largest norm of a trial's gradient, > 0", "no limit"),
+    "sparsity_strength": _training_hyperparameter(
         NotNegative, None, "λ̂ of the regulariser of bounded weights, >= 0; 0 is off", "off", title="λ̂", none="off"
     ),
-    "sparsity_start": _of_training(
+    "sparsity_start": _training_hyperparameter(
         Iteration, None, "iteration at which λ starts to grow", "given with λ̂", title="λ start"
     ),
-    "sparsity_end": _of_training(
+    "sparsity_end": _training_hyperparameter(
         Iteration, None, "iteration at which λ reaches λ̂, > `sparsity_start`", "given with λ̂", title="λ end"
     ),
-    "l1_strength": _of_training(NotNegative, None, LAST_MEANING, "off", title="L1 strength", none="off"),
-    "l1_first_strength": _of_training(Positive, None, FIRST_MEANING, "β₁", title="first L1 strength"),
-    "iterations": _of_protocol(
+    "l1_strength": _training_hyperparameter(NotNegative, None, LAST_MEANING, "off", title="L1 strength", none="off"),
+    "l1_first_strength": _training_hyperparameter(Positive, None, FIRST_MEANING, "β₁", title="first L1 strength"),
+    "iterations": _protocol_hyperparameter(
         Iteration, REQUIRED, "the last iteration; updates are 0, 1, ..., `iterations`", "must be given"
     ),
-    "evaluate_every": _of_protocol(Count, 100, "iterations between evaluations", "100"),
-    "best_step_window": _of_protocol(
+    "evaluate_every": _protocol_hyperparameter(Count, 100, "iterations between evaluations", "100"),
+    "best_step_window": _protocol_hyperparameter(
         Count, None, "the best step is sought among that many last evaluations", "all evaluations"
     ),
 }
-"""What every task of one's own is trained by. Without a window, the best step is sought among all evaluations."""
+"""Training hyperparameters of all packed tasks. Without a window, the best step is sought among all evaluations."""
 
-# A pack's trials may differ in these.
-_OF_MEMBER = ("learning_rate", "schedule", "warmup")
-_ONLY_OF = {"momentum": "momentum", "weight_decay": "adamw"}
+# Trials of a pack may differ in these.
+_MEMBER_FIELDS = ("learning_rate", "schedule", "warmup")
+# Hyperparameters of a single optimiser, and this optimiser.
+_OPTIMIZER_OF = {"momentum": "momentum", "weight_decay": "adamw"}
 _LENGTH = ("iterations", "evaluate_every")
 _WARMUP = ("warmup", "iterations")
-_PROTOCOL = tuple(name for name, one in TRAINING.items() if one.table == "protocol")
+_PROTOCOL = tuple(name for name, declared in TRAINING.items() if declared.table == "protocol")
 
 
 @dataclass(frozen=True, eq=False)
 class PackedFamily(Family):
-    """The trials of one task of one's own, and of models for it.
+    """Family of one packed task and its models.
 
     Args:
-        task: the task's import string.
-        task_fields: what the task's class declares.
-        arguments: of each model, by its import string, what its builder's signature declares.
-        metrics: what the task measures; the first one chooses the best step.
-        code: what stands for the source code in the ids of trials.
-        aliases: import strings by the names under which installed packages offer them, as the study file has them.
-        revision: what stands for the code of a task that comes along, and of the models that it knows by name.
-        data: of each field that names data, the digests by the paths that the study's file has.
-        trials_at_once: the most trials of a pack, if its size isn't given.
-        update_us: microseconds that an update of one trial takes, roughly.
-        remarks: sentences on the task's data that readers of the results must know.
+        task: the task's import string or name.
+        task_fields: hyperparameters that the task's class declares, by field.
+        arguments: hyperparameters of each model builder's signature, by the model's import string or name.
+        metrics: the task's metrics by name; the first one chooses the best step.
+        code: identity of the source code in trial ids.
+        aliases: import strings by the short names of plug-ins in the study file.
+        revision: identity of the code of a stable task and its named models; empty for other tasks.
+        data: digests by path in the study file, for each field that names data.
+        trials_at_once: largest number of trials in a pack, if the user sets no pack size.
+        update_us: estimated time of an update of one trial, in microseconds.
+        remarks: sentences on the task's data, for readers of the results.
 
     Example:
         >>> fields = {"turns": Hyperparameter(type=int, default=2)}
@@ -127,7 +130,7 @@ class PackedFamily(Family):
 
     @property
     def own_code(self) -> str:
-        """The identity of the code in the ids of trials."""
+        """Identity of the code in trial ids."""
         return self.code
 
     @property
@@ -142,34 +145,38 @@ class PackedFamily(Family):
 
     @property
     def question_fields(self) -> Sequence[str]:  # type: ignore[override]
-        """The fields of the task, but for the batch size."""
-        return tuple(name for name, one in self.task_fields.items() if not one.is_method)
+        """The fields of the task, except the batch size."""
+        return tuple(name for name, declared in self.task_fields.items() if not declared.is_method)
 
     @property
     def hyperparameters(self) -> Mapping[str, Hyperparameter]:  # type: ignore[override]
-        """Those of the task, of any model, and of training."""
-        of_models = {name: one for arguments in self.arguments.values() for name, one in arguments.items()}
-        return {**self.task_fields, **of_models, **TRAINING}
+        """Hyperparameters of the task, of all models, and of training."""
+        model_arguments = {
+            name: declared for arguments in self.arguments.values() for name, declared in arguments.items()
+        }
+        return {**self.task_fields, **model_arguments, **TRAINING}
 
-    def _of_model(self, model: str) -> dict[str, Hyperparameter]:
+    def _declarations_for(self, model: str) -> dict[str, Hyperparameter]:
         return {**self.task_fields, **self.arguments[model], **TRAINING}
 
     def canonical(self, task: str, model: str, values: Values) -> dict[str, Any]:
-        """Return the values of a cell; None for arguments of other models, and for what its optimiser doesn't have.
+        """Return the canonical values of a cell, with defaults.
+
+        Arguments of other models and hyperparameters of other optimisers are None.
 
         Raises:
-            ValueError: if a value without a default is missing, or one isn't of its type.
+            ValueError: if a value without a default is missing, or a value has the wrong type.
         """
-        declared = self._of_model(model)
+        declared = self._declarations_for(model)
         filled: dict[str, Any] = dict.fromkeys(self.hyperparameters)
-        for name, one in declared.items():
+        for name, hyperparameter in declared.items():
             value = values.get(name)
-            value = one.default if value is None and name not in values else value
+            value = hyperparameter.default if value is None and name not in values else value
             if value is REQUIRED:
-                raise ValueError(self._missing(name, model))
-            is_open = value is None and one.default is None
-            filled[name] = None if is_open else canonical(one, value)
-        for name, optimizer in _ONLY_OF.items():
+                raise ValueError(self._missing_message(name, model))
+            is_open = value is None and hyperparameter.default is None
+            filled[name] = None if is_open else canonical(hyperparameter, value)
+        for name, optimizer in _OPTIMIZER_OF.items():
             if filled["optimizer"] != optimizer:
                 filled[name] = None
         if not filled["sparsity_strength"]:
@@ -180,25 +187,28 @@ class PackedFamily(Family):
         return filled | {"code": self._code_of(model)}
 
     def _code_of(self, model: str) -> str:
-        """Return what stands for the code that a model's trials run: not that of other models."""
+        """Return the identity of the code of a model's trials; a stable task's named models depend on its revision."""
         if not self.revision:
             return self.code
         return f"{self.revision};{self.code}" if ":" in model else self.revision
 
     @property
     def checks(self) -> Sequence[Check]:
-        """What `mistakes` checks: that what has no default is given, and lengths."""
+        """Checks of values without a default, of iterations and warm-up, and of regularisers."""
         required = [
             name
             for name in self.hyperparameters
-            if any(name in of and of[name].default is REQUIRED for of in map(self._of_model, self.models))
+            if any(
+                name in declared and declared[name].default is REQUIRED
+                for declared in map(self._declarations_for, self.models)
+            )
         ]
         ramp = Check(("sparsity_strength", *_SPARSITY), may_be_chosen=True)
         steps = Check(L1, may_be_chosen=True)
         return [*(Check((name,)) for name in required), Check(_LENGTH), Check(_WARMUP), ramp, steps]
 
     def mistakes(self, check: Check, task: str, model: str, values: Values) -> Iterator[Mistake]:
-        """Yield what a check finds wrong with some values."""
+        """Yield the mistakes that a check finds."""
         if check.names == _LENGTH:
             every = values.get("evaluate_every", TRAINING["evaluate_every"].default)
             if "iterations" in values and every > values["iterations"]:
@@ -219,11 +229,11 @@ class PackedFamily(Family):
             yield from l1_mistakes(values.get("l1_strength"), values.get("l1_first_strength"))
         elif not values:
             (name,) = check.names
-            declared = self._of_model(model).get(name)
+            declared = self._declarations_for(model).get(name)
             if declared is not None and declared.default is REQUIRED:
-                yield (), self._missing(name, model)
+                yield (), self._missing_message(name, model)
 
-    def _missing(self, name: str, model: str) -> str:
+    def _missing_message(self, name: str, model: str) -> str:
         if name in TRAINING:
             return f"{name} must be given, under {TRAINING[name].table or 'fixed, grid or zip'}"
         if name in self.task_fields:
@@ -231,10 +241,10 @@ class PackedFamily(Family):
         return f"{name} has no default in {model}, so it must be given, under fixed, grid or zip"
 
     def why_without_effect(self, name: str, task: str, model: str, values: Mapping[str, Collection[Any]]) -> str | None:
-        """Return why a hyperparameter has no effect, or None if it has one."""
-        if name not in self._of_model(model):
+        """Return the reason why a hyperparameter has no effect, or None if it has one."""
+        if name not in self._declarations_for(model):
             return f"{model} has no argument {name}"
-        optimizer = _ONLY_OF.get(name)
+        optimizer = _OPTIMIZER_OF.get(name)
         if optimizer is not None and optimizer not in values.get("optimizer", ()):
             return f"optimizer must be {optimizer} for that"
         if name in _SPARSITY and not any(values.get("sparsity_strength", ())):
@@ -244,38 +254,41 @@ class PackedFamily(Family):
         return None
 
     def is_chosen(self, name: str, values: Values) -> bool:
-        """Tell whether a hyperparameter has an effect, given the values that a search has chosen so far."""
+        """Return True if a hyperparameter has an effect, given the values that a search has chosen before it."""
         if name in _SPARSITY:
             return bool(values.get("sparsity_strength"))
         if name == "l1_first_strength":
             return bool(values.get("l1_strength"))
-        return name not in _ONLY_OF or bool(values.get("optimizer") == _ONLY_OF[name])
+        return name not in _OPTIMIZER_OF or bool(values.get("optimizer") == _OPTIMIZER_OF[name])
 
     @property
     def search_order(self) -> Sequence[str]:
-        """The hyperparameters that a search may choose, the optimiser before those that depend on it."""
-        return [name for name, one in self.hyperparameters.items() if one.is_searchable]
+        """Hyperparameters that a search may choose, the optimiser before its dependents."""
+        return [name for name, declared in self.hyperparameters.items() if declared.is_searchable]
 
     def shape(self, cell: Content) -> tuple[object, ...]:
-        """Return what must be equal among the trials of a pack: all but the rate and its schedule."""
+        """Return the cell's recipe and protocol; trials of a pack may differ in learning rate and schedule only."""
         return (recipe_text(cell), *(cell.values[name] for name in _PROTOCOL))
 
     def cost_us(self, cells: Sequence[Content], draws: int) -> float:
-        """Estimate the microseconds that a pack takes on one core, from what the task says of an update."""
+        """Estimate the training time of a pack on one core in microseconds, by the task's `update_us`."""
         return (int(cells[0].values["iterations"]) + 1) * (_STEP_US + len(cells) * self.update_us)
 
     def most_in_pack(self, cell: Content, trials: int, slots: int) -> int:
-        """Return the most trials of a pack; more of them would train no faster."""
+        """Return the task's largest useful number of trials in a pack."""
         return self.trials_at_once
 
     def to_json(self) -> str:
-        """Write the declarations for the store, from which a study is read where its code isn't."""
+        """Return the declarations as JSON, to read a stored study without its code."""
         content = {
             "task": self.task,
             "code": self.code,
-            "fields": {name: as_json(one) for name, one in self.task_fields.items()},
-            "models": {model: {name: as_json(one) for name, one in of.items()} for model, of in self.arguments.items()},
-            "metrics": {name: vars(one) for name, one in self.metrics.items()},
+            "fields": {name: as_json(declared) for name, declared in self.task_fields.items()},
+            "models": {
+                model: {name: as_json(declared) for name, declared in arguments.items()}
+                for model, arguments in self.arguments.items()
+            },
+            "metrics": {name: vars(metric) for name, metric in self.metrics.items()},
             "aliases": dict(self.aliases),
             "revision": self.revision,
             "data": {name: dict(digests) for name, digests in self.data.items()},
@@ -287,18 +300,21 @@ class PackedFamily(Family):
 
     @classmethod
     def from_json(cls, text: str | bytes) -> PackedFamily:
-        """Read what `to_json` wrote.
+        """Return the family declared by the JSON text of `to_json`.
 
         Raises:
-            ValueError: if it isn't that.
+            ValueError: if the text isn't the declaration of a task and its models.
         """
         try:
             content = json.loads(text)
             return cls(
                 content["task"],
-                {name: task_field(name, from_json(one)) for name, one in content["fields"].items()},
-                {model: {name: from_json(one) for name, one in of.items()} for model, of in content["models"].items()},
-                {name: Metric(**one) for name, one in content["metrics"].items()},
+                {name: task_field(name, from_json(declared)) for name, declared in content["fields"].items()},
+                {
+                    model: {name: from_json(declared) for name, declared in arguments.items()}
+                    for model, arguments in content["models"].items()
+                },
+                {name: Metric(**fields) for name, fields in content["metrics"].items()},
                 content["code"],
                 content["aliases"],
                 content.get("revision", ""),
@@ -326,16 +342,18 @@ def _ramp_mistakes(values: Values) -> Iterator[Mistake]:
 
 
 def task_field(name: str, declared: Hyperparameter) -> Hyperparameter:
-    """Return a field of a task as a hyperparameter, which a study file sets in its table `task`.
+    """Return the hyperparameter of a task's field, which a study file sets in its table `task`.
 
-    The fields say what is asked, and so aren't searched, but for the size of a batch, which says how it is trained.
+    Fields belong to the question, so they aren't searched. `batch_size` is an exception: it belongs to the method.
     """
     is_batch = name == "batch_size"
     return replace(declared, table="task", is_searchable=is_batch, is_method=is_batch)
 
 
 def recipe_text(cell: Content) -> str:
-    """Write what trials must have in common to be one array program: task, model, their values, optimiser, code.
+    """Return the recipe of a cell's trials as JSON: task, model, their values, optimiser, code.
+
+    Only trials with equal recipes can train together in one array program.
 
     Example:
         >>> from types import SimpleNamespace
@@ -343,6 +361,6 @@ def recipe_text(cell: Content) -> str:
         >>> recipe_text(SimpleNamespace(task="lab:Spirals", model="lab:mlp", values=values))
         '{"model": "lab:mlp", "task": "lab:Spirals", "values": {"width": 8}}'
     """
-    others = (*_OF_MEMBER, *_PROTOCOL)
-    values = {name: value for name, value in cell.values.items() if value is not None and name not in others}
+    excluded = (*_MEMBER_FIELDS, *_PROTOCOL)
+    values = {name: value for name, value in cell.values.items() if value is not None and name not in excluded}
     return json.dumps({"task": cell.task, "model": cell.model, "values": values}, sort_keys=True)

@@ -1,4 +1,4 @@
-"""A program that trains: the words of its command, with placeholders, and where its results are."""
+"""Programs that train: the command with its placeholders, and the location of results."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from itertools import pairwise
 from typing import Any, Final, Literal
 
 CONFIG_FILES: Final = {"config": "config.json", "config.yaml": "config.yaml"}
-"""Names of the files of the hyperparameters, by their placeholders."""
+"""Names of the files of hyperparameters, by placeholder."""
 
 GIVEN: Final = ("seed", "folder", *CONFIG_FILES, "code")
-"""Placeholders that aren't hyperparameters: the seed, the trial's folder, a file of the hyperparameters, the code."""
+"""Placeholders that aren't hyperparameters: the seed, the trial's folder, files of hyperparameters, the code."""
 
 SEEDS: Final = ("seed", "random_seed", "rng_seed", "manual_seed")
-"""Names of arguments and parameters that are known to be seeds."""
+"""Names that are recognised as seeds."""
 
 NAME: Final = r"[A-Za-z_]\w*(?:[.-]\w+)*"
 """Pattern of a hyperparameter's name."""
 
-_OF_SHELLS = frozenset({"|", "||", "&", "&&", ";", "<", ">", ">>", "2>", "2>&1", "&>"})
+_SHELL_OPERATORS = frozenset({"|", "||", "&", "&&", ";", "<", ">", ">>", "2>", "2>&1", "&>"})
 _PLACEHOLDER = re.compile(rf"\{{\{{(?P<plain>[^{{}}]*)\}}\}}|\{{(?P<name>{NAME})(?::(?P<text>[^{{}}]*))?\}}")
 
 ResultsKind = Literal["file", "csv", "lines", "pattern", "tensorboard", "mlflow"]
@@ -30,13 +30,19 @@ ResultsKind = Literal["file", "csv", "lines", "pattern", "tensorboard", "mlflow"
 
 @dataclass(frozen=True)
 class Results:
-    """Where a program's results are.
+    """Location and format of a program's results.
 
     Args:
-        kind: ``file`` of JSON, or of a JSON object a line; ``csv`` with a header; ``lines`` of JSON or a ``pattern`` in
-            its output; events of ``tensorboard``; runs of ``mlflow``.
+        kind: the format:
+
+            - ``file``: a JSON file, or a file with a JSON object per line
+            - ``csv``: a CSV file with a header
+            - ``lines``: JSON objects in the program's output
+            - ``pattern``: matches of a pattern in the program's output
+            - ``tensorboard``: event files of TensorBoard
+            - ``mlflow``: runs of MLflow
         where: a path in the trial's folder, or the pattern.
-        step: the name of the numbers that are steps; empty for ``step``, where there is such a name.
+        step: name of the number that is the step; empty for ``step``, if there is such a number.
     """
 
     kind: ResultsKind
@@ -45,7 +51,7 @@ class Results:
 
     @property
     def are_files(self) -> bool:
-        """Whether they are in files, and so there when the program goes on in the folder of an earlier attempt."""
+        """True if results are in files, which a resumed program still has in its folder."""
         return self.kind not in ("lines", "pattern")
 
     def __str__(self) -> str:
@@ -54,18 +60,23 @@ class Results:
 
 @dataclass(frozen=True)
 class Program:
-    r"""A program, and what it is given.
+    r"""A program with placeholders in its command.
 
-    In a word of the command, ``{name}`` is replaced by a value, ``{name:text}`` by the text where the value is true,
-    and by nothing where it is false; ``{name:text|other}`` has another text for false. A word of such a placeholder
-    alone is left out where nothing replaces it. Where a hyperparameter has no value, its word is left out, and an
-    option before it, as in ``--lr {lr}``. ``{{name}}`` stands for ``{name}``.
+    | placeholder | replaced by |
+    | --- | --- |
+    | ``{name}`` | the hyperparameter's value |
+    | ``{name:text}`` | the text if the value is true, nothing if it is false |
+    | ``{name:text|other}`` | the text if the value is true, the other text if it is false |
+    | ``{{name}}`` | ``{name}`` itself |
+
+    A word that consists of a placeholder with a text is omitted if nothing replaces it. If a hyperparameter is None,
+    its word is omitted, and so is an option before it, as in ``--lr {lr}``.
 
     Args:
-        words: the words of the command; for a shell, its text alone.
-        results: where its results are.
-        is_shell: whether a shell runs it.
-        resumes: whether it goes on from what an interrupted attempt has left in the trial's folder.
+        words: the words of the command; for a shell, a single word with the text of the command.
+        results: location and format of its results.
+        is_shell: True if a shell runs it.
+        resumes: True if it can resume from the files of an interrupted attempt in the trial's folder.
 
     Example:
         >>> program = Program(("train", "--lr={lr}", "{fast:--fast}"), Results("file", "metrics.json"))
@@ -83,30 +94,37 @@ class Program:
 
     @property
     def command(self) -> str:
-        """The command as a text."""
+        """The command as text, quoted for a shell where necessary."""
         if self.is_shell:
             return self.words[0]
         return " ".join(word if re.fullmatch(r"[^\s\"'\\]+", word) else shlex.quote(word) for word in self.words)
 
     @property
     def shell_words(self) -> list[str]:
-        """The words that only a shell would understand, of a program that none runs."""
-        return [] if self.is_shell else [word for word in self.words if word in _OF_SHELLS]
+        """Shell operators among the words of a program that runs without a shell; probably mistakes."""
+        return [] if self.is_shell else [word for word in self.words if word in _SHELL_OPERATORS]
 
     @property
     def placeholders(self) -> list[str]:
-        """The names of the placeholders, once each."""
-        found = (match["name"] for word in self.words for match in _PLACEHOLDER.finditer(word))
-        return list(dict.fromkeys(filter(None, found)))
+        """Names of the placeholders, each once, in order."""
+        names = (match["name"] for word in self.words for match in _PLACEHOLDER.finditer(word))
+        return list(dict.fromkeys(filter(None, names)))
 
     def filled(self, values: Mapping[str, Any]) -> list[str]:
-        """Return the words to run, with values in place of the placeholders."""
+        """Return the words to run, with placeholders replaced.
+
+        Args:
+            values: values by placeholder.
+
+        Raises:
+            KeyError: if a placeholder has no value.
+        """
         if self.is_shell:
             return ["/bin/sh", "-c", _filled(self.words[0], values, quote=shlex.quote)]
         words: list[str] = []
-        for before, word in pairwise(["", *self.words]):
+        for previous, word in pairwise(["", *self.words]):
             if _lacks_value(word, values):
-                if before.startswith("-") and _PLACEHOLDER.fullmatch(word) and not _PLACEHOLDER.search(before):
+                if previous.startswith("-") and _PLACEHOLDER.fullmatch(word) and not _PLACEHOLDER.search(previous):
                     words.pop()
             elif (text := _filled(word, values)) or not _is_flag(word):
                 words.append(text)
@@ -136,7 +154,7 @@ def _filled(word: str, values: Mapping[str, Any], quote: Any = str) -> str:
 
 
 def text_of(value: Any) -> str:
-    """Return a hyperparameter's value as a program is given it: JSON, but for texts.
+    """Return a hyperparameter's value as text for a program: a string unchanged, other values as JSON.
 
     Example:
         >>> [text_of(value) for value in (0.001, 1e-05, 3, True, None, "adam", [8, 8])]
@@ -146,7 +164,7 @@ def text_of(value: Any) -> str:
 
 
 def nested(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values as the tables of a configuration: dots in names separate tables.
+    """Return values as nested tables of a configuration, split at the dots in their names.
 
     Example:
         >>> nested({"lr": 0.1, "model.width": 8, "model.depth": 2})
@@ -156,14 +174,14 @@ def nested(values: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in values.items():
         *tables, last = name.split(".")
         table = config
-        for one in tables:
-            table = table.setdefault(one, {})
+        for key in tables:
+            table = table.setdefault(key, {})
         table[last] = value
     return config
 
 
 def variable_of(name: str) -> str:
-    """Return the environment variable in which a program finds a hyperparameter.
+    """Return the name of the environment variable that passes a hyperparameter to a program.
 
     Example:
         >>> variable_of("model.width")
@@ -173,7 +191,7 @@ def variable_of(name: str) -> str:
 
 
 def words_of(command: str) -> Sequence[str]:
-    """Split a command as a shell would.
+    """Split a command into words as a shell does.
 
     Raises:
         ValueError: if a quotation isn't closed.

@@ -1,4 +1,4 @@
-"""The trials of a program, as a study knows them: command, hyperparameters, metrics, what stands for its code."""
+"""Family of a program: its command, hyperparameters, metrics and code identity."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from study.interface.signature import plain
 from study.interface.values import number, whole
 
 TASK = "program"
-"""The name of the task of all cells of programs."""
+"""Task name of all cells of programs."""
 
 OWN_NAMES = ("command", "results", "code", "metrics", "iterations")
-"""What a cell of a program has besides the program's hyperparameters."""
+"""Values of a program's cell besides the hyperparameters."""
 
 
 def _text(value: object) -> str:
@@ -45,12 +45,15 @@ _TYPES: dict[str, Any] = {
 
 
 def hyperparameter_of(kind: str) -> Hyperparameter:
-    """Return a hyperparameter that is declared by its values in a study file alone; see `kind_of_values`."""
+    """Return a hyperparameter of a kind of `kind_of_values`."""
     return Hyperparameter(type=_TYPES[kind], default=None, is_searchable=True)
 
 
 def kind_of_values(values: Sequence[Any]) -> str:
-    """Return what a program's hyperparameter is, by all values that a study file gives for it.
+    """Infer the kind of a program's hyperparameter from all its values in a study file.
+
+    Returns:
+        ``whole``, ``number``, ``flag``, ``text``, or ``any`` for other or mixed values.
 
     Example:
         >>> [kind_of_values(given) for given in ([1, 2.0], [1, 0.5], [True], ["adam"], [1, "auto"], [[8, 8]])]
@@ -64,15 +67,15 @@ def kind_of_values(values: Sequence[Any]) -> str:
 
 
 class ProgramFamily(FunctionFamily):
-    """The trials of one program.
+    """Family of one program.
 
     Args:
-        name: a short name of the program, which is the cells' model.
+        name: short name of the program, which is the model of the cells.
         program: the program.
-        kinds: what its hyperparameters are: ``whole``, ``number``, ``flag``, ``text`` or ``any``.
-        metrics: what it reports; the first one chooses the best step.
-        code: what stands for its source code in the ids of trials.
-        iterations: the greatest step that counts; None if all do.
+        kinds: kinds of its hyperparameters by name (`kind_of_values`).
+        metrics: its metrics by name; the first one chooses the best step.
+        code: identity of its source code in trial ids.
+        iterations: the last step that counts; None for no limit.
 
     Example:
         >>> program = Program(("python", "train.py", "{lr}"), Results("file", "metrics.json"))
@@ -108,15 +111,15 @@ class ProgramFamily(FunctionFamily):
         return {"command": command, "results": str(program.results), **super()._own_values}
 
     def canonical(self, task: str, model: str, values: Values) -> dict[str, Any]:
-        """Return the values of a cell: what the program is given, and what stands for it, its code and its results.
+        """Return the values of the hyperparameters, and those of `OWN_NAMES`.
 
-        A whole number is one however it is written, since the program is given the same text. A hyperparameter without
-        a value doesn't apply, and isn't given.
+        Floats that are whole numbers become ints, so that 1 and 1.0 give the program the same text. Hyperparameters
+        without a value are None, and aren't passed to the program.
         """
         return {name: _whole(values.get(name)) for name in self.hyperparameters} | self._own_values
 
     def to_json(self) -> str:
-        """Write the declarations for the store, from which a study is read where its code isn't."""
+        """Return the declarations as JSON, to read a stored study without its code."""
         program = self.program
         content = {
             "program": self.function,
@@ -127,23 +130,23 @@ class ProgramFamily(FunctionFamily):
             "code": self.code,
             "iterations": self.iterations,
             "kinds": dict(self._kinds),
-            "metrics": {name: vars(one) for name, one in self.metrics.items()},
+            "metrics": {name: vars(metric) for name, metric in self.metrics.items()},
         }
         return json.dumps(content, indent=1, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> ProgramFamily:
-        """Read what `to_json` wrote.
+        """Return the family declared by the JSON text of `to_json`.
 
         Raises:
-            ValueError: if it isn't that.
+            ValueError: if the text isn't the declaration of a program.
         """
         try:
             content = json.loads(text)
             program = Program(
                 tuple(content["words"]), Results(**content["results"]), content["is_shell"], content["resumes"]
             )
-            metrics = {name: Metric(**one) for name, one in content["metrics"].items()}
+            metrics = {name: Metric(**fields) for name, fields in content["metrics"].items()}
             code, iterations = content["code"], content["iterations"]
             return cls(content["program"], program, content["kinds"], metrics, code=code, iterations=iterations)
         except (KeyError, TypeError, AttributeError) as error:

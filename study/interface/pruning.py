@@ -1,4 +1,4 @@
-"""Early stopping of trials by comparison with others at the same step."""
+"""Pruning: early stopping of trials by comparison with other trials at the same step."""
 
 from __future__ import annotations
 
@@ -11,24 +11,27 @@ from typing import Literal, Protocol
 
 @dataclass(frozen=True, kw_only=True)
 class Pruning:
-    """A rule by which trials are stopped early.
+    """Rule for the early stopping of trials.
 
-    Trials are compared at rungs, which are steps, by the best value of a metric so far, each with those of other cells:
-    seeds of a cell don't compete. *Halving* (asynchronous successive halving, Li et al., MLSys 2020) has rungs at
-    ``first``, ``first * factor``, ``first * factor**2``, ... At each, a trial goes on if it is among the best ``1 /
-    factor`` of itself and the others that have been there. *Median* has rungs at ``first``, ``first + every``, ... A
-    trial goes on if it isn't worse than the median of the others there (Golovin et al., KDD 2017). Nobody waits for
-    others, so what is stopped depends on the order in which trials arrive.
+    Trials are compared at certain steps, called rungs, by their best value of a metric so far. A trial is compared with
+    trials of other cells only; seeds of a cell don't compete.
+
+    - ``halving``: asynchronous successive halving (Li et al., MLSys 2020). The rungs are ``first``, ``first * factor``,
+      ``first * factor**2``, ... A trial continues if it is among the best ``1 / factor`` of all trials at the rung.
+    - ``median``: the median rule (Golovin et al., KDD 2017). The rungs are ``first``, ``first + every``, ... A trial
+      continues if it isn't worse than the median of the others at the rung.
+
+    Trials don't wait for each other, so the decisions depend on the order in which they reach a rung.
 
     Args:
         method: ``halving`` or ``median``.
-        metric: what is compared.
-        is_higher_better: whether more of it is better.
-        first: the first rung, a step.
-        factor: of halving, > 1.
-        every: steps between two rungs, of the median rule.
-        after: how many trials of other cells must have been at a rung before one is stopped there.
-        complete_from: trials with this seed or a greater one are never stopped; None to stop any.
+        metric: name of the compared metric.
+        is_higher_better: True if greater values of the metric are better.
+        first: step of the first rung.
+        factor: reduction factor of halving, > 1.
+        every: steps between two rungs of the median rule.
+        after: number of trials of other cells that must have reached a rung before a trial is stopped there.
+        complete_from: seed from which on trials are never stopped; None to allow stopping all.
 
     Example:
         >>> rule = Pruning(method="halving", metric="loss", is_higher_better=False, first=10, factor=3, after=2)
@@ -64,11 +67,11 @@ class Pruning:
         return rung
 
     def stops(self, value: float, others: Collection[float]) -> bool:
-        """Return whether a trial is stopped at a rung.
+        """Return True if a trial must stop at a rung.
 
         Args:
-            value: the best value of the trial so far.
-            others: those of the trials of other cells that have been at the rung.
+            value: the trial's best value so far.
+            others: the best values of trials of other cells at the rung.
         """
         if len(others) < self.after:
             return False
@@ -80,7 +83,7 @@ class Pruning:
         return better >= max(1, math.floor((len(losses) + 1) / self.factor))
 
     def applies_to(self, seed: int) -> bool:
-        """Return whether a trial with a seed may be stopped."""
+        """Return True if a trial with this seed may be stopped."""
         return self.complete_from is None or seed < self.complete_from
 
 
@@ -88,22 +91,22 @@ class Rungs(Protocol):
     """Values of trials at rungs, shared by all workers of a study."""
 
     def add(self, rung: int, cell_id: str, trial_id: str, value: float) -> None:
-        """Record that a trial of a cell has come to a rung."""
+        """Record the best value so far of a trial that has reached a rung."""
 
     def values(self, rung: int) -> dict[str, dict[str, float]]:
-        """Return the values at a rung, by cell and trial."""
+        """Return the values at a rung, by cell id and trial id."""
 
 
 @dataclass
 class Comparison:
-    """Compares a trial with those of other cells at each rung that it comes to.
+    """Comparison of a trial with trials of other cells at each rung that it reaches.
 
     Args:
-        trial_id: the trial.
-        cell_id: its cell.
+        trial_id: id of the trial.
+        cell_id: id of its cell.
         pruning: the rule.
-        rungs: the values of other trials.
-        iterations: the last step, at which nothing is compared; None if it isn't known.
+        rungs: values of all trials at the rungs.
+        iterations: the last step, at which trials aren't compared; None if unknown.
     """
 
     trial_id: str
@@ -115,9 +118,14 @@ class Comparison:
     _rung: int | None = field(default=None, init=False)
 
     def __call__(self, step: int, metrics: Mapping[str, float]) -> bool:
-        """Return whether the trial is stopped at a step; never at one with a metric that isn't a finite number.
+        """Record a step's metrics, and return True if the trial must stop.
 
-        At a rung that it has been at before an interruption it isn't judged again.
+        The trial is compared once per rung, even if it is interrupted. Steps with a metric that isn't finite are
+        ignored.
+
+        Args:
+            step: the step.
+            metrics: the trial's metrics by name.
         """
         if step == self.iterations or not all(map(math.isfinite, metrics.values())):
             return False
@@ -133,10 +141,10 @@ class Comparison:
         return self.pruning.stops(self._best, [value for cell in others.values() for value in cell.values()])
 
     def resume(self, steps: Iterable[tuple[int, Mapping[str, float]]]) -> None:
-        """Take the steps before an interruption into account: the best value counts, and they were judged at the time.
+        """Include steps from before an interruption in the best value, without comparing the trial at their rungs.
 
         Args:
-            steps: each with its metrics, in order.
+            steps: pairs of a step and its metrics, in order.
         """
         for step, metrics in steps:
             if all(map(math.isfinite, metrics.values())):

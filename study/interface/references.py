@@ -1,4 +1,4 @@
-"""Criteria from reference trials, which know the answer but for what all trials must learn."""
+"""Success criteria set by reference trials, whose model knows the answer except for parts that all models learn."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from study.interface.criterion import Bound, in_words
 
 Kind = Literal["mean", "prediction"]
 KINDS: tuple[Kind, ...] = ("mean", "prediction")
-"""What a bound is of: the mean of all references that there could be, or one more reference."""
+"""Kinds of bounds: a confidence bound of the references' mean, or a prediction bound of one more reference."""
 
 FEWEST = 2
-"""The fewest references from which a bound can be computed: one alone says nothing of how they vary."""
+"""Least number of references for a bound; a single one has no sample standard deviation."""
 
 
 def reference_bound(
     values: Sequence[float] | npt.NDArray[np.float64], kind: Kind, level: float, *, higher_is_better: bool = False
 ) -> float | None:
-    r"""Compute the bound that references set for a metric.
+    r"""Compute the bound of a metric from the values of reference trials.
 
-    With n values, their mean m, sample standard deviation s (over n - 1) and t the level's quantile of Student's
-    distribution with n - 1 degrees of freedom:
+    Let n be the number of values, m their mean, s their sample standard deviation (divisor n - 1), and t the quantile
+    of Student's t distribution with n - 1 degrees of freedom at `level`:
 
     - ``mean``: m + t s / sqrt(n), the one-sided confidence bound of the references' mean. This is the criterion of
       Madsen and Johansen, Neural Arithmetic Units (ICLR 2020), appendix on sequential MNIST. A perfect learner, whose
-      metric has the distribution of the references', passes it less often than the level says: for normal values with
-      probability T(t / sqrt(n + 1)), T the distribution function of Student's with n - 1 degrees of freedom.
-    - ``prediction``: m + t s sqrt(1 + 1/n), the one-sided prediction bound of one more value: for normal values a
-      perfect learner passes it with the probability `level`. Whitmore, The American Statistician 40 (1986) 141-143.
+      metric is distributed as the references', meets it with a probability below `level`: T(t / sqrt(n + 1)) for normal
+      values, where T is the distribution function of Student's t with n - 1 degrees of freedom.
+    - ``prediction``: m + t s sqrt(1 + 1/n), the one-sided prediction bound of one more value. For normal values, a
+      perfect learner meets it with probability `level`. Whitmore, The American Statistician 40 (1986) 141-143.
 
-    Of a metric of which higher is better it is the mirror image, with minus instead of plus.
+    If higher is better, minus replaces plus.
 
     Args:
-        values: of the metric, one a reference, finite.
+        values: the metric's value of each reference, finite, [n].
         kind: ``mean`` or ``prediction``.
-        level: one-sided, in (0, 1).
-        higher_is_better: whether a greater value is better.
+        level: one-sided level, in (0, 1).
+        higher_is_better: True if greater values are better.
 
     Returns:
         The bound; None if there are fewer than two values.
 
     Raises:
-        ValueError: if a value isn't finite, or the level is out of range.
+        ValueError: if a value isn't finite, or `level` is out of range.
 
     Example:
         >>> digits = [0.21, 0.25, 0.19, 0.24, 0.22]
@@ -63,8 +63,8 @@ def reference_bound(
     if n < FEWEST:
         return None
     if np.all(x == x[0]):
-        return float(x[0])  # their mean would be rounded, and they might not pass it themselves
-    from scipy import special  # only here: a study file is read without it, and most have no references
+        return float(x[0])  # a rounded mean might fail the references themselves
+    from scipy import special  # only here: most study files have no references, and are read without scipy
 
     spread = {"mean": 1 / n, "prediction": 1 + 1 / n}[kind]
     reach = float(special.stdtrit(n - 1, level)) * math.sqrt(spread) * float(np.std(x, ddof=1))
@@ -73,11 +73,11 @@ def reference_bound(
 
 @dataclass(frozen=True, kw_only=True)
 class References:
-    """The references of one question.
+    """Reference trials of one question.
 
     Args:
-        values: of each metric of success that they set a bound for, those of the references that count, float64 [n].
-        dropped: how many references ended and don't count: they diverged, lack a finite value, or don't meet `keep`.
+        values: values of the counted references, float64 [n], by metric that gets a bound.
+        dropped: number of ended references that aren't counted: diverged, without a finite value, or outside `keep`.
     """
 
     values: Mapping[str, npt.NDArray[np.float64]]
@@ -85,25 +85,25 @@ class References:
 
     @property
     def count(self) -> int:
-        """The number of references that count."""
+        """Number of counted references."""
         return min(map(len, self.values.values()), default=0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReferenceCriterion:
-    """What success is, where references of the same study say it.
+    """Success criterion with bounds set by references of the same study.
 
-    It can be judged only where all results are: when they are read, never by an engine.
+    It is evaluated when results are read, since engines don't have all references.
 
     Args:
-        model: the model whose trials the references are.
-        higher_is_better: the metrics for which references set a bound, and whether a greater value is better.
-        kind: what the bounds are of.
-        level: of the bounds, one-sided, in (0, 1).
-        keep: what a reference must meet to count.
-        bounds: of other metrics, what the metrics of a solved trial meet besides.
-        reference_of: for each cell, by its id, the id of the cell whose trials are its references.
-        seeds: of each cell of references, by its id, the seeds that count.
+        model: the model of the reference trials.
+        higher_is_better: direction of each metric that gets a bound; True if greater values are better.
+        kind: kind of the bounds.
+        level: one-sided level of the bounds, in (0, 1).
+        keep: bounds that a reference must meet to be counted.
+        bounds: fixed bounds of other metrics.
+        reference_of: id of the reference cell by cell id.
+        seeds: seeds of the counted references by reference cell id.
     """
 
     model: str
@@ -116,12 +116,11 @@ class ReferenceCriterion:
     seeds: Mapping[str, Collection[int]] = field(default_factory=dict)
 
     def select(self, has_ended: npt.NDArray[np.bool_], metrics: Mapping[str, npt.NDArray[np.float64]]) -> References:
-        """Select the references that count.
+        """Select the references that are counted.
 
         Args:
-            has_ended: of each trial of a question's references, whether it has a result.
-            metrics: their metrics, each at its own best step, float64 [trials]; NaN where there is no number, and for
-                trials that diverged.
+            has_ended: True for each reference trial of a question that has a result, bool [trials].
+            metrics: the trials' metrics at their best steps, float64 [trials] by name; NaN if missing or diverged.
 
         Example:
             >>> criterion = ReferenceCriterion(model="exact", higher_is_better={"error": False})
@@ -138,25 +137,27 @@ class ReferenceCriterion:
         return References(values=values, dropped=int(np.count_nonzero(has_ended & ~counts)))
 
     def end(self, references: References, metric: str, kind: Kind | None = None) -> float | None:
-        """Return the bound that references set for a metric; None if they are too few.
+        """Return the bound of a metric as a number, or None with fewer than two references.
 
         Args:
-            references: those of the question.
-            metric: one of `higher_is_better`.
-            kind: what the bound is of; None for the study's.
+            references: references of the question.
+            metric: a key of `higher_is_better`.
+            kind: kind of the bound; None for the study's kind.
         """
         values, is_higher = references.values[metric], self.higher_is_better[metric]
         return reference_bound(values, kind or self.kind, self.level, higher_is_better=is_higher)
 
     def bound(self, metric: str, end: float) -> Bound:
-        """Return what a metric must reach: the end of the bound itself is enough.
+        """Return the inclusive bound of a metric, so that references without variation meet their own bound.
 
-        References that don't vary would otherwise not pass their own bound.
+        Args:
+            metric: a key of `higher_is_better`.
+            end: the bound as a number.
         """
         return Bound(at_least=end) if self.higher_is_better[metric] else Bound(at_most=end)
 
     def of(self, references: References) -> dict[str, Bound]:
-        """Return what the metrics of a solved trial meet; empty if the references are too few to say it.
+        """Return all bounds that a solved trial meets, by metric; empty with fewer than two references.
 
         Example:
             >>> criterion = ReferenceCriterion(model="exact", higher_is_better={"error": False})
@@ -168,7 +169,7 @@ class ReferenceCriterion:
         return {**self.bounds, **known} if len(known) == len(ends) else {}
 
     def in_words(self, references: References) -> str:
-        """Write what trials with these references are judged by; empty if the references are too few.
+        """Format the bounds of `of` as text; empty with fewer than two references.
 
         Example:
             >>> criterion = ReferenceCriterion(model="exact", higher_is_better={"error": False}, level=0.75)
@@ -184,4 +185,4 @@ class ReferenceCriterion:
 
 
 Criterion = Mapping[str, Bound] | ReferenceCriterion
-"""What success is: bounds of metrics that are known beforehand, empty if nothing says it, or that references set."""
+"""Success criterion: fixed bounds by metric (empty without a criterion), or bounds set by references."""

@@ -1,4 +1,4 @@
-"""The mark of objects that a study file may name."""
+"""Marker of objects that a study file may name."""
 
 from __future__ import annotations
 
@@ -11,9 +11,15 @@ _MARK = "__seeded_study__"
 
 
 def seeded(object_: T) -> T:
-    """Mark a training function or a builder of models as one that a study file may name.
+    """Mark a training function or a model builder as an object that a study file may name.
 
-    A study calls nothing that isn't marked, so that a study file can't name any function of any package.
+    Studies call marked objects only, so a study file can't call arbitrary functions of installed packages.
+
+    Args:
+        object_: a function or class.
+
+    Returns:
+        The same object.
 
     Example:
         >>> @seeded
@@ -27,5 +33,5 @@ def seeded(object_: T) -> T:
 
 
 def is_seeded(object_: object) -> bool:
-    """Return whether an object itself is marked; a class isn't marked by its base."""
+    """Return True if an object is marked; a class doesn't inherit the mark."""
     return bool(vars(object_).get(_MARK)) if hasattr(object_, "__dict__") else False

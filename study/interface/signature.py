@@ -1,18 +1,18 @@
-"""The hyperparameters of a training function, a builder of models or a frozen dataclass, from its signature.
+"""Hyperparameters from the signature of a training function, a model builder or a frozen dataclass.
 
-| annotation | what a study file gives |
+| annotation | value in a study file |
 | --- | --- |
-| `int`, `float`, `str`, `bool`, `None` | that: 3.0 is an int, 3 is a float, and true is neither |
-| `Literal["a", 2, True]` | one of these |
-| `list[T]`, `tuple[T, ...]`, `tuple[T, U]` | a list; a function gets a tuple where it asks for one |
-| `T | None`, `Optional[T]`, `T | Literal["auto"]` | any of these; not `int | float`, which has 1 and 1.0 |
-| `Annotated[T, Field(gt=0)]`, `Annotated[T, Ge(0)]` | what is within the limits of pydantic or annotated_types |
-| `Annotated[str, DataFile()]` | a path of data, whose digest takes its place (fields of tasks only) |
-| none, but a default such as 32, 0.1, True, "adam", [8, 8] or (8, 8) | what has the default's type; 1 is an int |
-| a dataclass, a pydantic model, or a dict as the default (training functions only) | its fields: ``model.width: 32`` |
+| `int`, `float`, `str`, `bool`, `None` | such a value: 3.0 is an int, 3 is a float, and true is neither |
+| `Literal["a", 2, True]` | one of these values |
+| `list[T]`, `tuple[T, ...]`, `tuple[T, U]` | a list; a function gets a tuple if annotated so |
+| `T | None`, `Optional[T]`, `T | Literal["auto"]` | a value of any option; not `int | float`, where 1 and 1.0 differ |
+| `Annotated[T, Field(gt=0)]`, `Annotated[T, Ge(0)]` | a value within the limits of pydantic or annotated_types |
+| `Annotated[str, DataFile()]` | a path of data, which is replaced by their digest (fields of tasks only) |
+| none, but a default such as 32, 0.1, True, "adam", [8, 8] or (8, 8) | a value of the default's type; 1 is an int |
+| a dataclass, a pydantic model, or a dict as default (training functions only) | its fields: ``model.width: 32`` |
 
-Anything else is refused: a value becomes part of a trial's id, and must be the same in a file, in a store and here.
-An Enum is refused, too: a Literal says the same. `Field(title="learning rate")` gives a name for readers.
+Other annotations are rejected, because a value is part of a trial's id and must be the same in files, stores and
+Python. Use a Literal instead of an Enum. `Field(title="learning rate")` sets a title for reports.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from study.interface.declarations import REQUIRED, Hyperparameter
 from study.interface.program import nested
 from study.interface.values import ChoiceError, number, whole
 
-_TAKES = "int, float, str, bool, None, Literal, list, tuple, or a union of these, with limits by Annotated"
+_SUPPORTED_TYPES = "int, float, str, bool, None, Literal, list, tuple, or a union of these, with limits by Annotated"
 _VARIADIC = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 
 
 class SignatureError(ValueError):
-    """A signature can't be that of something that a study calls; the message lists all mistakes.
+    """Signature that a study can't call; the message lists all mistakes.
 
     Args:
-        place: file, line and name of what has the signature.
-        mistakes: each parameter's name, or an empty one for the whole, and its message.
+        place: file, line and name of the object with the signature.
+        mistakes: pairs of a parameter's name, or an empty text for the whole signature, and a message.
     """
 
     def __init__(self, place: str, mistakes: Iterable[tuple[str, str]]) -> None:
@@ -63,22 +63,22 @@ def hyperparameters_of(
     reserved: Collection[str] = (),
     takes_configs: bool = False,
 ) -> dict[str, Hyperparameter]:
-    """Read the hyperparameters of a function or class from its signature, in its order.
+    """Read the hyperparameters of a function or class from its signature.
 
     Args:
         called: a function, or a class that is called to make an instance.
-        given: names of parameters that the study gives by name, and that must be there.
-        optional: names of parameters that the study gives if they are there.
-        reserved: names that no hyperparameter may have.
-        takes_configs: whether arguments may be configurations, whose fields are hyperparameters. An argument `config`
-            without fields, see `has_open_config`, has none here.
+        given: required parameters that the study passes by name; they aren't hyperparameters.
+        optional: parameters that the study passes if they exist; they aren't hyperparameters.
+        reserved: names that hyperparameters must not have.
+        takes_configs: True if arguments may be configurations, whose fields are hyperparameters. An open `config`
+            (`has_open_config`) declares none.
 
     Returns:
-        Each hyperparameter by name. Its type accepts and returns values as a study file has them; a default is such
-        a value, too (a tuple is a list).
+        Hyperparameters by name, in the order of the signature. Their types and defaults use the values of study files,
+        where a tuple is a list.
 
     Raises:
-        SignatureError: if a study can't call it; the message has every mistake.
+        SignatureError: if a study can't call the object; the message lists all mistakes.
 
     Example:
         >>> def train(seed, *, width: int = 32, activation: Literal["relu", "tanh"] = "relu", rate: float): ...
@@ -87,12 +87,12 @@ def hyperparameters_of(
     """
     mistakes: list[tuple[str, str]] = []
     if inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called):
-        mistakes.append(("", "it is asynchronous, and a study calls plain functions and generators only"))
+        mistakes.append(("", "it is asynchronous, but a study calls plain functions and generators only"))
     try:
         parameters = inspect.signature(called).parameters
     except (TypeError, ValueError):
         raise SignatureError(
-            place_of(called), [("", "Python knows no signature of it; wrap it in a function")]
+            place_of(called), [("", "Python can't read its signature; wrap it in a function")]
         ) from None
     hyperparameters = {}
     for name, parameter in parameters.items():
@@ -132,14 +132,14 @@ def hyperparameters_of(
 
 
 def arguments_of(called: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments to call something with: values of hyperparameters, with lists as tuples where it asks so.
+    """Convert values of hyperparameters to keyword arguments: lists to tuples, dotted names to configurations.
 
     Args:
         called: a function, or a class that is called to make an instance.
-        values: some of its hyperparameters, as a study file has them. None leaves an argument out that doesn't take it.
+        values: values of its hyperparameters, as in a study file. None is omitted if the argument doesn't accept it.
 
     Raises:
-        ValueError: if it has no such hyperparameter, or a value isn't of its type.
+        ValueError: if the function has no such hyperparameter, or a configuration rejects its values.
 
     Example:
         >>> def train(seed, *, layers: tuple[int, ...] = (32,)): ...
@@ -172,7 +172,7 @@ def arguments_of(called: Callable[..., Any], values: Mapping[str, Any]) -> dict[
 
 
 def has_open_config(called: Callable[..., Any]) -> bool:
-    """Return whether an argument `config` takes whatever a study file gives: a dict without declared fields.
+    """Return True if there is an argument `config` that accepts any hyperparameters: a dict without fields.
 
     Example:
         >>> def train(seed, config): ...
@@ -186,7 +186,7 @@ def has_open_config(called: Callable[..., Any]) -> bool:
 
 
 def _config(called: Callable[..., Any], parameter: inspect.Parameter) -> tuple[Any, Any] | None:
-    """Return the annotation and the default of an argument that is a configuration; None if it isn't one."""
+    """Return the annotation and default of a configuration argument; None for other arguments."""
     has_annotation = parameter.annotation is not inspect.Parameter.empty
     annotation = _resolved(called, parameter) if has_annotation else None
     default = _default(called, parameter)
@@ -195,19 +195,23 @@ def _config(called: Callable[..., Any], parameter: inspect.Parameter) -> tuple[A
 
 
 def _given(value: Any, annotation: Any) -> Any:
-    """Return a value as an annotation asks for it; `REQUIRED` to leave out a None that it refuses."""
+    """Convert a value to an annotation's type; return `REQUIRED` for a None that the annotation doesn't accept."""
     if annotation is None:
         return value
     if value is None and not _fits(None, annotation):
         return REQUIRED
-    return _tuples(value, annotation) if isinstance(value, list) else value
+    return _with_tuples(value, annotation) if isinstance(value, list) else value
 
 
 def canonical(hyperparameter: Hyperparameter, value: object) -> Any:
-    """Return a value as it stands in a trial's id: of JSON, and the same for all ways to write it.
+    """Return a value's canonical JSON form for trial ids, the same for all notations of a value.
+
+    Args:
+        hyperparameter: the declaration.
+        value: the value in a study file.
 
     Raises:
-        ValueError: if it isn't of the hyperparameter's type; the message says what must hold.
+        ValueError: if the value has the wrong type or violates a limit; the message states the requirement.
 
     Example:
         >>> def train(seed, *, width: int, rate: float): ...
@@ -218,11 +222,11 @@ def canonical(hyperparameter: Hyperparameter, value: object) -> Any:
     try:
         return plain(TypeAdapter(hyperparameter.type).validate_python(value))
     except ValidationError as error:
-        raise ValueError("; ".join(dict.fromkeys(_worded(mistake) for mistake in error.errors()))) from None
+        raise ValueError("; ".join(dict.fromkeys(_message(mistake) for mistake in error.errors()))) from None
 
 
 def place_of(called: Any) -> str:
-    """Return where something is defined, for messages: file, line and name, or its name if that isn't known.
+    """Return an object's file, line and name for messages, or its name alone if the file isn't known.
 
     Example:
         >>> place_of(len)
@@ -231,7 +235,7 @@ def place_of(called: Any) -> str:
     function = inspect.unwrap(called.func if hasattr(called, "func") else called)
     name = getattr(function, "__qualname__", repr(function))
     code = getattr(function, "__code__", None) or getattr(getattr(function, "__init__", None), "__code__", None)
-    if code is None or code.co_filename.startswith("<"):  # of C, or generated, as a dataclass's is
+    if code is None or code.co_filename.startswith("<"):  # written in C, or generated as for a dataclass
         return name
     return f"{code.co_filename}:{code.co_firstlineno}: {name}"
 
@@ -239,9 +243,9 @@ def place_of(called: Any) -> str:
 def _check_kind(parameter: inspect.Parameter) -> None:
     if parameter.kind in _VARIADIC:
         stars = _VARIADIC[parameter.kind]
-        raise ValueError(f"{stars}{parameter.name} hides what the hyperparameters are; name each of them instead")
+        raise ValueError(f"{stars}{parameter.name} hides the hyperparameters; name each of them instead")
     if parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
-        raise ValueError("it is positional only, and a study gives values by name; move it behind the /")
+        raise ValueError("it is positional only, but a study passes values by name; move it behind the /")
 
 
 def _declared(annotation: Any, default: Any) -> Hyperparameter:
@@ -250,7 +254,7 @@ def _declared(annotation: Any, default: Any) -> Hyperparameter:
     )
     try:
         TypeAdapter(declared.type)
-    except Exception as error:  # pydantic raises many kinds for limits that don't fit their type
+    except Exception as error:  # pydantic raises various exceptions for limits that don't fit the type
         raise ValueError(f"its annotation can't be used: {' '.join(str(error).split())}") from None
     if default is REQUIRED:
         return declared
@@ -263,7 +267,7 @@ def _declared(annotation: Any, default: Any) -> Hyperparameter:
 
 
 def _annotation(called: Callable[..., Any], parameter: inspect.Parameter) -> Any:
-    """Return a parameter's annotation, or without one the type of its default."""
+    """Return a parameter's annotation, or the type of its default if it has no annotation."""
     if parameter.annotation is not inspect.Parameter.empty:
         return _resolved(called, parameter)
     return _type_of_default(parameter.name, _default(called, parameter))
@@ -272,13 +276,13 @@ def _annotation(called: Callable[..., Any], parameter: inspect.Parameter) -> Any
 def _type_of_default(name: str, default: Any) -> Any:
     type_ = _type_of(default)
     if type_ is None:
-        told = "" if default is REQUIRED else f", and its default {default!r} has none"
-        raise ValueError(f"it has no annotation{told}; write its type, such as {name}: float")
+        detail = "" if default is REQUIRED else f", and its default {default!r} implies none"
+        raise ValueError(f"it has no annotation{detail}; write its type, such as {name}: float")
     return type_
 
 
 def _type_of(default: Any) -> Any:
-    """Return the annotation that accepts a default and values like it; None if that isn't certain."""
+    """Return the annotation implied by a default; None if it is ambiguous."""
     if type(default) in (bool, int, float, str):
         return type(default)
     if type(default) not in (list, tuple) or len(items := {_type_of(item) for item in default}) != 1 or None in items:
@@ -298,17 +302,17 @@ def _default(called: Callable[..., Any], parameter: inspect.Parameter) -> Any:
 
 
 def _resolved(called: Callable[..., Any], parameter: inspect.Parameter) -> Any:
-    """Return a parameter's annotation with the strings in it replaced by what they name."""
+    """Return a parameter's annotation with strings evaluated."""
     holder = types.SimpleNamespace(__annotations__={parameter.name: parameter.annotation})
     try:
         return typing.get_type_hints(holder, _names(called, parameter.name), include_extras=True)[parameter.name]
-    except Exception as error:  # a string may hold any expression
+    except Exception as error:  # a string annotation may be any expression
         reason = f"{type(error).__name__}: {error}"
         raise ValueError(f"its annotation {parameter.annotation!r} can't be read ({reason})") from None
 
 
 def _names(called: Any, name: str) -> dict[str, Any]:
-    """Return the names of the module in which an annotation was written; a field may be one of a base class."""
+    """Return the namespace in which an annotation was written; for an inherited field, that of the base class."""
     if isinstance(called, partial):
         return _names(called.func, name)
     if not isinstance(called, type):
@@ -330,7 +334,7 @@ def _data(annotation: Any) -> DataFile | None:
 
 
 def _strict(annotation: Any) -> Any:
-    """Return the type of values as a study file has them; pydantic alone would take "3" for 3, and true for 1."""
+    """Return a type that accepts values of study files only; pydantic alone would accept "3" for 3 and true for 1."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
         return _annotated(annotation.__origin__, annotation.__metadata__)
@@ -346,14 +350,14 @@ def _strict(annotation: Any) -> Any:
         return _list(arguments[0])
     if origin is tuple and arguments:
         return _tuple(arguments)
-    raise ValueError(f"its type {_name_of(annotation)} isn't one that a study file can give; it must be {_TAKES}")
+    raise ValueError(f"a study file can't give its type {_name_of(annotation)}; it must be {_SUPPORTED_TYPES}")
 
 
 def _annotated(inner: Any, limits: tuple[Any, ...]) -> Any:
     strict = _strict(inner)
-    if typing.get_origin(inner) in (Union, types.UnionType):  # None has no limits, and pydantic would ask it for them
-        raise ValueError("limits must stand at the type that they limit: Annotated[T, ...] | None")
-    if typing.get_origin(strict) is Annotated:  # the check comes before the limits: they need a number
+    if typing.get_origin(inner) in (Union, types.UnionType):  # pydantic would apply the limits to None, too
+        raise ValueError("limits must annotate the type that they limit: Annotated[T, ...] | None")
+    if typing.get_origin(strict) is Annotated:  # the check runs before the limits, which need a number
         return Annotated[(strict.__origin__, *limits, *strict.__metadata__)]
     return Annotated[(strict, *limits)]
 
@@ -383,7 +387,7 @@ def _list(item: Any) -> Any:
 
 
 def _tuple(items: tuple[Any, ...]) -> Any:
-    """Return the type of lists that have a tuple's items."""
+    """Return the type of lists with a tuple's items."""
     if len(items) == 2 and items[1] is Ellipsis:
         return _list(items[0])
 
@@ -396,8 +400,8 @@ def _tuple(items: tuple[Any, ...]) -> Any:
     return Annotated[tuple[types_], BeforeValidator(check)]  # type: ignore[valid-type]
 
 
-def _tuples(value: Any, annotation: Any) -> Any:
-    """Return a list as the tuple that an annotation asks for, at any depth."""
+def _with_tuples(value: Any, annotation: Any) -> Any:
+    """Convert lists to the tuples of an annotation, at any depth."""
     while typing.get_origin(annotation) is Annotated:
         annotation = annotation.__origin__
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
@@ -405,11 +409,11 @@ def _tuples(value: Any, annotation: Any) -> Any:
         return value
     if origin in (Union, types.UnionType):
         fitting = [option for option in arguments if _fits(value, option)]
-        return _tuples(value, fitting[0]) if fitting else value
+        return _with_tuples(value, fitting[0]) if fitting else value
     if origin is tuple:
         items = (arguments[0],) * len(value) if arguments[-1] is Ellipsis else arguments
-        return tuple(_tuples(item, type_) for item, type_ in zip(value, items, strict=True))
-    return [_tuples(item, arguments[0]) for item in value] if arguments else value
+        return tuple(_with_tuples(item, type_) for item, type_ in zip(value, items, strict=True))
+    return [_with_tuples(item, arguments[0]) for item in value] if arguments else value
 
 
 def _fits(value: object, annotation: Any) -> bool:
@@ -427,12 +431,12 @@ def _text(value: object) -> str:
 
 
 def _sequence(value: object) -> list[Any]:
-    if not isinstance(value, list | tuple):  # pydantic takes a set, too, whose order is anything
+    if not isinstance(value, list | tuple):  # pydantic would accept a set, too, whose order is arbitrary
         raise ValueError(f"must be a list, but got {value!r}")
     return list(value)
 
 
-def _truth(value: object) -> bool:
+def _boolean(value: object) -> bool:
     if not isinstance(value, bool):
         raise ValueError(f"must be true or false, but got {value!r}")
     return value
@@ -442,12 +446,16 @@ _CHECKS: dict[type, Callable[[object], Any]] = {
     int: whole,
     float: lambda value: float(number(value)),
     str: _text,
-    bool: _truth,
+    bool: _boolean,
 }
 
 
 def plain(value: Any) -> Any:
-    """Return a value of JSON: a tuple as a list; the validators of a user may return anything."""
+    """Return a value as JSON data, with tuples as lists.
+
+    Raises:
+        ValueError: if it isn't JSON data, which a user's validator may return, or a number isn't finite or too large.
+    """
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if value is None or type(value) in (bool, str):
@@ -457,8 +465,8 @@ def plain(value: Any) -> Any:
     raise ValueError(f"must be a text, a number, true, false, nothing or a list, but is {_name_of(type(value))}")
 
 
-def _worded(mistake: Any) -> str:
-    """Return pydantic's message as what must hold and what was given."""
+def _message(mistake: Any) -> str:
+    """Rewrite pydantic's message to state the requirement and the value."""
     if mistake["type"] == "value_error":
         return str(mistake["ctx"]["error"])
     message = str(mistake["msg"])

@@ -1,8 +1,8 @@
-"""Stops by a signal, told apart from exceptions that a user's code raised.
+"""Stops by a signal, distinguished from exceptions raised by user code.
 
-Ctrl-C raises KeyboardInterrupt in the user's code, and Ray's SIGTERM raises SystemExit there. The code may raise both
-by itself, which fails its trial alone, and it may catch both, which must not keep the process from stopping. So the
-exception that a signal's handler raises is remembered here.
+Ctrl-C raises KeyboardInterrupt in user code, and Ray's SIGTERM raises SystemExit. User code may raise these exceptions
+itself, which must only fail its trial. It may also catch them, which must not keep the process from stopping. So this
+module records the exception that a signal's handler raises.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _depth = 0
 
 
 def requested_stop() -> BaseException | None:
-    """Return the exception by which a signal's handler stops this process, inside `noting_stops`; otherwise None."""
+    """Return the recorded exception of a signal's handler, or None; always None outside `noting_stops`."""
     return _stop if _depth else None
 
 
 def set_handlers(handlers: Mapping[signal.Signals, Any]) -> None:
-    """Set handlers of signals, as `signal.getsignal` gave them.
+    """Set signal handlers, in the form that `signal.getsignal` returns.
 
     Example:
         >>> set_handlers({signal.SIGINT: signal.getsignal(signal.SIGINT)})
@@ -38,10 +38,10 @@ def set_handlers(handlers: Mapping[signal.Signals, Any]) -> None:
 
 @contextmanager
 def noting_stops() -> Iterator[None]:
-    """Remember what the handlers of SIGINT and SIGTERM raise inside, and raise it at the end if it was swallowed.
+    """Record an exception of the SIGINT and SIGTERM handlers inside the block, and raise it at the end if swallowed.
 
-    Only the main thread may set handlers. In other threads this does nothing, since Python runs handlers in the main
-    thread. Signals go unnoticed while the user's code has handlers of its own. Calls may be nested.
+    It is a no-op outside the main thread, where Python runs no signal handlers. While user code sets its own handlers,
+    signals aren't recorded. Blocks may be nested.
 
     Example:
         >>> def swallow():
@@ -77,12 +77,12 @@ def noting_stops() -> Iterator[None]:
 
 
 class UnusualError(Exception):
-    """Stands for an exception that a user's code raised and that isn't an `Exception`, such as a panic in Rust."""
+    """Replacement for an exception of user code that isn't an `Exception`, such as a panic in Rust."""
 
 
 @contextmanager
 def exceptions_only() -> Iterator[None]:
-    """Raise as `UnusualError` what a user's code raises inside and isn't an `Exception`; a stop by a signal remains.
+    """Convert exceptions of user code that aren't an `Exception` to `UnusualError`; a stop by a signal is kept.
 
     Example:
         >>> with exceptions_only():
@@ -111,7 +111,7 @@ def _noting(
             return handler(number, frame)
         except BaseException as stop:
             _stop = stop
-            set_handlers(before)  # now, since what is raised here may end the code that would do it later
+            set_handlers(before)  # now, since this exception may end the code that would do it later
             raise
 
     return note

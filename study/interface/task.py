@@ -1,4 +1,4 @@
-"""Tasks: data from the trial's stream, a loss and metrics, written as for one trial."""
+"""Base class of packed tasks: data from the trial's stream, a loss and metrics, written for a single trial."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from study.stream.stream import Purpose
 from study.stream.trial_stream import Stream
 
 Batch: TypeAlias = tuple[Tensor, ...] | list[Tensor] | dict[str, Tensor] | Tensor
-"""A batch of one trial: tensors, the model's input first."""
+"""Batch of one trial: a tensor, or tensors with the model's input first."""
 
 EVALUATIONS = {"train": Purpose.TRAIN, "validation": Purpose.VALIDATION, "test": Purpose.TEST}
-"""The evaluation sets, by the first part of the names of the metrics that are measured on them."""
+"""Purposes of the evaluation sets, by the prefix of their metrics' names."""
 
 SCORE_NETWORKS = 100
-"""The untrained networks whose mean is 100 % of a score."""
+"""Number of untrained networks whose mean metric is a score of 100 %."""
 
 
 class Task(ABC):
-    """A task that trials learn; a concrete subclass is a frozen dataclass, whose fields are hyperparameters.
+    """Base class of tasks. A concrete subclass is a frozen dataclass whose fields are hyperparameters.
 
-    All methods are written as for one trial; `torch.func.vmap` runs them for all trials of a pack at once. They draw
-    random numbers from the stream that they are handed, and from nothing else. The batch size is a field of the task,
-    if it has one: a task may draw anything.
+    Subclasses define `draw`, `loss` and `metrics`. All methods are written for a single trial; `torch.func.vmap` runs
+    them for all trials of a pack at once. They must draw random numbers from their argument `stream` only. The batch
+    size, if the task has one, is a field.
 
-    A trial may have something of its own from its first to its last iteration, such as a split of the data. Then
-    `setup` draws it, and `draw` and `evaluation` take it as a further argument.
+    If a trial needs random data that stay fixed over its iterations, such as a split of a data set, define `setup` to
+    draw them. `draw` and `evaluation` then get them as an additional argument.
 
     Attributes:
-        metrics: by their names; the best step is chosen by the first. A name begins with the evaluation set that the
-            metric is measured on, ``train_``, ``validation_`` or ``test_``, and goes on with a name that `measure`
-            returns. If the metrics depend on the fields, `measured` returns them instead. The engine measures
-            ``test_sparsity_error`` where `measure` doesn't: how far the weights of the model's units are from discrete.
+        metrics: metrics by name; the best step is chosen by the first. A name is a prefix for the evaluation set,
+            ``train_``, ``validation_`` or ``test_``, and a name from the result of `measure`. If the metrics depend on
+            the fields, define `measured` instead. The engine measures ``test_sparsity_error`` if `measure` doesn't: the
+            largest distance of an effective weight of the model's pack layers from -1, 0 or 1.
         model_names: names of the models that `model` builds, besides networks of units.
-        revision: raised whenever trials of a task that comes along would get other results than before.
+        revision: version of a stable task; to be incremented whenever its trials' results change.
 
     Example:
         >>> import torch
@@ -75,127 +75,164 @@ class Task(ABC):
     revision: ClassVar[int] = 1
 
     def setup(self, stream: Stream) -> Any:
-        """Draw what a trial has of its own before its first iteration: tensors, in any nesting; by default nothing."""
+        """Draw a trial's fixed data before its first iteration.
+
+        Args:
+            stream: the trial's stream for this purpose.
+
+        Returns:
+            Tensors, nested as needed; by default None.
+        """
         return None
 
     @abstractmethod
     def draw(self, stream: Stream, *setup: Any) -> Batch:
-        """Draw a batch to train on: tensors, the model's input first.
+        """Draw a training batch: a tensor, or tensors with the model's input first.
 
         Args:
-            stream: of the trial and the iteration.
-            setup: what `setup` returned, if the task defines it.
+            stream: stream of the trial and the iteration.
+            setup: the result of `setup`, if the task defines it.
         """
 
     @abstractmethod
     def loss(self, outputs: Any, batch: Any) -> Tensor:
-        """Compute what training makes small, a scalar."""
-
-    def evaluation(self, stream: Stream, purpose: Purpose, *setup: Any) -> Any:
-        """Draw an evaluation set: by default as a training batch is drawn. All trials share it, if there is no `setup`.
-
-        It may be tensors in any nesting, if `predict` and `measure` take it.
+        """Compute the training loss, a scalar tensor to minimise.
 
         Args:
-            stream: of a fixed seed, another one for each purpose.
+            outputs: the result of `predict`.
+            batch: the result of `draw`, or of `evaluation` if the default `measure` calls this method.
+        """
+
+    def evaluation(self, stream: Stream, purpose: Purpose, *setup: Any) -> Any:
+        """Draw an evaluation set, by default like a training batch. Without `setup`, all trials share it.
+
+        Args:
+            stream: stream with a fixed seed, different for each purpose.
             purpose: ``Purpose.TRAIN``, ``Purpose.VALIDATION`` or ``Purpose.TEST``.
-            setup: what `setup` returned, if the task defines it.
+            setup: the result of `setup`, if the task defines it.
+
+        Returns:
+            Tensors, nested as `predict` and `measure` need them.
         """
         return self.draw(stream, *setup)
 
     def predict(self, model: Callable[..., Any], batch: Any) -> Any:
-        """Apply the model to a batch: by default to its first tensor."""
+        """Apply the model to a batch, by default to the batch's first tensor.
+
+        Args:
+            model: the model, called with tensors of a single trial.
+            batch: the result of `draw` or `evaluation`.
+
+        Returns:
+            The argument `outputs` of `loss` and `measure`.
+        """
         if isinstance(batch, Tensor):
             return model(batch)
         return model(next(iter(batch.values() if isinstance(batch, Mapping) else batch)))
 
     def measure(self, outputs: Any, batch: Any) -> Mapping[str, Tensor]:
-        """Compute metrics on an evaluation set: scalars by name, without the set's; by default the loss."""
+        """Compute metrics on an evaluation set, by default the loss.
+
+        Args:
+            outputs: the result of `predict`.
+            batch: the result of `evaluation`.
+
+        Returns:
+            Scalar tensors by metric name without the set's prefix, such as ``accuracy``.
+        """
         return {"loss": self.loss(outputs, batch)}
 
     def measured(self) -> Mapping[str, Metric]:
-        """Return the metrics of a task with these fields: by default `metrics`."""
+        """Return the metrics of this instance, by default `metrics`; override it if they depend on the fields."""
         return self.metrics
 
     def scores(self) -> Mapping[str, str]:
-        """Return the metrics that are measured in percent of what untrained networks have of another, by their names.
+        """Return the metric behind each score, by the score's name; by default empty.
 
-            score = 100 metric / (mean of the metric over 100 networks of the same model, untrained)
+        A score is a metric in percent of its mean over untrained networks:
 
-        By default there is none. The scores are metrics, too, and `measured` returns them with the others.
+            score = 100 metric / (mean of the metric over 100 untrained networks of the same model)
+
+        Scores are metrics, too, so `measured` must include them.
         """
         return {}
 
     def for_proof(self) -> Task:
-        """Return the task on which packs are proven: itself, or one of the same operations that takes less time."""
+        """Return the task for the proof of packs: this task, or a faster one with the same operations.
+
+        The proof shows before training that a trial's bits don't depend on its pack (docs/own-code.md).
+        """
         return self
 
     @property
     def most_in_pack(self) -> int:
-        """The most trials of a pack, if its size isn't given; fewer where one alone keeps a core busy."""
+        """Largest number of trials in a pack, if the user sets no pack size; small if one trial keeps a core busy."""
         return MOST_IN_PACK
 
     @property
     def update_us(self) -> float:
-        """Microseconds that an update of one trial of a pack takes on a core, roughly; plans start from it."""
+        """Estimated time of an update of one trial in a pack on one core, in microseconds, for plans."""
         return UPDATE_US
 
     @property
     def remarks(self) -> Sequence[str]:
-        """Sentences on the data that plans, runs and reports tell, such as what was left out; by default none."""
+        """Sentences on the data for plans, runs and reports, such as excluded rows; by default none."""
         return ()
 
     @property
     def has_setup(self) -> bool:
-        """Whether the task defines `setup`, whose result `draw` and `evaluation` take."""
+        """True if the task defines `setup`, so that `draw` and `evaluation` take its result."""
         return type(self).setup is not Task.setup
 
     def model(self, name: str) -> Callable[..., nn.Module]:
-        """Return what builds a model that the task knows by name; its arguments are hyperparameters.
+        """Return the builder of a named model; the builder's arguments are hyperparameters.
 
         Args:
-            name: one of `model_names`.
+            name: an element of `model_names`.
+
+        Raises:
+            NotImplementedError: if the task doesn't define this method.
         """
         raise NotImplementedError(f"task {type(self).__name__} has model_names, so it must define model(self, name)")
 
     def network(self, first: LayerClass, second: LayerClass) -> Callable[..., nn.Module]:
-        """Return what builds a network of two units for this task; its further arguments are hyperparameters.
+        """Return the builder of a network of two units, by default input -> hidden -> output.
 
-        By default it is input -> hidden -> output.
+        The builder's arguments are hyperparameters.
 
         Args:
-            first: unit of the first layer.
-            second: unit of the second layer, which may be the same.
+            first: class of the first layer.
+            second: class of the second layer.
 
         Raises:
-            TypeError: if the sizes of input and output aren't known.
+            TypeError: if `sizes` can't determine the sizes of input and output.
         """
         return partial(network_of_units, first, second, *self.sizes())
 
     def sizes(self) -> tuple[int, int]:
-        """Return how many numbers a row of the model's input and of its output has, for networks made of units.
+        """Return the widths of the model's input and output, for networks of units.
 
-        By default those of the first two tensors of a batch, [rows, numbers].
+        By default, these are the widths of a batch's first two tensors, which must be [rows, width].
 
         Raises:
-            TypeError: if these say nothing of it.
+            TypeError: if the batch has no two such tensors.
         """
         setup = (self.setup(Stream([0], 0, Purpose.SETUP)),) if self.has_setup else ()
         batch = self.draw(Stream([0], 0, Purpose.TRAIN), *setup)
         tensors = list(batch.values() if isinstance(batch, Mapping) else batch)[:2]
         if isinstance(batch, Tensor) or len(tensors) < 2 or any(tensor.dim() != 2 for tensor in tensors):
             raise TypeError(
-                f"task {type(self).__name__} must say by sizes(self) how many numbers a row of the input and of the "
-                "output has, to be learned by a network of units: its batches aren't two tensors [rows, numbers]"
+                f"task {type(self).__name__} must define sizes(self), the widths of input and output, to be learned by "
+                "a network of units: its batches aren't two tensors [rows, width]"
             )
         return tensors[0].shape[1], tensors[1].shape[1]
 
     @classmethod
     def hyperparameters(cls) -> dict[str, Hyperparameter]:
-        """List the fields as hyperparameters, with types, limits and defaults.
+        """Return the fields as hyperparameters, with types, limits and defaults.
 
         Raises:
-            TypeError: if the class isn't a frozen dataclass, lacks a method, or its metrics aren't well named.
+            TypeError: if the class isn't a frozen dataclass, lacks a method, or declares invalid metrics.
         """
         check_task_class(cls)
         types = get_type_hints(cls, include_extras=True)
@@ -207,10 +244,10 @@ class Task(ABC):
 
 
 def check_task_class(cls: type[Task]) -> None:
-    """Check that a class of tasks declares what it must.
+    """Check the declarations of a class of tasks.
 
     Raises:
-        TypeError: if not.
+        TypeError: if the class isn't a frozen dataclass, lacks a method, or declares invalid metrics.
     """
     if isabstract(cls):
         methods = ", ".join(sorted(cls.__abstractmethods__))
@@ -223,14 +260,14 @@ def check_task_class(cls: type[Task]) -> None:
 
 
 def check_metrics(task: str, metrics: Mapping[str, Metric]) -> None:
-    """Check what a task declares to measure.
+    """Check the metrics of a task.
 
     Args:
-        task: the name of its class.
-        metrics: by their names.
+        task: name of the task's class, for messages.
+        metrics: metrics by name.
 
     Raises:
-        TypeError: if there is none, a name says no evaluation set, or metrics of a series don't go together.
+        TypeError: if there are no metrics, a name lacks the prefix of an evaluation set, or a series is inconsistent.
     """
     if not isinstance(metrics, Mapping) or not metrics:
         raise TypeError(f"task {task} must name a metric: metrics = {{'validation_loss': Metric()}}")

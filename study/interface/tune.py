@@ -1,4 +1,4 @@
-"""Search spaces of Ray Tune as plain tables, made from its objects without importing it."""
+"""Conversion of Ray Tune's search spaces to plain tables, without importing Ray."""
 
 from __future__ import annotations
 
@@ -9,13 +9,18 @@ _LOG = {"Float": "loguniform", "Integer": "lograndint"}
 
 
 def plain_domain(domain: Any) -> Any:
-    """Return a domain of Ray Tune's as a table, ``{"uniform": [0, 1]}``; it is a `default` of `json.dump`.
+    """Convert a domain of Ray Tune to a table such as ``{"uniform": [0, 1]}``.
+
+    It can serve as `default` of `json.dump`.
 
     Args:
-        domain: what `ray.tune.uniform` and the like return, a function, or a number of numpy.
+        domain: the result of `ray.tune.uniform` or a similar function, a function, or a numpy number.
+
+    Returns:
+        A table of the domain's name and arguments; a function's name as ``{"sample_from": NAME}``; or a Python number.
 
     Raises:
-        TypeError: if it is something else.
+        TypeError: if `domain` is another object.
 
     Example:
         >>> from ray import tune

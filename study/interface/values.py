@@ -1,4 +1,4 @@
-"""Types of the values that a study file gives, as pydantic validates them: with limits, and errors in words."""
+"""Pydantic types of values in study files, with limits and readable errors."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _LONGEST = 60
 
 
 class ChoiceError(ValueError):
-    """A value is none of the valid ones.
+    """Value outside a set of choices.
 
     Args:
-        value: what was given.
-        choices: what is valid.
+        value: the invalid value.
+        choices: the valid values.
     """
 
     def __init__(self, value: object, choices: Sequence[object]) -> None:
@@ -27,7 +27,7 @@ class ChoiceError(ValueError):
 
 
 def quoted(value: object) -> str:
-    """Return a value as text for a message, shortened if it is long.
+    """Format a value for a message, truncated to 60 characters.
 
     Example:
         >>> quoted(True), quoted(None), quoted("a")
@@ -40,10 +40,10 @@ def quoted(value: object) -> str:
 
 
 def number(value: object) -> float | int:
-    """Return a finite number, as it was given.
+    """Return a value unchanged if it is a finite number.
 
     Raises:
-        ValueError: if it isn't one.
+        ValueError: if it isn't a finite int or float, or is an int outside 64 bits.
     """
     if isinstance(value, list):
         raise ValueError(f"must be one number, but got the list {quoted(value)}; to sweep it, put it under grid")
@@ -57,10 +57,10 @@ def number(value: object) -> float | int:
 
 
 def whole(value: object) -> int:
-    """Return a whole number as an int; 3.0 is one.
+    """Return a whole number as an int; 3.0 becomes 3.
 
     Raises:
-        ValueError: if it isn't one.
+        ValueError: if the value isn't a whole number, or doesn't fit into 64 bits.
     """
     finite = number(value)
     if finite != int(finite):
@@ -69,7 +69,7 @@ def whole(value: object) -> int:
 
 
 def choice(names: Iterable[str]) -> Any:
-    """Return the type of a value that must be one of several names.
+    """Return a pydantic type that accepts the given names only.
 
     Example:
         >>> from pydantic import TypeAdapter

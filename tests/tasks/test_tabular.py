@@ -265,7 +265,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, content: str, fields: dict
         ({"outputs": ("som",)}, "'som' must be a column of the example"),
         ({"split": "column", "split_column": "x1"}, "which has no column of labels"),
         ({"file": f"sha256:{64 * '0'}"}, "outputs must name columns"),
-        ({"file": f"sha256:{64 * '0'}", "outputs": ("y",)}, "must name data of the study's file"),
+        ({"file": f"sha256:{64 * '0'}", "outputs": ("y",)}, "must be the digest of data that the study file names"),
     ],
 )
 def test_the_example_and_files_that_are_not_here(fields: dict[str, Any], message: str) -> None:

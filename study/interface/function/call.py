@@ -272,7 +272,7 @@ class FunctionCall:
             problem = f"{_listed(missing)} isn't there" + (f" and {_listed(unknown)} isn't declared" if unknown else "")
             raise self._error(f"must {verb} the metrics {_listed(self._metrics)}, but {problem}")
         if report.get("state") is not None and not self._takes_resume:
-            raise self._error("yields a state, so it must have a parameter resume, which is given the latest one")
+            raise self._error("yields a state, so it must have a parameter resume for the latest state")
         step = _scalar(report["step"])
         if isinstance(step, bool) or not isinstance(step, numbers.Integral) or not 0 <= int(step) < 2**63:
             raise self._error(f"must {verb} a whole number of at least 0 as step, but got {report['step']!r}")
@@ -283,7 +283,9 @@ class FunctionCall:
     def _undeclared(self, name: Any, value: Any, verb: str) -> float:
         number: Any = _scalar(value)
         if type(name) is not str or name in _RESERVED:
-            raise self._error(f"must {verb} names of numbers, but got {name!r}")
+            raise self._error(
+                f"must {verb} numbers by name, a text other than step or state, but got the name {name!r}"
+            )
         if not isinstance(number, numbers.Real):
             raise self._error(f"must {verb} numbers, but got {_description(value)} as {name}, which isn't declared")
         try:

@@ -67,7 +67,7 @@ def _array(value: Any, where: str) -> tuple[str, npt.NDArray[Any]]:
         return "bytes", np.frombuffer(bytes(value), np.uint8)
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biufcSU":
         return "array" if isinstance(value, np.ndarray) else "number", np.array(value)
-    raise ValueError(f"{where} is of type {type(value).__name__}, and a state can hold {_HOLDS}")
+    raise ValueError(f"{where} is of type {type(value).__name__}, but a state can hold only {_HOLDS}")
 
 
 def _value(node: Any, arrays: Arrays) -> Any:

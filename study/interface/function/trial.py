@@ -113,7 +113,7 @@ class Trial:
                 this method.
         """
         if self._last_step < 0:
-            raise RuntimeError("trial.save needs a step to go on from: call trial.report before")
+            raise RuntimeError("trial.save needs a step to go on from: call trial.report first")
         self._hand_over(SavedState(state))
 
     def log(self, text: str) -> None:

@@ -31,7 +31,7 @@ def test_a_plugin_is_found_by_name_and_kind(site):
 
 def test_the_nearest_name_is_suggested(site):
     """A wrong name gets the nearest one, be it a plug-in's or built in; or else all of them."""
-    with pytest.raises(InputError, match=r"no name of tasks .*did you mean 'spirals'"):
+    with pytest.raises(InputError, match=r"isn't among the tasks .*did you mean 'spirals'"):
         find_plugin("tasks", "spiral")
     with pytest.raises(InputError, match="did you mean 'arithmetic'"):
         find_plugin("tasks", "aritmetic", known=["arithmetic"])

@@ -66,7 +66,7 @@ def test_data_may_lie_in_the_folder_of_the_environment(two_files: Path, tmp_path
     monkeypatch.setenv("STUDY_DATA", str(two_files))
     assert read_data("data", FOLDER, elsewhere).files == {"a": b"one", "b": b"two"}
     (elsewhere / "data").mkdir()
-    with pytest.raises(InputError, match=r"but has no a; they are at example.org"):
+    with pytest.raises(InputError, match=r"but lacks a; they are at example.org"):
         read_data("data", FOLDER, elsewhere)
 
 

@@ -320,7 +320,7 @@ def test_a_state_that_cannot_be_kept_fails_the_trial():
         for step in range(3):
             yield {"step": step, "loss": 1.0, "accuracy": 0.0, "state": object()}
 
-    assert "state is of type object, and a state can hold" in record_of(start(train)).error
+    assert "state is of type object, but a state can hold only" in record_of(start(train)).error
     training = start(train)
     training.advance(0.0)
     assert training.checkpoint() is None

@@ -73,5 +73,5 @@ def test_hidden_size_is_a_hyperparameter_of_units(packed_lab: Path, tmp_path: Pa
 
 def test_a_task_without_sizes_is_refused(packed_lab: Path, tmp_path: Path) -> None:
     """The labels of a classifier don't say how many outputs its model has."""
-    with pytest.raises(InputError, match=r"line \d+: models\[1\]: task Spirals must say by sizes"):
+    with pytest.raises(InputError, match=r"line \d+: models\[1\]: task Spirals must define sizes"):
         planned(packed_lab, tmp_path, models=["NAU"], grid=None)

@@ -74,7 +74,7 @@ def test_a_state_is_a_copy():
 @pytest.mark.parametrize(
     ("state", "message"),
     [
-        ({"a": [1, object()]}, r"state\['a'\]\[1\] is of type object, and a state can hold numbers"),
+        ({"a": [1, object()]}, r"state\['a'\]\[1\] is of type object, but a state can hold only numbers"),
         ({"a": {(1, 2): 3}}, r"a key of state\['a'\] must be a text or a whole number, but is \(1, 2\)"),
         ({True: 1}, "a key of state must be a text or a whole number, but is True"),
         (np.array([object()]), "state is of type ndarray"),

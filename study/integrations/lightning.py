@@ -35,7 +35,7 @@ class ReportTo(ModelCheckpoint):
         self._generators: dict[str, Any] | None = None
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the callback's state and the states of the global generators, which Lightning doesn't save."""
+        """Return the callback's state with the states of the global generators; Lightning doesn't save these."""
         tensors = {name: torch.tensor(array) for name, array in generators().items()}
         state: dict[str, Any] = super().state_dict()
         return state | {"generators": tensors}  # Lightning refuses to load numpy arrays

@@ -10,7 +10,7 @@ from study.errors import MissingPackageError
 
 @contextmanager
 def needed(module: str, package: str) -> Iterator[None]:
-    """Turn the failed import of a library into an error that says how to install it.
+    """Turn the failed import of a library into an error with the command to install it.
 
     Args:
         module: the library's module, such as `transformers`.

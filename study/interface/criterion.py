@@ -1,4 +1,4 @@
-"""Success criteria: bounds of metrics, and the first step at which a trial meets them."""
+"""Success criteria: bounds of metrics, and the first step within them."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def is_success(metrics: Mapping[str, float], criterion: Mapping[str, Bound]) -> 
 def first_success(
     steps: npt.NDArray[np.int64], curves: Mapping[str, npt.NDArray[np.float64]], criterion: Mapping[str, Bound]
 ) -> int | None:
-    """Return the first step at which all bounds hold, or None; later steps may violate them.
+    """Return the first step within all bounds, or None; later steps may violate them.
 
     Args:
         steps: the steps, int64 [steps].

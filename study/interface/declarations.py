@@ -47,6 +47,11 @@ class Hyperparameter:
         is_method: True if it belongs to the method, and is compared; False if it belongs to the question.
         is_searchable: True if a search may choose it.
         data: marker of data files if its values name such; None otherwise.
+
+    Example:
+        >>> rate = Hyperparameter(type=float, default=1e-3, title="learning rate", is_method=True)
+        >>> rate.default, rate.kind
+        (0.001, 'number')
     """
 
     type: Any
@@ -63,7 +68,7 @@ class Hyperparameter:
 
     @cached_property
     def kind(self) -> Literal["whole", "number", "other"]:
-        """Kind of its values: ``whole`` or ``number``, which a search can choose from a range, or ``other``.
+        """Kind of its values: ``whole`` or ``number`` for those that may have ranges in a search, else ``other``.
 
         Example:
             >>> Hyperparameter(type=int).kind, Hyperparameter(type=float | None).kind, Hyperparameter(type=str).kind

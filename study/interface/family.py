@@ -75,6 +75,26 @@ class Family(ABC):
         data: digests by path in the study file, for each field that names data.
         leaves_out: True if inapplicable hyperparameters are omitted from the call of a trial; False if they get their
             default.
+
+    Example:
+        >>> class Lab(Family):
+        ...     hyperparameters = {"width": Hyperparameter(type=int, default=8)}
+        ...     metrics = {"loss": Metric()}
+        ...     tasks, models = ("spirals",), ("mlp",)
+        ...
+        ...     def canonical(self, task, model, values):
+        ...         return {"width": values.get("width", 8)}
+        ...
+        ...     def shape(self, cell):
+        ...         return (cell.values["width"],)
+        ...
+        ...     def cost_us(self, cells, draws):
+        ...         return 1000.0 * len(cells)
+        ...
+        ...     def most_in_pack(self, cell, trials, slots):
+        ...         return 64
+        >>> Lab().canonical("spirals", "mlp", {}), Lab().plainest_model
+        ({'width': 8}, 'mlp')
     """
 
     hyperparameters: Mapping[str, Hyperparameter]

@@ -1,4 +1,4 @@
-"""Kinds of hyperparameter values, which determine the types of their columns (`study.arrow.kinds`)."""
+"""Kinds of hyperparameter values, for the types of their columns (`study.arrow.kinds`)."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ class PackLayer(Protocol):
 
     @property
     def limits(self) -> Mapping[str, tuple[float, float]]:
-        """Bounds (low, high) by parameter, to which parameters are clamped after each optimiser step."""
+        """Bounds (low, high) by parameter; parameters are clamped to them after each optimiser step."""
 
     @property
     def regularisers(self) -> Mapping[str, Callable[[Tensor], Tensor]]:

@@ -342,7 +342,7 @@ def _ramp_mistakes(values: Values) -> Iterator[Mistake]:
 
 
 def task_field(name: str, declared: Hyperparameter) -> Hyperparameter:
-    """Return the hyperparameter of a task's field, which a study file sets in its table `task`.
+    """Return the hyperparameter of a task's field, set in the table `task` of a study file.
 
     Fields belong to the question, so they aren't searched. `batch_size` is an exception: it belongs to the method.
     """

@@ -51,7 +51,7 @@ class Results:
 
     @property
     def are_files(self) -> bool:
-        """True if results are in files, which a resumed program still has in its folder."""
+        """True if results are in files; a resumed program still has them in its folder."""
         return self.kind not in ("lines", "pattern")
 
     def __str__(self) -> str:

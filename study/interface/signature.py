@@ -312,7 +312,7 @@ def _resolved(called: Callable[..., Any], parameter: inspect.Parameter) -> Any:
 
 
 def _names(called: Any, name: str) -> dict[str, Any]:
-    """Return the namespace in which an annotation was written; for an inherited field, that of the base class."""
+    """Return the globals of an annotation's module; for an inherited field, those of the base class."""
     if isinstance(called, partial):
         return _names(called.func, name)
     if not isinstance(called, type):

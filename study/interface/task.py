@@ -267,7 +267,7 @@ def check_metrics(task: str, metrics: Mapping[str, Metric]) -> None:
         metrics: metrics by name.
 
     Raises:
-        TypeError: if there are no metrics, a name lacks the prefix of an evaluation set, or a series is inconsistent.
+        TypeError: if `metrics` is empty, a name lacks the prefix of an evaluation set, or a series is inconsistent.
     """
     if not isinstance(metrics, Mapping) or not metrics:
         raise TypeError(f"task {task} must name a metric: metrics = {{'validation_loss': Metric()}}")

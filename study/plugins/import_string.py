@@ -31,7 +31,7 @@ class ImportString:
 
 
 def is_import_string(name: str) -> bool:
-    """Return True if a name in a study file is an import string, which has a colon, unlike built-in names.
+    """Return True if a name in a study file is an import string: it has a colon, unlike built-in names.
 
     Example:
         >>> is_import_string("mylab.spirals:train"), is_import_string("NAC-mul")

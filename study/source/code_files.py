@@ -18,11 +18,12 @@ def imported_names(files: Mapping[str, bytes]) -> set[str]:
     return tops.union(*(imported_packages(content) for content in modules.values()))
 
 
-def python_files(place: Path, inside: Path) -> Iterator[Path]:
-    return (path for path in files_in(place, inside) if path.suffix == ".py")
+def python_files(place: Path, boundary: Path) -> Iterator[Path]:
+    """Yield the Python files among those of `files_in`."""
+    return (path for path in files_in(place, boundary) if path.suffix == ".py")
 
 
-def files_in(path: Path, inside: Path, above: tuple[Path, ...] = ()) -> Iterator[Path]:
+def files_in(path: Path, boundary: Path, ancestors: tuple[Path, ...] = ()) -> Iterator[Path]:
     """Yield a file, or all files of a folder.
 
     Links are followed, except those to a parent folder. Hidden files and folders, `__pycache__`, virtual environments
@@ -30,11 +31,11 @@ def files_in(path: Path, inside: Path, above: tuple[Path, ...] = ()) -> Iterator
 
     Args:
         path: the file or the folder.
-        inside: the folder that links to folders must not leave.
-        above: the resolved paths of the parent folders visited so far.
+        boundary: the folder that links to folders must not leave.
+        ancestors: the resolved paths of the parent folders visited so far.
 
     Raises:
-        InputError: if a folder can't be read, or a link to a folder leads out of `inside`.
+        InputError: if a folder can't be read, or a link to a folder leads out of `boundary`.
     """
     try:
         entries = sorted(path.iterdir()) if path.is_dir() else None
@@ -44,21 +45,21 @@ def files_in(path: Path, inside: Path, above: tuple[Path, ...] = ()) -> Iterator
         yield path
         return
     real = path.resolve()
-    if real in above or path.name == "site-packages" or path / "pyvenv.cfg" in entries:
+    if real in ancestors or path.name == "site-packages" or path / "pyvenv.cfg" in entries:
         return
-    _check_inside(path, inside)
+    _check_inside(path, boundary)
     for entry in entries:
         if not entry.name.startswith(".") and entry.name != "__pycache__":
-            yield from files_in(entry, inside, (*above, real))
+            yield from files_in(entry, boundary, (*ancestors, real))
 
 
-def read_files(paths: Iterable[tuple[Path, Path]], others: Mapping[str, bytes], inside: Path) -> dict[str, bytes]:
+def read_files(paths: Iterable[tuple[Path, Path]], others: Mapping[str, bytes], boundary: Path) -> dict[str, bytes]:
     """Read files into a dict of contents by name.
 
     Args:
         paths: the path of each file, and its name in the result.
         others: files read before, which count towards the size limit.
-        inside: the folder that links must not leave.
+        boundary: the folder that links must not leave.
 
     Raises:
         InputError: if a link leaves the folder, a file can't be read, or the files exceed `SIZE_LIMIT_BYTES`.
@@ -71,7 +72,7 @@ def read_files(paths: Iterable[tuple[Path, Path]], others: Mapping[str, bytes], 
             name.encode()
             if not path.is_file():
                 raise OSError("it must be a file, or a link to one")
-            _check_inside(path, inside)
+            _check_inside(path, boundary)
             sizes[name] = path.stat().st_size
             _check_size(sizes)
             files[name] = path.read_bytes()
@@ -80,13 +81,13 @@ def read_files(paths: Iterable[tuple[Path, Path]], others: Mapping[str, bytes], 
     return files
 
 
-def _check_inside(path: Path, inside: Path) -> None:
+def _check_inside(path: Path, boundary: Path) -> None:
     """Check that a link stays in the code's folder; otherwise foreign code could copy private files into the store."""
     real = path.resolve()
-    if not real.is_relative_to(inside.resolve()):
+    if not real.is_relative_to(boundary.resolve()):
         raise InputError(
             f"{visible(str(path))} is part of the study's code, but leads by a link to {visible(str(real))}, outside "
-            f"of {visible(str(inside))}: links must stay in the folder of the code. Copy the file there, or name its "
+            f"of {visible(str(boundary))}: links must stay in the folder of the code. Copy the file there, or name its "
             "package in PYTHONPATH"
         )
 

@@ -126,7 +126,7 @@ def _modules(words: Sequence[str]) -> Iterator[str]:
 
 
 def _place(name: str, beside: Path, folder: Path) -> list[tuple[Path, Path]]:
-    """Return the path of a user's module, and the folder to which its name in the copy is relative; or nothing."""
+    """Return the path of a user's module and the base folder of its name in the copy, or an empty list."""
     place = place_beside(name, beside)
     if place is not None and beside.is_relative_to(folder):
         return [(place.path, folder)]

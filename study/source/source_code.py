@@ -101,9 +101,9 @@ def read_source_code(import_strings: Collection[ImportString], folder: Path, inc
         if not waiting:
             break
         place = waiting.pop()
-        inside = folder if place.is_relative_to(folder) else place.parent
+        boundary = folder if place.is_relative_to(folder) else place.parent
         unread = read_files(
-            ((path, path.relative_to(place.parent)) for path in python_files(place, inside)), files, inside
+            ((path, path.relative_to(place.parent)) for path in python_files(place, boundary)), files, boundary
         )
         files |= unread
     for import_string in import_strings:

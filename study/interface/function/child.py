@@ -1,4 +1,4 @@
-"""A training function's call in a separate process, which reports to its parent.
+"""A training function's call in a child process that reports to its parent.
 
 The parent, `study.engine.function.isolated`, sends a request as JSON, then the arrays of a state, or nothing. The child
 answers with messages (`study.interface.function.messages`): steps, with the arrays of their states if they have some,

@@ -1,4 +1,4 @@
-"""Values at module level in the user's modules, through which a trial can affect later trials.
+"""Values at module level in the user's modules; a trial that changes them can affect later trials.
 
 Settings of the process, such as its working directory, are restored after each trial (`process_state`).
 """

@@ -1,4 +1,4 @@
-"""The argument `trial` of training functions, which reports steps by calls instead of yields.
+"""The argument `trial` of training functions, for reporting steps by calls instead of yields.
 
 A greenlet turns a call into an iterator of reports. So a function that reports is driven like one that yields, in the
 same thread and in slices of time.
@@ -100,7 +100,7 @@ class Trial:
         self._hand_over({"step": self._last_step + 1 if step is None else step, **(metrics or {}), **more})
 
     def save(self, state: Any) -> None:
-        """Save a state, from which an interrupted trial resumes after the latest step.
+        """Save a state to resume from after the latest step if the trial is interrupted.
 
         States are copied about once a second, and stored about once a minute.
 
@@ -194,7 +194,7 @@ class ReportingCall(Iterator[Any]):
 
 
 def temporary_place(owner: object) -> Place:
-    """Return a place with a temporary folder, which is created on demand and removed with its owner.
+    """Return a place with a temporary folder, created on demand and removed with its owner.
 
     Args:
         owner: an object that lives as long as the trial.

@@ -201,9 +201,9 @@ MISTAKES = {
     "text": "its limits don't fit its type",
     "optional": "limits must annotate the type that they limit",
     "choice": "a Literal must be of texts, whole numbers, True, False or None, but has b'a'",
-    "own": "its type Text isn't one",
-    "any_": "its type",
-    "bare": "its type tuple isn't one",
+    "own": "a study file can't give its type Text",
+    "any_": "a study file can't give its type",
+    "bare": "a study file can't give its type tuple",
     "rate": "it has no annotation, and its default None implies none; write its type, such as rate: float",
     "more": "**more hides",
     "seed": "it is missing",
@@ -236,7 +236,7 @@ async def late(seed): ...
 
 
 @pytest.mark.parametrize(
-    ("called", "message"), [(late, "it is asynchronous"), (dict.fromkeys, "missing"), (7, "no sig")]
+    ("called", "message"), [(late, "it is asynchronous"), (dict.fromkeys, "missing"), (7, "can't read its signature")]
 )
 def test_what_cannot_be_called_is_refused(called, message):
     """What gives no dict when it is called, or whose parameters Python doesn't know, is refused in words."""

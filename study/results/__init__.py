@@ -1,1 +1,1 @@
-"""The way back: from what is stored to tables, reports and lists."""
+"""Stored results as tables, reports and lists."""

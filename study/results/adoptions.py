@@ -1,4 +1,4 @@
-"""Results of earlier code that the user has declared valid for the current code: a log in the study's folder."""
+"""Log of the results of earlier code that the user has declared valid for the current code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from study.store import StudyStore
 from study.words import count_of, join_and
 
 LOG = "code/adopted.json"
-"""The file of a study's folder that holds the log. Entries are only added."""
+"""The log's file in a study's folder. The log is append-only."""
 
 _MOST_NAMES = 5
 
@@ -24,11 +24,11 @@ class Adoption:
 
     Args:
         at: when, UTC, in ISO 8601.
-        by: the user's name on the machine, and the machine's.
+        by: ``user@machine``.
         code: identity of the code that the results are valid for.
-        earlier: identity of the code that made them; None if an earlier entry was revoked.
-        digest: byte digest of the code when it was adopted.
-        changed: what had changed in it.
+        earlier: identity of the code that made the results; None if this entry revokes an earlier one.
+        digest: byte digest of the current code at that time.
+        changed: files and packages that had changed.
         trials: number of trials that had a result.
     """
 
@@ -65,7 +65,7 @@ def read_adoptions(folder: StudyStore) -> list[Adoption]:
     """Return the log, the earliest entry first.
 
     Raises:
-        StoreError: if it can't be read.
+        StoreError: if the log can't be read.
     """
     content = folder.read_file(LOG)
     if content is None:
@@ -87,27 +87,27 @@ def _parse(entry: dict[str, Any]) -> Adoption:
 def add_adoption(entry: Adoption, folder: StudyStore) -> None:
     """Add an entry to the log. Call it with the study's lock held."""
     entries = [*read_adoptions(folder), entry]
-    folder.write_file(LOG, json.dumps([asdict(one) for one in entries], indent=1).encode())
+    folder.write_file(LOG, json.dumps([asdict(adoption) for adoption in entries], indent=1).encode())
 
 
 def adoption_of(folder: StudyStore, code: str) -> Adoption | None:
-    """Return the adoption that holds for code of an identity; None if there is none, or it was revoked."""
+    """Return the current adoption for a code identity; None if there is none, or it was revoked."""
     last = next((entry for entry in reversed(read_adoptions(folder)) if entry.code == code), None)
     return last if last is not None and last.earlier is not None else None
 
 
 def adopted_identity(folder: StudyStore, code: str) -> str | None:
-    """Return the identity that code of an identity has by adoption; None if it has its own."""
+    """Return the earlier identity that a code identity has adopted; None without an adoption."""
     adoption = adoption_of(folder, code)
     return None if adoption is None else adoption.earlier
 
 
 def adoptions_of_study(folder: StudyStore, spec: Spec) -> list[Adoption]:
-    """Return the adoptions that hold for the results that a study's plan asks for."""
+    """Return the current adoptions of the results that a study's plan uses."""
     return [] if spec.family.own_code is None else adoptions_of(folder, spec.family.own_code)
 
 
 def adoptions_of(folder: StudyStore, identity: str) -> list[Adoption]:
-    """Return the adoptions of results of code of an identity that hold: the last one for each later code."""
+    """Return the current adoptions of one code identity's results: the last entry of each later code."""
     latest = {entry.code: entry for entry in read_adoptions(folder)}
     return [entry for entry in latest.values() if entry.earlier == identity]

@@ -1,4 +1,4 @@
-"""What says that stored trials can be repeated: some were trained again, and compared bit for bit."""
+"""Certificates of repeatability: stored trials that were trained again and compared bit for bit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from study.visible import visible
 from study.words import count_of, join_and
 
 NAME = "verified.json"
-"""The file of a study's folder that holds it."""
+"""The certificate's file in a study's folder."""
 
 _MOST_NAMES = 5
 
@@ -24,10 +24,10 @@ class Certificate:
     Args:
         at: when, UTC, in ISO 8601.
         trials: their ids.
-        differing: the ids of those whose bits aren't the stored ones.
-        of: how many stored trials they were drawn from.
+        differing: ids of the trials whose results differ from the stored ones.
+        of: number of stored trials that they were drawn from.
         engines: the engines that trained them again.
-        reason: why trials differ, in sentences; empty if none does, or if it isn't known.
+        reason: why trials differ, in sentences; empty if none differs or the reason is unknown.
     """
 
     at: str
@@ -39,7 +39,7 @@ class Certificate:
 
     @property
     def sentence(self) -> str:
-        """What a report says of it.
+        """The certificate as a sentence for a report.
 
         Example:
             >>> Certificate("2026-11-23T21:00:00+00:00", ["a", "b"], [], 400, ["fused"]).sentence
@@ -56,7 +56,7 @@ class Certificate:
 
 
 def write_certificate(certificate: Certificate, folder: StudyStore) -> None:
-    """Keep a certificate in a study's folder, in place of an earlier one.
+    """Store a certificate in a study's folder, replacing an earlier one.
 
     Raises:
         BusyError: if the study is running.
@@ -66,10 +66,10 @@ def write_certificate(certificate: Certificate, folder: StudyStore) -> None:
 
 
 def read_certificate(folder: StudyStore) -> Certificate | None:
-    """Return the certificate of a study; None if it has none.
+    """Return a study's certificate; None if it has none.
 
     Raises:
-        StoreError: if it can't be read.
+        StoreError: if the certificate can't be read.
     """
     content = folder.read_file(NAME)
     if content is None:

@@ -1,4 +1,4 @@
-"""Looks at claims that were the last ones, kept in the study's folder: more seeds share the error with them."""
+"""Final looks at claims, stored in the study's folder: later looks share the error rate with them."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from study.spec.seeds import MOST_TRIALS, count_seeds, format_seeds, parse_seeds
 from study.store import StudyStore
 
 NAME = "claim_looks.json"
-"""The file of a study's folder that holds them."""
+"""The looks' file in a study's folder."""
 
 
 def keep_looks(plan: Plan, folder: StudyStore) -> None:
-    """Store a plan's looks, in place of earlier ones. Call it before the study's file is replaced."""
+    """Store a plan's looks, replacing earlier ones. Call this before the study's file is replaced."""
     if plan.earlier_looks and plan.earlier_looks != read_looks(folder):
         looks = [asdict(look) | {"seeds": format_seeds(look.seeds)} for look in plan.earlier_looks]
         folder.write_file(NAME, json.dumps({"looks": looks}, indent=1).encode())
 
 
 def read_looks(folder: StudyStore) -> tuple[ClaimLook, ...]:
-    """Return the looks that are stored; none if there is no file of them.
+    """Return the stored looks; empty without a file of looks.
 
     Raises:
-        StoreError: if it can't be read.
+        StoreError: if the file can't be read.
     """
     content = folder.read_file(NAME)
     if content is None:
@@ -34,8 +34,8 @@ def read_looks(folder: StudyStore) -> tuple[ClaimLook, ...]:
         return tuple(_look(**look) for look in json.loads(content)["looks"])
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise StoreError(
-            f"{folder.file_address(NAME)} can't be read: {error}; it says how much of the error of claims earlier "
-            "looks have had: restore it, or remove it to judge claims as if they had never been looked at"
+            f"{folder.file_address(NAME)} can't be read: {error}; it records how much of the claims' error rate "
+            "earlier looks have spent: restore it, or remove it to judge claims as if there had been no earlier look"
         ) from None
 
 

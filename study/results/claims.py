@@ -1,4 +1,4 @@
-"""A study's claims as its file has them now, judged by what is stored."""
+"""Verdicts on the claims of a study's current file, from stored results."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from study.trials.table import TrialTable
 
 @dataclass(frozen=True)
 class CheckedClaims:
-    """The verdicts of a study's claims.
+    """The verdicts on a study's claims.
 
     Args:
-        study: its name.
+        study: the study's name.
         rows: its cells' results.
-        verdicts: one a claim.
+        verdicts: one verdict a claim.
     """
 
     study: str
@@ -34,26 +34,26 @@ class CheckedClaims:
 
     @property
     def are_refuted(self) -> bool:
-        """Whether any is."""
+        """True if any claim is refuted."""
         return any(verdict.state == "refuted" for verdict in self.verdicts)
 
     @property
     def hold(self) -> bool:
-        """Whether all are."""
+        """True if all claims are shown."""
         return all(verdict.state == "shown" for verdict in self.verdicts)
 
     @property
     def word(self) -> str:
-        """``shown``, ``refuted`` or ``undecided``: the verdict on all of them together."""
+        """The verdict on all claims together: ``shown``, ``refuted`` or ``undecided``."""
         return "refuted" if self.are_refuted else "shown" if self.hold else "undecided"
 
     @property
     def sentence(self) -> str:
-        """How many are shown, refuted and undecided."""
+        """The numbers of shown, refuted and undecided claims, as a sentence."""
         return claims_sentence(self.verdicts)
 
     def print(self, console: Console) -> None:
-        """Print each claim with its verdict, and the evidence."""
+        """Print each claim with its verdict and evidence."""
         findings = Findings(name=self.study, question="", rows=self.rows, claims=self.verdicts)
         for section in brief_sections(findings):
             print_section(console, section)
@@ -61,24 +61,24 @@ class CheckedClaims:
 
     @property
     def data(self) -> dict[str, Any]:
-        """The same as JSON data: the columns of claims.csv."""
+        """The verdicts as JSON data, with the columns of claims.csv."""
         return {"study": self.study, "verdict": self.word, "claims": claims_rows(self.verdicts)}
 
 
 def check_claims(plan: Plan, root: str | Path) -> CheckedClaims:
-    """Judge the claims of a study's file by the stored results; nothing is trained or written.
+    """Judge the claims of a study's file by the stored results, without training or writing anything.
 
     Args:
-        plan: what the file asks for.
+        plan: the plan of the study's file.
         root: the store's folder, or its URL.
 
     Raises:
-        InputError: if it has no claims.
+        InputError: if the file has no claims.
         UnknownStudyError: if the store has no such study.
     """
     if not plan.spec.claims:
         raise InputError(
-            f"study {plan.spec.study!r} has no claims to check; say them in its file, such as "
+            f"study {plan.spec.study!r} has no claims to check; add them to its file, such as "
             "claims: [{NMU: success_rate, exceeds: 0.9, at: every cell}]"
         )
     folder = Store(root, read_only=True).open(plan.spec.study).judged_by(plan.criterion)

@@ -1,4 +1,4 @@
-"""Own code that has changed since a study's results were made, and their adoption for the current code."""
+"""Changes of own code since a study's results were made, and adoption of these results."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class CodeChange:
     """A change of a study's code since some of its results were made.
 
     Args:
-        earlier: identity of the code that made them.
-        trials: number of trials of that code that have a result.
+        earlier: identity of the code that made these results.
+        trials: number of trials with a result of that code.
         names: the files and installed packages that changed.
-        command: the command that keeps the results.
+        command: the command that adopts the results.
     """
 
     earlier: str
@@ -51,11 +51,14 @@ class CodeChange:
 
 
 def code_change(spec: Spec, folder: StudyStore) -> CodeChange | None:
-    """Return how a study's code differs from the code of its results; None if it has as many results of its own.
+    """Return the change from the code of a study's results to its current code.
 
     Args:
         spec: the study, with its code.
         folder: its folder of the store.
+
+    Returns:
+        None unless some other code has more results than the current code.
     """
     own_code, code, revision = spec.family.own_code, spec.source_code, spec.family.revision
     if own_code is None or code is None or own_code.startswith("version:"):
@@ -76,13 +79,13 @@ def code_change(spec: Spec, folder: StudyStore) -> CodeChange | None:
 
 
 def change_sentences(spec: Spec, folder: StudyStore) -> list[str]:
-    """Return the warning that a change of the code discards results; none without such a change."""
+    """Return the warning that a code change discards results; empty without such a change."""
     change = code_change(spec, folder)
     return [] if change is None else [change.sentence]
 
 
 def adopt_results(spec: Spec, folder: StudyStore) -> Adoption:
-    """Declare the results of earlier code valid for a study's current code. Call it with the study's lock held.
+    """Declare the results of earlier code valid for a study's current code. The caller must hold the study's lock.
 
     Raises:
         InputError: if the study has no own code, or its code hasn't changed.
@@ -90,12 +93,12 @@ def adopt_results(spec: Spec, folder: StudyStore) -> Adoption:
     code = _own_code(spec)
     held = adoption_of(folder, code.identity())
     if held is not None:
-        raise InputError(f"study {spec.study!r} has adopted them already. {held.sentence}")
+        raise InputError(f"study {spec.study!r} has already adopted these results. {held.sentence}")
     change = code_change(spec, folder)
     if change is None:
         raise InputError(
-            f"study {spec.study!r} has no results of other code that count no more, so there is nothing to adopt; "
-            "comments, docstrings and formatting never need it"
+            f"study {spec.study!r} has no results that a change of its code discards, so there is nothing to adopt; "
+            "changed comments, docstrings and formatting keep results valid"
         )
     entry = Adoption(
         datetime.now(UTC).isoformat(timespec="seconds"),
@@ -111,15 +114,15 @@ def adopt_results(spec: Spec, folder: StudyStore) -> Adoption:
 
 
 def revoke_adoption(spec: Spec, folder: StudyStore) -> Adoption:
-    """Revoke the adoption that holds for a study's current code, and return it. Call it with the study's lock held.
+    """Revoke and return the adoption for a study's current code. The caller must hold the study's lock.
 
     Raises:
-        InputError: if there is none.
+        InputError: if the study has no own code, or its current code has no adoption.
     """
     code = _own_code(spec)
     held = adoption_of(folder, code.identity())
     if held is None:
-        raise InputError(f"study {spec.study!r} has adopted no results for its current code, so nothing can be revoked")
+        raise InputError(f"study {spec.study!r} has adopted no results for its code, so there is nothing to revoke")
     now = datetime.now(UTC).isoformat(timespec="seconds")
     add_adoption(Adoption(now, _user(), code.identity(), None, code.digest), folder)
     return held
@@ -131,25 +134,25 @@ def _own_code(spec: Spec) -> SourceCode:
     version = getattr(spec, "version", None)
     if version is not None:
         raise InputError(
-            f"study {spec.study!r} says version: {version}, which stands for its code: a change of the code discards "
+            f"study {spec.study!r} sets version: {version}, which stands for its code: a change of the code discards "
             "no results, so there is nothing to adopt"
         )
     return spec.source_code
 
 
 def _copies_of(identity: str, folder: StudyStore) -> list[CodeCopy]:
-    """List the copies of code whose trials have an identity, the earliest first."""
+    """List the copies of the code that an identity stands for, the earliest first."""
     files = identity.partition(";")[0]
     later = {entry.digest for entry in adoptions_of(folder, identity)}
     return [copy for copy in copies(folder) if copy.identity == files or copy.digest in later]
 
 
 def _changed_names(earlier: str, stored: Sequence[CodeCopy], code: SourceCode, folder: StudyStore) -> list[str]:
-    """Name what differs between code and the last copy of earlier code: files, and packages by their versions."""
+    """List the files and package versions that differ between code and the last copy of earlier code."""
     files, _, packages = earlier.partition(";")
     before: dict[str, bytes] = {}
     if stored:
-        with suppress(StoreError):  # a copy may be damaged: then nothing can be named
+        with suppress(StoreError):  # a damaged copy: its changed files can't be named
             before = parsed_files(read_copy(folder, stored[-1].digest))
     now = parsed_files(code.files)
     names = sorted(name for name in {*before, *now} if before.get(name) != now.get(name)) if before else []

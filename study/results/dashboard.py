@@ -1,4 +1,4 @@
-"""What MLflow shows of a study beside its trials: its cells with their statistics, and charts."""
+"""A study's cells and charts for MLflow."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ from study.summaries.metrics import single
 from study.summaries.series import chart_series
 
 MOST_CURVES = 100
-"""The most cells of which MLflow has learning curves; nobody tells more lines of a chart apart."""
+"""The most cells with learning curves in MLflow; a chart with more lines is unreadable."""
 _NAMES = {0.25: "lower_quartile", 0.5: "median", 0.75: "upper_quartile"}
 
 
 def planned_cells(plan: Plan) -> list[tracking.CellRun]:
-    """Return a plan's cells as MLflow shows them before anything is known of them."""
+    """Return a plan's cells for MLflow, without statistics."""
     return [tracking.CellRun(cell, plan.names[cell.id], plan.labels.get(cell.id, {})) for cell in plan.cells]
 
 
 def cell_runs(results: StudyResults) -> list[tracking.CellRun]:
-    """Return a study's cells with what they have come to; those of a search that its report doesn't show, too."""
+    """Return a study's cells with their statistics, including a search's cells that its report doesn't show."""
     planned = results.planned_cells
     plan = results.plan if planned is None else planned.plan
     others = () if planned is None else planned.summaries
     summaries = {s.cell_id: s for s in (*others, *results.summaries)}
     metrics = single(results.metrics, results.rows.named_metrics)
     return [
-        tracking.CellRun(one.cell, one.name, one.labels, _statistics(summaries[one.cell.id], metrics))
-        for one in planned_cells(plan)
+        tracking.CellRun(run.cell, run.name, run.labels, _statistics(summaries[run.cell.id], metrics))
+        for run in planned_cells(plan)
     ]
 
 
 def charts(results: StudyResults) -> list[tracking.ChartLine]:
-    """Return the lines of a study's charts: statistics against what is swept, and learning curves of cells."""
-    of_line: dict[str, list[tuple[str, int, float]]] = {}
+    """Return the lines of a study's charts: statistics against the axes, and learning curves of cells."""
+    points_of: dict[str, list[tuple[str, int, float]]] = {}
     for chart, line, x, y in chart_series(results.summaries, results.plan.labels):
-        of_line.setdefault(line, []).append((chart, x, float(y)))
-    lines = [tracking.ChartLine(tracking.LINE, name, points) for name, points in of_line.items()]
+        points_of.setdefault(line, []).append((chart, x, float(y)))
+    lines = [tracking.ChartLine(tracking.LINE, name, points) for name, points in points_of.items()]
     return [*lines, *_curves(results)]
 
 
 def _statistics(summary: CellSummary, metrics: Mapping[str, Metric]) -> dict[str, float]:
-    """Return a cell's statistics, by the names that they have in cells.csv; those that don't exist are left out."""
+    """Return a cell's finite statistics, by their names in cells.csv."""
     done = summary.seeds - summary.pending
     numbers: dict[str, float | None] = {
         "trials": summary.seeds,
@@ -64,9 +64,9 @@ def _statistics(summary: CellSummary, metrics: Mapping[str, Metric]) -> dict[str
         numbers |= _ends("solved_at_median", summary.solved_at_median_interval)
         numbers |= {"time_to_success_mean": summary.time_to_success_mean}
         numbers |= _ends("time_to_success", summary.time_to_success_interval)
-    for name, of in summary.metrics.items():
+    for name, values in summary.metrics.items():
         if name in metrics:
-            numbers |= {f"{name}_mean": of.mean} | _ends(name, of.mean_interval)
+            numbers |= {f"{name}_mean": values.mean} | _ends(name, values.mean_interval)
     return {name: float(number) for name, number in numbers.items() if number is not None and math.isfinite(number)}
 
 
@@ -75,16 +75,16 @@ def _ends(name: str, interval: Interval | None) -> dict[str, float]:
 
 
 def _curves(results: StudyResults) -> Iterator[tracking.ChartLine]:
-    """Compute learning curves of all cells if they are few, otherwise of some, each from its first trials."""
+    """Compute learning curves of up to `MOST_CURVES` cells, each from its first trials."""
     trials = {
         row: first_trials(results.table, results.summaries[row].cell_id)
         for row in choose_rows(results.rows, MOST_CURVES)
     }
-    curves = results.folder.read_curves({i for of_row in trials.values() for i in of_row["trial_id"].to_pylist()})
+    curves = results.folder.read_curves({i for table in trials.values() for i in table["trial_id"].to_pylist()})
     metrics = single(results.metrics, results.rows.named_metrics)
     higher = [name for name, metric in metrics.items() if metric.higher_is_better]
-    for row, of_row in trials.items():
-        curve = learning_curve(row, of_trials_in(curves, of_row), higher=higher, most_points=tracking.CURVE_POINTS)
+    for row, table in trials.items():
+        curve = learning_curve(row, of_trials_in(curves, table), higher=higher, most_points=tracking.CURVE_POINTS)
         if curve is not None and (points := list(_points(curve, metrics))):
             name = results.plan.names[results.summaries[row].cell_id]
             yield tracking.ChartLine(tracking.CURVE, name, points)

@@ -1,4 +1,4 @@
-"""Reports of outcomes by any columns: from files and studies to one row a group.
+"""Reports of outcomes from files and studies, grouped by any columns.
 
 files, studies -> outcomes -> groups -> terminal, page, figures, Markdown, CSV, Parquet, LaTeX
 """
@@ -55,13 +55,13 @@ from study.trials.seed_design import Sizes, sizes_of_all
 
 @dataclass(frozen=True)
 class GroupReport:
-    """A report of groups of trials, and where it is written.
+    """A report of groups of trials, with its output folder.
 
     Args:
         report: the report, with one row a group.
-        folder: where its files are written.
+        folder: the output folder.
         formats: names of its formats in `study.reports.FORMATS`.
-        is_ours: whether the folder is the store's.
+        is_ours: True if the folder belongs to the store.
     """
 
     report: Report
@@ -71,7 +71,7 @@ class GroupReport:
 
 
 def is_file(name: str) -> bool:
-    """Return whether a name is that of a file of outcomes, and not of a study."""
+    """Return True if a name is that of a file of outcomes, rather than of a study."""
     return name.lower().endswith(SUFFIXES)
 
 
@@ -104,12 +104,12 @@ def tabulate(
         as_published: apply the published estimators, too.
         compare: a file or study to compare the groups with; None for no comparison.
         compare_by: the columns in which methods differ; empty for the default.
-        tune: columns of which each method takes its own best values, chosen by other seeds than those compared.
-        standardise: the column of a number of each trial's start, for which success rates are standardised.
-        starts: a file of starts to standardise to; None for those of the trials.
-        metrics: columns that are averaged, each perhaps with ``:higher`` or ``:lower`` behind it.
-        success: what a solved trial is: a column, an operator and a number; None if the columns solved or outcome say.
-        state_words: what words for states in files mean, each as ``WORD=finished``, ``failed``, ``stopped`` or
+        tune: columns that are tuned for each method, by other seeds than those compared.
+        standardise: the column with a covariate of each trial's start, for which success rates are standardised.
+        starts: a file of starts to standardise to; None for the trials' own starts.
+        metrics: columns that are averaged, each optionally followed by ``:higher`` or ``:lower``.
+        success: the success criterion: a column, an operator and a number; None to use the columns solved or outcome.
+        state_words: meanings of words for states in files, each as ``WORD=finished``, ``failed``, ``stopped`` or
             ``running``.
         out: the report's folder; None for a folder next to the first file, or in the study's folder, or in the working
             folder if the study is in an object store.
@@ -117,17 +117,18 @@ def tabulate(
         columns: the statistics of cells.tex and report.md, by their names in cells.csv; empty for the usual ones.
 
     Raises:
-        InputError: if a file or a study isn't there or can't be used, or the report can't be written to that folder.
+        InputError: if a file or study is missing or invalid, if options contradict each other, or if the report can't
+            be written to that folder.
     """
     if compare == PUBLISHED:
         raise InputError(
-            "--compare published: only a study's cells say which protocol they had, and these are groups by "
+            "--compare published needs a study's cells, with their protocol, but this report has groups by "
             "columns; compare with a file or a study, or report the study without --by"
         )
     folder = out or _folder(names, root)
     _check_folder(folder, [Path(name) for name in [*names, *([compare] if compare else [])] if is_file(name)])
     if starts is not None and standardise is None:
-        raise InputError(f"--starts {starts}: --standardise says which of its columns has the number of each start")
+        raise InputError(f"--starts {starts} needs --standardise: the column with the number of each start")
     metric_columns = wanted(metrics, success, family_metrics())
     reading = _Reading(root, tracking_uri, metric_columns, read_state_words(state_words))
     with_covariate = replace(reading, columns=replace(metric_columns, covariate=standardise))
@@ -147,7 +148,7 @@ def tabulate(
     columns_options += ["--standardise", standardise] if standardise else []
     columns_options += ["--starts", starts.name] if starts else []
     columns_options += [part for words in state_words for part in ("--state-words", words)]
-    of_tables = ["--columns", ",".join(columns)] if columns else []
+    selection = ["--columns", ",".join(columns)] if columns else []
     report = assemble_group_report(
         ", ".join(short),
         outcomes,
@@ -159,7 +160,7 @@ def tabulate(
         covariate=standardise,
         starts=None if starts is None or standardise is None else read_starts(starts, standardise, outcomes.by),
         columns=columns,
-        command=shlex.join(["study", "report", *short, *by_option, *columns_options, *published, *versus, *of_tables]),
+        command=shlex.join(["study", "report", *short, *by_option, *columns_options, *published, *versus, *selection]),
     )
     is_ours = out is None and not any(map(is_file, names)) and Store(root).study(names[0]).path is not None
     return GroupReport(report, folder, formats or USUAL, is_ours)
@@ -179,24 +180,24 @@ def assemble_group_report(
     columns: Sequence[str] = (),
     command: str = "",
 ) -> Report:
-    """Put together the report of outcomes, one row a group.
+    """Assemble the report of outcomes, one row a group.
 
     Args:
-        name: what the outcomes are called.
+        name: the name of the outcomes.
         outcomes: checked outcomes, and the columns that distinguish groups.
-        notices: sentences that the reader must know of them.
+        notices: notices about the outcomes for the reader.
         named: metrics that the user has named.
         as_published: apply the published estimators, too.
-        other: the name, the outcomes and the notices of what the groups are compared with; None for nothing.
-        statements: the comparisons between groups that the user asks for; none for the default.
-        covariate: the column of a number of each trial's start, for which success rates are standardised.
-        starts: the starts that they are standardised to; None for those of the trials.
+        other: name, outcomes and notices of the comparison's other side; None for no comparison.
+        statements: user-supplied comparisons between groups; empty for the default.
+        covariate: the column with a covariate of each trial's start, for which success rates are standardised.
+        starts: the starts to standardise to; None for the trials' own starts.
         columns: the statistics of cells.tex and report.md; empty for the usual ones.
         command: the command that makes the report again; empty if there is none.
 
     Raises:
-        InputError: if there is no such statistic, if the published estimators lack a solved trial's solved-at or error,
-            or if rates can't be standardised.
+        InputError: if a statistic of `columns` doesn't exist, if a solved trial lacks the solved-at or error that the
+            published estimators need, or if rates can't be standardised.
     """
     by = outcomes.by
     trials = outcomes.trials
@@ -235,52 +236,44 @@ def assemble_group_report(
 
 
 def _statements(by: Sequence[str], factor: Sequence[str], tune: Sequence[str]) -> list[Statement]:
-    """Make the comparison that the user asks for; none if there are no options for it.
-
-    Raises:
-        InputError: if a column isn't one that tells groups apart, or only something to tune is given.
-    """
+    """Return the user's comparison from its options; empty without options."""
     for option, names in (("--compare-by", factor), ("--tune", tune)):
         for name in names:
             if name not in by:
                 raise InputError(
-                    f"{option} {name}: groups differ in {', '.join(by) or 'nothing'}; --by takes others, too"
+                    f"{option} {name}: groups differ only in {', '.join(by) or 'nothing'}; add columns with --by"
                 )
     if tune and not factor:
-        raise InputError("--tune needs --compare-by: the columns in which the methods differ that are tuned")
+        raise InputError("--tune needs --compare-by: the columns in which the tuned methods differ")
     if both := [name for name in factor if name in tune]:
         raise InputError(f"{both[0]} can't be in both --compare-by and --tune")
     return [Statement(tuple(factor), tuple(tune))] if factor else []
 
 
 def _check_standardised(rows: ResultRows, sizes: Sizes, starts: Starts | None) -> None:
-    """Raise an error if success rates of these rows can't be standardised.
-
-    Raises:
-        InputError: if no trial is judged, if numbers of seeds depend on outcomes, or if a row has no starts.
-    """
+    """Check that the success rates of rows can be standardised."""
     if not rows.has_rates:
-        raise InputError("--standardise: nothing says what success is; --success does")
+        raise InputError("--standardise needs a success criterion: give --success")
     if sizes == "adaptive":
-        raise InputError("--standardise: numbers of seeds must be fixed in advance, and here they depend on outcomes")
+        raise InputError("--standardise: numbers of seeds must be fixed in advance, but here they depend on outcomes")
     if starts is None:
         return
     for row in rows.judged():
         values = tuple(rows.value(row, key) for key in starts.keys)
         if values not in starts.values:
-            told = ", ".join(f"{key} {value}" for key, value in zip(starts.keys, values, strict=True))
-            raise InputError(f"--starts {starts.name}: no start of {told}; every row of the report needs some")
+            name = ", ".join(f"{key} {value}" for key, value in zip(starts.keys, values, strict=True))
+            raise InputError(f"--starts {starts.name}: no starts of {name}; every row of the report needs starts")
 
 
 @dataclass(frozen=True)
 class _Reading:
-    """Reads files and studies.
+    """Reader of files and studies.
 
     Args:
         root: the store's folder, or its URL.
-        tracking_uri: the MLflow server that the results of studies are read from; None for the store.
-        columns: what the user says of the columns of files.
-        state_words: what the user says that words for states mean.
+        tracking_uri: the MLflow server to read the results of studies from; None for the store.
+        columns: user-supplied roles of the columns of files.
+        state_words: user-supplied meanings of words for states.
     """
 
     root: str | Path
@@ -289,7 +282,7 @@ class _Reading:
     state_words: Mapping[str, State]
 
     def outcomes(self, names: Sequence[str], by: Sequence[str] | None) -> tuple[Outcomes, list[str]]:
-        """Return the outcomes of files and studies, and the notices about the studies."""
+        """Return the outcomes of files and studies, and notices about the studies."""
         sources: list[Source] = []
         notices: list[str] = []
         metrics = [*self.columns.known, *self.columns.columns]
@@ -300,26 +293,26 @@ class _Reading:
                 # imported late: MLflow takes seconds to import
                 from study.results import load
 
-                source, of_study = load.outcomes_of(name, self.root, tracking_uri=self.tracking_uri, axes=by or ())
+                source, remarks = load.outcomes_of(name, self.root, tracking_uri=self.tracking_uri, axes=by or ())
                 sources.append(source)
-                notices += of_study
+                notices += remarks
         return gather(sources, by, self.columns), notices
 
 
 def print_group_report(result: GroupReport, console: Console) -> None:
-    """Print the table, the comparison, and what the reader must know."""
+    """Print the table, the comparison and the notices of a report of groups."""
     print_report(result.report, console)
 
 
 def print_report(report: Report, console: Console) -> None:
-    """Print a report's table, its comparison, and what the reader must know."""
+    """Print a report's table, comparison and notices."""
     print_findings(console, report, report.name)
     for notice in report.notes:
         console.print(notice, style="yellow")
 
 
 def report_as_json(report: Report) -> dict[str, Any]:
-    """Return what `show_report` prints as JSON data: rows with the columns of cells.csv, missing values as null."""
+    """Return a report as JSON data: rows with the columns of cells.csv, missing values as null."""
     notes = [*report.notes, *(report.against.notes if report.against else ())]
     return {"report": report.name, "finding": report.headline, "notes": notes, "cells": report.data.records}
 
@@ -341,7 +334,7 @@ def _folder(names: Sequence[str], root: str | Path) -> Path:
     if files:
         return files[0].with_name(f"{files[0].stem}-report")
     if len(names) > 1:
-        raise InputError("a report of several studies needs a folder to go to: give --out")
+        raise InputError("a report of several studies needs a folder to write to: give --out")
     own = Store(root).study(names[0]).path
     return Path(f"{names[0]}-tables") if own is None else own / "tables"
 

@@ -1,4 +1,4 @@
-"""A study that comes in a ZIP file: it becomes a study of the store, or its trials are merged with it."""
+"""Import of an exported study: as a new study, or merged with the store's study of that name."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from study.words import count_of
 
 _MERGED = ("spec.yaml", "results/", "curves/", "weights/", "files/")
 _CLAIMS = {"report/": "report", "report.json": "report", "verified.json": "verify"}
-"""Files that are left out, by the command that makes them again. Anybody can write any page, and any certificate."""
+"""Files that aren't imported, with the command that makes them again: a page or certificate can be forged."""
 
 
 @dataclass(frozen=True)
 class Import:
-    """What came with a ZIP file.
+    """The outcome of an import.
 
     Args:
         study: the study's name.
-        is_new: whether the store had no study of that name.
-        new: how many trials have a result now that had none.
-        there: how many trials of the file had one already.
-        notices: sentences that the user must know.
+        is_new: True if the store had no study of that name.
+        new: number of trials that had no result before.
+        there: number of the file's trials that had a result before.
+        notices: sentences for the user.
     """
 
     study: str
@@ -39,24 +39,24 @@ class Import:
     notices: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        what = "a new study of this store, with" if self.is_new else "merged with the study of this store:"
+        action = "a new study of this store, with" if self.is_new else "merged with the study of this store:"
         count = f"{self.new:,} new {'trial' if self.new == 1 else 'trials'}"
-        return f"{self.study}: {what} {count}" + (f", {self.there:,} there already" if self.there else "")
+        return f"{self.study}: {action} {count}" + (f", {self.there:,} there already" if self.there else "")
 
 
 def import_export(file: Path, root: str | Path) -> Import:
-    """Import a file that `study export` wrote; everything in it is checked before anything is written.
+    """Import a file that `study export` wrote. All of it is checked before anything is written.
 
-    If the store has a study of that name, it keeps its file and its code's declarations, and gets the trials that it
-    lacks. Reports and certificates aren't imported: they are claims about results, and can be made again from these.
+    If the store has a study of that name, this study keeps its file and its code's declarations, and gets the trials
+    that it lacks. Reports and certificates aren't imported: they can be forged, and can be made again from the results.
 
     Args:
         file: the ZIP file.
         root: the store's folder, or its URL.
 
     Raises:
-        InputError: if it isn't such a file, if it is damaged, or if the store's study of that name is another one.
-        ConflictError: if the store has another result of one of its trials, by the same engine and kind of device.
+        InputError: if the file isn't an export, is damaged, or has another study than the store has by that name.
+        ConflictError: if the store has another result of one of the trials, by the same engine and kind of device.
         BusyError: if the store's study is running.
     """
     with tempfile.TemporaryDirectory(prefix="study-import-") as temporary:
@@ -75,7 +75,7 @@ def import_export(file: Path, root: str | Path) -> Import:
 
 
 def _copy_files(study: StudyStore, source: StudyStore, keys: Collection[str], *, is_new: bool) -> None:
-    """Copy what isn't of packs: to a study that is there only copies of code, each of which is named by its digest."""
+    """Copy the files of trials, and the study's other files; an existing study gets only copies of code."""
     study.copy_files(source, source.trials_with_files())
     for key in keys:
         is_wanted = key.startswith("code/") or (is_new and not key.startswith((*_MERGED, *_CLAIMS)))
@@ -87,17 +87,13 @@ def _copy_files(study: StudyStore, source: StudyStore, keys: Collection[str], *,
 
 
 def _check(source: StudyStore, file: Path) -> None:
-    """Check that what was unpacked is a study, and that all of its results can be read.
-
-    Raises:
-        InputError: if it isn't.
-    """
+    """Check that the unpacked folder is a study whose results can be read."""
     try:
         plan = stored_plan(source)
-    except Exception as error:  # whatever is in the file, it is the file that is wrong
+    except Exception as error:  # any error comes from the file's content
         raise InputError(f"{file}: its study file can't be used; nothing was imported. {reason_of(error)}") from error
     if plan.spec.study != source.name:
-        raise InputError(f"{file}: its study file is that of {plan.spec.study!r}, and not of {source.name!r}")
+        raise InputError(f"{file}: its study file is for {plan.spec.study!r}, but must be for {source.name!r}")
     for pack_id in source.pack_ids():
         source.files_of(pack_id)
     if source.notices:
@@ -105,16 +101,12 @@ def _check(source: StudyStore, file: Path) -> None:
 
 
 def _check_same_study(study: StudyStore, source: StudyStore, file: Path) -> None:
-    """Check that the store's study asks for some of the cells that come.
-
-    Raises:
-        InputError: if it asks for none: it is another study of the same name.
-    """
+    """Check that the store's study has some of the imported cells: otherwise it is another study of that name."""
     cells = set(source.read_results()["cell_id"].to_pylist())
     if cells and not cells & {cell.id for cell in _extended(study).cells}:
         raise InputError(
             f"the store has another study {study.name!r}, which asks for none of the {count_of(len(cells), 'cell')} of "
-            f"{file}; nothing was imported. Import it into another store, which --store names"
+            f"{file}; nothing was imported. Import it into another store with --store"
         )
 
 
@@ -127,21 +119,21 @@ def _extended(study: StudyStore) -> Plan:
 def _notices(study: StudyStore, source: StudyStore, files: Collection[str], *, is_new: bool) -> tuple[str, ...]:
     notices = list(study.notices)
     if not is_new and source.read_spec() != study.read_spec():
-        notices.append(f"{study.spec_where} stays as it is; the study file in the ZIP file is another, and is left out")
+        notices.append(f"{study.spec_where} stays as it is; the ZIP file's study file differs, and wasn't imported")
     done = source.done_rows()
     unasked = len(done) - len(rows_of_plan(done, _extended(study)))
     if unasked:
         are, they = ("isn't", "it is") if unasked == 1 else ("aren't", "they are")
         notices.append(
             f"{count_of(unasked, 'trial')} of the ZIP file {are} planned by the store's study file: {they} in the "
-            "store, and will be shown once `study run` has a file that plans them"
+            "store, and will be shown after a `study run` with a file that plans them"
         )
     code = [study.file_address(key) for key in files if key.startswith("code/") and key.endswith(".zip")]
     if code and is_new:
         notices.append(f"to train more of it, unpack its own code beside its study file: {', '.join(code)}")
     commands = dict.fromkeys(command for key in files for start, command in _CLAIMS.items() if key.startswith(start))
     if commands and is_new:
-        which = " and ".join(f"`study {command} {study.name}`" for command in commands)
+        calls = " and ".join(f"`study {command} {study.name}`" for command in commands)
         make = "makes" if len(commands) == 1 else "make"
-        notices.append(f"reports and certificates aren't imported: {which} {make} them again")
+        notices.append(f"reports and certificates aren't imported: {calls} {make} them again")
     return tuple(notices)

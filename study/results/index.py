@@ -1,4 +1,4 @@
-"""The index of a store: the page that lists its studies, written again when something has changed."""
+"""Index of a store: the page that lists its studies, rewritten after changes."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ EVERY_S = 3.0
 """Seconds between two looks at a store."""
 
 _REST = 20.0
-"""Seconds of rest for each second of the processor that reading a study takes: one that trains needs it more."""
+"""Seconds of rest for each CPU second spent on reading a study: training has priority."""
 
 _REPORT_FILES = {name for names in FORMATS.values() for name in names}
-_DEFAULT = "studies"  # the store that commands take if none is named
+_DEFAULT = "studies"  # the commands' default store
 
 
 @dataclass(frozen=True)
 class _StudyReading:
-    """What was read of a study, and when it may be read again.
+    """A cached entry of a study.
 
     Args:
-        times: those of its files, as they were then.
-        entry: what was read.
-        due_s: when it may be read again, by the monotonic clock.
+        times: the modification times of the study's files when it was read.
+        entry: the study's entry.
+        due_s: the earliest time to read it again, by the monotonic clock.
     """
 
     times: dict[str, float]
@@ -57,16 +57,16 @@ class _StudyReading:
 class Index:
     """The index of a store.
 
-    It reads a study's results when the times of its files have changed, and asks MLflow about each study until MLflow
-    knows it.
+    A study's results are read again when the times of its files have changed. MLflow is asked about each study until
+    it knows the study.
 
     Args:
         root: the store's folder, or its URL.
-        tracking_uri: MLflow's address; None where nothing is published.
-        dashboard: the address of MLflow's dashboard; None for the usual one.
+        tracking_uri: MLflow's address; None if nothing is published.
+        dashboard: the address of MLflow's dashboard; None for the default.
 
     Raises:
-        InputError: if there is no store at that address.
+        InputError: if no store exists at that address.
     """
 
     def __init__(self, root: str | Path, *, tracking_uri: str | None = None, dashboard: str | None = None) -> None:
@@ -80,16 +80,16 @@ class Index:
         self.path = _path(root, self._store)
 
     def write(self, *, is_live: bool = False) -> bool:
-        """Write the page, unless it is as it was written last.
+        """Write the page if it has changed.
 
         Args:
-            is_live: whether `follow` writes it again; the page says so, and if it is served it updates itself.
+            is_live: True if `follow` keeps the page current; it says so, and updates itself when it is served.
 
         Returns:
-            Whether it was written.
+            True if the page was written.
 
         Raises:
-            InputError: if another file has its name.
+            InputError: if another file has the page's name.
             StudyError: if the store can't be read, or the page can't be written.
         """
         entries = [self._entry(name, may_wait=is_live) for name in self._store.studies()]
@@ -114,15 +114,15 @@ class Index:
         return True
 
     def follow(self, over: threading.Event, notify: Callable[[str], None]) -> None:
-        """Write the page whenever something has changed, until an event is set; then a last time, not live any more.
+        """Write the page after each change until an event is set, then once more as a page that isn't live.
 
-        Call it in a thread of its own.
+        Call this in a thread of its own. Errors are reported, and don't end it.
 
         Args:
-            over: ends it.
-            notify: called with the reason if the store can't be read, or the page can't be written; it goes on.
+            over: the event that ends it.
+            notify: called with the reason if the store can't be read, or the page can't be written.
         """
-        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT, signal.SIGHUP))  # the main thread's
+        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT, signal.SIGHUP))  # for the main thread
         reason, is_live = "", True
         while is_live:
             is_live = not over.wait(EVERY_S)
@@ -135,13 +135,13 @@ class Index:
                 reason = str(error)
 
     def file_of(self, address: str) -> ServedFile | None:
-        """Return the file at a path: the index, a file of a report that it links to, or one of a trial of that study.
+        """Return the file at a path: the index, a file of a report that it links to, or a file of a trial.
 
         Args:
             address: the path, relative to the index as a browser resolves it.
 
         Returns:
-            None if it is neither, or if the report lies behind a link.
+            None for any other path, or if the file's folder lies behind a symbolic link.
         """
         if address in ("", self.path.name):
             return ServedFile(self.path)
@@ -161,20 +161,20 @@ class Index:
 
     @property
     def dashboard_page(self) -> str:
-        """The address of MLflow's page of the studies that it knew when the index was written; empty without MLflow."""
+        """The address of MLflow's page of the studies that it knew at the last write; empty without MLflow."""
         if self._uri is None:
             return ""
         return tracking.studies_page(tracking.dashboard_of(self._uri, self._dashboard), [*self._links.values()])
 
     @property
     def has_runs(self) -> bool:
-        """Whether MLflow knew any of the studies then."""
+        """True if MLflow knew any of the studies at the last write."""
         return bool(self._links)
 
     def _entry(self, name: str, *, may_wait: bool) -> IndexEntry:
-        """Return a study's entry: what was read of it before, if nothing has changed, or if it isn't due and may wait.
+        """Return a study's entry: the cached entry if the study hasn't changed, or isn't due and may wait.
 
-        What couldn't be read is read again: the store may only have been away.
+        A study that couldn't be read is tried again: the store may have been unreachable.
         """
         try:
             folder = self._store.study(name)
@@ -205,7 +205,7 @@ def _read(name: str, store: Store, times: dict[str, float]) -> IndexEntry:
     try:
         tags = study_tags(folder)
         results = load_results(name, store.address)
-    except Exception as error:  # whatever is wrong with one study, the others are shown
+    except Exception as error:  # one broken study must not hide the others
         return IndexEntry(name=name, tags=tags, written_at=written_at, error=reason_of(error))
     counts, has_any = results.counts, bool(results.counts["done"])
     return IndexEntry(
@@ -226,35 +226,35 @@ def _read(name: str, store: Store, times: dict[str, float]) -> IndexEntry:
 
 
 def _failure(folder: StudyStore, failure: Failure) -> FailureEntry:
-    """Return a reason for which trials failed, with the log of one of them."""
+    """Return an entry with a failure's reason and the log of one of its trials."""
     files = folder.file_sizes(failure.trial_id)
     log = next((folder.trial_file(failure.trial_id, name) for name in (LOG, ERROR) if name in files), "")
     return FailureEntry(failure.trials, failure.reason, log)
 
 
 def _as_asked(address: str) -> str:
-    """Return how a browser asks for an address: it ignores what leads above the root."""
+    """Return an address as a browser requests it, without parts that lead above the root."""
     return "/".join(part for part in PurePosixPath(unquote(address)).parts if part != "..")
 
 
 def _is_inside(folder: Path, root: Path) -> bool:
-    """Return whether a folder lies in a store, and not behind a link."""
+    """Return True if a folder lies in a store, and not behind a symbolic link."""
     return folder.resolve() == root.resolve() / folder.relative_to(root)
 
 
 def _order(entry: IndexEntry) -> tuple[bool, float, str]:
-    """Put studies that run first, then those with the newest results."""
+    """Return the sort key of an entry: running studies first, then those with the newest results."""
     return not entry.holder, -(entry.written_at.timestamp() if entry.written_at else 0.0), entry.name
 
 
 def _page_address(folder: StudyStore, base: Path) -> str:
-    """Return the address of a study's page, relative to the index; empty if there is none on this machine."""
+    """Return the address of a study's page relative to the index; empty if this machine has no such page."""
     page = own_folder(folder) / "report.html"
     return quote(os.path.relpath(page, base)) if page.is_file() else ""
 
 
 def _path(root: str | Path, store: Store) -> Path:
-    """Return where the index is written: into the store, or the working folder if the store can't be written to."""
+    """Return the index's path: in the store, or in the working folder if the store isn't a writable folder."""
     folder = store.path
     can_write = folder is not None and os.access(folder, os.W_OK)
     return folder / "index.html" if folder is not None and can_write else Path("study-index.html")

@@ -1,4 +1,4 @@
-"""Proven layouts of packs of packed tasks, in a file of the study's folder."""
+"""Proven pack layouts of packed tasks, in a file of the study's folder."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from study.spec.packed_tables import PackedSpec
 from study.store import StudyStore
 
 LAYOUTS = "layouts.json"
-"""The file's name. Its keys are recipes, and where `_key` says so the code's identity."""
+"""The file's name. Its keys are made by `_key`."""
 
 
 def stored_layouts(recipes: Iterable[str], spec: PackedSpec, folder: StudyStore) -> dict[str, str]:
-    """Return the layouts of those recipes that were proven already, for the code as it is now.
+    """Return the layouts that were proven for recipes and the current code.
 
     Args:
         recipes: texts of recipes, by `study.interface.packed_family.recipe_text`.
         spec: the study.
         folder: its folder of the store.
+
+    Returns:
+        Layouts by recipe, without the recipes that weren't proven.
     """
     layouts = _read(folder) if folder.exists else {}
     keys = {recipe: _key(recipe, spec, folder) for recipe in recipes} if layouts else {}
@@ -27,7 +30,7 @@ def stored_layouts(recipes: Iterable[str], spec: PackedSpec, folder: StudyStore)
 
 
 def keep_layouts(layouts: Mapping[str, str], spec: PackedSpec, folder: StudyStore) -> None:
-    """Store the layouts of recipes beside those that are stored."""
+    """Add the layouts of recipes to the stored ones."""
     proven = {_key(recipe, spec, folder): layout for recipe, layout in layouts.items()}
     folder.write_file(LAYOUTS, json.dumps(_read(folder) | proven, indent=1).encode())
 
@@ -40,7 +43,8 @@ def _read(folder: StudyStore) -> dict[str, str]:
 def _key(recipe: str, spec: PackedSpec, folder: StudyStore) -> str:
     """Return the key of a recipe's layout.
 
-    Code that has its identity from `version` or an adoption may have changed: its layouts have its own identity, too.
+    Code whose identity comes from `version` or an adoption may have changed, so the key includes the code's own
+    identity.
     """
     code = spec.source_code
     if code is None or (spec.version is None and adopted_identity(folder, code.identity()) is None):

@@ -1,4 +1,4 @@
-"""The studies of a store, listed."""
+"""Lists of a store's studies, and of the presets."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from study.spec.document import read
 from study.store import Store, StudyStore
 
 _ROUGHLY = (
-    "Core time is a rough estimate: `study plan PRESET` measures it here. What needs data says what it takes once they "
-    "are in this folder or in $STUDY_DATA."
+    "Core time is a rough estimate: `study plan PRESET` measures it here. Presets that need data show their size once "
+    "the data are in this folder or in $STUDY_DATA."
 )
 
 
@@ -31,13 +31,13 @@ class StudyRow:
 
     Args:
         study: its name.
-        question: the question that it answers; empty if it can't be read.
-        done: how many trials have a result.
-        trials: how many it asks for.
-        cells: how many cells these have.
-        failed: how many trials have failed, and have no result.
+        question: the study's question; empty if the study can't be read.
+        done: number of trials with a result.
+        trials: number of planned trials.
+        cells: number of planned cells.
+        failed: number of failed trials without a result.
         tags: its tags, sorted.
-        error: why it can't be read; empty if it can.
+        error: why the study can't be read; empty if it can.
     """
 
     study: str
@@ -57,10 +57,10 @@ class PresetRow:
     Args:
         preset: its name.
         task: the name of its task.
-        question: the question that it asks.
-        trials: how many; None if it needs data that aren't here.
-        iterations: of the shortest and of the longest trial.
-        core_s: seconds of one core, roughly.
+        question: the preset's question.
+        trials: number of trials; None if the preset needs data that are missing.
+        iterations: of the shortest and of the longest trial; None without data.
+        core_s: rough estimate of the seconds on one core; None without data.
     """
 
     preset: str
@@ -72,10 +72,10 @@ class PresetRow:
 
 
 def studies(root: str | Path) -> list[StudyRow]:
-    """List the studies of a store; one that can't be read is listed with the reason.
+    """List the studies of a store, also those that can't be read, with the reason.
 
     Raises:
-        InputError: if there is no store at that address.
+        InputError: if no store exists at that address.
     """
     store = Store(root, read_only=True)
     store.require()
@@ -83,7 +83,7 @@ def studies(root: str | Path) -> list[StudyRow]:
     for name in store.studies():
         try:
             rows.append(_study_row(store.study(name)))
-        except Exception as error:  # whatever is wrong with one study, the others are listed
+        except Exception as error:  # one broken study must not hide the others
             rows.append(StudyRow(name, error=reason_of(error)))
     return rows
 
@@ -116,9 +116,7 @@ def studies_table(root: str | Path) -> ConsoleTable:
 
 
 def presets() -> list[PresetRow]:
-    """List the presets: what each asks, and what it takes.
-
-    The core time is a rough estimate; `study plan` measures it.
+    """List the presets with their questions, sizes and rough core times.
 
     Example:
         >>> next(row.trials for row in presets() if row.preset == "demo")
@@ -128,23 +126,23 @@ def presets() -> list[PresetRow]:
     for name in preset_names():
         try:
             plan = make_plan(load_spec(name))
-        except InputError:  # its data aren't here
+        except InputError:  # its data are missing
             file = read(preset_text(name)).data
             rows.append(PresetRow(name, file["task"]["name"], file["question"]))
             continue
-        core_s = sum(pack_cost(trials, plan.spec.family) for trials in _of_each_length(plan.trials)) / 1e6
+        core_s = sum(pack_cost(trials, plan.spec.family) for trials in _by_length(plan.trials)) / 1e6
         lengths = sorted(cell.iterations for cell in plan.cells)
         between, spec = (lengths[0], lengths[-1]), plan.spec
         rows.append(PresetRow(name, spec.task_name, spec.question, len(plan.trials), between, core_s))
     return rows
 
 
-def _of_each_length(trials: Sequence[Trial]) -> list[list[Trial]]:
-    """Divide trials by their iterations."""
-    of_length: dict[int, list[Trial]] = {}
+def _by_length(trials: Sequence[Trial]) -> list[list[Trial]]:
+    """Group trials by their iterations."""
+    groups: dict[int, list[Trial]] = {}
     for trial in trials:
-        of_length.setdefault(trial.cell.iterations, []).append(trial)
-    return list(of_length.values())
+        groups.setdefault(trial.cell.iterations, []).append(trial)
+    return list(groups.values())
 
 
 def presets_table() -> ConsoleTable:

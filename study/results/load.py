@@ -1,4 +1,4 @@
-"""What is stored or published of a study: plan, results, rows, contrasts and headline."""
+"""Stored or published studies: plan, results, rows, contrasts and headline."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class CandidateCells:
     """All cells that a search has planned.
 
     Args:
-        plan: the cells of its candidates, and their seeds.
+        plan: the cells of its candidates with their seeds.
         summaries: the summaries of these cells.
         table: the results of their trials.
     """
@@ -82,14 +82,14 @@ class StudyResults:
     """A study and its results so far.
 
     Args:
-        plan: what the study asks for.
+        plan: the study's plan.
         folder: its part of the store.
         trials: its trials so far.
         summaries: one summary a cell, in the plan's order.
-        against: the comparison with the published numbers, where it repeats them, or with another study.
-        notices: sentences about files that couldn't be trusted, and about trials that were trained again.
-        search: the search's candidates and findings; None if the study is no search.
-        planned_cells: all cells that a search has planned, if those are more than are shown.
+        against: the comparison with published numbers, or with another study.
+        notices: sentences about invalid files, and about trials that were trained again, imported or adopted.
+        search: the search's candidates and findings; None if the study isn't a search.
+        planned_cells: all cells that a search has planned; None if the study isn't a search, or hasn't begun.
         parts: the parts of its report that failed so far.
         earlier_failures: the key of the reason of each trial that had failed before a run, by trial id.
     """
@@ -117,7 +117,7 @@ class StudyResults:
 
     @cached_property
     def findings(self) -> Findings:
-        """What its report says, but for methods over all tasks, which take long."""
+        """The report's findings, without the slow aggregate over tasks."""
         return Findings(
             name=self.name,
             question=self.plan.spec.question,
@@ -137,7 +137,7 @@ class StudyResults:
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
-        """The metrics that its trials report."""
+        """The metrics of its trials."""
         return self.plan.metrics
 
     @cached_property
@@ -149,13 +149,13 @@ class StudyResults:
 
     @cached_property
     def rows(self) -> ResultRows:
-        """The cells' summaries, with what distinguishes them, and which are better than all others."""
+        """The rows of the report, one a cell, with labels and winners."""
         places = self._compared_places
         return replace(self._plain_rows, winners=frozenset(places[row] for row in self.contrasts.winners))
 
     @cached_property
     def references(self) -> ReferenceFindings | None:
-        """What references say about the trials; None where no references say what success is."""
+        """The findings from references; None unless references set the success criterion."""
         criterion = self.plan.criterion
         if not isinstance(criterion, ReferenceCriterion):
             return None
@@ -165,7 +165,7 @@ class StudyResults:
         )
 
     def bounds(self, cell_id: str) -> Mapping[str, Bound]:
-        """Return what the metrics of a cell's solved trials meet; empty where its trials' cells or nothing says it."""
+        """Return the success criterion of a cell's trials, by metric; empty if the study has none for the cell."""
         criterion = self.plan.criterion
         if not isinstance(criterion, ReferenceCriterion) or self.references is None:
             return criterion if isinstance(criterion, Mapping) else {}
@@ -174,9 +174,9 @@ class StudyResults:
 
     @cached_property
     def _compared_places(self) -> Sequence[int]:
-        """The rows that are compared with each other.
+        """The places of the compared rows: without references, and without rows with trials that were stopped early.
 
-        References know the answer, and aren't among them; nor are rows with trials that were stopped early.
+        All rows if none is left.
         """
         criterion = self.plan.criterion
         references = criterion.seeds if isinstance(criterion, ReferenceCriterion) else {}
@@ -191,12 +191,12 @@ class StudyResults:
 
     @property
     def _all_have_stopped(self) -> bool:
-        """Whether every row has trials that were stopped early; then no rows can be compared."""
+        """True if every row has trials that were stopped early, so that no rows can be compared."""
         return all(s.stopped for s in self.compared.summaries)
 
     @cached_property
     def contrasts(self) -> Contrasts:
-        """The comparisons between cells; none for a search, whose candidates were chosen by their trials."""
+        """The comparisons between cells; empty for a search, whose candidates were chosen by their trials."""
         if self.search is not None or self._all_have_stopped:
             return Contrasts()
         spec = self.plan.spec
@@ -207,40 +207,40 @@ class StudyResults:
 
     @cached_property
     def overall(self) -> Overall | None:
-        """The methods aggregated over tasks; None for a search, and where trials aren't independent."""
+        """The methods aggregated over tasks; None for a search, and if trials aren't independent."""
         if self.search is not None or self._all_have_stopped or not self.plan.spec.seed_design.is_plain:
             return None
         return self.parts.attempt("aggregate over tasks", lambda: overall(self.compared, self.trials), None)
 
     @cached_property
     def standardised(self) -> Standardisation | None:
-        """Success rates with equal starts, where the file names what is known of starts."""
+        """Success rates standardised to equal starts; None if the file names no covariate of starts."""
         if not self.plan.spec.standardise or self._all_have_stopped:
             return None
         return self.parts.attempt("standardised rates", self._standardised, None)
 
     def _standardised(self) -> Standardisation | None:
-        found = standardisation(self.compared, self.trials, self.contrasts, self.plan.spec.standardise)
-        if found is None:
+        result = standardisation(self.compared, self.trials, self.contrasts, self.plan.spec.standardise)
+        if result is None:
             return None
         places = self._compared_places
-        return replace(found, rates=tuple(replace(rate, row=places[rate.row]) for rate in found.rates))
+        return replace(result, rates=tuple(replace(rate, row=places[rate.row]) for rate in result.rates))
 
     @cached_property
     def verdicts(self) -> Sequence[Verdict]:
-        """For each cell, whether its seeds are enough, if they were added until they were."""
+        """The verdict on each cell's number of seeds, for a study with `until`."""
         return self.parts.attempt("verdicts on seeds", lambda: until.verdicts(self.plan, self.trials), [])
 
     @cached_property
     def claims(self) -> Sequence[ClaimVerdict]:
-        """The verdicts of its claims."""
+        """The verdicts on its claims."""
         if not self.plan.spec.claims:
             return []
         return self.parts.attempt("claims", lambda: claim_verdicts(self.plan, self.trials), [])
 
     @cached_property
     def sources(self) -> Sequence[SourceShares]:
-        """What each source of randomness makes of the variance, where their seeds are combined."""
+        """Each source's share of the variance; empty unless the sources' seeds are combined."""
         if not self.plan.spec.seed_design.are_combined:
             return []
         return self.parts.attempt(
@@ -251,24 +251,24 @@ class StudyResults:
 
     @cached_property
     def failures(self) -> Sequence[Failure]:
-        """The reasons for which trials failed, the most frequent first."""
+        """The reasons of failed trials, the most frequent first."""
         table = self.table if self.planned_cells is None else self.planned_cells.table
         return with_earlier(table, self.earlier_failures)
 
     @cached_property
     def notes(self) -> Sequence[str]:
-        """Sentences that the reader must know: on files that couldn't be trusted, and on trials that ended early."""
-        of_rows: list[str] = self.parts.attempt("notes", self._notes_of_rows, [])
-        return [*self.notices, *self.plan.spec.family.remarks, *of_rows]
+        """Notes for the reader: the notices, the family's remarks, and notes on rows."""
+        row_notes: list[str] = self.parts.attempt("notes", self._row_notes, [])
+        return [*self.notices, *self.plan.spec.family.remarks, *row_notes]
 
-    def _notes_of_rows(self) -> list[str]:
-        of_references = reference_notes(self.rows, self.references) if self.references is not None else []
-        return [*of_references, *times_notes(self.rows), *metric_notes(self.rows)]
+    def _row_notes(self) -> list[str]:
+        notes = reference_notes(self.rows, self.references) if self.references is not None else []
+        return [*notes, *times_notes(self.rows), *metric_notes(self.rows)]
 
     @cached_property
     def headline(self) -> str:
         """The study's finding, in one sentence."""
-        return self.parts.attempt("finding", self._headline, "The finding can't be said, as it failed.")
+        return self.parts.attempt("finding", self._headline, "The finding couldn't be computed.")
 
     def _headline(self) -> str:
         if self.search is not None:
@@ -309,7 +309,7 @@ def load_results(
     folder, plan, table = _read(name, root, tracking_uri)
     if not plan.spec.seed_design.is_search:
         return _results_of(folder, plan, table, root, tracking_uri, compare)
-    # imported late: Optuna takes long to import, and most studies don't need it
+    # imported late: Optuna is slow to import, and most studies don't need it
     from study.results import search as results_of_search
     from study.search import read_record, search_findings
 
@@ -327,13 +327,13 @@ def load_results(
 
 
 def _imported_from(provenance: Mapping[str, Any]) -> Iterator[str]:
-    """Yield where imported results came from, also those that were adopted from other studies."""
+    """Yield the sources of imported results, including results adopted from other studies."""
     if "imported_from" in provenance:
         yield str(provenance["imported_from"])
     originals = provenance.get("original")
-    for one in originals if isinstance(originals, list) else ():
-        if isinstance(one, Mapping):
-            yield from _imported_from(one)
+    for original in originals if isinstance(originals, list) else ():
+        if isinstance(original, Mapping):
+            yield from _imported_from(original)
 
 
 def _results_of(
@@ -346,7 +346,7 @@ def _results_of(
     sentences = [certificate.sentence if certificate else "", order.warning if order else ""]
     notices = [*folder.notices, *filter(None, sentences)]
     if imported := pc.sum(pc.equal(table["engine"], IMPORTED)).as_py():
-        sources = dict.fromkeys(source for one in folder.provenances() for source in _imported_from(one))
+        sources = dict.fromkeys(source for entry in folder.provenances() for source in _imported_from(entry))
         names = join_and([visible(source) for source in sources] or ["elsewhere"])
         notices.append(
             f"{imported:,} of {count_of(len(table), 'trial')} ran elsewhere and were imported from {names}: "
@@ -370,7 +370,7 @@ def _results_of(
     against = with_study(summaries, summaries_of(other_plan, others), compare, (trials, others), sizes, titles)
     shared = int(pc.sum(pc.is_in(table["trial_id"], value_set=other_table["trial_id"])).as_py() or 0)
     if shared:
-        note = f"{shared:,} trials are in both studies, so that nothing differs in them"
+        note = f"{shared:,} trials are in both studies, so they don't differ"
         against = replace(against, notes=(*against.notes, note))
     return StudyResults(plan, folder, trials, summaries, against, [*notices, *other_folder.notices])
 
@@ -397,14 +397,14 @@ def outcomes_of(
         name: the study's name.
         root: the store's folder, or its URL.
         tracking_uri: read the results from this MLflow server instead of the store.
-        axes: names of columns; those that are axes of the study with labels get a column of these.
+        axes: names of columns; the study's labelled axes among them become columns of labels.
 
     Returns:
-        The rows, and sentences that the reader must know.
+        The trials, and notices for the reader.
 
     Raises:
         UnknownStudyError: if the store has no such study.
-        InputError: if it has no results yet.
+        InputError: if the study has no results yet.
     """
     folder, plan, done = _read(name, root, tracking_uri)
     if not done.num_rows:
@@ -432,10 +432,10 @@ def _read(name: str, root: str | Path, tracking_uri: str | None) -> tuple[StudyS
 
 
 def extended_plan(plan: Plan, folder: StudyStore, table: pa.Table) -> Plan:
-    """Return a study's plan, extended by what its results call for."""
+    """Return a study's plan extended by the trials that its results require, for `until` and searches."""
     if not plan.spec.seed_design.is_search:
         return until.extended(plan, TrialTable(table, plan.metrics))
-    # imported late: Optuna takes long to import, and most studies don't need it
+    # imported late: Optuna is slow to import, and most studies don't need it
     from study.results import search as results_of_search
 
     return results_of_search.plan_so_far(plan, folder, table)

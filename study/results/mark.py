@@ -1,4 +1,4 @@
-"""Marks by which a run knows, without making them again, whether report and MLflow are up to date."""
+"""Marks of a study's content: a run compares them to skip an up-to-date report and MLflow."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ import pyarrow as pa
 from study.environment import versions
 
 NAME = "report.json"
-"""A file next to the results that holds the mark of the last report and the digest of each of its files."""
+"""The file next to the results with the last report's mark and the digests of its files."""
 
 _PACKAGES = ("jinja2", "matplotlib", "pyarrow", "scipy")
 """Packages that a report depends on, in addition to those of `study.environment.versions`."""
 
 
 class ReportStore(Protocol):
-    """A study's part of the store, as marks need it."""
+    """A study's part of the store, as far as marks need it."""
 
     def write_file(self, name: str, data: bytes) -> None:
         """Store a file next to the results."""
 
     def read_file(self, name: str) -> bytes | None:
-        """Return the content of such a file; None if there is none."""
+        """Return the content of a file next to the results; None if it doesn't exist."""
 
 
 def mark(results: pa.Table, *parts: object) -> str:
-    """Return a digest of everything that a report is made of, the versions of the code included.
+    """Return a digest of everything that a report depends on, including the versions of the code.
 
     Args:
         results: one row a trial.
@@ -65,12 +65,12 @@ def write_mark(folder: ReportStore, content_mark: str, files: Sequence[Path]) ->
 
 
 def has_mark(folder: ReportStore, content_mark: str) -> bool:
-    """Return whether the study's report has this mark, and each of its files is there as it was written."""
+    """Return True if the study's report has this mark, and all of its files are unchanged."""
     try:
         before = json.loads(folder.read_file(NAME) or b"{}")
         files: Mapping[str, str] = before["files"] if before["mark"] == content_mark else {}
         return bool(files) and all(_digest(folder.read_file(f"report/{name}")) == files[name] for name in files)
-    except (ValueError, KeyError, TypeError):  # a torn file, or somebody else's file of that name
+    except (ValueError, KeyError, TypeError):  # a truncated file, or a foreign file of that name
         return False
 
 

@@ -1,4 +1,4 @@
-"""The verdict of the check for order dependence of a training function, kept in the study's folder."""
+"""Verdict of the order-dependence check of a training function, stored in the study's folder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from study.store import StudyStore
 from study.visible import visible
 
 NAME = "order.json"
-"""The file of a study's folder that holds it."""
+"""The verdict's file in a study's folder."""
 
 WARNINGS = ("differs", "unrepeatable")
 VERDICTS = ("same", "unknown", *WARNINGS)
@@ -21,9 +21,9 @@ class OrderNote:
     """The verdict on the code that was checked last.
 
     Args:
-        key: digest of the code and the trials that were checked.
+        key: digest of the checked code and trials.
         verdict: one of `VERDICTS`.
-        sentence: what a person must know; empty if the results are the same in both orders.
+        sentence: the verdict for the reader; empty if the results are the same in both orders.
     """
 
     key: str
@@ -32,20 +32,20 @@ class OrderNote:
 
     @property
     def warning(self) -> str:
-        """The sentence for the report: about results that differ; empty otherwise."""
+        """The report's sentence on results that differ; empty if there are none."""
         return self.sentence if self.verdict in WARNINGS else ""
 
 
 def write_order_note(note: OrderNote, folder: StudyStore) -> None:
-    """Keep a verdict in a study's folder, in place of an earlier one."""
+    """Store a verdict in a study's folder, replacing an earlier one."""
     folder.write_file(NAME, json.dumps(asdict(note), indent=1).encode())
 
 
 def read_order_note(folder: StudyStore) -> OrderNote | None:
-    """Return the verdict of a study; None if it has none.
+    """Return a study's verdict; None if it has none.
 
     Raises:
-        StoreError: if it can't be read.
+        StoreError: if the verdict can't be read.
     """
     content = folder.read_file(NAME)
     if content is None:

@@ -1,4 +1,4 @@
-"""Which cells and seeds a study that searches asks for, and which of them its report shows."""
+"""Plans of searches: all cells and seeds so far, and those that the report shows."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from study.store import StudyStore
 from study.trials.table import TrialTable
 
 NOT_CONFIRMED = (
-    "The search is not over. These are the numbers by which candidates were chosen: the best of them are optimistic. "
-    "What it finds is run again with fresh seeds at its end."
+    "The search is not over. Candidates were chosen by these numbers, so the best of them are optimistic. "
+    "The winners are trained again with fresh seeds at the end."
 )
 
 
 def plan_so_far(plan: Plan, folder: StudyStore, results: pa.Table) -> Plan:
-    """Return what a search has asked for so far: the cells of its candidates, and their seeds.
+    """Return the plan of a search so far: the cells of its candidates with their seeds.
 
     Args:
-        plan: of the search's file.
-        folder: its part of the store.
-        results: all that is stored of it.
+        plan: the plan of the search's file.
+        folder: the search's part of the store.
+        results: all stored results of the search.
     """
     record = read_record(plan.spec, folder)
     if record is None:
@@ -32,13 +32,13 @@ def plan_so_far(plan: Plan, folder: StudyStore, results: pa.Table) -> Plan:
 
 
 def reported_plan(plan: Plan, record: Record) -> Plan:
-    """Return the part of a search that its report shows: what it found, by fresh seeds alone; before its end, all.
+    """Return the plan of the cells that a search's report shows: the winners with fresh seeds, or all before its end.
 
-    Cells are called by their candidates: what they chose has more digits than one reads.
+    Cells are labelled by candidate numbers, because their values have too many digits to read.
 
     Args:
-        plan: what the search has asked for so far.
-        record: its suggestions, and what came of them.
+        plan: the search's plan so far.
+        record: its suggestions and their values.
     """
     if record.winners is None:
         return with_numbers(plan, record)
@@ -48,7 +48,7 @@ def reported_plan(plan: Plan, record: Record) -> Plan:
 
 
 def with_numbers(plan: Plan, record: Record) -> Plan:
-    """Return a search's plan with its cells called by the candidates that had them first."""
+    """Return a search's plan with each cell labelled by its first candidate's number."""
     first = {c.cell_id: c.number for c in reversed(record.candidates) if c.cell_id is not None}
     return replace(plan, labels={cell_id: _label(number) for cell_id, number in first.items()})
 

@@ -1,4 +1,4 @@
-"""The index of a store and its reports, served to this machine over HTTP."""
+"""HTTP server on this machine for the index of a store and its reports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from typing import ClassVar
 from urllib.parse import unquote, urlsplit
 
 _HOST = "127.0.0.1"
-# A page of another host could otherwise read reports by a name that it lets resolve to this machine.
+# Prevents DNS rebinding: another host's page could otherwise read reports by a name that resolves to this machine.
 _NAMES = {"127.0.0.1", "localhost", "[::1]"}
 _TYPES = {
     **{".html": "text/html; charset=utf-8", ".md": "text/plain; charset=utf-8", ".csv": "text/csv; charset=utf-8"},
@@ -36,7 +36,7 @@ class ServedFile:
 
     Args:
         path: its path.
-        is_ours: whether this package wrote it; a browser runs no script of others, and lets them read nothing.
+        is_ours: True if this package wrote the file; browsers sandbox all others, without scripts.
     """
 
     path: Path
@@ -44,7 +44,7 @@ class ServedFile:
 
 
 FileOf = Callable[[str], ServedFile | None]
-"""Returns the file at a path of an address, without the slash that it begins with; None if there is none."""
+"""Returns the file at a URL's path without its leading slash; None if no such file exists."""
 
 
 @contextmanager
@@ -52,8 +52,8 @@ def served(file_of: FileOf, port: int) -> Iterator[int]:
     """Serve files to browsers on this machine, in threads.
 
     Args:
-        file_of: the files; every other path is answered with 404.
-        port: the port to listen on; any that is free if it is 0 or taken.
+        file_of: returns the file at a path; paths without a file are answered with 404.
+        port: the port to listen on; any free port if it is 0 or taken.
 
     Yields:
         The port.
@@ -73,17 +73,12 @@ def served(file_of: FileOf, port: int) -> Iterator[int]:
 
 
 def _serve(server: _Server) -> None:
-    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT, signal.SIGHUP))  # the main thread's
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT, signal.SIGHUP))  # for the main thread
     server.serve_forever(poll_interval=0.1)
 
 
 class _Server(ThreadingHTTPServer):
-    """A server on the loopback interface.
-
-    Args:
-        file_of: the files that it serves.
-        port: the port to listen on; 0 for any.
-    """
+    """A server on the loopback interface; port 0 means any free port."""
 
     daemon_threads = True
     block_on_close = False
@@ -93,13 +88,13 @@ class _Server(ThreadingHTTPServer):
         super().__init__((_HOST, port), _Pages)
 
     def server_bind(self) -> None:
-        """Bind without looking up the host's name, which can take seconds."""
+        """Bind without the slow lookup of the host's name."""
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = _HOST, int(self.server_address[1])
 
 
 class _Pages(BaseHTTPRequestHandler):
-    """Answers requests for files of reports."""
+    """The request handler for files of reports."""
 
     timeout: ClassVar[float] = _SECONDS
     protocol_version = "HTTP/1.1"
@@ -115,7 +110,7 @@ class _Pages(BaseHTTPRequestHandler):
         self._answer(with_content=False)
 
     def log_message(self, *_: object) -> None:
-        """Log nothing: the terminal is for addresses."""
+        """Do nothing: the terminal shows addresses only."""
 
     def _answer(self, *, with_content: bool) -> None:
         name = self.headers.get("Host", "").rpartition(":")[0] or self.headers.get("Host", "")
@@ -141,7 +136,7 @@ class _Pages(BaseHTTPRequestHandler):
             self.wfile.write(data)
 
     def _content(self) -> tuple[str, bytes, bool] | None:
-        """Read the file that is asked for; None if there is none, or it is a link."""
+        """Read the requested file; None if it doesn't exist, or is a symbolic link."""
         file = self.server.file_of(unquote(urlsplit(self.path).path).removeprefix("/"))
         if file is None:
             return None
@@ -149,12 +144,12 @@ class _Pages(BaseHTTPRequestHandler):
             with os.fdopen(os.open(file.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as opened:
                 kind = _TYPES.get(file.path.suffix, "application/octet-stream")
                 return kind, opened.read(), file.is_ours
-        except (OSError, ValueError):  # not there, a link, a folder, or a name with a zero byte
+        except (OSError, ValueError):  # a missing file, a link, a folder, or a name with a null byte
             return None
 
 
 def ssh_command(ports: Sequence[int]) -> str:
-    """Return the command that brings ports of this machine to another one, with this user's and machine's names.
+    """Return the ssh command that forwards ports of this machine to another one.
 
     Example:
         >>> ssh_command([5001, 5000])

@@ -1,4 +1,4 @@
-"""Copies of own code in a store, and the identity that code equal to one of them keeps."""
+"""Copies of own code in a store, and the identities of code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from study.source import SourceCode, code_cache, parsed_digest, read_archive
 from study.store import Store, StudyStore
 
 DECLARED = "declared.json"
-"""What the code of a study declared when it was started."""
+"""The file of a study's folder with the declarations of its code at the last start."""
 
 _KIND, _ARCHIVE, _RECORD = "code", ".zip", ".json"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -27,11 +27,11 @@ class CodeCopy:
     """A copy of own code in a study's folder.
 
     Args:
-        digest: the digest of its files, byte by byte.
+        digest: the byte digest of its files.
         parsed: the digest of its parsed files.
         identity: identity of its files in the ids of trials.
         stored_at: when it was stored, in seconds since 1970.
-        has_record: whether parsed digest and identity are stored beside it.
+        has_record: True if parsed digest and identity are stored beside it.
     """
 
     digest: str
@@ -44,8 +44,8 @@ class CodeCopy:
 def code_identity(root: str | Path, study: str, code: SourceCode) -> str:
     """Return the identity of a study's code, for the ids of its trials.
 
-    It is that of equal code (equal but for comments, docstrings and formatting) of which the store has a copy, or that
-    of earlier code whose results the user has adopted; otherwise it is new.
+    It is the identity of earlier code whose results the user has adopted, or of equal code in the store, or a new one.
+    Code is equal if it differs only in comments, docstrings and formatting.
 
     Args:
         root: the store's address.
@@ -62,13 +62,13 @@ def _identity(store: Store, folder: StudyStore, code: SourceCode) -> str:
         return code.identity()
     stored = _equal(code, copies(folder), _declared_files(folder))
     for name in store.studies() if stored is None else ():
-        with suppress(StudyError):  # other studies are no reason why this one can't be read
+        with suppress(StudyError):  # a broken study must not prevent reading this one
             stored = stored or _equal(code, copies(store.study(name)), None)
     return code.identity(files=stored)
 
 
 def copies(folder: StudyStore) -> list[CodeCopy]:
-    """List the copies of code in a study's folder, the earliest first; the folder is listed, and records are read."""
+    """List the copies of code in a study's folder, the earliest first."""
     times = folder.times_in(_KIND)
     names = [name.removesuffix(_ARCHIVE) for name in times if name.endswith(_ARCHIVE)]
     digests = [name for name in names if _DIGEST.fullmatch(name)]
@@ -76,8 +76,8 @@ def copies(folder: StudyStore) -> list[CodeCopy]:
     listed = []
     for digest in digests:
         record = _parse_record(records.get(f"{_KIND}/{digest}{_RECORD}", b""))
-        # Copies were stored without a record while all bytes of the code counted.
-        parsed, identity = record or (_parsed_once(folder, digest), f"sha256:{digest}")
+        # Copies without a record date from when the identity was the byte digest.
+        parsed, identity = record or (_cached_parsed_digest(folder, digest), f"sha256:{digest}")
         listed.append(CodeCopy(digest, parsed, identity, times[f"{digest}{_ARCHIVE}"], record is not None))
     return sorted(listed, key=lambda copy: (copy.stored_at, copy.digest))
 
@@ -86,7 +86,7 @@ def read_copy(folder: StudyStore, digest: str) -> dict[str, bytes]:
     """Read the files of a copy.
 
     Raises:
-        StoreError: if it isn't there, or isn't as it was stored.
+        StoreError: if the copy is missing or has changed.
     """
     archive = folder.read_file(f"{_KIND}/{digest}{_ARCHIVE}")
     if archive is None:
@@ -98,7 +98,7 @@ def read_copy(folder: StudyStore, digest: str) -> dict[str, bytes]:
 
 
 def keep_copy(code: SourceCode, identity: str, folder: StudyStore) -> None:
-    """Store a copy of code, once, and a record of each copy in the folder that has none.
+    """Store a copy of code unless it is stored already, and a record of each copy without one.
 
     Args:
         code: the code.
@@ -114,25 +114,25 @@ def keep_copy(code: SourceCode, identity: str, folder: StudyStore) -> None:
     files = identity.partition(";")[0]
     if not _IDENTITY.fullmatch(files) or adopted_identity(folder, code.identity()):
         files = _equal(code, stored, None) or f"parsed:{code.parsed}"
-    # First the record: a copy without one counts as older than records.
+    # The record comes first: a copy without one would be taken for an old copy.
     _write_record(folder, code.digest, code.parsed, files)
     folder.write_file(f"{_KIND}/{code.digest}{_ARCHIVE}", code.archive)
 
 
 def keep_records(folder: StudyStore) -> None:
-    """Store a record of each copy that came without one, as from an export: the identity that its results have."""
+    """Store a record of each copy without one, such as imported copies, with the identity that its results use."""
     stored = copies(folder)
     used = {identity.partition(";")[0] for identity in folder.trials_by_code()}
     for copy in stored:
         if not copy.has_record:
             equal = [f"sha256:{other.digest}" for other in stored if other.parsed == copy.parsed]
             identities = [f"parsed:{copy.parsed}", *equal]
-            identity = next((one for one in identities if one in used), identities[0])
-            _write_record(folder, copy.digest, copy.parsed, identity)
+            chosen = next((identity for identity in identities if identity in used), identities[0])
+            _write_record(folder, copy.digest, copy.parsed, chosen)
 
 
 def _equal(code: SourceCode, stored: Iterable[CodeCopy], preferred: str | None) -> str | None:
-    """Return the identity of a copy that is parsed as code is, rather the preferred one; None without such a copy."""
+    """Return the identity of a copy with the same parsed files, if possible the preferred one; None without a copy."""
     parsed = code.parsed
     equal = {copy.identity: copy.digest for copy in stored if parsed == copy.parsed}
     if preferred in equal:
@@ -142,7 +142,7 @@ def _equal(code: SourceCode, stored: Iterable[CodeCopy], preferred: str | None) 
 
 
 def _declared_files(folder: StudyStore) -> str | None:
-    """Return the identity of the files with which the study was started last."""
+    """Return the identity of the study's files at its last start; None if it isn't stored."""
     try:
         return str(json.loads(folder.read_file(DECLARED) or b"")["code"]).partition(";")[0]
     except (ValueError, KeyError, TypeError):
@@ -163,17 +163,17 @@ def _write_record(folder: StudyStore, digest: str, parsed: str, identity: str) -
     folder.write_file(f"{_KIND}/{digest}{_RECORD}", json.dumps(record, indent=1).encode())
 
 
-def _parsed_once(folder: StudyStore, digest: str) -> str:
-    """Return the parsed digest of a copy without a record; this machine keeps it, since copies may be large."""
-    kept = code_cache().with_name("parsed") / digest
+def _cached_parsed_digest(folder: StudyStore, digest: str) -> str:
+    """Return the parsed digest of a copy without a record, cached on this machine since copies may be large."""
+    cached = code_cache().with_name("parsed") / digest
     with suppress(OSError):
-        if _DIGEST.fullmatch(parsed := kept.read_text()):
+        if _DIGEST.fullmatch(parsed := cached.read_text()):
             return parsed
     try:
         parsed = parsed_digest(read_copy(folder, digest))
     except StoreError:
-        return ""  # a damaged copy is equal to nothing
+        return ""  # a damaged copy equals no code
     with suppress(OSError):
-        kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        kept.write_text(parsed)
+        cached.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        cached.write_text(parsed)
     return parsed

@@ -1,4 +1,4 @@
-"""A study's packs as MLflow gets them: each trial once."""
+"""A study's packs for MLflow, with each trial once."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from study.store.validated import FAILED
 
 
 class StoredPacks:
-    """A study's packs as they are published: a trial that is in several packs is in the first only.
+    """A study's packs as they are published. A trial of several packs is in the first of them only.
 
     Args:
         folder: the study's part of the store.
-        rows: the results to publish, one a trial; None for all that are done.
-        without_curves: the metrics that have no learning curves there, since each takes time.
-        has_files: whether trials may have files.
+        rows: the results to publish, one a trial; None for all trials with a result.
+        without_curves: metrics whose learning curves aren't published, to save time.
+        has_files: True if trials may have files.
     """
 
     def __init__(
@@ -41,15 +41,15 @@ class StoredPacks:
         self._judged: pa.Table | None = None
 
     def judge(self, rows: pa.Table) -> None:
-        """Take rows of trials as they are judged now, in place of those that a pack alone gives.
+        """Replace results by judged ones.
 
         Args:
-            rows: results; trials that aren't among them stay as their pack has them.
+            rows: judged results; trials without one keep their pack's result.
         """
         self._judged = rows
 
     def names(self) -> Sequence[str]:
-        """Return the names of the packs that can be read; those that failed come last, and only with explicit rows."""
+        """Return the names of readable packs. Failed packs come last, and only if `rows` was given."""
         names = sorted(self._folder.pack_ids(), key=lambda name: (name.endswith(FAILED), name))
         if self._rows is None:
             names = [name for name in names if not name.endswith(FAILED)]
@@ -64,8 +64,10 @@ class StoredPacks:
             table = self._rows.filter(pc.is_in(self._rows["trial_id"], table["trial_id"].combine_chunks()))
         elif self._judged is not None:
             is_judged = pc.is_in(table["trial_id"], value_set=self._judged["trial_id"].combine_chunks())
-            anew = self._judged.filter(pc.is_in(self._judged["trial_id"], value_set=table["trial_id"].combine_chunks()))
-            table = unified([anew, table.filter(pc.invert(is_judged))])
+            judged = self._judged.filter(
+                pc.is_in(self._judged["trial_id"], value_set=table["trial_id"].combine_chunks())
+            )
+            table = unified([judged, table.filter(pc.invert(is_judged))])
         if name in self._repeats:
             repeats = pa.array(sorted(self._repeats[name]))
             table = table.filter(pc.invert(pc.is_in(table["trial_id"], repeats)))
@@ -81,7 +83,7 @@ class StoredPacks:
         ]
 
     def files(self, trial_id: str, into: Path) -> dict[str, Path]:
-        """Return the paths of a trial's files by name; in an object store they are copied into a folder."""
+        """Return the paths of a trial's files by name; files in an object store are copied to `into` first."""
         if not self._has_files:
             return {}
         return local_files(self._folder, trial_id, into if self._folder.path is None else None)
@@ -89,12 +91,12 @@ class StoredPacks:
     def _trial_ids(self, name: str) -> pa.ChunkedArray | None:
         try:
             return self._folder.read_pack(name, with_curves=False)[0]["trial_id"]
-        except StoreError:  # a torn file, which the store has reported
+        except StoreError:  # a truncated file, which the store has reported
             return None
 
 
 def _find_repeats(ids: Mapping[str, pa.ChunkedArray]) -> dict[str, set[str]]:
-    """Return the trials that an earlier pack has too, by pack; usually there are none."""
+    """Return the ids of trials that an earlier pack has too, by pack."""
     if not ids:
         return {}
     counted = pc.value_counts(pa.chunked_array([chunk for column in ids.values() for chunk in column.chunks]))

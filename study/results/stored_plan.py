@@ -1,4 +1,4 @@
-"""The plan of a stored study, made of what the store has of it; nothing of its own code is imported."""
+"""Plan of a stored study, made without importing the study's own code."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from study.store import StudyStore
 
 
 def stored_plan(folder: StudyStore) -> Plan:
-    """Plan a study as it was when it was started last.
+    """Plan a study from its stored file.
 
     Raises:
-        SpecError: if its file has mistakes.
-        InputError: if it asks for more than can be planned.
-        StoreError: if it can't be read.
+        SpecError: if the file has mistakes.
+        InputError: if the file asks for more than can be planned.
+        StoreError: if the study can't be read.
     """
     content = folder.read_file(DECLARED)
     try:
@@ -39,14 +39,14 @@ def stored_plan(folder: StudyStore) -> Plan:
 
 
 def with_looks(plan: Plan, folder: StudyStore) -> Plan:
-    """Return a plan with the looks that were made at its claims before its file asked for more or fewer seeds.
+    """Return a plan with the earlier looks at its claims, made before the number of seeds changed.
 
     Args:
-        plan: of the study, as its file is now.
-        folder: the study's part of the store, where its file is as it ran last.
+        plan: the plan of the study's current file.
+        folder: the study's part of the store, with the file of the last run.
 
     Raises:
-        StoreError: if the looks in the store can't be read.
+        StoreError: if the stored looks can't be read.
     """
     if not plan.spec.claims or not folder.exists:
         return plan
@@ -56,25 +56,25 @@ def with_looks(plan: Plan, folder: StudyStore) -> Plan:
     except (InputError, StoreError):  # the study's file replaces it
         stored = None
     if stored is not None and stored.spec.claims:
-        # imported late: statistics take longer to import than everything else that a list of studies needs
+        # imported late: statistics are slow to import, and a list of studies doesn't need them
         from study.plan.claims import final_looks
         from study.plan.until import extended
         from study.trials.table import TrialTable
 
         table = TrialTable(folder.judged_by(stored.criterion).read_results(), stored.metrics)
         final = final_looks(extended(stored, table), table)
-        # A look by the same seeds is the same look.
+        # Looks at a claim by the same seeds are one look.
         looks = tuple({(look.claim, tuple(look.seeds)): look for look in (*final, *looks)}.values())
     return replace(plan, earlier_looks=looks)
 
 
 def keep_code(spec: Spec, folder: StudyStore, layouts: Mapping[str, str] | None = None) -> None:
-    """Store what the code of a study declares, a copy of it, each version once, and how its trials train.
+    """Store the declarations of a study's code, a copy of each version of the code, and proven layouts.
 
     Args:
         spec: the study.
         folder: its folder of the store.
-        layouts: how the trials of each proven recipe train.
+        layouts: proven layouts by recipe.
     """
     own_code = spec.family.own_code
     if own_code is None:
@@ -88,18 +88,18 @@ def keep_code(spec: Spec, folder: StudyStore, layouts: Mapping[str, str] | None 
 
 
 def rows_of_plan(table: pa.Table, plan: Plan) -> pa.Table:
-    """Return the rows of planned trials only, since an earlier version of the study's file may have planned others.
+    """Return the rows of planned trials; the store may have others, from earlier versions of the study's file.
 
     Args:
         table: has columns cell_id and seed.
-        plan: the plan. Its trials aren't made, since it may have many more than the table.
+        plan: the plan. It may have many more trials than the table, so its trials aren't listed.
     """
     if plan.own_seeds:
         seeds_of = {cell.id: set(plan.seeds(cell)) for cell in plan.cells}
         rows = zip(table["cell_id"].to_pylist(), table["seed"].to_pylist(), strict=True)
         return table.filter(pa.array([seed in seeds_of.get(cell, ()) for cell, seed in rows], pa.bool_()))
     cells = pa.array([cell.id for cell in plan.cells], pa.string())
-    # Every cell has every seed here; comparing the ids of a million trials would take a minute.
+    # Here every cell has the same seeds. Comparing the ids of a million trials would take a minute.
     planned = pc.and_(pc.is_in(table["cell_id"], value_set=cells), _are_in(table["seed"], plan.spec.first_seeds))
     return table if pc.all(planned).as_py() else table.filter(planned)
 

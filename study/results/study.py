@@ -1,4 +1,4 @@
-"""The way back: from what is stored (or published) of a study to its table, report and dashboard."""
+"""Tables, reports and dashboards of stored or published studies."""
 
 from __future__ import annotations
 
@@ -46,13 +46,16 @@ from study.summaries.metrics import in_series_only, of_trials, single
 from study.words import count_of
 
 MOST_TRIALS = 25_000
-"""The most trials that a page lists; they take 3 MB, which a browser opens at once."""
+"""The most trials that a page lists: they take 3 MB, which a browser opens without delay."""
 
 
 def print_results(results: StudyResults, console: Console) -> None:
-    """Print a study's table, its finding, and the comparison with the published numbers or another study.
+    """Print a study's table, finding, and comparison with the published numbers or another study.
 
-    A part that fails is named with its reason, and all others are printed.
+    Parts that fail are listed with their reasons.
+
+    Raises:
+        InputError: if the study has no results yet.
     """
     require_results(results)
     elsewhere, question = f"`study show {results.name} --json`", results.plan.spec.question
@@ -65,13 +68,13 @@ def print_results(results: StudyResults, console: Console) -> None:
 
 
 def print_failed_parts(results: StudyResults, console: Console) -> None:
-    """Print which parts of a study's report failed so far, and why."""
+    """Print the failed parts of a study's report, with their reasons."""
     for failure in results.parts.failures:
         console.print(str(failure), style="red")
 
 
 def print_failures(results: StudyResults, console: Console, retry: str = "study run") -> None:
-    """Print the reasons of failed trials, with one traceback and what to do."""
+    """Print the reasons of failed trials, one traceback, and the command to retry."""
     for line in failure_lines(results.failures, results.rows, results.name, retry):
         console.print(line, style="red", soft_wrap=line.startswith(" "))
 
@@ -85,12 +88,12 @@ def finding_of(results: StudyResults) -> str:
     """Return the finding and the most frequent reason of failed trials, for a notification."""
     if not results.counts["done"]:
         return "no trial is done yet"
-    failed = [f"{count_of(one.trials, 'trial')} failed: {one.reason}" for one in results.failures[:1]]
+    failed = [f"{count_of(failure.trials, 'trial')} failed: {failure.reason}" for failure in results.failures[:1]]
     return " ".join([results.headline, *failed])
 
 
 def results_as_json(results: StudyResults) -> dict[str, Any]:
-    """Return what `show` prints as JSON data: cells with the columns of cells.csv, and missing values as null."""
+    """Return a study's results as JSON data: cells with the columns of cells.csv, missing values as null."""
     data = cells_rows(results.summaries, results.plan.labels, results.rows.named_metrics)
     return {
         "study": results.name,
@@ -118,14 +121,14 @@ def write_study_report(
 
     Args:
         results: the study and its results so far.
-        folder: where to write it; None for `own_folder`.
+        folder: the output folder; None for `own_folder`.
         formats: names of formats in `study.reports.FORMATS`.
         tracking_uri: the MLflow server to link to; None for no links.
-        trial: the trial whose weights are drawn, by its id or the first letters of it; None for a typical solved one.
+        trial: the id, or its first letters, of the trial whose weights are drawn; None for a typical solved trial.
         columns: the statistics of cells.tex and report.md, by their names in cells.csv; empty for the usual ones.
 
     Raises:
-        InputError: if there is no such trial or statistic, or the trial's weights aren't stored.
+        InputError: if a trial or statistic doesn't exist, or the trial's weights aren't stored.
         ReportError: if a part of the report failed; all others are written.
         StudyError: if the folder can't be written.
     """
@@ -144,7 +147,7 @@ def _write_files(
     columns: Sequence[str] = (),
 ) -> list[Path]:
     check_columns(results.rows, columns)
-    # Curves and weights need torch, and tables don't; a trial that the user names must exist in any case.
+    # Curves and weights need torch; tables don't. A trial that the user names is always checked.
     with_trials = draws(formats) or trial is not None
     is_ours = results.folder.path is not None and folder == own_folder(results.folder)
     content = assemble_report(
@@ -157,7 +160,7 @@ def _write_files(
 
 
 def own_folder(folder: StudyStore) -> Path:
-    """Return the folder of a study's report: in the study's folder, or in the working folder with an object store."""
+    """Return the folder of a study's report: in the study's folder, or in the working folder for an object store."""
     return Path(f"{folder.name}-report") if folder.path is None else folder.path / "report"
 
 
@@ -167,7 +170,7 @@ class WrittenReport:
 
     Args:
         files: its files.
-        mark: the mark of what it shows.
+        mark: the mark of its content.
     """
 
     files: Sequence[Path]
@@ -175,9 +178,9 @@ class WrittenReport:
 
 
 def write_and_keep(results: StudyResults, into: Path, folder: StudyStore, *, tracking_uri: str | None) -> WrittenReport:
-    """Write a study's report into the folder that `report_folder` yielded, and store it in the study's folder.
+    """Write a study's report into the folder that `report_folder` yielded, and store it with its mark.
 
-    Parts that fail are kept in `results.parts`; such a report has no mark, so that the next run writes it again.
+    Failed parts are recorded in `results.parts`. A report with failed parts gets no mark, so the next run rewrites it.
     """
     folder.check()
     links = tracking.links(tracking_uri, results.name)
@@ -191,11 +194,11 @@ def write_and_keep(results: StudyResults, into: Path, folder: StudyStore, *, tra
 
 
 def are_current(results: StudyResults, tracking_uri: str | None) -> bool:
-    """Return whether the study's report and MLflow are known to show its results so far.
+    """Return True if the study's report and MLflow show its current results.
 
     Args:
         results: the study and its results so far.
-        tracking_uri: MLflow's address; None where nothing is published.
+        tracking_uri: MLflow's address; None if nothing is published.
     """
     content_mark = _mark(results, tracking.links(tracking_uri, results.name))
     is_published = tracking_uri is None or tracking.shows_all(tracking_uri, results.name, content_mark)
@@ -203,13 +206,13 @@ def are_current(results: StudyResults, tracking_uri: str | None) -> bool:
 
 
 def _mark(results: StudyResults, links: PageLinks | None) -> str:
-    origins = sorted(json.dumps(one, sort_keys=True) for one in results.folder.provenances())
+    origins = sorted(json.dumps(entry, sort_keys=True) for entry in results.folder.provenances())
     return mark(results.table, results.plan.spec.text, results.notices, results.search, origins, links)
 
 
 @contextmanager
 def report_folder(folder: StudyStore) -> Iterator[Path]:
-    """Yield a folder to write a study's report into: its own, or a temporary one if it is in an object store."""
+    """Yield the folder to write a study's report into: its own, or a temporary one for an object store."""
     if folder.path is not None:
         yield folder.path / "report"
         return
@@ -226,15 +229,20 @@ def assemble_report(
     has_files_beside: bool = False,
     columns: Sequence[str] = (),
 ) -> Report:
-    """Assemble the report of a study; the arguments are as for `write_study_report`.
+    """Assemble the report of a study.
 
-    Without `with_trials`, learning curves, gates and weights are left out; without `has_files_beside`, links to files
-    of trials.
+    Args:
+        results: the study and its results so far.
+        links: links to MLflow; None for no links.
+        trial: as for `write_study_report`.
+        with_trials: include learning curves, gates and weights.
+        has_files_beside: include links to files of trials.
+        columns: as for `write_study_report`.
     """
     spec = results.plan.spec
     versus = [] if results.against.is_published else ["--compare", results.against.name]
-    of_trial = [] if trial is None else ["--trial", trial]
-    of_tables = ["--columns", ",".join(columns)] if columns else []
+    trial_option = [] if trial is None else ["--trial", trial]
+    columns_option = ["--columns", ",".join(columns)] if columns else []
     attempt, none = results.parts.attempt, Exhibits((), (), None)
 
     def chosen() -> Exhibits:
@@ -250,7 +258,7 @@ def assemble_report(
     return Report(
         **vars(results.findings) | {"columns": columns, "overall": results.overall},
         data=cells_rows(results.summaries, results.plan.labels, results.rows.named_metrics),
-        command=shlex.join(["study", "report", spec.study, *versus, *of_trial, *of_tables]),
+        command=shlex.join(["study", "report", spec.study, *versus, *trial_option, *columns_option]),
         protocol=protocol,
         spec=spec.text,
         provenance=attempt("provenance", provenance, []),
@@ -265,7 +273,7 @@ def assemble_report(
 
 
 def _protocol(rows: ResultRows, summaries: Sequence[CellSummary]) -> dict[str, str]:
-    """Return each hyperparameter that applies, with the values that it has."""
+    """Return the values of each hyperparameter that applies, as text, by title."""
     protocol: dict[str, str] = {}
     for key in names_of(s.cell for s in summaries):
         values = dict.fromkeys(s.cell.value(key) for s in summaries)
@@ -275,51 +283,52 @@ def _protocol(rows: ResultRows, summaries: Sequence[CellSummary]) -> dict[str, s
 
 
 def _trial_list(results: StudyResults) -> pa.Table | None:
-    """Return the trials that have a result, each with its row of the report; None if they are too many to list."""
+    """Return the trials with a result, each with its row of the report; None if they are too many to list."""
     metrics = of_trials(single(results.metrics, results.rows.named_metrics))
-    table = with_metrics(results.table, metrics)  # if all trials failed, there are none
+    table = with_metrics(results.table, metrics)  # without metrics if all trials failed
     if table.num_rows > MOST_TRIALS:
         return None
     rows = {s.cell_id: row for row, s in enumerate(results.summaries)}
-    of = pa.array([rows[cell_id] for cell_id in table["cell_id"].to_pylist()], pa.int64())
+    places = pa.array([rows[cell_id] for cell_id in table["cell_id"].to_pylist()], pa.int64())
     names = ("cell_id", "trial_id", "seed", "outcome", "solved_at_iteration")
     trials = table.select([*names, *metrics, "training_s", "error"])
-    return trials.append_column("row", of).sort_by([("row", "ascending"), ("seed", "ascending")])
+    return trials.append_column("row", places).sort_by([("row", "ascending"), ("seed", "ascending")])
 
 
 def _merge(provenances: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Merge provenances that differ only in their time, and keep the first and the last time."""
+    """Merge provenances that differ only in their time, keeping the first and the last time."""
     merged: dict[str, dict[str, Any]] = {}
     entries = [entry for provenance in provenances for entry in _originals(provenance)]
     for entry in sorted(entries, key=lambda entry: str(entry["created_at"])):
-        rest = {key: value for key, value in entry.items() if key != "created_at"}
-        same = merged.setdefault(repr(sorted(rest.items())), rest | {"first result": entry["created_at"]})
+        timeless = {key: value for key, value in entry.items() if key != "created_at"}
+        same = merged.setdefault(repr(sorted(timeless.items())), timeless | {"first result": entry["created_at"]})
         same["last result"] = entry["created_at"]
     return list(merged.values())
 
 
 def _originals(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the provenances that adopted results had in the study that trained them."""
+    """Return the original provenances of an entry: for adopted results, those of the study that trained them."""
     if "adopted_from" not in entry:
         return [dict(entry)] if "created_at" in entry else []
     before = entry.get("original")
-    tables = [one for one in before if isinstance(one, Mapping)] if isinstance(before, list) else []
+    tables = [item for item in before if isinstance(item, Mapping)] if isinstance(before, list) else []
     originals = [inner for original in tables for inner in _originals(original)]
     return [{"adopted_from": entry["adopted_from"]} | inner for inner in originals]
 
 
 def sync(results: StudyResults, tracking_uri: str) -> int:
-    """Publish the trials that MLflow lacks or has with other values, then write the report and attach it.
+    """Publish the trials that MLflow lacks or has with other values, and attach the report.
 
     Args:
         results: the study and its results so far.
         tracking_uri: MLflow's address.
 
     Returns:
-        The number of trials that were published.
+        The number of published trials.
 
     Raises:
         TrackingError: if the server can't be reached.
+        ReportError: if a part of the report failed.
     """
     spec = results.plan.spec
     plan = results.plan if results.planned_cells is None else results.planned_cells.plan

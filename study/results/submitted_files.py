@@ -1,4 +1,4 @@
-"""Files of a submitted study, kept in the store so that a job can go on without the user's folder."""
+"""Files of a submitted study, stored so that a job can continue without the user's folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from study.store import StudyStore
 
 
 def submitted_files(spec: Spec) -> dict[str, bytes]:
-    """Return the code and the data of a study by the paths at which they lie beside its file."""
+    """Return the files of a study's code and data, by their paths relative to the study's file."""
     files = {} if spec.source_code is None else dict(spec.source_code.files)
     for data in spec.source_data:
         files |= data.beside
@@ -21,7 +21,7 @@ def submitted_files(spec: Spec) -> dict[str, bytes]:
 
 
 def keep_submitted(spec: Spec, folder: StudyStore) -> None:
-    """Store the files that a job was submitted with, each version once, unless they are stored as its code already."""
+    """Store the files that a job was submitted with, unless the store has them already."""
     files = submitted_files(spec)
     names = _names(digest_of(files))
     if files and all(folder.read_file(name) is None for name in names):
@@ -29,31 +29,31 @@ def keep_submitted(spec: Spec, folder: StudyStore) -> None:
 
 
 def restore_submitted(folder: StudyStore, digest: str, into: Path) -> None:
-    """Write stored files beside a study file, where a job is to run it.
+    """Write stored files beside a study file, for a job.
 
     Args:
         folder: the study's part of the store.
-        digest: of the files, as the job was submitted with them.
-        into: the folder of the study file; files of the same content may be there.
+        digest: the digest of the submitted files.
+        into: the folder of the study file; it may have files with the same content.
 
     Raises:
-        InputError: if the store has no such files, they were changed, or others are in their places.
+        InputError: if the store has no such files or has changed ones, or if `into` has other files at their paths.
     """
     archives = (folder.read_file(name) for name in _names(digest))
     archive = next((content for content in archives if content is not None), None)
     if archive is None:
         raise InputError(
             f"the store has no copy of the code {digest} of study {folder.name!r}: the job that was submitted with it "
-            "never began to train, or the store isn't the one that it used; submit the study's file again"
+            "never began to train, or used another store; submit the study's file again"
         )
     for name, content in read_archive(archive, digest, SIZE_LIMIT_BYTES + DATA_LIMIT_BYTES).items():
         path = into / name
         if path.exists() and path.read_bytes() != content:
-            raise InputError(f"{path} isn't the file that the study was submitted with; it isn't overwritten")
+            raise InputError(f"{path} differs from the file that the study was submitted with, and isn't overwritten")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
 
 
 def _names(digest: str) -> tuple[str, str]:
-    """Return the names of an archive in the store: of a study's code, and of code with data."""
+    """Return an archive's possible names in the store: of a study's code, and of code with data."""
     return f"code/{digest}.zip", f"submitted/{digest}.zip"

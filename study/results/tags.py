@@ -10,38 +10,38 @@ from study.spec.tags import check_tags, is_tag, tags_in
 from study.store import StudyStore
 
 FILE = "tags.json"
-"""The file of a study's folder that holds what `study tag` changed."""
+"""The file of a study's folder with the changes by `study tag`."""
 
 
 def study_tags(folder: StudyStore) -> tuple[str, ...]:
     """Return a study's tags, sorted.
 
     Raises:
-        StoreError: if they can't be read.
+        StoreError: if the tags can't be read.
     """
     added, removed = _changes(folder)
     return tuple(sorted({*tags_in(folder.read_spec()), *added} - removed))
 
 
 def change_tags(folder: StudyStore, add: Collection[str], remove: Collection[str]) -> tuple[str, ...]:
-    """Add and remove tags; the study's file stays as it is, and the study may run meanwhile.
+    """Add and remove tags without changing the study's file. The study may be running.
 
     Args:
         folder: the study's store.
-        add: tags that it has from now on.
-        remove: tags that it no longer has, also if its file names them.
+        add: the tags to add.
+        remove: the tags to remove, also those of the study's file.
 
     Returns:
-        Its tags.
+        The study's tags, sorted.
 
     Raises:
-        InputError: if one can't be a tag, is both added and removed, or is to be removed and isn't there.
-        StoreError: if they can't be read or written.
+        InputError: if a tag is invalid, is both added and removed, or is removed and doesn't exist.
+        StoreError: if the tags can't be read or written.
     """
     check_tags([*add, *remove])
     before = study_tags(folder)
     if both := {*add} & {*remove}:
-        raise InputError(f"{min(both)!r} can't be both added and removed: leave out one of them")
+        raise InputError(f"{min(both)!r} can't be both added and removed: leave it out of one of the two")
     if unknown := {*remove} - {*before}:
         has = f"its tags are {', '.join(before)}" if before else "it has no tags"
         raise InputError(f"study {folder.name!r} has no tag {min(unknown)!r}; {has}")
@@ -53,7 +53,7 @@ def change_tags(folder: StudyStore, add: Collection[str], remove: Collection[str
 
 
 def _changes(folder: StudyStore) -> tuple[set[str], set[str]]:
-    """Return the tags that were added and those that were removed."""
+    """Return the added and the removed tags."""
     content = folder.read_file(FILE)
     if content is None:
         return set(), set()
@@ -62,6 +62,6 @@ def _changes(folder: StudyStore) -> tuple[set[str], set[str]]:
         added, removed = set(data["added"]), set(data["removed"])
         if all(map(is_tag, added | removed)):
             return added, removed
-    except (ValueError, KeyError, TypeError):  # a torn file, or somebody else's file of that name
+    except (ValueError, KeyError, TypeError):  # a truncated file, or a foreign file of that name
         pass
     raise StoreError(f"{folder.file_address(FILE)} can't be read as tags: remove it, and add the tags again")

@@ -1,4 +1,4 @@
-"""Files of trials for readers: which there are, copies of them, and the log of a trial that may still run."""
+"""Files of trials for readers: sizes, local copies, and logs, also of running trials."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ _MOST_LINKED = 6
 
 
 def trial_named(folder: StudyStore, text: str) -> str:
-    """Return the id of the trial that a person means, which may not have ended yet.
+    """Return the id of a trial by its first letters, also of a running trial.
 
     Args:
         folder: the study's part of the store.
-        text: the id, or the first letters of it.
+        text: the id, or its first letters.
 
     Raises:
-        InputError: if no trial or more than one has it.
+        InputError: if no trial's id, or more than one, begins with the text.
     """
     ended = {*folder.done(), *folder.failed_rows()["trial_id"].to_pylist()}
     ids = sorted(trial_id for trial_id in {*folder.trials_with_files(), *ended} if trial_id.startswith(text))
     if text in ids or len(ids) == 1:
         return text if text in ids else ids[0]
-    found = f"several trials have that id: {', '.join(ids[:3])}" if ids else "no trial has that id"
-    raise InputError(f"trial {text!r} of study {folder.name!r}: {found}; `study files {folder.name}` lists them")
+    reason = f"several trials have that id: {', '.join(ids[:3])}" if ids else "no trial has that id"
+    raise InputError(f"trial {text!r} of study {folder.name!r}: {reason}; `study files {folder.name}` lists them")
 
 
 def sizes_by_trial(folder: StudyStore) -> dict[str, dict[str, int]]:
-    """Return the size in bytes of each file of each trial that has files."""
+    """Return the sizes in bytes of all trials' files, by trial id and file name."""
     return {trial_id: folder.file_sizes(trial_id) for trial_id in folder.trials_with_files()}
 
 
 def linked_files(folder: StudyStore) -> dict[str, list[str]]:
-    """Return the names of the files of trials that a report links to: log, traceback, and some of the others."""
+    """Return the names of the files that a report links to, by trial id: log and traceback first, six at most."""
     linked = {}
     for trial_id, names in sizes_by_trial(folder).items():
         first = [name for name in (LOG, ERROR) if name in names]
@@ -52,15 +52,15 @@ def local_files(folder: StudyStore, trial_id: str, into: Path | None = None) -> 
     Args:
         folder: the study's part of the store.
         trial_id: the trial.
-        into: the folder to copy them to; None to name them where they are, in a store that is a folder.
+        into: the folder to copy the files to; None for their paths in the store, which must be a folder then.
 
     Raises:
-        InputError: if there is nothing to copy to, in an object store.
+        InputError: if `into` is None and the store is an object store.
     """
     names = folder.file_sizes(trial_id)
     if into is None:
         if folder.path is None:
-            raise InputError(f"{folder.where} isn't a folder of this machine: say where to copy the files to")
+            raise InputError(f"{folder.where} isn't a folder of this machine: give a folder to copy the files to")
         return {name: folder.path / folder.trial_file(trial_id, name) for name in names}
     copied = {}
     for name in names:
@@ -72,10 +72,10 @@ def local_files(folder: StudyStore, trial_id: str, into: Path | None = None) -> 
 
 
 def read_log(folder: StudyStore, trial_id: str) -> str:
-    """Return what a trial has printed so far.
+    """Return a trial's output so far.
 
     Raises:
-        InputError: if it has printed nothing, or its log isn't kept.
+        InputError: if the trial has no log.
     """
     data = folder.read_file(folder.trial_file(trial_id, LOG))
     if data is None:
@@ -84,13 +84,13 @@ def read_log(folder: StudyStore, trial_id: str) -> str:
 
 
 def follow_log(folder: StudyStore, trial_id: str) -> Iterator[str]:
-    """Yield what a trial has printed, and what it prints until it has ended or the study's run has.
+    """Yield a trial's output so far, then its new output until the trial or the study's run has ended.
 
-    In an object store a log is complete up to the last checkpoint of a trial that runs.
+    In an object store, a running trial's log is complete up to its last checkpoint.
     """
     key, shown = folder.trial_file(trial_id, LOG), b""
     while True:
-        has_ended = _has_ended(folder, trial_id)  # first: what it printed before is in the log then
+        has_ended = _has_ended(folder, trial_id)  # checked first: the log is then read to its end
         data = folder.read_file(key) or b""
         if new := data.removeprefix(shown) if data.startswith(shown) else b"\n[...]\n" + data:
             yield new.decode(errors="replace")

@@ -1,6 +1,6 @@
-"""What a report shows of single trials: some learning curves, gates, the weights of one.
+"""A report's learning curves, gates and weights of single trials.
 
-Curves and weights are large, and a figure has few panels, so a few rows are chosen, and a few trials of each.
+Curves and weights are large and a figure has few panels, so only some rows and trials are shown.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from study.summaries.metrics import of_curves, single
 MOST_ROWS = 12
 """The most rows whose learning curves and gates are shown."""
 _ACROSS = 4
-"""The most values of an axis that stand side by side."""
+"""The most values of an axis side by side."""
 MOST_TRIALS = 50
 """The most trials of a row whose learning curves and gates are shown."""
 _GATE_ROWS = 1000
-"""Validation rows that gates are averaged over; all 10,000 take ten times as long and move a gate by 0.01 at most."""
+"""Validation rows that gates are averaged over; all 10,000 take ten times as long and change a gate by at most 0.01."""
 
 
 @dataclass(frozen=True)
@@ -59,51 +59,51 @@ def exhibits(
     trial_id: str | None = None,
     bounds_of: Callable[[str], Mapping[str, Bound]] = lambda cell_id: {},
 ) -> Exhibits:
-    """Choose what to show, and read it from the store.
+    """Choose rows and trials to show, and read their curves and weights from the store.
 
     Args:
-        folder: where curves and weights are.
+        folder: the study's part of the store.
         summaries: the cells' summaries.
-        rows: the same summaries, with what distinguishes them.
+        rows: the rows of these summaries.
         table: the trials' results.
         metrics: the metrics that the trials report.
-        trial_id: the trial whose weights to show, or the first letters of its id; None for a typical solved trial,
-            which is the one with the median solved-at in the cell that succeeds most often.
-        bounds_of: returns what the metrics of a cell's solved trials meet; empty if the study doesn't say it.
+        trial_id: the id, or its first letters, of the trial whose weights are shown; None for a typical solved trial:
+            the trial with the median solved-at in the cell with the highest success rate.
+        bounds_of: returns a cell's success criterion, by metric; empty if it has none.
 
     Raises:
-        InputError: if no trial or more than one has that id, or its weights aren't stored.
+        InputError: if no trial's id, or more than one, begins with `trial_id`, or its weights aren't stored.
     """
     chosen = choose_rows(rows)
     cells = [s.cell_id for s in summaries]
     trials = {row: first_trials(table, cells[row]) for row in chosen}
     example_id = _example_trial(summaries, table, trial_id)
-    ids = {i for of_row in trials.values() for i in of_row["trial_id"].to_pylist()}
+    ids = {i for first in trials.values() for i in first["trial_id"].to_pylist()}
     curves = folder.read_curves(ids)
     weights = folder.read_weights(ids | ({example_id} if example_id else set()))
     if trial_id is not None and example_id not in weights["trial_id"].to_pylist():
         raise InputError(
-            f"--trial {trial_id}: its weights aren't in the store; those trained by an earlier version are gone"
+            f"--trial {trial_id}: its weights aren't in the store; weights trained by an earlier version are gone"
         )
     return Exhibits(
         learning=[
             curve
-            for row, of in trials.items()
-            if (curve := _learning(row, rows, of, curves, metrics, bounds_of(cells[row]))) is not None
+            for row, first in trials.items()
+            if (curve := _learning(row, rows, first, curves, metrics, bounds_of(cells[row]))) is not None
         ],
-        gates=[g for row, of in trials.items() for g in _gates(row, summaries[row], of, weights)],
+        gates=[g for row, first in trials.items() for g in _gates(row, summaries[row], first, weights)],
         weights=_weights(summaries, table, weights, example_id),
     )
 
 
 def choose_rows(rows: ResultRows, most: int = MOST_ROWS) -> list[int]:
-    """Return all rows with a trial that ended if they are few, otherwise those of a grid of panels."""
+    """Return the rows with a trial that ended, or those of a grid of panels if they are more than `most`."""
     ended = rows.ended()
     return ended if len(ended) <= most else series.panel_rows(rows, _ACROSS, most // _ACROSS)
 
 
 def first_trials(table: pa.Table, cell_id: str) -> pa.Table:
-    """Return a cell's first trials, without those that failed."""
+    """Return a cell's first `MOST_TRIALS` trials that didn't fail, by seed."""
     own = table.filter(
         pc.and_(pc.equal(table["cell_id"], cell_id), pc.not_equal(table["outcome"], str(Outcome.FAILED)))
     )
@@ -111,7 +111,7 @@ def first_trials(table: pa.Table, cell_id: str) -> pa.Table:
 
 
 def of_trials_in(table: pa.Table, trials: pa.Table) -> pa.Table:
-    """Return the rows of some trials."""
+    """Return the rows of a table whose trial ids are in `trials`."""
     return table.filter(pc.is_in(table["trial_id"], trials["trial_id"].combine_chunks()))
 
 
@@ -127,7 +127,7 @@ def _learning(
     curve = learning_curve(
         row,
         of_trials_in(curves, trials),
-        of=rows.summaries[row].ended,
+        ended=rows.summaries[row].ended,
         threshold=thresholds.pop() if len(thresholds) == 1 else None,
         higher=[name for name, metric in metrics.items() if metric.higher_is_better],
     )
@@ -140,7 +140,7 @@ def _learning(
 
 
 def _end(bound: Bound, metric: Metric) -> float | None:
-    """Return the end of a criterion at which trials arrive: the upper one of a metric of which less is better."""
+    """Return the bound that trials must reach: the upper one if lower values are better, otherwise the lower one."""
     upper = bound.at_most if bound.below is None else bound.below
     ends = (bound.at_least, upper) if metric.higher_is_better else (upper, bound.at_least)
     return next(end for end in ends if end is not None)
@@ -151,14 +151,14 @@ def _gates(row: int, summary: CellSummary, trials: pa.Table, weights: pa.Table) 
     if not own:
         return []
     outcomes = dict(zip(trials["trial_id"].to_pylist(), trials["outcome"].to_pylist(), strict=True))
-    is_solved = np.array([outcomes[one.trial_id] == str(Outcome.SOLVED) for one in own])
+    is_solved = np.array([outcomes[trial.trial_id] == str(Outcome.SOLVED) for trial in own])
     gates = family_of(summary.cell).mean_gates(summary.cell, stacked_weights(own), _GATE_ROWS)
     return [
         Gates(
             row=row,
             layer=layer,
             trials=len(own),
-            of=summary.ended,
+            ended=summary.ended,
             validation_rows=_GATE_ROWS,
             values=values.astype(np.float64).ravel(),
             solved=np.repeat(is_solved, values.shape[1]),
@@ -168,36 +168,36 @@ def _gates(row: int, summary: CellSummary, trials: pa.Table, weights: pa.Table) 
 
 
 def trial_id_of(table: pa.Table, text: str) -> str:
-    """Return the id of the trial that a person means.
+    """Return the id of a trial by its first letters.
 
     Args:
         table: the trials' results.
-        text: the id, or the first letters of it.
+        text: the id, or its first letters.
 
     Raises:
-        InputError: if no trial or more than one has it.
+        InputError: if no trial's id, or more than one, begins with the text.
     """
-    hint = "the page's lists, results and MLflow's tag study.trial_id say it"
+    hint = "ids are in the page's lists, in the results, and in MLflow's tag study.trial_id"
     return id_beginning(table["trial_id"].to_pylist(), text, "study", hint)
 
 
 def id_beginning(ids: Iterable[str], text: str, holder: str, hint: str) -> str:
-    """Return the only trial's id that begins with a text.
+    """Return the only trial id that begins with a text.
 
     Args:
         ids: the trials' ids.
-        text: the id, or the first letters of it.
-        holder: what has the trials, for the message: a study or a file.
-        hint: where ids are found, for the message.
+        text: the id, or its first letters.
+        holder: the word for the trials' container in the message: study or file.
+        hint: the message's hint on where to find ids.
 
     Raises:
-        InputError: if no id or more than one begins so.
+        InputError: if no id, or more than one, begins with the text.
     """
-    found = [trial_id for trial_id in ids if trial_id.startswith(text)]
-    if len(found) != 1:
-        which = "several trials have" if found else f"no trial of this {holder} has"
-        raise InputError(f"--trial {text}: {which} that id; {hint}")
-    return found[0]
+    matches = [trial_id for trial_id in ids if trial_id.startswith(text)]
+    if len(matches) != 1:
+        subject = "several trials have" if matches else f"no trial of this {holder} has"
+        raise InputError(f"--trial {text}: {subject} that id; {hint}")
+    return matches[0]
 
 
 def _example_trial(summaries: Sequence[CellSummary], table: pa.Table, trial_id: str | None) -> str | None:

@@ -158,7 +158,7 @@ def test_an_adoption_can_be_revoked(lab: Path, store: Path) -> None:
     run(study(lab, store))
     edit(lab, *CHANGE)
     study(lab, store).adopt()
-    with pytest.raises(InputError, match="has adopted them already"):
+    with pytest.raises(InputError, match="has already adopted these results"):
         study(lab, store).adopt()
     study(lab, store).adopt(undo=True)
     assert study(lab, store).plan(quick=True).data["left"] == 6
@@ -167,7 +167,7 @@ def test_an_adoption_can_be_revoked(lab: Path, store: Path) -> None:
         False,
         True,
     ]
-    with pytest.raises(InputError, match="nothing can be revoked"):
+    with pytest.raises(InputError, match="there is nothing to revoke"):
         study(lab, store).adopt(undo=True)
     edit(lab, *reversed(CHANGE))
     assert study(lab, store).plan(quick=True).data["left"] == 0
@@ -200,7 +200,7 @@ def test_there_must_be_something_to_adopt(lab: Path, store: Path) -> None:
     run(study(lab, store))
     with pytest.raises(InputError, match="has no results of other code"):
         study(lab, store).adopt()
-    with pytest.raises(InputError, match="says version: 3, which stands for its code"):
+    with pytest.raises(InputError, match="sets version: 3, which stands for its code"):
         study(lab, store, version=3).adopt()
     builtin = api.load("demo", ["seeds=1"], store=store, tracking_uri="off")
     Store(store).study("demo").write_spec(builtin.planned.spec.text)

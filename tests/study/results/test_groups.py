@@ -84,7 +84,7 @@ def test_by_out_and_format_are_obeyed(here):
     [
         (("report", "seed.csv"), "there is seeds.csv"),
         (("report", "seeds.csv", "--by", "mode"), "there is model"),
-        (("report", "seeds.csv", "--compare", "published"), "only a study's cells say which protocol"),
+        (("report", "seeds.csv", "--compare", "published"), "needs a study's cells, with their protocol"),
         (("report", "seeds.csv", "--compare", "none.csv"), "no such column to group by"),
         (("report", "seeds.csv", "--compare", "seed.csv"), "there is seeds.csv"),
         (("report", "bad.csv", "seeds.csv"), "bad.csv can't be used"),

@@ -132,11 +132,11 @@ def test_trials_that_share_seeds_have_no_standardised_rate(here: Path) -> None:
     [
         (["--standardise", "hrad"], "no column hrad; did you mean hard?"),
         (["--standardise", "model"], "row 1: model: 'a' isn't a number"),
-        (["--starts", "starts.csv"], "--standardise says which of its columns"),
+        (["--starts", "starts.csv"], "needs --standardise: the column"),
         (["--standardise", "hard", "--starts", "other.csv"], "no column hard; there is easy"),
         (["--standardise", "hard", "--starts", "gap.csv"], "row 2: column hard must hold a number"),
         (["--standardise", "hard", "--starts", "text.csv"], "column hard must hold a number in every row"),
-        (["--standardise", "hard", "--starts", "few.csv"], "no start of model b"),
+        (["--standardise", "hard", "--starts", "few.csv"], "no starts of model b"),
     ],
 )
 def test_what_cant_be_standardised_is_refused(here: Path, words: list[str], message: str) -> None:
@@ -156,7 +156,7 @@ def test_rates_that_there_arent_are_refused(here: Path) -> None:
     (here / "trials.csv").write_text("model,seed,hard,score\n" + "".join(f"a,{seed},1,0.5\n" for seed in range(6)))
     result = invoke("report", "trials.csv", "--standardise", "hard", "--metric", "score:higher")
     assert result.exit_code != 0
-    assert "nothing says what success is" in result.output
+    assert "--standardise needs a success criterion" in result.output
 
 
 def test_seeds_that_depend_on_outcomes_are_refused(here: Path) -> None:

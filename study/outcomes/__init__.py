@@ -1,17 +1,17 @@
-"""Outcomes of seeded trials from anywhere, as one checked table: one row a trial.
+"""Outcomes of seeded trials from any source, as one checked table with one row a trial.
 
 separated     separators, decimal commas and error values of text files
-states        words of tools for states of runs -> finished, failed, stopped, running
-wanted        what the user says of columns: metrics, and what success is
-columns       the names that a column may have, and what it must hold
-files, write  text and Parquet files, as they are
-starts        a file of starts, to whose success rates are standardised
-checks        the rules for their values
+states        tools' words for states of runs -> finished, failed, stopped, running
+wanted        user-supplied roles of columns: metrics, success criterion
+columns       schema of outcomes, and accepted column names
+files, write  text and Parquet files, unchecked
+starts        files of starts for standardised success rates
+checks        validation of values
 gather        several sources -> one table; the columns that distinguish groups
 runs          runs that were recorded elsewhere, as tables
-run_names     what the names of their columns say
-run_columns   what each of them is for
-nested_runs   runs with runs nested in them
+run_names     roles of columns by their names
+run_columns   roles of columns by user, source, name or values
+nested_runs   runs with nested runs
 run_outcomes  runs -> outcomes, with a sentence for each decision
 """
 

@@ -1,4 +1,4 @@
-"""What must hold for the values of outcomes: every mistake of a source, with its row and column."""
+"""Validation of outcomes: every mistake of a source, with its row and column."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def checked(source: Source, mistakes: list[str], wanted: Wanted, notices: list[s
 
     Args:
         source: the source as it was read.
-        wanted: what the user says of its columns.
-        mistakes: list to append a line to for each mistake; of many mistakes of one kind, only the first ones.
-        notices: list to append sentences to that the reader must know.
+        wanted: user-supplied roles of its columns.
+        mistakes: a list that gets a line for each mistake, up to ten of each kind.
+        notices: a list that gets sentences for the reader.
 
     Returns:
-        The columns of `OUTCOME_SCHEMA`, then those of its metrics; None if there are mistakes.
+        The columns of `OUTCOME_SCHEMA`, then those of its metrics; None if the source has mistakes.
     """
     names = source.table.column_names
     if lacking := _lacking(source, wanted):
@@ -65,13 +65,13 @@ def checked(source: Source, mistakes: list[str], wanted: Wanted, notices: list[s
     content: dict[str, Any] = {name: pa.array(values, from_pandas=True) for name, values in numbers.items()}
     content |= {"seed": seed, "outcome": outcome, "stopped_early": reading.stopped_early()}
     table = pa.table([pc.cast(content[field.name], field.type) for field in OUTCOME_SCHEMA], schema=OUTCOME_SCHEMA)
-    for name, of_metric in values.items():
-        table = table.append_column(name, pa.array(of_metric, pa.float64(), from_pandas=True))
+    for name, numbers_of_metric in values.items():
+        table = table.append_column(name, pa.array(numbers_of_metric, pa.float64(), from_pandas=True))
     return table
 
 
 def _lacking(source: Source, wanted: Wanted) -> list[str]:
-    """Describe the columns that a source must have and has not."""
+    """Describe the required columns that a source lacks."""
     names = source.table.column_names
     there = f"; there is {', '.join(names)}"
     lacking = [f"  no column seed{there}{_hint_of_seeds(source)}"] if "seed" not in names else []
@@ -84,21 +84,21 @@ def _lacking(source: Source, wanted: Wanted) -> list[str]:
         example = candidates[0] if candidates else "COLUMN"
         numbers = f"; its columns of numbers are {', '.join(candidates)}" if candidates else ""
         lacking.append(
-            f"  no column solved or outcome: say what success is, as in --success '{example} < 0.01', or what is "
-            f"averaged, as in --metric {example}{numbers}"
+            f"  no column solved or outcome: give a success criterion, as in --success '{example} < 0.01', or a "
+            f"metric to average, as in --metric {example}{numbers}"
         )
     return lacking
 
 
 def _hint_of_seeds(source: Source) -> str:
-    called = seed_names(source.table.column_names)
-    return f"; `study import csv {source.name}` takes {called[0]} for it" if called else ""
+    candidates = seed_names(source.table.column_names)
+    return f"; `study import csv {source.name}` takes {candidates[0]} as the seed" if candidates else ""
 
 
 def _candidates(table: pa.Table) -> list[str]:
-    """List the columns of numbers that may be metrics: those that vary, and first those that vary most.
+    """List the varying columns of numbers that may be metrics, those with the most values first.
 
-    A column is taken for a hyperparameter if each of its values occurs with several seeds, and half of all or more.
+    A column counts as a hyperparameter if each of its values occurs with several seeds, and at least half of all seeds.
     """
     others = {alias for aliases in ALIASES.values() for alias in aliases} | {*hyperparameters_of(table)}
     counts = {
@@ -111,7 +111,7 @@ def _candidates(table: pa.Table) -> list[str]:
 
 
 def _is_crossed(table: pa.Table, name: str) -> bool:
-    """Return whether each value of a column occurs with several seeds, and with half of all or more."""
+    """Return True if each value of a column occurs with several seeds, and with at least half of all seeds."""
     if "seed" not in table.column_names:
         return False
     seeds = len(pc.unique(table["seed"]))
@@ -133,7 +133,7 @@ def _are_numbers(column: pa.ChunkedArray) -> bool:
 
 
 class _Reading:
-    """Reads a source, and collects its mistakes and notices."""
+    """Reader of a source that collects its mistakes and notices."""
 
     def __init__(self, source: Source, mistakes: list[str], notices: list[str]) -> None:
         self._source = source
@@ -142,34 +142,34 @@ class _Reading:
         self._refused: dict[str, Rows] = {}
 
     def seed(self) -> pa.ChunkedArray:
-        """Read the seeds, whole numbers >= 0, with all their digits."""
+        """Read the seeds, whole numbers >= 0, without rounding."""
         column = self._source.table["seed"]
         try:
             source = column if pa.types.is_integer(column.type) else _by_value(column, _text)
             seeds = pc.cast(source, pa.int64())
-        except pa.ArrowInvalid:  # 3.0, or no number: each different text is parsed by itself
+        except pa.ArrowInvalid:  # a text such as 3.0 or x: each distinct text is parsed by itself
             seeds = _each(_text(column), _whole, pa.int64())
         least = (
             LEAST_SEED if self._source.metrics else 0
-        )  # a study's own: below 0 where sources have seeds of their own
+        )  # a study's seeds may be below 0, if each source of randomness has its own
         wrong = pc.fill_null(pc.less(seeds, least), True)
         self.refuse(np.asarray(wrong), "seed", "isn't a whole number >= 0")
         return seeds
 
     def metric(self, name: str, metric: Metric) -> Floats:
-        """Read a metric: of solved trials, finite and within its lower limit; else any number."""
+        """Read a metric: finite and within its lower limit for metrics of solved trials, otherwise any number."""
         if metric.of == "solved":
             return self.numbers(name, name, -np.inf if metric.low is None else metric.low)
         return self.numbers(name, name, -np.inf, is_finite=False)
 
     def numbers(self, name: str, own: str | None, least: float = 0.0, *, is_finite: bool = True) -> Floats:
-        """Read a column of numbers, with NaN where there is none.
+        """Read a column of numbers, with NaN for missing values.
 
         Args:
-            name: the column's name here.
-            own: its name in the source; None if it isn't there.
-            least: the least number that is right.
-            is_finite: whether infinity is wrong.
+            name: the column's name in `OUTCOME_SCHEMA`, or the metric's name.
+            own: its name in the source; None if the source lacks it.
+            least: the smallest valid number.
+            is_finite: True if infinity is invalid.
         """
         if own is None:
             return np.full(self._source.table.num_rows, np.nan)
@@ -180,7 +180,7 @@ class _Reading:
             return np.full(len(column), np.nan)
         try:
             parsed = pc.cast(column, pa.float64())
-        except pa.ArrowInvalid:  # some text isn't a number
+        except pa.ArrowInvalid:  # a text isn't a number
             text = _text(column)
             parsed = _parse(text)
             self.refuse(np.asarray(pc.is_null(parsed)) & ~_is_missing(text), own, "isn't a number")
@@ -191,12 +191,12 @@ class _Reading:
         return values
 
     def outcome(self, wanted: Wanted) -> pa.ChunkedArray:
-        """Read the outcomes; a trial that failed by its state has failed, whatever its other columns say."""
+        """Read the outcomes; a failed state takes precedence over all other columns."""
         outcome = self._outcome_of_results(wanted)
         return pa.chunked_array([pc.if_else(pa.array(self._failed), str(Outcome.FAILED), outcome.combine_chunks())])
 
     def _outcome_of_results(self, wanted: Wanted) -> pa.ChunkedArray:
-        """Read the outcome from what the user says is success, else the source's columns, else whether it is finite."""
+        """Read outcomes by the success criterion, else from the source's columns, else by finiteness of a metric."""
         names = self._source.table.column_names
         if wanted.success is not None:
             return self._judged(wanted.success)
@@ -207,14 +207,14 @@ class _Reading:
         return pa.chunked_array([pa.array(ended.tolist(), pa.string())])
 
     def _deciding(self, name: str) -> Floats:
-        """Read the column that decides how trials ended, and say how many have no number there."""
+        """Read the column that decides the outcomes, and report the number of trials without a value."""
         values = self.numbers(name, name, -np.inf, is_finite=False)
         if lacking := 0 if self._source.has_pending else int((np.isnan(values) & ~self._failed).sum()):
             self._notices.append(f"no number in {name}: {count_of(lacking, 'trial')}, counted as diverged")
         return values
 
     def _judged(self, success: Success) -> pa.ChunkedArray:
-        """Judge a column: trials without a finite number have diverged; those that failed or are pending stay that."""
+        """Judge a column: trials without a finite number have diverged; failed and pending trials stay so."""
         values = self._deciding(success.column)
         judged = np.where(success.holds(values), str(Outcome.SOLVED), str(Outcome.UNSOLVED))
         outcome = np.where(np.isfinite(values), judged, str(Outcome.DIVERGED)).astype(object)
@@ -226,16 +226,14 @@ class _Reading:
         return pa.chunked_array([pa.array(outcome.tolist(), pa.string())])
 
     def _stated(self) -> pa.ChunkedArray:
-        """Read the outcome from the column outcome, solved or both, which must agree."""
+        """Read the outcomes from the columns outcome and solved, and check that they agree."""
         outcome, solved = self._words("outcome"), self._words("solved")
         if outcome is None:
             assert solved is not None
             return solved
         if solved is not None:
             agree = pc.equal(pc.equal(outcome, str(Outcome.SOLVED)), pc.equal(solved, str(Outcome.SOLVED)))
-            self.refuse(
-                ~np.asarray(pc.fill_null(agree, True)) & ~self._failed, "outcome", "isn't what column solved says"
-            )
+            self.refuse(~np.asarray(pc.fill_null(agree, True)) & ~self._failed, "outcome", "contradicts column solved")
         return outcome
 
     def _words(self, name: str) -> pa.ChunkedArray | None:
@@ -247,7 +245,7 @@ class _Reading:
         outcomes = pa.chunked_array([pa.array(list(outcome_of.values())).take(index.combine_chunks())])
         wrong = np.asarray(pc.is_null(index))
         if name == "solved" and "outcome" in self._source.table.column_names:
-            wrong &= ~_is_missing(text)  # a trial that failed has no value there
+            wrong &= ~_is_missing(text)  # failed trials have no value in column solved
         elif self._source.has_pending:
             wrong &= ~_is_missing(text)
         wrong &= ~(self._failed & _is_missing(text))
@@ -256,7 +254,7 @@ class _Reading:
         return outcomes
 
     def stopped_early(self) -> pa.ChunkedArray:
-        """Read which trials were stopped early; without the column, none was."""
+        """Read the column stopped_early; all false if the source lacks it."""
         table = self._source.table
         if "stopped_early" not in table.column_names:
             return pa.chunked_array([pa.array(np.zeros(table.num_rows, bool))])
@@ -267,19 +265,19 @@ class _Reading:
         return pc.fill_null(is_stopped, False)
 
     def check_solved(self, outcome: pa.ChunkedArray, numbers: dict[str, Floats], of_solved: dict[str, Floats]) -> None:
-        """Check that all solved trials have the values of solved trials, if any trial in the file has them."""
+        """Check that all solved trials have the values that solved trials have, for columns with any value."""
         solved = np.asarray(pc.fill_null(pc.equal(outcome, str(Outcome.SOLVED)), False))
         own = own_name("solved_at_iteration", self._source.table.column_names) or "solved_at_iteration"
         for own_column, values in {own: numbers["solved_at_iteration"], **of_solved}.items():
             if np.any(np.isfinite(values)):
-                self.refuse(solved & ~np.isfinite(values), own_column, "is no number, but the trial is solved")
+                self.refuse(solved & ~np.isfinite(values), own_column, "isn't a number, but the trial is solved")
         last = numbers["trained_iterations"]
         with np.errstate(invalid="ignore"):
             late = solved & (numbers["solved_at_iteration"] > last)
         self.refuse(late, own, "is after the trial's last iteration")
 
     def refuse(self, wrong: Rows, column: str, must: str, valid: list[str] | None = None) -> None:
-        """Record the rows in which a column is wrong, each row once."""
+        """Record the rows with a wrong value in a column, each row once."""
         before = self._refused.get(column, np.zeros(len(wrong), bool))
         self._refused[column] = before | wrong
         places = np.flatnonzero(wrong & ~before)
@@ -299,7 +297,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _by_value(column: pa.ChunkedArray, read: Callable[[pa.Array], pa.Array]) -> pa.ChunkedArray:
-    """Call ``read`` on each different value once, since a text can be in a thousand rows; null stays null."""
+    """Call ``read`` on each distinct value once, to save time on repeated texts; null stays null."""
     encoded = column.combine_chunks()
     if not pa.types.is_dictionary(encoded.type):
         encoded = encoded.dictionary_encode()
@@ -316,11 +314,11 @@ def _is_missing(text: pa.ChunkedArray) -> Rows:
 
 
 def _parse(text: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Parse numbers, with null where the text is missing or isn't a number."""
+    """Parse numbers, with null for missing texts and texts that aren't numbers."""
     present = pc.if_else(pa.chunked_array([pa.array(_is_missing(text))]), pa.scalar(None, pa.string()), text)
     try:
         return pc.cast(present, pa.float64())
-    except pa.ArrowInvalid:  # something isn't a number
+    except pa.ArrowInvalid:  # a text isn't a number
         return _each(present, _float, pa.float64())
 
 

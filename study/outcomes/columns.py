@@ -1,4 +1,4 @@
-"""What a column of outcomes may be called and must hold (docs/guides/reports.md)."""
+"""Schema and accepted column names of outcomes (docs/reports.md)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OUTCOME_SCHEMA = pa.schema(
         ("stopped_early", pa.bool_()),
     ]
 )
-"""The columns of checked outcomes, which precede those of metrics and those that distinguish groups."""
+"""The columns of checked outcomes; those of metrics and of groups follow them."""
 
 ALIASES: Mapping[str, Sequence[str]] = {
     "seed": ("seed",),
@@ -35,7 +35,7 @@ NUMBERS = ("solved_at_iteration", "training_s", "trained_iterations")
 
 _DESCRIBING = {
     *("trial_id", "cell_id"),
-    *(name for name in RESULT_COLUMNS if name != "criterion"),  # which is a hyperparameter in many files
+    *(name for name in RESULT_COLUMNS if name != "criterion"),  # a hyperparameter in many files
     *("best_evaluation", "evaluations", "interpolation_mse", "extrapolation_mse", "interpolation_solved_at"),
 }
 
@@ -46,19 +46,19 @@ _MLFLOW_TAGS = ("outcome", "trial_id", "cell_id", "stopped_early", "engine", "de
 
 
 def measured() -> set[str]:
-    """Return the columns that describe a trial's result; they distinguish groups only if the user says so."""
+    """Return the columns that describe a trial's result; they distinguish groups only on request."""
     return {*_DESCRIBING, *metric_columns()}
 
 
 def from_mlflow(names: Sequence[str], metrics: Collection[str] = ()) -> dict[str, str]:
-    """Return our names of the columns of an export of MLflow's runs; of several with one name, the first counts.
+    """Map the columns of an export of MLflow's runs to our names. Of several with one name, the first is used.
 
     Args:
         names: the export's columns.
         metrics: the metrics that are needed.
 
     Returns:
-        Our names by theirs; empty if the columns aren't those of such an export.
+        Our names by MLflow's names; empty if the columns aren't those of such an export.
 
     Example:
         >>> from_mlflow(["run_id", "metrics.solved_at_iteration", "params.seed", "tags.study.outcome"])

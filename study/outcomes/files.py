@@ -1,4 +1,4 @@
-"""Text and Parquet files of outcomes, read as they are."""
+"""Reading of text and Parquet files of outcomes."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class Source:
 
     Args:
         name: name of the file or study, for messages.
-        table: the columns as they are; those of a text file are text.
-        rows: the position of each row in the file, starting with 1 right below the header.
-        has_pending: whether an outcome may be null because the trial is planned but not done.
-        metrics: the declarations of its metrics, by name; empty for a file, which declares none.
-        failed: the rows of trials that failed or were stopped, by a column of their states; None without such a column.
-        notices: sentences that the reader must know of how it was read.
-        sizes: how the number of its seeds came about.
+        table: the unchecked columns; those of a text file are text.
+        rows: the position of each row in the file, starting with 1 below the header.
+        has_pending: True if an outcome may be null because the trial is planned but not done.
+        metrics: the declarations of its metrics, by name; empty for a file.
+        failed: True for rows of failed or stopped trials, by a column of states; None without such a column.
+        notices: sentences for the reader about decisions made while reading.
+        sizes: the kind of its sample size: fixed or adaptive.
     """
 
     name: str
@@ -63,19 +63,17 @@ def read_source(
     metrics: Collection[str] = (),
     state_words: Mapping[str, State] | None = None,
 ) -> Source:
-    """Read a file of outcomes.
-
-    Rows of runs that haven't ended are left out.
+    """Read a file of outcomes, without runs that haven't ended.
 
     Args:
         path: a path that ends in one of `SUFFIXES`.
-        also: columns to read although they don't usually distinguish groups.
-        metrics: the metrics to read, if they are there.
-        state_words: what the user says that words for states mean.
+        also: columns to read that usually don't distinguish groups.
+        metrics: the metrics to read, if the file has them.
+        state_words: user-supplied meanings of words for states.
 
     Raises:
-        InputError: if the file isn't there, can't be read, has no rows, or was written by a newer package, or if it has
-            states that nobody knows.
+        InputError: if the file doesn't exist, can't be read, has no rows, was written by a newer package, or has
+            unknown states.
     """
     table, notices = read_table(path, metrics, {*also, *metrics})
     source = Source(str(path), table, np.arange(1, table.num_rows + 1), notices=notices)
@@ -83,15 +81,15 @@ def read_source(
 
 
 def without_states(source: Source, others: Collection[str], words: Mapping[str, State] | None = None) -> Source:
-    """Take the columns of states out of a source: leave out what hasn't ended, and note what has failed.
+    """Remove a source's columns of states and its runs that haven't ended, and mark its failed runs.
 
     Args:
-        source: rows, perhaps with columns of states.
-        others: columns that hold something else.
-        words: what the user says that words for states mean.
+        source: rows, with or without columns of states.
+        others: columns that don't hold states.
+        words: user-supplied meanings of words for states.
 
     Raises:
-        InputError: if no row is left, or there are states that nobody knows.
+        InputError: if no row is left, or the source has unknown states.
     """
     states = find_states(source.table, words, others)
     if states is None:
@@ -103,7 +101,7 @@ def without_states(source: Source, others: Collection[str], words: Mapping[str, 
         f"left out: {states.count(State.RUNNING)}, not ended yet",
         f"failed or stopped: {states.count(*NO_RESULT)}",
     )
-    told = [text for text, there in zip(texts, (states.running, states.failed), strict=True) if there.any()]
+    told = [text for text, rows in zip(texts, (states.running, states.failed), strict=True) if rows.any()]
     table = source.table.drop_columns(list(states.columns)).filter(pa.array(ended))
     notices = [*source.notices, *told]
     return replace(source, table=table, rows=source.rows[ended], failed=states.failed[ended], notices=notices)
@@ -112,18 +110,18 @@ def without_states(source: Source, others: Collection[str], words: Mapping[str, 
 def read_table(
     path: Path, plain: Collection[str] = (), also: Collection[str] | None = None
 ) -> tuple[pa.Table, list[str]]:
-    """Read a file as it is: of a text file all columns as text, with decimal points.
+    """Read a file without checks. The columns of a text file are text, with decimal points.
 
     Args:
         path: a path that ends in one of `SUFFIXES`.
-        plain: columns of a text file that aren't read as dictionaries, since they have many different values.
-        also: columns of a Parquet file to read although they don't distinguish groups; None for all columns.
+        plain: columns of a text file with too many distinct values to be read as dictionaries.
+        also: columns of a Parquet file to read that don't distinguish groups; None for all columns.
 
     Returns:
-        The table, and sentences that the reader must know.
+        The table, and sentences for the reader.
 
     Raises:
-        InputError: if the file isn't there, can't be read, or has no rows.
+        InputError: if the file doesn't exist, can't be read, or has no rows.
     """
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"{path} must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
@@ -138,7 +136,7 @@ def read_table(
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Check that a file is there, and turn what reading it raises into an error that says what is wrong with it."""
+    """Check that a file exists, and convert errors while reading it into an `InputError`."""
     _check_there(path)
     try:
         yield
@@ -157,11 +155,11 @@ def _check_there(path: Path) -> None:
     names = [p.name for p in path.parent.glob("*") if p.suffix.lower() in SUFFIXES]
     near = difflib.get_close_matches(path.name, sorted(names), n=3, cutoff=0.5)
     hint = f"; there is {', '.join(near)}" if near else ""
-    raise InputError(f"there is no file {path}{hint}")
+    raise InputError(f"no such file: {path}{hint}")
 
 
 def _read_text(path: Path, metrics: Collection[str]) -> tuple[pa.Table, list[str]]:
-    """Read every column as text; all but numbers and measurements become dictionaries."""
+    """Read every column as text, as dictionaries except for numbers and measurements."""
     header, separator = header_and_separator(path)
     _check_names(path, header)
     plain = {own_name(name, header) for name in NUMBERS} | measured() | {*metrics}
@@ -190,10 +188,10 @@ def _read_text(path: Path, metrics: Collection[str]) -> tuple[pa.Table, list[str
 
 
 def _remove_marks(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Remove the marks of cells that begin like a formula."""
+    """Remove the marks from cells that begin like a formula."""
     if pa.types.is_dictionary(column.type):
         has_marks = any(pc.any(pc.match_substring_regex(c.dictionary, MARKED)).as_py() for c in column.chunks)
-        # The column is decoded first, since its dictionary may hold the same text without a mark already.
+        # The column is decoded first: its dictionary may also hold the same text without a mark.
         return _remove_marks(column.cast(pa.string())).dictionary_encode() if has_marks else column
     return pc.replace_substring_regex(column, MARKED, r"\1")
 
@@ -210,7 +208,7 @@ def _refuse(path: Path, invalid: Sequence[pacsv.InvalidRow], separator: str) -> 
 
 
 def _read_parquet(path: Path, also: Collection[str] | None) -> pa.Table:
-    """Read the columns that are needed; results that an earlier version stored get today's names."""
+    """Read the needed columns; results of an earlier version get current names."""
     if also is None:
         return pq.read_table(path).replace_schema_metadata(None)
     file = pq.ParquetFile(path)
@@ -223,14 +221,14 @@ def _read_parquet(path: Path, also: Collection[str] | None) -> pa.Table:
     columns = [name for name in names if name in needed or name in also or name not in described]
     if old is not None:
         return old.select(columns)
-    # Texts are read as dictionaries, in half the time and memory, since one text can be in a thousand rows.
+    # Dictionaries of texts halve time and memory, since texts repeat.
     text = [name for name in columns if pa.types.is_string(schema.field(name).type)]
     file = pq.ParquetFile(path, read_dictionary=text)
     return file.read(columns=columns).replace_schema_metadata(None)
 
 
 def _results_of(path: Path, file: pq.ParquetFile) -> pa.Table | None:
-    """Read results that an earlier version stored, in today's format; None if the file is anything else."""
+    """Read results of an earlier version in the current format; None for any other file."""
     metadata = file.metadata.metadata
     if not is_ours(metadata):
         return None
@@ -249,7 +247,7 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
 
 
 def _from_mlflow_export(source: Source, metrics: Collection[str]) -> Source:
-    """Rename the columns of an export of MLflow's runs to ours, and leave out the run of the study as a whole."""
+    """Rename the columns of an export of MLflow's runs to ours, and leave out runs that aren't trials."""
     ours = from_mlflow(source.table.column_names, metrics)
     if not ours:
         return source

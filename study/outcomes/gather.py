@@ -1,4 +1,4 @@
-"""From several sources to one table of outcomes, and which of its columns tell groups apart."""
+"""One table of outcomes from several sources, with the columns that distinguish groups."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from study.trials.seed_design import Sizes, sizes_of_all
 from study.trials.table import TrialTable
 
 SOURCE = "source"
-"""Name of the column that says which file or study a row comes from."""
+"""Name of the column with each row's file or study."""
 
 _MOST_LISTED = 10
 
@@ -38,9 +38,9 @@ class Outcomes:
     Args:
         table: the columns of `OUTCOME_SCHEMA`, then those that may distinguish groups.
         by: the columns that distinguish groups.
-        notices: sentences that the reader must know.
+        notices: sentences for the reader.
         metrics: the declarations of the metrics that are averaged, by name.
-        sizes: how the numbers of seeds came about: adaptive if those of any source did.
+        sizes: the kind of the sample sizes: adaptive if it is adaptive in any source.
     """
 
     table: pa.Table
@@ -59,23 +59,23 @@ _NOTHING = Wanted()
 
 
 def gather(sources: Sequence[Source], by: Sequence[str] | None = None, wanted: Wanted = _NOTHING) -> Outcomes:
-    """Put sources together, and check every row.
+    """Combine sources, and check every row.
 
-    A column distinguishes groups if it varies, describes no result, and has at most half as many different values
-    as there are rows; of several columns that distinguish the same groups, the first is taken. Rows that have equal
-    values in all such columns, and equal seeds, are one trial.
+    A column distinguishes groups if it varies, doesn't describe a result, and has at most half as many distinct values
+    as there are rows. Of several columns that distinguish the same groups, the first is used. Rows with equal seeds and
+    equal values in all such columns are one trial.
 
     Args:
         sources: at least one source.
         by: the columns to group by instead.
-        wanted: what the user says of the columns.
+        wanted: user-supplied roles of the columns.
 
     Returns:
         The outcomes in the order of the sources, each trial once.
 
     Raises:
-        InputError: if columns are missing, values are wrong, or a trial is there twice with different outcomes;
-            one message says everything.
+        InputError: if columns are missing, values are wrong, or a trial occurs twice with different outcomes. One
+            message lists all mistakes.
 
     Example:
         >>> table = pa.table({"model": ["NMU", "NMU"], "seed": [0, 1], "solved": [True, False]})
@@ -83,8 +83,8 @@ def gather(sources: Sequence[Source], by: Sequence[str] | None = None, wanted: W
         ['solved', 'unsolved']
     """
     declared: dict[str, Metric] = dict(wanted.known)
-    for some in (*(source.metrics for source in sources), wanted.metrics):
-        declared |= some
+    for declarations in (*(source.metrics for source in sources), wanted.metrics):
+        declared |= declarations
     parts, read = _check_all(sources, wanted)
     metrics = {name: metric for name, metric in declared.items() if any(name in part.column_names for part in parts)}
     table = _join(sources, parts, metrics)
@@ -98,7 +98,7 @@ def gather(sources: Sequence[Source], by: Sequence[str] | None = None, wanted: W
     named = [n for n in candidates if n not in hyperparameters and (is_label(n) or is_secondary(n)) and counts[n] > 1]
     ids = [n for n in candidates if n not in (*hyperparameters, *named) and _is_id(counts[n], len(table))]
     candidates = [name for name in candidates if name not in (*ids, *named)]
-    # Only columns that vary are in the key; a missing value counts as a value.
+    # The key has only columns that vary; a missing value counts as a value.
     key = list(dict.fromkeys([*candidates, *explicit]))
     key = [name for name in key if counts[name] + (table[name].null_count > 0) > 1]
     of_trial = ("outcome", "solved_at_iteration", *metrics)
@@ -112,7 +112,7 @@ def gather(sources: Sequence[Source], by: Sequence[str] | None = None, wanted: W
 
 
 def _check_all(sources: Sequence[Source], wanted: Wanted) -> tuple[list[pa.Table], list[str]]:
-    """Check all sources; return their checked columns, and how they were read."""
+    """Check all sources; return their checked columns, and their notices."""
     messages: list[str] = []
     told: list[str] = []
     parts = []
@@ -131,7 +131,7 @@ def _check_all(sources: Sequence[Source], wanted: Wanted) -> tuple[list[pa.Table
 
 
 def _join(sources: Sequence[Source], parts: Sequence[pa.Table], metrics: Collection[str]) -> pa.Table:
-    """Add each source's other columns to its checked ones, each with one type in all sources."""
+    """Concatenate the sources' checked columns and other columns, with one type for each column."""
     others = [_others(source, metrics) for source in sources]
     names = list(dict.fromkeys(name for other in others for name in other.column_names))
     tables = []
@@ -149,29 +149,29 @@ def _join(sources: Sequence[Source], parts: Sequence[pa.Table], metrics: Collect
 
 
 def _source_column(source: Source, sources: Sequence[Source]) -> pa.Array:
-    """Return the file's name without its ending for each row, or the whole name if two sources share the short one."""
+    """Return each row's source: the file's name without suffix, or the full name if the short one isn't unique."""
     stem = PurePath(source.name).stem
     is_alone = sum(PurePath(other.name).stem == stem for other in sources) == 1
     return pa.repeat(stem if is_alone else source.name, source.table.num_rows)
 
 
 def _with_model(chosen: list[str], candidates: Sequence[str]) -> list[str]:
-    """Add the model even if there is only one, as in every table of results."""
+    """Add the model even if it doesn't vary, as in every table of results."""
     return chosen if "model" in chosen or "model" not in candidates else ["model", *chosen]
 
 
 def _others(source: Source, metrics: Collection[str]) -> pa.Table:
-    """Return the columns that aren't outcomes with their types, except lists and the like, which can't form groups."""
+    """Return the columns that aren't outcomes, with inferred types, without nested columns."""
     names = source.table.column_names
     used = {alias for aliases in ALIASES.values() for alias in aliases} | {*metrics}
     if "trained_iterations" in names:
-        used.remove("iterations")  # here it is the protocol's number of iterations
+        used.remove("iterations")  # then it is the protocol's number of iterations
     columns = {name: source.table[name] for name in names if name not in used}
     return pa.table({name: infer_type(c) for name, c in columns.items() if not pa.types.is_nested(c.type)})
 
 
 def infer_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Convert a column of text to whole numbers or numbers if every value that isn't missing is one."""
+    """Convert a column of text to integers or floats if every value that isn't missing is such a number."""
     if pa.types.is_large_string(column.type):
         column = pc.cast(column, pa.string())
     if not (pa.types.is_string(column.type) or pa.types.is_dictionary(column.type)):
@@ -204,17 +204,17 @@ def _explicit_columns(by: Sequence[str] | None, valid: Sequence[str]) -> list[st
     for name in by or ():
         if name not in valid:
             near = difflib.get_close_matches(name, valid, n=3, cutoff=0.5) or valid
-            raise InputError(f"--by {name}: there is no such column to group by; there is {', '.join(near)}")
+            raise InputError(f"--by {name}: no such column to group by; there is {', '.join(near)}")
     return list(dict.fromkeys(by or ()))
 
 
 def _is_id(different: int, rows: int) -> bool:
-    """Return whether a column varies too much for a hyperparameter: in more than half of the rows."""
+    """Return True if a column has too many distinct values for a hyperparameter: more than half of the rows."""
     return different * 2 > rows > 1
 
 
 def fewest_columns(table: pa.Table, names: Sequence[str]) -> list[str]:
-    """Return the fewest columns, in order, that distinguish the same groups as all of them."""
+    """Return the leading columns that distinguish the same groups as all of them, without redundant ones."""
     columns: list[str] = []
     count = 1
     for name in names:
@@ -228,7 +228,7 @@ def fewest_columns(table: pa.Table, names: Sequence[str]) -> list[str]:
 def _unique_trials(
     sources: Sequence[Source], table: pa.Table, key: Sequence[str], ids: Sequence[str], of_trial: Sequence[str]
 ) -> tuple[pa.Table, list[str]]:
-    """Return one row for each trial; several rows of one trial must agree in the columns `of_trial`."""
+    """Return one row for each trial; several rows of a trial must agree in the columns `of_trial`."""
     if all_differ(table, [*key, "seed"]):
         return table, []
     codes = group_codes(table, [*key, "seed"])
@@ -241,12 +241,12 @@ def _unique_trials(
     if differs.any():
         raise InputError(_conflicts(sources, table, (np.flatnonzero(differs), original), (key, ids, of_trial)))
     count = len(codes) - len(first)
-    varying = [name for name in ids if np.any((of := group_codes(table, [name])) != of[original])]
+    varying = [name for name in ids if np.any((values := group_codes(table, [name])) != values[original])]
     if varying:
         raise InputError(
-            f"{count:,} row{'s' if count > 1 else ''} can't be told from others but by {', '.join(varying)}, which "
-            f"look{'s' if len(varying) == 1 else ''} like an id or a measurement: if that is a hyperparameter, "
-            "name it in --by; if these are repeats of one trial, keep one row of each"
+            f"{count:,} row{'s differ' if count > 1 else ' differs'} from others only in {', '.join(varying)}, which "
+            f"look{'s' if len(varying) == 1 else ''} like an id or a measurement: if it is a hyperparameter, "
+            "name it in --by; if the rows are repeats of one trial, keep one row of each"
         )
     trials = table.take(pa.array(first))
     return trials, [f"{count:,} row{'s' if count > 1 else ''} that repeat others exactly were counted once"]
@@ -258,13 +258,13 @@ def _conflicts(
     rows: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]],
     names: tuple[Sequence[str], Sequence[str], Sequence[str]],
 ) -> str:
-    """Return the message that names both rows of each trial that has two outcomes."""
+    """Return the error message with both rows of each trial that has two outcomes."""
     (places, original), (key, ids, of_trial) = rows, names
     offsets = np.cumsum([0, *(len(source.rows) for source in sources)])
 
     def place(row: int) -> str:
-        which = int(np.searchsorted(offsets, row, side="right")) - 1
-        return f"{sources[which].name}, row {sources[which].rows[row - offsets[which]]}"
+        index = int(np.searchsorted(offsets, row, side="right")) - 1
+        return f"{sources[index].name}, row {sources[index].rows[row - offsets[index]]}"
 
     columns = fewest_columns(table, key)
     lines = []
@@ -277,7 +277,7 @@ def _conflicts(
             f"{_brief(trial, of_trial)}"
         )
     more = [f"  ... and {len(places) - _MOST_LISTED:,} more"] if len(places) > _MOST_LISTED else []
-    hint = f"if one of {', '.join([*ids, SOURCE])} tells them apart, name it in --by; else keep the right row"
+    hint = f"if one of {', '.join([*ids, SOURCE])} distinguishes them, name it in --by; else keep the right row"
     count = f"{len(places):,} trial{'s' if len(places) > 1 else ''}"
     return "\n".join([f"{count} twice with different outcomes, nothing was written", *lines, *more, f"  {hint}"])
 
@@ -305,7 +305,7 @@ def _grouping_notices(
         left = [name for name in names if name not in chosen]
         if left:
             notices.append(
-                f"{', '.join(left)} group{'s' if len(left) == 1 else ''} nothing, because of {reason}; --by takes "
-                f"{'it' if len(left) == 1 else 'them'} for a hyperparameter"
+                f"{', '.join(left)} {'isn' if len(left) == 1 else 'aren'}'t used for grouping, because of {reason}; "
+                f"name {'it' if len(left) == 1 else 'them'} in --by if needed"
             )
     return notices

@@ -1,4 +1,4 @@
-"""Runs with runs nested in them: which of the two are trials, and what nested ones take from above."""
+"""Nested runs: inherited values, and the runs that aren't trials."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ Rows = npt.NDArray[np.bool_]
 
 
 def inherited(table: pa.Table, names: Collection[str], above: Sequence[int | None]) -> tuple[pa.Table, list[str]]:
-    """Fill in what nested runs leave to the runs above them.
+    """Fill missing values of nested runs from the runs above them.
 
     Args:
         table: one row a run.
-        names: the columns to fill in.
-        above: the row of the run that each is nested in, or None.
+        names: the columns to fill.
+        above: the row of each run's parent, or None.
 
     Returns:
-        The table, and the names of the columns in which something was filled in.
+        The table, and the names of the changed columns.
 
     Example:
         >>> table = pa.table({"lr": ["0.1", None, None], "seed": [None, "0", "1"]})
@@ -40,7 +40,7 @@ def inherited(table: pa.Table, names: Collection[str], above: Sequence[int | Non
 
 def _value(own: Sequence[object], row: int, above: Sequence[int | None]) -> object:
     place: int | None = row
-    for _ in own:  # no more steps than there are runs, should they be nested in a circle
+    for _ in own:  # limits the steps, in case runs are nested in a cycle
         if place is None:
             break
         if own[place] not in (None, ""):
@@ -50,11 +50,11 @@ def _value(own: Sequence[object], row: int, above: Sequence[int | None]) -> obje
 
 
 def with_trials_below(has_seed: Rows, above: Sequence[int | None]) -> Rows:
-    """Return which runs have a run with a seed nested in them: these are the trials, and not the runs above them.
+    """Mark the runs that have a nested run with a seed: the nested run is the trial then.
 
     Args:
-        has_seed: which runs have a seed of their own.
-        above: the row of the run that each is nested in, or None.
+        has_seed: True for runs with a seed of their own.
+        above: the row of each run's parent, or None.
 
     Example:
         >>> with_trials_below(np.array([True, True, True, False]), [None, 0, None, 2]).tolist()

@@ -1,4 +1,4 @@
-"""What each column of runs is for, as the user, the source, its name or its values say, in this order."""
+"""Roles of the columns of runs, by user, source, name or values, in this order of precedence."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from study.outcomes.runs import HYPERPARAMETER, METRIC, OTHER
 
 CONSTANT, LABEL, SECONDARY = "constant", "label", "secondary"
 STATED = ("outcome", "solved")
-"""Columns in which runs say themselves what they came to."""
+"""Columns with the runs' own outcomes."""
 
 
 @dataclass(frozen=True)
 class RunChoices:
-    """What a user says of runs; nothing of it is needed.
+    """User-supplied choices for runs, all optional.
 
     Args:
         seed: the column of seeds.
-        without_seeds: number the runs, which drew their seeds at random.
-        by: columns that make a group.
-        metrics: columns that are averaged, each perhaps with ``:higher`` or ``:lower`` behind it.
-        repeats: which of several runs of one trial counts: the ``first`` or the ``last``.
-        state_words: what words for states mean, each as ``WORD=finished``, ``failed``, ``stopped`` or ``running``.
+        without_seeds: number the runs, because they drew their seeds at random.
+        by: columns that distinguish groups.
+        metrics: columns that are averaged, each optionally followed by ``:higher`` or ``:lower``.
+        repeats: the run that counts of several runs of one trial: the ``first`` or the ``last``.
+        state_words: meanings of words for states, each as ``WORD=finished``, ``failed``, ``stopped`` or ``running``.
     """
 
     seed: str | None = None
@@ -40,24 +40,24 @@ class RunChoices:
 
     @property
     def metric_names(self) -> list[str]:
-        """The columns that are averaged, without what stands behind them."""
+        """The columns that are averaged, without directions."""
         return [re.sub(r":(higher|lower)$", "", option) for option in self.metrics]
 
 
 def role_of(name: str, column: pa.ChunkedArray, role: str | None, choices: RunChoices) -> str:
-    """Return what a column is for.
+    """Return the role of a column.
 
     Args:
-        name: its name.
-        column: its values, by their type.
-        role: its role, if the source says it.
-        choices: what the user says.
+        name: the column's name.
+        column: its values, with their inferred type.
+        role: its role by the source; None if the source has no roles.
+        choices: the user's choices.
 
     Returns:
-        `HYPERPARAMETER` or `METRIC`; of other columns `CONSTANT`, `LABEL`, `SECONDARY`, or nothing.
+        `HYPERPARAMETER`, `METRIC`, `CONSTANT`, `LABEL`, `SECONDARY`, or empty for other columns.
 
     Raises:
-        InputError: if the user takes a column for a metric that has no numbers.
+        InputError: if the user names a metric whose values aren't numbers.
     """
     is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
     if name in choices.metric_names:
@@ -78,18 +78,18 @@ def role_of(name: str, column: pa.ChunkedArray, role: str | None, choices: RunCh
 
 
 def _by_values(name: str, column: pa.ChunkedArray, role: str | None, *, is_number: bool) -> str:
-    """Return what a column is for that isn't called as a metric: numbers that seldom repeat were measured."""
-    different = len(pc.unique(column))
-    if different == 1:
+    """Return the role of a column without a metric's name: numbers that rarely repeat count as measurements."""
+    distinct = len(pc.unique(column))
+    if distinct == 1:
         return CONSTANT
-    varies_much = different * 2 > len(column)
+    varies_much = distinct * 2 > len(column)
     if role is None and is_number and (varies_much or is_progress(name)):
         return METRIC if pa.types.is_floating(column.type) and not is_progress(name) else LABEL
     return LABEL if is_label(name) or (varies_much and not is_number) else HYPERPARAMETER
 
 
 def floats(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a metric's numbers: NaN stays NaN, and a metric that wasn't recorded is null."""
+    """Return a metric's numbers, with null for missing values; NaN stays NaN."""
     if not (pa.types.is_string(column.type) or pa.types.is_dictionary(column.type)):
         return column.cast(pa.float64())
     text = pc.utf8_trim_whitespace(column.cast(pa.string()))

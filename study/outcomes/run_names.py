@@ -1,4 +1,4 @@
-"""What the name of a run's column says: whether it holds seeds or a metric, and which values are better."""
+"""Names of the columns of runs: seeds, metrics with their directions, labels, progress."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _LOWER = {
     *("cer", "ter", "bce", "regret", "crossentropy", "logloss", "brier", "mape", "smape", "rmsle", "msle", "ece"),
     *("cost", "distance", "bpc", "bpb", "lpips", "kl", "divergence", "hausdorff", "chamfer", "eer", "nmse", "nrmse"),
 }
-# What ends so is set by hand, whatever it is the weight, the scale or the threshold of.
+# Names with such an end are settings, such as the weight, scale or threshold of a metric.
 _SET_BY_HAND = {
     *("weight", "weights", "coef", "coeff", "coefficient", "scale", "threshold", "margin", "penalty", "type", "fn"),
     *("function", "size", "name"),
 }
-# A spread, an extreme or a count of a metric, and a time, aren't what runs are compared by.
+# Runs aren't compared by spreads, extremes or counts of metrics, or by times.
 _SPREADS = {*("std", "stdev", "stddev", "sd", "stderr", "se", "sem", "var", "variance", "ci", "iqr")}
 _EXTREMES = {*("min", "minimum", "max", "maximum", "count", "num", "n")}
 _TIMES = {
@@ -41,12 +41,12 @@ _LABELS = {
     *("pid", "ip", "logdir"),
 }
 _RANDOM_STATE = ["random", "state"]
-_RATHER = ("test", "val", "valid", "validation", "eval")
-_BEFORE_ERR = {*_RATHER, "train", "top", "rel", "abs", "relative", "absolute", "generalization"}
+_PREFERRED = ("test", "val", "valid", "validation", "eval")
+_BEFORE_ERR = {*_PREFERRED, "train", "top", "rel", "abs", "relative", "absolute", "generalization"}
 
 
 def direction(name: str) -> bool | None:
-    """Return whether higher values of a metric are better, by its name; None if the name doesn't say it.
+    """Return True if higher values of a metric are better, False if lower ones are, None if its name doesn't tell.
 
     Example:
         >>> direction("val_acc"), direction("test/nll-loss"), direction("neg_log_likelihood"), direction("epoch")
@@ -59,30 +59,30 @@ def direction(name: str) -> bool | None:
     parts = words_of(name)
     if (parts and parts[-1] in _SET_BY_HAND) or is_secondary(name):
         return None
-    found = _with_pairs(name)
-    if {"neg", "negative"} & found:
-        return False if found & (_HIGHER | _LOWER) else None
-    lower, higher = found & _LOWER, found & _HIGHER
+    words = _with_pairs(name)
+    if {"neg", "negative"} & words:
+        return False if words & (_HIGHER | _LOWER) else None
+    lower, higher = words & _LOWER, words & _HIGHER
     return None if not lower and not higher else not lower
 
 
 def is_secondary(name: str) -> bool:
-    """Return whether a column is called as a spread, an extreme or a count of a metric is, or a time.
+    """Return True if a column has the name of a time, or of a spread, an extreme or a count of a metric.
 
     Example:
         >>> is_secondary("std_reward"), is_secondary("time_total_s"), is_secondary("max_depth")
         (True, True, False)
     """
     parts = words_of(name)
-    found = _with_pairs(name)
-    is_metric = bool(found & (_HIGHER | _LOWER))
+    words = _with_pairs(name)
+    is_metric = bool(words & (_HIGHER | _LOWER))
     is_bar = parts[-1:] == ["err"] and len(parts) > 1 and parts[-2] not in _BEFORE_ERR and not parts[-2].isdigit()
     is_time = parts[-1:] and (parts[-1] in _TIMES or (parts[0] in _TIMES and parts[-1] in _TIME_ENDS))
-    return bool(is_time) or (is_metric and (is_bar or bool(found & (_SPREADS | _EXTREMES))))
+    return bool(is_time) or (is_metric and (is_bar or bool(words & (_SPREADS | _EXTREMES))))
 
 
 def _with_pairs(name: str) -> set[str]:
-    """Return a name's words, those that numbers follow with their numbers, and those of capitals inside of words.
+    """Return a name's words, also joined with a number that follows, and also without splits at capitals.
 
     Example:
         >>> sorted(_with_pairs("val/top-5")), sorted(_with_pairs("mIoU"))
@@ -94,7 +94,7 @@ def _with_pairs(name: str) -> set[str]:
 
 
 def is_label(name: str) -> bool:
-    """Return whether a column is called as ids, names, places and times of runs are.
+    """Return True if a column has the name of an id, a name, a place or a time of runs.
 
     Example:
         >>> is_label("output_dir"), is_label("runName"), is_label("_timestamp"), is_label("model_name")
@@ -105,7 +105,7 @@ def is_label(name: str) -> bool:
 
 
 def is_progress(name: str) -> bool:
-    """Return whether a column is called as that which says how far a run is.
+    """Return True if a column has the name of a run's progress, such as epoch or step.
 
     Example:
         >>> is_progress("epoch"), is_progress("trainer/global_step"), is_progress("epochs"), is_progress("step_size")
@@ -115,7 +115,7 @@ def is_progress(name: str) -> bool:
 
 
 def words_of(name: str) -> list[str]:
-    """Split a column's name into words, in small letters.
+    """Split a column's name into lower-case words.
 
     Example:
         >>> words_of("trainer.randomSeed"), words_of("RNGSeed"), words_of("val/top-1_acc")
@@ -125,7 +125,7 @@ def words_of(name: str) -> list[str]:
 
 
 def main_first(names: Sequence[str]) -> list[str]:
-    """Order metrics: those of tests first, then those of validation, then the others.
+    """Order metrics: test metrics first, then validation metrics, then others, then names that aren't metrics.
 
     Example:
         >>> main_first(["loss", "val_acc", "test_acc", "epoch"])
@@ -133,35 +133,35 @@ def main_first(names: Sequence[str]) -> list[str]:
     """
 
     def place(name: str) -> tuple[bool, int]:
-        of = [_RATHER.index(word) for word in words_of(name) if word in _RATHER]
-        return direction(name) is None, min(of, default=len(_RATHER))
+        ranks = [_PREFERRED.index(word) for word in words_of(name) if word in _PREFERRED]
+        return direction(name) is None, min(ranks, default=len(_PREFERRED))
 
     return sorted(names, key=place)
 
 
 def seed_column(table: pa.Table, seed: str | None) -> str:
-    """Return the column of seeds: the one that is named, or else the one that is called so.
+    """Return the column of seeds: the named one, or the one with a seed's name and the fewest words.
 
     Raises:
-        InputError: if there is none.
+        InputError: if no such column exists.
     """
     names = table.column_names
     if seed is not None:
         if seed not in names:
-            raise InputError(f"--seed {seed}: there is no such column; there is {', '.join(names)}")
+            raise InputError(f"--seed {seed}: no such column; there is {', '.join(names)}")
         return seed
-    called = seed_names(names)
-    if not called:
+    candidates = seed_names(names)
+    if not candidates:
         raise InputError(
-            "no column is called seed: name it with --seed COLUMN, or say --without-seeds if the runs drew theirs at "
-            f"random; there is {', '.join(names)}"
+            "no column is named seed: give its name with --seed COLUMN, or --without-seeds if the runs drew their "
+            f"seeds at random; there is {', '.join(names)}"
         )
-    varying = [name for name in called if len(pc.unique(table[name])) > 1] or called
+    varying = [name for name in candidates if len(pc.unique(table[name])) > 1] or candidates
     return str(min(varying, key=lambda name: (len(words_of(name)), varying.index(name))))
 
 
 def seed_names(names: Sequence[str]) -> list[str]:
-    """Return the columns that are called as seeds are.
+    """Return the columns with a seed's name.
 
     Example:
         >>> seed_names(["lr", "user_attrs_seed", "random_state"])

@@ -1,6 +1,6 @@
-"""From runs to outcomes: what is the seed, what makes a group, what is averaged, and which runs count.
+"""Outcomes of runs: seeds, groups, metrics, and the runs that count.
 
-Every decision is one sentence for the user, who can take another one.
+Every decision is reported to the user, who can override it.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class RunOutcomes:
     """Outcomes of runs, one row a trial.
 
     Args:
-        name: what the runs are called.
-        outcomes: the trials, as `gather` reads those of any file.
-        metrics: the columns that are averaged, the main one first: whether higher values are better.
+        name: the name of the runs.
+        outcomes: the trials, as `gather` returns them.
+        metrics: the columns that are averaged, the main one first; True if higher values are better.
         notices: the decisions, a sentence each.
     """
 
@@ -54,20 +54,20 @@ class RunOutcomes:
 
     @property
     def by(self) -> tuple[str, ...]:
-        """The columns that make a group."""
+        """The columns that distinguish groups."""
         return self.outcomes.by
 
     @property
     def table(self) -> pa.Table:
-        """The trials as `write_outcomes` writes them: without what no run says, and metrics last."""
+        """The trials as `write_outcomes` writes them: without empty columns of `OUTCOME_SCHEMA`, and metrics last."""
         table, ours = self.outcomes.table, OUTCOME_SCHEMA.names
-        said = [name for name in ours if name != "stopped_early" and table[name].null_count < len(table)]
+        filled = [name for name in ours if name != "stopped_early" and table[name].null_count < len(table)]
         others = [name for name in table.column_names if name not in (*ours, *self.metrics, SOURCE)]
-        return table.select([*said, *others, *self.metrics])
+        return table.select([*filled, *others, *self.metrics])
 
     @property
     def metric_options(self) -> list[str]:
-        """The metrics as `study report --metric` takes them."""
+        """The metrics as values of the option `study report --metric`."""
         lower = {name: name if direction(name) is False else f"{name}:lower" for name in self.metrics}
         return [f"{name}:higher" if higher else lower[name] for name, higher in self.metrics.items()]
 
@@ -76,17 +76,17 @@ _NONE = RunChoices()
 
 
 def outcomes_of_runs(runs: Runs, choices: RunChoices = _NONE) -> RunOutcomes:
-    """Make outcomes of runs.
+    """Convert runs to outcomes.
 
-    Runs that haven't ended are left out, and those that failed count as failed. Of runs that have all hyperparameters
-    and the seed in common one counts.
+    Runs that haven't ended are left out, and failed runs count as failed. One of several runs with the same
+    hyperparameters and seed counts.
 
     Args:
         runs: the runs.
-        choices: what the user says of them.
+        choices: the user's choices.
 
     Raises:
-        InputError: if there are no seeds, or a column that the user names isn't there.
+        InputError: if the runs have no seeds, or lack a column that the user names.
 
     Example:
         >>> table = pa.table({"lr": ["0.1", "0.1", "0.2", "0.2"], "seed": ["0", "1", "0", "1"],
@@ -99,7 +99,7 @@ def outcomes_of_runs(runs: Runs, choices: RunChoices = _NONE) -> RunOutcomes:
 
 
 class _Decisions:
-    """Decides step by step, and collects what it has decided; `gather` reads the outcomes of what is left."""
+    """Sequential decisions about runs, with their notices."""
 
     def __init__(self, runs: Runs, choices: RunChoices) -> None:
         self._runs, self._choices = runs, choices
@@ -114,15 +114,15 @@ class _Decisions:
             self._extra["training_s"] = pa.array(runs.seconds, pa.float64())
 
     def outcomes(self) -> RunOutcomes:
-        """Decide, and return the outcomes."""
+        """Make all decisions, and return the outcomes."""
         named = [*self._choices.by, *self._choices.metric_names]
         _check_there(named, self._table.column_names)
         self._read_seeds()
-        _check_there(named, self._table.column_names)  # but for the seeds
+        _check_there(named, self._table.column_names)  # again: the column of seeds is gone
         self._read_states()
         columns = self._columns()
         metrics = self._metrics([name for name in columns if self._roles[name] == METRIC])
-        if not self._choices.metrics:  # metrics by their names that have few values may be hyperparameters
+        if not self._choices.metrics:  # a column with a metric's name and few values may be a hyperparameter
             guessed = [name for name in list(metrics)[1:] if name not in self._runs.roles]
             self._left_out += [name for name in guessed if 2 * len(pc.unique(columns[name])) <= len(columns[name])]
         hyperparameters = [name for name in columns if self._roles[name] == HYPERPARAMETER]
@@ -140,7 +140,7 @@ class _Decisions:
         return RunOutcomes(self._runs.name, gather([source], by, columns_wanted), metrics, tuple(self._notices))
 
     def _read_states(self) -> None:
-        """Leave out the runs that haven't ended, and take the columns of states out of the table."""
+        """Remove the runs that haven't ended, and the columns of states."""
         choices = self._choices
         roles = [name for name, role in self._roles.items() if role != OTHER]
         others = {*choices.by, *choices.metric_names, *roles}
@@ -151,7 +151,7 @@ class _Decisions:
         self._extra = {name: column.take(pa.array(read.rows)) for name, column in self._extra.items()}
 
     def _fail_silent(self, metrics: Sequence[pa.ChunkedArray]) -> None:
-        """Count runs as failed that have ended without any of the metrics."""
+        """Mark runs without any of the metrics as failed."""
         if not metrics:
             raise InputError(
                 f"{self._runs.name} has no metrics: name a column of numbers with --metric; there is "
@@ -163,10 +163,10 @@ class _Decisions:
         self._failed = self._failed | is_silent
 
     def _read_seeds(self) -> None:
-        """Take the seeds out of the table, and leave out runs that are no trials: without a seed, or above others."""
+        """Move the seeds out of the table, and leave out runs without a seed and parents of runs with seeds."""
         name = None if self._choices.without_seeds else seed_column(self._table, self._choices.seed)
         if name is None:
-            self._notices.append("seeds: none; the runs are numbered, so that none has another's")
+            self._notices.append("seeds: none; the numbers of the runs are used instead")
             texts = [str(row) for row in range(len(self._table))]
         else:
             self._notices.append(f"seeds: {name}")
@@ -179,19 +179,19 @@ class _Decisions:
         self._leave_out(~has_seed, "without a seed")
 
     def _unnest(self, has_seed: Rows) -> Rows:
-        """Fill in what nested runs take from those above them, and leave these out where the nested ones have seeds."""
+        """Fill missing values of nested runs from their parents, and leave out parents of runs with seeds."""
         names = [name for name in self._table.column_names if self._roles.get(name) == HYPERPARAMETER]
         self._table, changed = inherited(self._table, names, self._runs.above)
-        self._say("nested runs take from the runs above them", changed)
+        self._note("inherited by nested runs", changed)
         is_above = with_trials_below(has_seed, self._runs.above)
-        self._leave_out(is_above, "with runs nested in them that have seeds")
+        self._leave_out(is_above, "with nested runs that have seeds")
         return has_seed[~is_above]
 
-    def _leave_out(self, rows: Rows, why: str) -> None:
+    def _leave_out(self, rows: Rows, reason: str) -> None:
         number = int(rows.sum())
         if not number:
             return
-        text = f"{count_of(number, 'run')} {why}"
+        text = f"{count_of(number, 'run')} {reason}"
         if number == len(rows):
             raise InputError(f"{self._runs.name}: no run is left to count: {text}")
         self._notices.append(f"left out: {text}")
@@ -200,7 +200,7 @@ class _Decisions:
         self._extra = {name: column.filter(left) for name, column in self._extra.items()}
 
     def _columns(self) -> dict[str, pa.ChunkedArray]:
-        """Return the columns that have a role, by their types; say which have none."""
+        """Return the hyperparameters and metrics, typed, and report the columns that are left out."""
         columns, by_role = {}, defaultdict(list)
         for name in self._table.column_names:
             typed = infer_type(self._table[name])
@@ -209,16 +209,16 @@ class _Decisions:
             if role in (HYPERPARAMETER, METRIC):
                 self._roles[name] = role
                 columns[name] = floats(self._table[name]) if role == METRIC else typed
-        self._say("the same in all runs, left out", by_role[CONSTANT])
+        self._note("the same in all runs, left out", by_role[CONSTANT])
         empty = [name for name in by_role[""] if self._table[name].null_count == len(self._table)]
-        self._say("empty, left out", empty)
-        self._say("ids, names, places and times, left out (--by takes one for a hyperparameter)", by_role[LABEL])
-        self._say("spreads, extremes, counts and times, left out (--metric takes one)", by_role[SECONDARY])
+        self._note("empty, left out", empty)
+        self._note("ids, names, places and times, left out (--by NAME includes one)", by_role[LABEL])
+        self._note("spreads, extremes, counts and times, left out (--metric NAME includes one)", by_role[SECONDARY])
         self._left_out = by_role[LABEL] + by_role[SECONDARY]
         return columns
 
     def _metrics(self, names: Sequence[str]) -> dict[str, bool]:
-        """Choose the metrics to average, and which values are better."""
+        """Choose the metrics to average, with True if higher values are better."""
         if self._choices.metrics:
             columns = wanted(self._choices.metrics)
             if columns.undirected:
@@ -228,16 +228,16 @@ class _Decisions:
         telling = [name for name in ordered if direction(name) is not None]
         if not telling and ordered and not any(name in STATED for name in self._table.column_names):
             raise InputError(
-                f"{self._runs.name}: no column is called as a metric is. May be metrics: {_some(ordered)}; "
+                f"{self._runs.name}: no column has the name of a metric. Possible metrics: {_listed(ordered)}; "
                 f"{question(ordered[0])}"
             )
         left = [name for name in ordered if name not in telling[:_MOST_METRICS]]
-        self._say("other numbers that may be metrics, left out (--metric takes one, or --by)", left)
+        self._note("other numbers that may be metrics, left out (--metric NAME or --by NAME includes one)", left)
         self._left_out += [name for name in left if name not in self._runs.roles]
         return {name: bool(direction(name)) for name in telling[:_MOST_METRICS]}
 
     def _without_repeats(self, table: pa.Table, hyperparameters: Sequence[str]) -> pa.Table:
-        """Return one row a trial: of several runs of it one that didn't fail, and of these the first, or the last."""
+        """Return one row a trial: the first (or last) of its runs that didn't fail, or of all if all failed."""
         codes = group_codes(table, [*hyperparameters, "seed"])
         has_failed = self._failed.copy()
         if "outcome" in table.column_names:
@@ -252,8 +252,9 @@ class _Decisions:
         if number >= len(first) and self._left_out:
             raise InputError(
                 f"{self._runs.name}: {number:,} of {len(codes):,} runs have the hyperparameters and the seed of "
-                f"another: if one of {_some(self._left_out)} is a hyperparameter, name all of them with --by, "
-                "and if none is, the metrics with --metric; if the runs drew their seeds at random, say --without-seeds"
+                f"another: if one of {_listed(self._left_out)} is a hyperparameter, name all hyperparameters with "
+                "--by; if none is, name the metrics with --metric; if the runs drew their seeds at random, give "
+                "--without-seeds"
             )
         others = np.setdiff1d(np.arange(len(codes)), first)
         groups = len(set(group_codes(table, hyperparameters)[others].tolist()))
@@ -276,21 +277,21 @@ class _Decisions:
         self._notices.append(f"groups: {groups}, {least}{count_of(max(sizes), 'seed')} each")
         return by
 
-    def _say(self, what: str, names: Sequence[str]) -> None:
+    def _note(self, topic: str, names: Sequence[str]) -> None:
         if names:
-            self._notices.append(f"{what}: {_some(names)}")
+            self._notices.append(f"{topic}: {_listed(names)}")
 
 
 def _check_there(names: Iterable[str], there: Sequence[str]) -> None:
     for name in names:
         if name not in there:
-            raise InputError(f"there is no column {name!r} in the runs; there is {', '.join(there)}")
+            raise InputError(f"the runs have no column {name!r}; there is {', '.join(there)}")
 
 
 def _better(higher: bool) -> str:
     return "higher is better" if higher else "lower is better"
 
 
-def _some(names: Sequence[str]) -> str:
+def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return ", ".join(names[:_MOST_NAMES]) + more

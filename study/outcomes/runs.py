@@ -1,7 +1,7 @@
-"""Runs that were trained and recorded elsewhere, as a table of columns whose roles are known or guessed.
+"""Runs that were recorded elsewhere, as a table of columns with known or guessed roles.
 
-A role is what a column is for: a hyperparameter, a metric, or what a tool itself says of a run, which may be a metric
-but never a hyperparameter.
+A role is hyperparameter, metric, or other: a tool's own data about a run, which may be a metric but never a
+hyperparameter.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HYPERPARAMETER, METRIC, OTHER = "hyperparameter", "metric", "other"
 
 _PARENT = "tags.mlflow.parentRunId"
 _STATUS = "status"
-# What wandb's table of runs says besides the configuration and the summary; names that begin with _ are its own, too.
+# Columns of wandb's table of runs besides configuration and summary, as are all names that begin with _.
 _OF_WANDB = {
     *("Name", "Notes", "User", "Tags", "Created", "Runtime", "Sweep", "ID", "Group", "Job Type", "Updated"),
     *("End Time", "Hostname", "Description", "Commit", "GitHub", "GPU Count", "GPU Type", "Hidden", "Host", "OS"),
@@ -36,9 +36,9 @@ class _Layout:
     """Layout of a tool's table of runs.
 
     Args:
-        prefixes: what its columns of hyperparameters begin with.
-        metrics: what its columns of metrics begin with; empty if metrics are called so.
-        columns: columns that it has, too.
+        prefixes: prefixes of its columns of hyperparameters.
+        metrics: prefixes of its columns of metrics; empty if metrics are recognised by their names.
+        columns: other columns that it must have.
     """
 
     prefixes: tuple[str, ...]
@@ -56,16 +56,16 @@ _LAYOUTS = (
 
 @dataclass(frozen=True)
 class Runs:
-    """Runs as they were recorded elsewhere, in the order in which they began, where that is known.
+    """Runs that were recorded elsewhere, in the order of their start times if these are known.
 
     Args:
-        name: what they are called.
+        name: the name of the runs.
         table: their columns; texts may be numbers.
-        roles: roles of columns, where the source says them; the others are guessed.
-        ids: what identifies each run; None where nothing does.
-        seconds: how long each ran; None where it isn't known.
-        above: for each run, the row of the run that it is nested in, or None; empty where no run is nested.
-        notices: sentences about how they were read.
+        roles: roles of columns, as far as the source tells them; the others are guessed.
+        ids: the id of each run; None if runs have no ids.
+        seconds: the duration of each run; None if unknown.
+        above: the row of each run's parent, or None; empty if no run is nested.
+        notices: sentences for the reader about decisions made while reading.
     """
 
     name: str
@@ -78,21 +78,21 @@ class Runs:
 
 
 def read_runs(file: Path, *, is_wandb: bool = False) -> Runs:
-    """Read runs from a text or Parquet file with one row a run: any such file, or an export of a known tool.
+    """Read runs from a text or Parquet file with one row a run, such as an export of a tool.
 
     Args:
-        file: its path.
-        is_wandb: whether it must be an export of wandb's table of runs.
+        file: the file's path.
+        is_wandb: require an export of wandb's table of runs.
 
     Raises:
-        InputError: if it can't be read, or isn't such an export.
+        InputError: if the file can't be read, or isn't the required export.
     """
     table, notices = read_table(file)
     names = table.column_names
     if is_wandb and not set(_WANDB) <= set(names):
         raise InputError(
             f"{file} isn't wandb's table of runs: it must have columns {join_and(_WANDB)}, but has {', '.join(names)}; "
-            "`study import csv` takes any other table"
+            "`study import csv` reads any other table"
         )
     if any(name.startswith("params.") for name in names):
         return replace(of_mlflow(str(file), table), notices=notices)
@@ -102,7 +102,7 @@ def read_runs(file: Path, *, is_wandb: bool = False) -> Runs:
 
 
 def _laid_out(names: Sequence[str]) -> dict[str, str]:
-    """Return the roles of columns of a tool that is known by its columns; none for any other table."""
+    """Return the roles of the columns of a known tool's table, recognised by its columns; empty for other tables."""
     for layout in _LAYOUTS:
         if set(layout.columns) <= set(names) and any(name.startswith(layout.prefixes) for name in names):
             own = {name: METRIC if layout.metrics and name.startswith(layout.metrics) else OTHER for name in names}
@@ -111,18 +111,18 @@ def _laid_out(names: Sequence[str]) -> dict[str, str]:
 
 
 def of_mlflow(name: str, table: pa.Table) -> Runs:
-    """Take runs from a table with the columns of MLflow's own exports.
+    """Return the runs of a table with the columns of MLflow's own exports.
 
     Args:
-        name: what the runs are called.
-        table: columns ``run_id``, ``status``, ``params.NAME``, ``metrics.NAME``, and perhaps more.
+        name: the name of the runs.
+        table: columns ``run_id``, ``status``, ``params.NAME``, ``metrics.NAME``, and optionally others.
     """
     table = _by_time(table, "start_time")
     params = {c: c.removeprefix("params.") for c in table.column_names if c.startswith("params.")}
     metrics = {c: c.removeprefix("metrics.") for c in table.column_names if c.startswith("metrics.")}
-    metrics = {c: of for c, of in metrics.items() if not of.startswith("system/")}
-    renamed = {c: f"{of} (metric)" if of in params.values() else of for c, of in metrics.items()}
-    columns = {of: table[c] for c, of in (params | renamed).items()}
+    metrics = {c: metric for c, metric in metrics.items() if not metric.startswith("system/")}
+    renamed = {c: f"{metric} (metric)" if metric in params.values() else metric for c, metric in metrics.items()}
+    columns = {title: table[c] for c, title in (params | renamed).items()}
     roles = dict.fromkeys(params.values(), HYPERPARAMETER) | dict.fromkeys(renamed.values(), METRIC)
     ids, parents = _texts(table, "run_id"), _texts(table, _PARENT)
     if "status" in table.column_names:
@@ -141,7 +141,7 @@ def _of_wandb(name: str, table: pa.Table) -> Runs:
 
 
 def _by_time(table: pa.Table, name: str) -> pa.Table:
-    """Return the rows in the order of a column of times, numbers or ISO 8601, if it is there."""
+    """Sort rows by a column of times (numbers or ISO 8601); unchanged without such a column."""
     if name not in table.column_names:
         return table
     times = infer_type(table[name])
@@ -153,7 +153,7 @@ def _texts(table: pa.Table, name: str) -> list[str] | None:
 
 
 def _seconds(table: pa.Table) -> list[float | None] | None:
-    """Return how long runs took, where their times are milliseconds; exports by pandas have other times."""
+    """Return the seconds of runs with times in milliseconds; None for other times, as in exports by pandas."""
     if not {"start_time", "end_time"} <= set(table.column_names):
         return None
     begin, end = _numbers(table["start_time"]), _numbers(table["end_time"])
@@ -163,7 +163,7 @@ def _seconds(table: pa.Table) -> list[float | None] | None:
 
 
 def _numbers(column: pa.ChunkedArray) -> list[float | None] | None:
-    """Return a column's numbers; None if it has anything else."""
+    """Return a column's numbers; None if it has other values."""
     values = infer_type(column)
     if not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
         return None

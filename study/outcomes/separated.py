@@ -20,7 +20,7 @@ MISSING = ("", "nan", "na", "n/a", "none", "null", "<na>", "nat")
 
 _SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
 _SAMPLED_ROWS = 20
-# What spreadsheets write where a formula has no value, in English and German.
+# Error values of spreadsheets, in English and German.
 _ERROR_VALUE = re.compile(r"\s*#(N/A|NA|NV|VALUE!|WERT!|DIV/0!|NUM!|ZAHL!|REF!|BEZUG!|NAME\?|NULL!)\s*")
 _POINT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.IGNORECASE)
 _COMMA = re.compile(r"[+-]?(\d+|[1-9]\d{0,2}(\.\d{3})+)(,\d+)?([eE][+-]?\d+)?|[+-]?inf(inity)?", re.IGNORECASE)
@@ -30,17 +30,19 @@ _DECIMAL, _THOUSANDS, _EITHER = "decimal commas", "thousands separators", "decim
 
 
 def header_and_separator(path: Path) -> tuple[list[str], str]:
-    """Return the names of a text file's columns, and the separator that splits its first rows most evenly.
+    """Return the names of a text file's columns, and its separator.
+
+    The separator is the one that splits the first rows most evenly.
 
     Args:
-        path: a file of UTF-8, in which values are separated by commas, semicolons, tabs or pipes.
+        path: a UTF-8 file with values separated by commas, semicolons, tabs or pipes.
     """
     readings: dict[str, tuple[int, int, list[str]]] = {}
     for separator in _SEPARATORS:
         with path.open(encoding="utf-8-sig", newline="") as file:
             try:
                 rows = list(itertools.islice(csv.reader(file, delimiter=separator), _SAMPLED_ROWS))
-            except csv.Error:  # a value that is longer than any, because a quote isn't closed
+            except csv.Error:  # a value above the size limit, because of an unclosed quote
                 continue
         header = rows[0] if rows else []
         even = sum(len(row) == len(header) for row in rows) if len(header) > 1 else 0
@@ -52,12 +54,12 @@ def header_and_separator(path: Path) -> tuple[list[str], str]:
 
 
 def with_plain_numbers(table: pa.Table, separator: str) -> tuple[pa.Table, list[str]]:
-    """Write decimal commas as points, and leave cells empty that hold an error value of a spreadsheet.
+    """Replace decimal commas by points, and error values of spreadsheets by empty cells.
 
-    Only columns of numbers are changed, and only where the comma doesn't separate the values of a row.
+    Commas are replaced only in columns of numbers, and only if the file's separator isn't a comma.
 
     Args:
-        table: columns of text, perhaps as dictionaries.
+        table: columns of text, or of dictionaries of text.
         separator: the file's separator.
 
     Returns:
@@ -77,7 +79,7 @@ def with_plain_numbers(table: pa.Table, separator: str) -> tuple[pa.Table, list[
             with_errors.append(name)
         kind = _commas_of(_numbers_in(values)) if separator != "," else ""
         if kind == _EITHER and not has_commas and not any("," in text for text in values):
-            kind = ""  # nothing in this file says that its points aren't decimal points
+            kind = ""  # without any decimal comma in the file, points are decimal points
         if kind:
             remove, comma = (",", "") if kind == _THOUSANDS else (".", ".")
             example = next(text for text in values if _IS_GROUPED.match(text) or "," in text)
@@ -92,7 +94,7 @@ def with_plain_numbers(table: pa.Table, separator: str) -> tuple[pa.Table, list[
             table = table.set_column(table.column_names.index(name), name, pa.chunked_array([plain]))
     if with_errors:
         changed[f"no value: {count_of(empty, 'cell')} with a spreadsheet's error, such as #N/A"] = with_errors
-    return table, [f"{what}: {', '.join(names)}" for what, names in changed.items()]
+    return table, [f"{change}: {', '.join(names)}" for change, names in changed.items()]
 
 
 def _has_errors(column: pa.ChunkedArray) -> bool:
@@ -103,8 +105,8 @@ def _has_errors(column: pa.ChunkedArray) -> bool:
 
 
 def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
-    one = column.combine_chunks()
-    return one if pa.types.is_dictionary(one.type) else pc.dictionary_encode(one)
+    values = column.combine_chunks()
+    return values if pa.types.is_dictionary(values.type) else pc.dictionary_encode(values)
 
 
 def _numbers_in(texts: Sequence[str]) -> list[str]:
@@ -112,7 +114,7 @@ def _numbers_in(texts: Sequence[str]) -> list[str]:
 
 
 def _commas_of(texts: Sequence[str]) -> str:
-    """Return what commas and points in a column separate: `_DECIMAL`, `_THOUSANDS`, `_EITHER`, or nothing unusual.
+    """Return the meaning of a column's commas and points: `_DECIMAL`, `_THOUSANDS`, `_EITHER`, or empty if usual.
 
     Example:
         >>> _commas_of(["0,835", "1"]), _commas_of(["1.234,5"]), _commas_of(["1,234,567"]), _commas_of(["1,234.5"])
@@ -128,6 +130,6 @@ def _commas_of(texts: Sequence[str]) -> str:
 
 
 def _all_grouped(texts: Sequence[str]) -> bool:
-    """Return whether every comma or point stands before three digits and nothing else, as in 1.234."""
+    """Return True if every number with a comma or point has exactly three digits after it, as in 1.234."""
     marked = [text for text in texts if re.search("[.,]", text)]
     return bool(marked) and all(_IS_GROUPED.fullmatch(text) for text in marked)

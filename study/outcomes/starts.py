@@ -1,4 +1,4 @@
-"""A file of starts: a number of each, and perhaps the group whose trials begin like that."""
+"""Files of starts: a covariate of each start, and optionally the group that it belongs to."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def read_starts(path: Path, covariate: str, by: Sequence[str]) -> Starts:
 
     Args:
         path: a CSV, TSV or Parquet file.
-        covariate: the column with the number of each start.
-        by: the columns that tell groups apart; those that the file has tell whose starts its rows are.
+        covariate: the column with the covariate of each start.
+        by: the columns that distinguish groups; if the file has any of them, each start belongs to a group.
 
     Raises:
-        InputError: if the file can't be read, lacks the column, or holds anything but finite numbers there.
+        InputError: if the file can't be read, lacks the covariate, or has values there that aren't finite numbers.
     """
     table, _ = read_table(path, [covariate], {covariate, *by})
     if covariate not in table.column_names:

@@ -1,4 +1,4 @@
-"""States of runs, in the words of the tools that record runs, and the column that holds them."""
+"""States of runs in the vocabularies of tracking tools, and the columns that hold them."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class State(StrEnum):
 
 
 NO_RESULT = (State.FAILED, State.STOPPED)
-"""The states of runs that have ended without a result."""
+"""The states of runs that ended without a result."""
 
 _FINISHED, _FAILED, _STOPPED, _RUNNING = State
-_WORST = (_FINISHED, _STOPPED, _FAILED, _RUNNING)  # a row is in the last of the states that its columns say
-_NOTHING = "nothing"  # the word of a cell without one
+_WORST = (_FINISHED, _STOPPED, _FAILED, _RUNNING)  # ascending: a row has the worst state of its columns
+_NOTHING = "nothing"  # stands for an empty cell
 
 # The words of each tool: those for finished, failed, stopped and running, in this order.
 _TOOLS: Mapping[str, tuple[str, str, str, str]] = {
@@ -77,9 +77,9 @@ _TOOLS: Mapping[str, tuple[str, str, str, str]] = {
         "submitted initializing new ongoing started unfinished incomplete",
     ),
 }
-# What tells two tools apart that use one word for different states.
+# Columns that distinguish two tools with different meanings of one word.
 _MARKS = {"Ray Tune": ("training_iteration", "time_total_s", "config/"), "Guild AI": (".label", "operation")}
-# Columns of true and false: what true says, and what false says.
+# Columns of true and false: the states for true and for false.
 _BOOLEAN = {
     **dict.fromkeys(("done", "finished", "completed", "isdone", "isfinished"), (_FINISHED, _STOPPED)),
     **dict.fromkeys(("failed", "crashed", "hascrashed", "sysfailed", "isfailed", "haserror"), (_FAILED, _FINISHED)),
@@ -87,7 +87,7 @@ _BOOLEAN = {
 _TRUE, _FALSE = {"true", "1", "yes"}, {"false", "0", "no"}
 _PREFIXES = r"(trial|job|run|task|pod)?[ _-]?(state|status|phase)[._ -]"
 _CALLED = {"state", "status", "outcome", "phase"}
-# Without a name that says so, a column holds states only if it has words of two states, and these among them.
+# A column without a state's name holds states only if it has words of two states, including one of these words.
 _TELLING = {*("finished", "complete", "completed", "succeeded", "success", "terminated")}
 _MOST_WORDS, _MOST_LISTED = 40, 8
 
@@ -97,9 +97,9 @@ class States:
     """The states of the rows of a table.
 
     Args:
-        columns: the columns that hold them.
-        values: a state for each row: the worst of those that its columns say.
-        words: the words of each row, for messages.
+        columns: the columns that hold the states.
+        values: a state for each row: the worst of its columns' states.
+        words: a word for each row, for messages.
     """
 
     columns: tuple[str, ...]
@@ -107,32 +107,32 @@ class States:
     words: Sequence[str]
 
     def are(self, *states: State) -> Rows:
-        """Return which rows are in one of these states."""
-        found: Rows = np.logical_or.reduce([self.values == state for state in states]).astype(bool)
-        return found
+        """Return a mask of the rows that are in one of these states."""
+        mask: Rows = np.logical_or.reduce([self.values == state for state in states]).astype(bool)
+        return mask
 
     @property
     def running(self) -> Rows:
-        """The rows that have no result yet."""
+        """A mask of the rows without a result so far."""
         return self.are(State.RUNNING)
 
     @property
     def failed(self) -> Rows:
-        """The rows that have no result: those that failed, and those that were stopped before their end."""
+        """A mask of the rows that failed or were stopped before their end."""
         return self.are(*NO_RESULT)
 
     def count(self, *states: State) -> str:
-        """Return how many runs are in one of these states, with their words; empty if none is."""
+        """Return the number of runs in these states as text, with their words; empty if there are none."""
         words = Counter(word for word, here in zip(self.words, self.are(*states), strict=True) if here)
         listed = ", ".join(f"{word} {number:,}" for word, number in words.most_common(_MOST_LISTED))
         return f"{count_of(words.total(), 'run')}, by {join_and(self.columns)} ({listed})" if words else ""
 
 
 def read_state_words(options: Iterable[str]) -> dict[str, State]:
-    """Read what a user says that words mean, such as ``aborted=failed,fertig=finished``.
+    """Parse user-supplied meanings of words, such as ``aborted=failed,fertig=finished``.
 
     Raises:
-        InputError: if an option isn't of that form, or names another meaning.
+        InputError: if an option isn't of that form, or names an unknown meaning.
 
     Example:
         >>> read_state_words(["Abgebrochen=failed, fertig=finished"])
@@ -150,20 +150,20 @@ def read_state_words(options: Iterable[str]) -> dict[str, State]:
 
 
 def find_states(
-    table: pa.Table, said: Mapping[str, State] | None = None, others: Collection[str] = ()
+    table: pa.Table, user_words: Mapping[str, State] | None = None, others: Collection[str] = ()
 ) -> States | None:
-    """Find the column that holds the states of runs, by its name and by its words.
+    """Find the columns that hold states of runs, by their names and words.
 
     Args:
         table: one row a run.
-        said: what the user says that words mean.
-        others: columns that the user takes for something else.
+        user_words: user-supplied meanings of words.
+        others: columns that don't hold states.
 
     Returns:
-        The states; None if no column holds them.
+        The states; None if no column holds states.
 
     Raises:
-        InputError: if a column of states has words that no tool uses for one state.
+        InputError: if a column of states has words without a single known meaning.
 
     Example:
         >>> table = pa.table({"seed": [0, 1, 2], "state": ["COMPLETE", "TrialState.PRUNED", "COMPLETE"]})
@@ -172,23 +172,23 @@ def find_states(
     """
     columns: dict[str, dict[str, State]] = {}
     for name in (name for name in table.column_names if name not in others):
-        words = _words_of(table[name], None if _is_called_so(name) else _MOST_WORDS)
+        words = _words_of(table[name], None if _has_state_name(name) else _MOST_WORDS)
         if not words:
             continue
         if _plain(name) in _BOOLEAN and {word.lower() for word in words} <= _TRUE | _FALSE:
             yes, no = _BOOLEAN[_plain(name)]
             columns[name] = {word: yes if word.lower() in _TRUE else no for word in words}
             continue
-        known = {word: _meanings(word, words, table.column_names, said or {}) for word in words}
-        if _is_called_so(name):
+        known = {word: _meanings(word, words, table.column_names, user_words or {}) for word in words}
+        if _has_state_name(name):
             if _are_states(name, words, known):
-                columns[name] = {word: _only(name, known, word) for word in words}
-        elif all(len(meanings) == 1 for meanings in known.values()) and _tell_themselves(known):
+                columns[name] = {word: _single_meaning(name, known, word) for word in words}
+        elif all(len(meanings) == 1 for meanings in known.values()) and _are_unmistakable(known):
             columns[name] = {word: next(iter(meanings)) for word, meanings in known.items()}
-    return _worst(table, columns) if columns else None
+    return _worst_states(table, columns) if columns else None
 
 
-def _worst(table: pa.Table, columns: Mapping[str, Mapping[str, State]]) -> States:
+def _worst_states(table: pa.Table, columns: Mapping[str, Mapping[str, State]]) -> States:
     values = np.full(len(table), State.FINISHED, dtype=object)
     words = [""] * len(table)
     ranks = {state: rank for rank, state in enumerate(_WORST)}
@@ -204,7 +204,7 @@ def _texts(column: pa.ChunkedArray) -> list[str]:
 
 
 def _words_of(column: pa.ChunkedArray, most: int | None) -> list[str]:
-    """Return the different words of a column of text; none if all its cells are empty, or it has more than `most`."""
+    """Return the distinct words of a column of text; empty if all its cells are empty, or it has more than `most`."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_boolean(kind)):
         return []
@@ -214,7 +214,7 @@ def _words_of(column: pa.ChunkedArray, most: int | None) -> list[str]:
 
 
 def _plain(word: str) -> str:
-    """Return a word without case, separators, the name of its type, and what Slurm writes after it.
+    """Normalise a word: without case, separators, the name of its type, and Slurm's suffix.
 
     Example:
         >>> _plain("TrialState.FAIL"), _plain("CANCELLED by 1000"), _plain("Out-of-memory"), _plain("CANCELLED+")
@@ -225,12 +225,12 @@ def _plain(word: str) -> str:
     return re.sub(r"[^\w]|_", "", re.sub(rf"^{_PREFIXES}", "", spaced))
 
 
-def _meanings(word: str, words: Sequence[str], columns: Sequence[str], said: Mapping[str, State]) -> set[State]:
-    """Return what a word may mean: what the user says, or what it means to the tools that know most of the words."""
+def _meanings(word: str, words: Sequence[str], columns: Sequence[str], user_words: Mapping[str, State]) -> set[State]:
+    """Return a word's meanings: the user's, or those of the tools that know most of the column's words."""
     plain = _plain(word)
-    if plain in said:
-        return {said[plain]}
-    others = {_plain(word) for word in words} - said.keys()
+    if plain in user_words:
+        return {user_words[plain]}
+    others = {_plain(word) for word in words} - user_words.keys()
     marked = {tool for tool, marks in _MARKS.items() if any(c.startswith(mark) for mark in marks for c in columns)}
     by_tool = {tool: len(others & vocabulary.keys()) for tool, vocabulary in _VOCABULARIES.items()}
     of_word = {tool: vocabulary[plain] for tool, vocabulary in _VOCABULARIES.items() if plain in vocabulary}
@@ -246,29 +246,29 @@ _VOCABULARIES = {
 }
 
 
-def _is_called_so(name: str) -> bool:
+def _has_state_name(name: str) -> bool:
     plain = re.sub(r"[^a-z]", "", name.lower())
     return plain in _CALLED or plain.endswith(("state", "status"))
 
 
 def _are_states(name: str, words: Collection[str], known: Mapping[str, set[State]]) -> bool:
-    """Return whether a column that is called so holds states: any of its words is one, or it can be nothing else."""
-    if _plain(name) == "outcome":  # has this package's own words, or a mistake in them, or states only
+    """Return True if a column with a state's name holds states: any word is a state, or the name ends in status."""
+    if _plain(name) == "outcome":  # holds this package's outcomes, perhaps misspelt, unless all words are states
         return all(known.values()) and not {word.lower() for word in words} <= {*Outcome}
     return any(known.values()) or name.lower().endswith("status")
 
 
-def _only(name: str, known: Mapping[str, set[State]], word: str) -> State:
+def _single_meaning(name: str, known: Mapping[str, set[State]], word: str) -> State:
     unclear = [other for other, meanings in known.items() if len(meanings) != 1]
     if word not in unclear:
         return next(iter(known[word]))
     raise InputError(
-        f"column {name} says how runs ended, but {join_and([repr(other) for other in unclear[:_MOST_LISTED]])} "
-        f"{'have' if len(unclear) > 1 else 'has'} no clear meaning: say it with --state-words, one of "
+        f"column {name} holds states of runs, but {join_and([repr(other) for other in unclear[:_MOST_LISTED]])} "
+        f"{'have' if len(unclear) > 1 else 'has'} no clear meaning: give it with --state-words, as one of "
         f"{', '.join(State)}, as in --state-words '{unclear[0]}=failed'; or name {name} in --by if it isn't a state"
     )
 
 
-def _tell_themselves(known: Mapping[str, set[State]]) -> bool:
-    """Return whether words are states wherever they stand: those of two states, one of them unmistakable."""
+def _are_unmistakable(known: Mapping[str, set[State]]) -> bool:
+    """Return True if words are states in any column: they have two meanings, and one word is unmistakable."""
     return bool({_plain(word) for word in known} & _TELLING) and len(set[State]().union(*known.values())) > 1

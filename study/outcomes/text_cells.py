@@ -1,11 +1,11 @@
-"""Texts in CSV files that a spreadsheet would compute, marked as text by an apostrophe."""
+"""CSV cells that a spreadsheet would take for formulas, marked as text by an apostrophe."""
 
 from __future__ import annotations
 
 import re
 
-# What a spreadsheet takes for the start of a formula, after any apostrophes, which are ours or belong to the text.
-_FORMULA = "'*[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20]"  # the characters themselves, since Arrow's regexes know no \\u
+# The start of a formula in a spreadsheet, after any apostrophes (our marks, or part of the text).
+_FORMULA = "'*[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20]"  # the characters themselves: Arrow's regexes don't support \\u
 _STARTS = re.compile(_FORMULA)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-](inf|nan)")
 
@@ -24,7 +24,7 @@ def as_text(value: str) -> str:
 
 
 def from_text(value: str) -> str:
-    """Remove the mark again.
+    """Remove the mark of `as_text`.
 
     Example:
         >>> [from_text(as_text(text)) for text in ("=1+1", "-0.5", "'=1", "'late'")]

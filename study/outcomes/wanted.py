@@ -1,4 +1,4 @@
-"""What a user says of the columns of a file: which are metrics, and what success is."""
+"""User-supplied roles of the columns of files: metrics and success criterion."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _DIRECTIONS = {"lower": False, "higher": True}
 
 @dataclass(frozen=True)
 class Success:
-    """What a solved trial is.
+    """A success criterion.
 
     Args:
-        column: the column that decides.
+        column: the column that it compares.
         operator: ``<``, ``<=``, ``>`` or ``>=``.
-        threshold: the number that its values are compared with.
+        threshold: the number to compare with.
     """
 
     column: str
@@ -36,25 +36,25 @@ class Success:
     threshold: float
 
     def holds(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-        """Return which values are those of solved trials."""
+        """Return a mask of the values that meet the criterion."""
         return _OPERATORS[self.operator](values, self.threshold)
 
     @property
     def is_higher_better(self) -> bool:
-        """Whether great values are those of solved trials."""
+        """True if higher values meet the criterion."""
         return self.operator.startswith(">")
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a user says of the columns of all files.
+    """User-supplied roles of the columns of all files.
 
     Args:
         metrics: the columns that are averaged over trials.
-        success: what a solved trial is; None if a file's own columns say it, or nothing does.
-        known: metrics that are taken for such wherever a file or a study has a column of their name.
-        undirected: metrics whose direction isn't known.
-        covariate: the column whose number each trial's start has; None without one.
+        success: the success criterion; None to use a file's own columns, if it has any.
+        known: metrics that are recognised by name in any file or study.
+        undirected: metrics without a known direction.
+        covariate: the column with a covariate of each trial's start; None without one.
     """
 
     metrics: Mapping[str, Metric] = field(default_factory=dict)
@@ -71,23 +71,23 @@ class Wanted:
 
     @property
     def says_outcome(self) -> bool:
-        """Whether outcomes follow from what the user says, where a file has no column of them."""
+        """True if outcomes follow from `success` or `metrics` in a file without a column of outcomes."""
         return self.success is not None or bool(self.metrics)
 
 
 def wanted(
     metrics: Sequence[str] = (), success: str | None = None, known: Mapping[str, Metric] | None = None
 ) -> Wanted:
-    """Read what the command line says of columns.
+    """Parse the command line's roles of columns.
 
     Args:
-        metrics: names of columns, each perhaps with ``:higher`` or ``:lower`` behind it, for which values are better;
-            without it, success says it, or the column's name.
+        metrics: names of columns, each optionally followed by its direction, ``:higher`` or ``:lower``. The default
+            direction comes from `success`, from `known`, or from the column's name.
         success: a column, an operator and a number.
-        known: metrics that need no mention.
+        known: metrics that are recognised by name.
 
     Raises:
-        InputError: if one of them can't be read.
+        InputError: if an argument is invalid.
 
     Example:
         >>> say = wanted(["val_acc", "wait:lower"], "val_acc >= 0.95")
@@ -105,14 +105,14 @@ def wanted(
 
 
 def question(name: str) -> str:
-    """Return the question which values of a metric are better, and how it is answered."""
-    return f"which values of {name} are better? Its name doesn't say it: --metric {name}:higher or {name}:lower does"
+    """Return the question for a metric's direction, with the option that answers it."""
+    return f"which values of {name} are better? Its name doesn't tell: give --metric {name}:higher or {name}:lower"
 
 
 def _metric(text: str, success: Success | None, known: Mapping[str, Metric]) -> tuple[str, bool | None]:
-    name, _, said = (part.strip() for part in text.rpartition(":"))
-    if said in _DIRECTIONS and name:
-        return name, _DIRECTIONS[said]
+    name, _, suffix = (part.strip() for part in text.rpartition(":"))
+    if suffix in _DIRECTIONS and name:
+        return name, _DIRECTIONS[suffix]
     name = text.strip()
     if not name:
         raise InputError("--metric needs the name of a column, as in --metric val_acc:higher")

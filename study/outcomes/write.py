@@ -1,4 +1,4 @@
-"""A table of outcomes as a file that `study report` reads."""
+"""Writing of outcomes to a file that `study report` reads."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from study.visible import visible
 
 
 def write_outcomes(table: pa.Table, file: Path) -> None:
-    """Write a table as a CSV file, in which texts are marked that a spreadsheet would compute, or as a Parquet file.
+    """Write outcomes to a new CSV or Parquet file. In CSV, cells that begin like a formula are marked as text.
 
     Args:
         table: the outcomes.
-        file: a path that ends in one of `SUFFIXES`; nothing may be there.
+        file: a path that ends in one of `SUFFIXES`, without an existing file.
 
     Raises:
-        InputError: if there is such a file already, or its name ends otherwise.
-        StudyError: if it can't be written.
+        InputError: if the file exists, or has another suffix.
+        StudyError: if the file can't be written.
     """
     kind = file.suffix.lower()
     if kind not in SUFFIXES:
@@ -36,11 +36,11 @@ def write_outcomes(table: pa.Table, file: Path) -> None:
                 else:
                     pq.write_table(table, output)
             except BaseException:
-                file.unlink(missing_ok=True)  # half of a table would be read as a whole one
+                file.unlink(missing_ok=True)  # a partial file could be taken for a complete one
                 raise
     except FileExistsError:
         raise InputError(
-            f"{file} is there already, and nothing is overwritten: remove it, or name another file with --out"
+            f"{file} exists already, and nothing is overwritten: remove it, or name another file with --out"
         ) from None
     except OSError as error:
         raise StudyError(f"can't write {file}: {error.strerror or error}") from error

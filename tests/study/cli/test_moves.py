@@ -99,11 +99,11 @@ def test_the_settings_name_the_store_of_imports_too(here: Path) -> None:
     [
         (("import", "no.zip"), "there is no file no.zip"),
         (("import", "runs.csv"), "can't be read as a ZIP file"),
-        (("import", "csv", "no.csv"), "there is no file no.csv"),
-        (("import", "wandb", "runs.csv"), "`study import csv` takes any other table"),
+        (("import", "csv", "no.csv"), "no such file: no.csv"),
+        (("import", "wandb", "runs.csv"), "`study import csv` reads any other table"),
         (("import", "mlflow", "sqlite:///no.db", "x"), "there is no database no.db"),
         (("import", "mlflow", "http://me:secret@host", "x"), "must not hold a password"),
-        (("import", "csv", "runs.csv", "--seed", "sed"), "--seed sed: there is no such column"),
+        (("import", "csv", "runs.csv", "--seed", "sed"), "--seed sed: no such column"),
         (("export", "nothing", "nothing.zip"), "no study 'nothing'"),
     ],
 )

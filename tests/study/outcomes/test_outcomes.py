@@ -139,7 +139,9 @@ def test_the_fewest_columns_that_vary_tell_groups_apart(tmp_path):
     head = "run,model,task,init,width,seed,loss,solved,solved_at,sparsity_error\n"
     found = read(file(tmp_path, head + "\n".join(rows)))
     assert found.by == ("model", "width")
-    assert "run, loss group nothing, because of more different values than half of the rows" in found.notices[0]
+    assert (
+        "run, loss aren't used for grouping, because of more different values than half of the rows" in found.notices[0]
+    )
     alone = read(file(tmp_path, HEAD + "NMU,2,0,True,5,0.1\nNMU,3,0,True,5,0.1\n" * 2))
     assert alone.by == ("model", "hidden_size")
 
@@ -183,7 +185,7 @@ def test_every_mistake_of_a_file_is_in_one_message(tmp_path):
         "row 2: solved: 'perhaps' is neither true nor false",
         "row 3: solved_at: 'soon' isn't a number",
         "row 4: sparsity_error: '-1' is below 0",
-        "row 5: solved_at: nothing is no number, but the trial is solved",
+        "row 5: solved_at: nothing isn't a number, but the trial is solved",
     ):
         assert words in told, told
 
@@ -208,7 +210,7 @@ def test_infinite_numbers_are_refused(tmp_path):
     [
         ("", "is empty"),
         (HEAD, "has no rows"),
-        ("model,seed\nNMU,1\n", "no column solved or outcome: say what success is, as in --success"),
+        ("model,seed\nNMU,1\n", "no column solved or outcome: give a success criterion, as in --success"),
         ("seed,seed,solved\n1,1,True\n", "more than one column 'seed'"),
         (HEAD + "NMU,2,0,True,7000\nNMU,2,1,False,,,,\n", "row 2: 8 values in 6 columns"),
         (HEAD.replace("solved,", "outcome,", 1) + "NMU,2,0,sloved,7000,0.1\n", "did you mean solved?"),
@@ -227,7 +229,7 @@ def test_outcome_and_solved_must_agree(tmp_path):
     text = "model,seed,outcome,solved,solved_at,sparsity_error,iterations\nA,0,unsolved,True,,,9\nA,1,failed,,,,9\n"
     told = refusal(file(tmp_path, text))
     assert told.count("\n") == 1
-    assert "row 1: outcome: 'unsolved' isn't what column solved says" in told
+    assert "row 1: outcome: 'unsolved' contradicts column solved" in told
     late = "model,seed,solved,solved_at,sparsity_error,iterations\nA,0,True,10,0.1,9\n"
     assert "row 1: solved_at: '10' is after the trial's last iteration" in refusal(file(tmp_path, late))
 
@@ -346,7 +348,7 @@ def test_rows_that_only_an_id_tells_apart_are_refused(tmp_path):
     assert len(read(file(tmp_path, text)).table) == 8  # four values of eight rows: a hyperparameter
     rows = [f"NMU,run{i},0,False,," for i in range(4)]
     text = "model,run,seed,solved,solved_at,sparsity_error\n" + "\n".join(rows)
-    assert "can't be told from others but by run" in refusal(file(tmp_path, text))
+    assert "differ from others only in run" in refusal(file(tmp_path, text))
 
 
 def test_a_files_own_source_tells_rows_apart(tmp_path):

@@ -96,7 +96,7 @@ def test_without_a_seed_the_user_says_what_it_is() -> None:
     with pytest.raises(InputError, match=r"--seed COLUMN.*--without-seeds.*there is lr, optimizer, draw, val_acc"):
         outcomes(rows)
     assert outcomes(rows, seed="draw").by == ("lr", "optimizer")
-    with pytest.raises(InputError, match="--seed draws: there is no such column"):
+    with pytest.raises(InputError, match="--seed draws: no such column"):
         outcomes(rows, seed="draws")
     for row in rows:
         del row["draw"]
@@ -149,7 +149,7 @@ def test_the_user_decides() -> None:
     assert found.metrics == {"walltime": False, "val_acc": False}
     assert found.table.column_names == ["seed", "outcome", "lr", "optimizer", "depth", "walltime", "val_acc"]
     for wrong in ({"by": ["dpth"]}, {"metrics": ["walltimes"]}):
-        with pytest.raises(InputError, match="there is no column"):
+        with pytest.raises(InputError, match="the runs have no column"):
             outcomes(rows, **wrong)
     with pytest.raises(InputError, match="--metric walltime:higher or walltime:lower"):
         outcomes(rows, metrics=["walltime"])
@@ -198,7 +198,7 @@ def test_nested_runs_with_seeds_are_the_trials() -> None:
     assert found.table["seed"].to_pylist() == [0, 1, 2] * 2
     assert found.table["training_s"].to_pylist() == [0.5] * 6
     assert found.table["trial_id"].to_pylist()[0] == "0.1-0"
-    assert "left out: 3 runs with runs nested in them that have seeds" in found.notices
+    assert "left out: 3 runs with nested runs that have seeds" in found.notices
 
 
 def test_nested_runs_without_seeds_are_parts() -> None:
@@ -276,7 +276,7 @@ def test_a_parquet_file_of_runs_is_read(tmp_path: Path) -> None:
     pq.write_table(table_of(GRID), tmp_path / "runs.parquet")
     assert outcomes_of_runs(read_runs(tmp_path / "runs.parquet")).by == ("lr", "optimizer")
     (tmp_path / "runs.xlsx").write_bytes(b"PK")
-    for name, message in (("runs.xlsx", "must end in .csv, .tsv or .parquet"), ("no.csv", "there is no file")):
+    for name, message in (("runs.xlsx", "must end in .csv, .tsv or .parquet"), ("no.csv", "no such file")):
         with pytest.raises(InputError, match=message):
             read_runs(tmp_path / name)
 
@@ -296,7 +296,7 @@ def test_a_weight_of_a_loss_is_no_metric() -> None:
 @pytest.mark.parametrize("choices", [{"metrics": ["seed"]}, {"by": ["lr", "seed"]}])
 def test_the_seed_is_neither_metric_nor_hyperparameter(choices: dict[str, Any]) -> None:
     """Whoever names it as one is told which columns there are."""
-    with pytest.raises(InputError, match="there is no column 'seed' in the runs; there is lr, optimizer"):
+    with pytest.raises(InputError, match="the runs have no column 'seed'; there is lr, optimizer"):
         outcomes([dict(row) for row in GRID], **choices)
 
 

@@ -127,7 +127,7 @@ def _learning(
     curve = learning_curve(
         row,
         of_trials_in(curves, trials),
-        ended=rows.summaries[row].ended,
+        total=rows.summaries[row].ended,
         threshold=thresholds.pop() if len(thresholds) == 1 else None,
         higher=[name for name, metric in metrics.items() if metric.higher_is_better],
     )
@@ -158,7 +158,7 @@ def _gates(row: int, summary: CellSummary, trials: pa.Table, weights: pa.Table) 
             row=row,
             layer=layer,
             trials=len(own),
-            ended=summary.ended,
+            total=summary.ended,
             validation_rows=_GATE_ROWS,
             values=values.astype(np.float64).ravel(),
             solved=np.repeat(is_solved, values.shape[1]),

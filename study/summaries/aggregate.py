@@ -1,4 +1,4 @@
-"""From one row a trial to one row a cell, or a group of trials."""
+"""Aggregation of trials to one row a cell, or one row a group."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ class CellSummary(Summary):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What its trials are found by in a table that is grouped by cells."""
+        """The key of its trials in a table that is grouped by cells."""
         return (self.cell_id,)
 
 
 @dataclass(frozen=True, kw_only=True)
 class GroupSummary(Summary):
-    """The results of the trials that have equal values in some columns.
+    """The results of the trials with equal values in the grouping columns.
 
     Args:
-        values: their values, in the order of the columns; None where there is none.
+        values: the group's values, in the order of the columns; None for a missing value.
         as_published: the numbers of the published estimators, if requested.
     """
 
@@ -60,7 +60,7 @@ class GroupSummary(Summary):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What its trials are found by in a table that is grouped by these columns."""
+        """The key of its trials in a table that is grouped by these columns."""
         return self.values
 
 
@@ -77,18 +77,18 @@ def aggregate(
 
     Args:
         trials: one row a trial, by cells, with the columns of `study.arrow.EMPTY_RESULTS`.
-        planned: the number of seeds of each planned cell, to count what is pending; None: nothing is pending.
-        rates: how success rates are bounded.
+        planned: the number of seeds of each planned cell, to count pending trials; None if no trial is pending.
+        rates: the intervals of success rates.
         labels: the names of points on axes of the grid, which separate a question from the methods that it compares.
         question_fields: hyperparameters that are declared to belong to the question.
-        is_judged: whether anything says what success is; None: something does unless trials finished unjudged.
+        is_judged: True if the study has a success criterion; None to infer it with `can_be_judged`.
 
     Returns:
         The planned cells in their order, then other cells in the order of their first rows.
 
     Raises:
-        InputError: if a column is missing, a trial has two rows or an outcome is none of `Outcome`, or a
-            cell's id isn't that of its columns.
+        InputError: if a column is missing, a trial has two rows, an outcome isn't one of `Outcome`, or a cell's id
+            doesn't match its columns.
 
     Example:
         >>> from study.arrow import results_table
@@ -104,8 +104,8 @@ def aggregate(
     is_judged = can_be_judged(trials) if is_judged is None else is_judged
     fields = summarise(trials, list(trials.rows_of.values()), untils, rates, is_judged=is_judged)
     summaries = {
-        cell.id: with_dependence(CellSummary(cell=order[cell.id], **of), trials.cell(cell.id))
-        for cell, of in zip(cells, fields, strict=True)
+        cell.id: with_dependence(CellSummary(cell=order[cell.id], **numbers), trials.cell(cell.id))
+        for cell, numbers in zip(cells, fields, strict=True)
     }
     none: dict[str, Any] = {
         "is_judged": is_judged,
@@ -116,27 +116,27 @@ def aggregate(
 
 
 def _untils(cells: Sequence[Cell], labels: Labels, question_fields: Collection[str]) -> dict[str, float]:
-    """Return for each cell, by its id, the fewest iterations of any cell of its question."""
+    """Return the fewest iterations of any cell of a cell's question, by cell id."""
     iterations = [cell.iterations for cell in cells]
-    # finding the questions of thousands of cells takes long, and mostly makes no difference
-    of_cells = (
+    # The questions of thousands of cells are slow to compute, and needed only if iterations differ.
+    cell_questions = (
         questions.cell_questions(cells, labels, question_fields) if len(set(iterations)) > 1 else [()] * len(cells)
     )
     least: dict[Hashable, float] = {}
-    for question, count in zip(of_cells, iterations, strict=True):
+    for question, count in zip(cell_questions, iterations, strict=True):
         least[question] = float(min(count, least.get(question, count)))
-    return {cell.id: least[question] for cell, question in zip(cells, of_cells, strict=True)}
+    return {cell.id: least[question] for cell, question in zip(cells, cell_questions, strict=True)}
 
 
 def aggregate_by(trials: TrialTable, *, as_published: bool = False) -> list[GroupSummary]:
-    """Summarise the trials of each group: those with equal values in the columns that the table is grouped by.
+    """Summarise the trials of each group of a table.
 
     Args:
-        trials: one row a trial.
-        as_published: whether to apply the published estimators, too.
+        trials: one row a trial, grouped by any columns.
+        as_published: apply the published estimators, too.
 
     Returns:
-        The groups in the order of their columns' values: numbers ascending, all else in the order of the first rows.
+        The groups in the order of their columns' values: numbers ascending, others in the order of their first rows.
 
     Raises:
         InputError: if the published estimators lack a solved trial's solved-at or error.
@@ -149,8 +149,8 @@ def aggregate_by(trials: TrialTable, *, as_published: bool = False) -> list[Grou
         [(('NMU',), 1, 2), (('NAU',), 1, 1)]
     """
     keys, rows = list(trials.rows_of), list(trials.rows_of.values())
-    of_groups = questions.questions(trials.by, keys, questions.methods(trials.by))
-    fields = summarise(trials, rows, meant_to_run(trials, rows, of_groups), is_judged=can_be_judged(trials))
+    group_questions = questions.questions(trials.by, keys, questions.methods(trials.by))
+    fields = summarise(trials, rows, meant_to_run(trials, rows, group_questions), is_judged=can_be_judged(trials))
     return [
         with_dependence(
             GroupSummary(
@@ -172,15 +172,15 @@ def _order(keys: Sequence[tuple[Any, ...]]) -> Sequence[int]:
 
 
 def _ranks(column: Sequence[Any]) -> dict[Any, int]:
-    """Rank a column's different values, None first among numbers."""
-    different = list(dict.fromkeys(column))
-    if all(value is None or isinstance(value, int | float) for value in different):
-        different.sort(key=lambda value: -np.inf if value is None else value)
-    return {value: rank for rank, value in enumerate(different)}
+    """Rank a column's distinct values, None first among numbers."""
+    distinct = list(dict.fromkeys(column))
+    if all(value is None or isinstance(value, int | float) for value in distinct):
+        distinct.sort(key=lambda value: -np.inf if value is None else value)
+    return {value: rank for rank, value in enumerate(distinct)}
 
 
 def published_error(metrics: Mapping[str, Metric]) -> str | None:
-    """Return the metric of solved trials that the published estimators are applied to; None if there is none."""
+    """Return the metric of solved trials for the published estimators; None without such a metric."""
     return next((name for name, metric in metrics.items() if (metric.of, metric.interval) == ("solved", "beta")), None)
 
 
@@ -218,13 +218,13 @@ def _check(results: pa.Table) -> None:
 
 
 def _first_cells(trials: TrialTable) -> list[Cell]:
-    """Read each cell from its first row."""
+    """Read each cell from its first row, and check its id."""
     first = pa.array([int(rows[0]) for rows in trials.rows_of.values()], pa.int64())
     cells = table_cells(trials.results.take(first))
     for (cell_id,), cell in zip(trials.rows_of, cells, strict=True):
         if cell_id != cell.id:
             raise InputError(
-                f"results name a cell {cell_id!r}, but its columns make it {cell.id!r}: they were written by "
+                f"results have a cell id {cell_id!r}, but its columns give {cell.id!r}: they were written by "
                 f"another version, or changed by hand; run the study again or use the version that wrote them"
             )
     return cells

@@ -1,4 +1,4 @@
-"""Short names of a study's cells, made of what varies: what their runs are called in MLflow."""
+"""Short names of a study's cells from the varying hyperparameters, used for runs in MLflow."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from study.plugins.vocabulary import vocabulary
 from study.records import Cell, Labels, format_range, value
 from study.summaries import questions
 
-_CHARACTERS = 60  # of one value
+_CHARACTERS = 60  # limit for one value
 _ID_CHARACTERS = 6
 
 
 def cell_names(cells: Sequence[Cell], labels: Labels) -> dict[str, str]:
-    """Name cells by the fewest hyperparameters that tell them apart, spelled as in study files.
+    """Name cells by the fewest hyperparameters that distinguish them, spelled as in study files.
 
-    A label stands for all that changes with it, and comes right after the model; what figures have on their x axis
+    A label replaces all hyperparameters that change with it, and follows the model. The key of the x axis of figures
     comes last.
 
     Args:
@@ -58,13 +58,13 @@ def _text(key: str, content: Any, axes: Sequence[str]) -> str:
         return ""
     if key == "model":
         return str(content).rpartition(":")[2]
-    text = _written(content)
+    text = _value_text(content)
     if key in vocabulary().short:
         return f"{vocabulary().short[key]}{text}"
     return text if key in axes or key in vocabulary().self_explanatory else f"{key} {text}"
 
 
-def _written(content: Any) -> str:
+def _value_text(content: Any) -> str:
     if isinstance(content, float):
         text = repr(content).removesuffix(".0")
     elif isinstance(content, tuple) and content and all(isinstance(part, tuple) for part in content):

@@ -1,8 +1,8 @@
-"""Intervals of rows whose trials share seeds: such trials say less than as many independent ones.
+"""Intervals of rows with dependent trials, that is, trials that share seeds.
 
-Trials of combined seeds share those of a source; trials that a row pools, such as those of several hyperparameters,
-share their own. The rate's interval allows for it (`statistics.shared_rate_interval`), and other intervals, which
-don't, are left out.
+Trials of combined seeds share the seed of a source. Pooled trials, such as those of several hyperparameters, share
+their own seeds. The rate's interval allows for the dependence (`statistics.shared_rate_interval`). Other intervals
+don't, and are left out.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from study.summaries.summary import Summary
 from study.trials.table import Floats, Ints, SourceArray, Trials, source_array
 
 DEPENDENCE_ADJUSTED = "dependence-adjusted"
-"""What intervals of rates are called that allow for trials that share seeds."""
+"""The name of intervals of rates that allow for shared seeds."""
 
 S = TypeVar("S", bound=Summary)
 
 
 def with_dependence(summary: S, trials: Trials) -> S:
-    """Return a summary whose intervals allow for seeds that its trials share; the same if they share none.
+    """Return a summary with intervals that allow for shared seeds; unchanged if the trials share none.
 
-    The rate's interval with three sources is that of the trials with the first evaluation rows.
+    With three sources, the rate's interval is computed from the trials with the first evaluation rows.
 
     Args:
-        summary: of some trials.
-        trials: these trials.
+        summary: the summary of the trials.
+        trials: the trials.
     """
     array = shared_seeds_array(trials.seeds, trials.successes)
     if array is None:
@@ -55,14 +55,14 @@ def with_dependence(summary: S, trials: Trials) -> S:
 
 
 def shared_seeds_array(seeds: Ints, values: Floats) -> SourceArray | None:
-    """Arrange numbers of trials by the seeds that they share: by sources, or by seed where a seed has several trials.
+    """Arrange values of trials by shared seeds: by sources, or by seed and trial if seeds have several trials.
 
     Args:
         seeds: shape [trials].
-        values: shape [trials]; NaN where a trial has no number.
+        values: shape [trials]; NaN for a missing value.
 
     Returns:
-        None if no two trials share a seed.
+        The array; None if no two trials share a seed.
 
     Example:
         >>> array = shared_seeds_array(np.array([5, 7, 5]), np.array([1.0, 2.0, 3.0]))
@@ -72,11 +72,11 @@ def shared_seeds_array(seeds: Ints, values: Floats) -> SourceArray | None:
     combined = source_array(seeds, values)
     if combined is not None:
         return combined
-    different, row, count = np.unique(seeds, return_inverse=True, return_counts=True)
-    if different.size == seeds.size:
+    distinct, row, count = np.unique(seeds, return_inverse=True, return_counts=True)
+    if distinct.size == seeds.size:
         return None
     order = np.argsort(row, kind="stable")
     column = np.arange(seeds.size) - np.repeat(np.cumsum(count) - count, count)
-    array = np.full((different.size, count.max()), np.nan)
+    array = np.full((distinct.size, count.max()), np.nan)
     array[row[order], column] = values[order]
     return SourceArray(("seed", "trial"), array, is_nested=True)

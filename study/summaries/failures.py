@@ -1,4 +1,4 @@
-"""The distinct reasons for which trials of a study failed."""
+"""Distinct reasons of a study's failed trials."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """A reason for which trials failed.
+    """A reason of failed trials.
 
     Args:
-        reason: the error of the example: type, message, and the place in the user's code if it is known.
-        key: the reason without what varies by seed; equal keys are the same reason.
-        trials: the number of trials that failed for this reason; numbers and addresses in the message may differ.
+        reason: the error of an example: type, message, and the place in the user's code if it is known.
+        key: the reason without the parts that vary by seed; equal keys mean the same reason.
+        trials: the number of trials that failed for this reason; numbers and addresses in their messages may differ.
         cells: the number of these trials by cell id.
-        trial_id: the id of an example.
+        trial_id: the id of the example.
         cell_id: the id of the example's cell.
         seed: the example's seed.
-        traceback: the example's traceback, of the user's frames only if it has any; empty if there is none.
-        is_repeated: whether the same code with the same seed fails the same way again, so that another run can't help.
+        traceback: the example's traceback, reduced to the user's frames if it has any; empty without a traceback.
+        is_repeated: True if the same code with the same seed fails in the same way again, so that a retry can't help.
         again: the number of these trials that had failed for the same reason in an earlier run.
     """
 
@@ -77,7 +77,7 @@ class FailureTally:
 
     def failures(self) -> list[Failure]:
         """Return the reasons, the most frequent first."""
-        found = [
+        reasons = [
             Failure(
                 reason=reason.text,
                 key=key,
@@ -91,7 +91,7 @@ class FailureTally:
             )
             for key, (reason, (trial_id, cell_id, seed)) in self._reasons.items()
         ]
-        return sorted(found, key=lambda failure: -failure.trials)
+        return sorted(reasons, key=lambda failure: -failure.trials)
 
 
 def failures_of(results: pa.Table) -> list[Failure]:
@@ -104,7 +104,7 @@ def failures_of(results: pa.Table) -> list[Failure]:
 
 def failed_rows(results: pa.Table) -> Iterable[dict[str, Any]]:
     """Return trial_id, cell_id, seed and error of the failed trials of a table of results."""
-    import pyarrow.compute as pc  # only here: the command line imports this module for every command
+    import pyarrow.compute as pc  # imported late: every command imports this module
 
     failed = results.filter(pc.equal(results["outcome"], str(Outcome.FAILED)))
     rows: list[dict[str, Any]] = failed.select(["trial_id", "cell_id", "seed", "error"]).to_pylist()
@@ -112,7 +112,7 @@ def failed_rows(results: pa.Table) -> Iterable[dict[str, Any]]:
 
 
 def with_earlier(results: pa.Table, earlier: Mapping[str, str]) -> list[Failure]:
-    """Return `failures_of`, with the number of trials that failed for the same reason before.
+    """Return `failures_of` with the number of trials that had failed for the same reason before.
 
     Args:
         results: a table of results.
@@ -121,7 +121,7 @@ def with_earlier(results: pa.Table, earlier: Mapping[str, str]) -> list[Failure]
     if not earlier:
         return failures_of(results)
     again = Counter(key for trial_id, key in reason_keys(results).items() if earlier.get(trial_id) == key)
-    return [replace(one, again=again[one.key]) for one in failures_of(results)]
+    return [replace(failure, again=again[failure.key]) for failure in failures_of(results)]
 
 
 def reason_keys(results: pa.Table) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""How far a running study is, as a line of text: in the log of its job, and in its folder of the store."""
+"""Heartbeats: a running study's progress as a line of text, in its job's log and in its folder of the store."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class CellValue:
     """Running value of a cell that trains.
 
     Args:
-        cell: its short name.
-        mean: the mean of the first metric over its trials of this run: of one that trains the latest value, of one
-            that has ended the result.
+        cell: the cell's short name.
+        mean: the mean of the first metric over the cell's trials of this run: latest values of running trials, and
+            results of ended ones.
         trials: the number of these trials.
     """
 
@@ -48,9 +48,9 @@ class CellTraining:
     """Cell that trains now.
 
     Args:
-        cell: its short name; empty if the study has no other.
+        cell: the cell's short name; empty if the study has only one cell.
         trials: the number of its trials in packs that train.
-        share: the share of their iterations that is done, on average; None if that isn't known.
+        share: the mean share of their iterations that is done; None if unknown.
     """
 
     cell: str
@@ -60,12 +60,12 @@ class CellTraining:
 
 @dataclass(frozen=True, slots=True)
 class FailureNews:
-    """A reason for which trials failed, in a heartbeat.
+    """A reason of failed trials, in a heartbeat.
 
     Args:
-        trials: their number.
+        trials: the number of these trials.
         reason: the error of one of them, in one line.
-        is_repeated: whether the same code with the same seed fails the same way again.
+        is_repeated: True if the same code with the same seed fails in the same way again.
     """
 
     trials: int
@@ -75,27 +75,27 @@ class FailureNews:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """How far a study is.
+    """The progress of a study.
 
     Args:
-        study: its name.
+        study: the study's name.
         done: number of trials with an outcome.
         trials: number of all trials.
-        solved: number of the done trials that were solved.
-        unsolved: number of the done trials that were not.
-        finished: number of the done trials that ended where nothing says what success is.
-        diverged: number of the done trials that diverged.
-        failed: number of the done trials that failed.
-        stopped: number of the done trials that were stopped early.
-        left_s: seconds until all are done, at the present rate; None if that isn't known.
+        solved: number of solved trials.
+        unsolved: number of unsolved trials.
+        finished: number of trials that ended without a success criterion.
+        diverged: number of diverged trials.
+        failed: number of failed trials.
+        stopped: number of trials that were stopped early.
+        left_s: seconds until all trials are done, at the present rate; None if unknown.
         workers: number of packs that train now.
-        at: when this was printed, in UTC.
-        failures: the most frequent reasons for which trials failed; empty in a log of an earlier version.
-        metric: the first metric's name for readers; empty where no running value is known.
+        at: the time of the heartbeat, in UTC.
+        failures: the most frequent reasons of failed trials; empty in a log of an earlier version.
+        metric: the first metric's name for readers; empty without running values.
         values: running values of that metric, of cells that train now.
-        cells: number of cells that train now; 0 where that isn't known.
+        cells: number of cells that train now; 0 if unknown.
         training: these cells in the order of the study, at most twenty.
-        waiting: number of workers that the cluster has no room for yet.
+        waiting: number of workers that wait for room in the cluster.
     """
 
     study: str
@@ -119,7 +119,7 @@ class Heartbeat:
 
     @property
     def outcomes(self) -> str:
-        """The numbers of trials by outcome; of solved and finished ones only where there are any."""
+        """The numbers of trials by outcome, as text; finished and stopped ones only if there are any."""
         judged = [f"{self.solved} solved", f"{self.unsolved} unsolved"]
         ended = [f"{count} {name}" for name in ("finished", "stopped") if (count := getattr(self, name))]
         has_judged = self.solved or self.unsolved or not self.finished
@@ -134,7 +134,7 @@ class Heartbeat:
 
 
 def line(heartbeat: Heartbeat) -> str:
-    """Write a heartbeat as one line.
+    """Format a heartbeat as one line of a log.
 
     Example:
         >>> at = datetime(2026, 5, 1, 12, 30, 5, tzinfo=UTC)
@@ -145,14 +145,14 @@ def line(heartbeat: Heartbeat) -> str:
         True
     """
     content = asdict(heartbeat) | {"at": heartbeat.at.isoformat(timespec="seconds")}
-    for name in _OPTIONAL:  # earlier versions, which may read the log, don't know these keys
+    for name in _OPTIONAL:  # earlier versions, which may read the log, refuse unknown keys
         if not content[name]:
             del content[name]
     return _MARK + json.dumps(content, separators=(",", ":"))
 
 
 def read(text: str) -> Heartbeat | None:
-    r"""Return the last heartbeat in a log, whatever else is written there; None if there is none.
+    r"""Return the last heartbeat in a log; None without a heartbeat.
 
     Example:
         >>> read("starting Ray\n@study {half a li") is None
@@ -166,7 +166,7 @@ def read(text: str) -> Heartbeat | None:
 
 
 def readable(log_line: str) -> str:
-    """Format a line of a log for people: a heartbeat as a readable line, any other line as it is.
+    """Format a line of a log for people: a heartbeat as a readable line, any other line unchanged.
 
     Example:
         >>> at = datetime(2026, 5, 1, 12, 30, 5, tzinfo=UTC)
@@ -182,7 +182,7 @@ def readable(log_line: str) -> str:
 
 
 def progress_words(heartbeat: Heartbeat) -> str:
-    """Format a heartbeat for people, but for the time of day."""
+    """Format a heartbeat for people, without the time of day."""
     parts = [f"{heartbeat.done}/{heartbeat.trials} trials", *heartbeat.outcomes.split(", ")]
     if heartbeat.workers:
         parts.append(f"{count_of(heartbeat.workers, 'pack')} training")
@@ -194,23 +194,23 @@ def progress_words(heartbeat: Heartbeat) -> str:
 
 
 def is_heartbeat(log_line: str) -> bool:
-    """Return whether a line of a log is a heartbeat."""
+    """Return True if a line of a log is a heartbeat."""
     return _parse(log_line) is not None
 
 
 def value_texts(title: str, values: Sequence[CellValue]) -> list[str]:
-    """Return sentences on running values.
+    """Return a sentence for each running value.
 
     Example:
         >>> value_texts("val acc", [CellValue("lr 0.1", 0.8125, 12)])
         ['lr 0.1: val acc 0.812 on average of 12 trials so far']
     """
-    number = [f"{title} {measure(one.mean)} on average of {count_of(one.trials, 'trial')} so far" for one in values]
-    return [f"{one.cell}: {text}" if one.cell else text for one, text in zip(values, number, strict=True)]
+    texts = [f"{title} {measure(v.mean)} on average of {count_of(v.trials, 'trial')} so far" for v in values]
+    return [f"{v.cell}: {text}" if v.cell else text for v, text in zip(values, texts, strict=True)]
 
 
 def _parse(log_line: str) -> Heartbeat | None:
-    """Parse one line. Anybody can write into a log, so everything in it is checked before it is used."""
+    """Parse one line. All of it is checked, since anybody can write into a log."""
     if not log_line.startswith(_MARK):
         return None
     try:
@@ -240,31 +240,31 @@ def _parse(log_line: str) -> Heartbeat | None:
 def _items(
     content: object, most: int, class_: type[T], is_valid: Callable[[dict[str, Any]], bool]
 ) -> tuple[T, ...] | None:
-    """Parse a list of a heartbeat; None if it can't be such a list."""
+    """Parse a list of a heartbeat; None if it is invalid."""
     if not isinstance(content, list) or len(content) > most:
         return None
     names = {field.name for field in fields(class_)}  # type: ignore[arg-type]
-    if not all(isinstance(one, dict) and set(one) == names and is_valid(one) for one in content):
+    if not all(isinstance(item, dict) and set(item) == names and is_valid(item) for item in content):
         return None
-    return tuple(class_(**{key: _text(v) if isinstance(v, str) else v for key, v in one.items()}) for one in content)
+    return tuple(class_(**{key: _text(v) if isinstance(v, str) else v for key, v in item.items()}) for item in content)
 
 
 def _text(text: str) -> str:
     return uncoloured(text)[:_MOST_CHARACTERS]
 
 
-def _is_value(one: dict[str, Any]) -> bool:
-    is_number = type(one["mean"]) in (int, float) and math.isfinite(one["mean"])
-    return isinstance(one["cell"], str) and is_number and type(one["trials"]) is int and one["trials"] >= 1
+def _is_value(item: dict[str, Any]) -> bool:
+    is_number = type(item["mean"]) in (int, float) and math.isfinite(item["mean"])
+    return isinstance(item["cell"], str) and is_number and type(item["trials"]) is int and item["trials"] >= 1
 
 
-def _is_training(one: dict[str, Any]) -> bool:
-    share = one["share"]
+def _is_training(item: dict[str, Any]) -> bool:
+    share = item["share"]
     is_share = share is None or (type(share) in (int, float) and 0 <= share <= 1)
-    return isinstance(one["cell"], str) and is_share and type(one["trials"]) is int and one["trials"] >= 1
+    return isinstance(item["cell"], str) and is_share and type(item["trials"]) is int and item["trials"] >= 1
 
 
-def _is_failure(one: dict[str, Any]) -> bool:
-    is_count = type(one["trials"]) is int and one["trials"] >= 0
-    is_reason = isinstance(one["reason"], str) and len(one["reason"]) <= _MOST_CHARACTERS
-    return is_count and is_reason and isinstance(one["is_repeated"], bool)
+def _is_failure(item: dict[str, Any]) -> bool:
+    is_count = type(item["trials"]) is int and item["trials"] >= 0
+    is_reason = isinstance(item["reason"], str) and len(item["reason"]) <= _MOST_CHARACTERS
+    return is_count and is_reason and isinstance(item["is_repeated"], bool)

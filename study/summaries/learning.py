@@ -1,4 +1,4 @@
-"""How the trials of a cell learned: quantiles of their learning curves."""
+"""Quantiles of the learning curves of a cell's trials."""
 
 from __future__ import annotations
 
@@ -14,39 +14,38 @@ from study.arrow import metrics_of
 Floats = npt.NDArray[np.float64]
 
 MOST_POINTS = 200
-"""The most evaluations of a curve that are used: a figure shows no more."""
+"""The most evaluations of a curve: a figure can't show more."""
 
 
 def learning_curve(
     row: int,
     curves: pa.Table,
     *,
-    of: int | None = None,
+    total: int | None = None,
     threshold: float | None = None,
     higher: Collection[str] = (),
     most_points: int = MOST_POINTS,
 ) -> LearningCurve | None:
-    """Compute quantiles over trials at each of some evaluations.
+    """Compute quantiles over trials at up to `most_points` evaluations.
 
-    The quantile q of n trials is the least of their values that at least n q of them don't exceed: always a value that
-    occurs. A trial that was stopped early keeps its last value; the NaN of a trial that diverged counts as infinite, or
-    as minus infinity where more is better. The evaluations are taken at equal steps from the trial that ran longest,
-    the first and the last among them; a trial that wasn't evaluated at one of them counts with its latest value before
-    it.
+    The quantile q of n trials is the smallest of their values that at least n q of them don't exceed. A trial that was
+    stopped early keeps its last value. NaN of a diverged trial counts as the worst value: infinity, or minus infinity
+    if higher is better. Evaluations are taken at equal steps from the longest trial, including its first and its last.
+    A trial without an evaluation there counts with its latest earlier value.
 
     Args:
         row: the index of the row in the report.
-        curves: as `study.arrow.curves_table` makes them: the curves of trials of one cell.
-        of: the number of trials that have a curve; None: these are all.
-        threshold: the value that solves the task; None if the trials have different ones.
-        higher: the metrics of which more is better.
-        most_points: the most evaluations used, >= 2.
+        curves: the curves of trials of one cell, as from `study.arrow.curves_table`.
+        total: the number of trials that have a curve; None if `curves` has all of them.
+        threshold: the value that solves the task; None if it differs between trials.
+        higher: the metrics of which higher values are better.
+        most_points: the most evaluations, >= 2.
 
     Returns:
         The quantiles; None if no trial was evaluated.
 
     Raises:
-        ValueError: if a trial's measures are more or fewer than its evaluations.
+        ValueError: if a trial doesn't have one value of a metric for each of its evaluations.
 
     Example:
         >>> from study.records import Curve
@@ -69,7 +68,7 @@ def learning_curve(
     by_then = np.stack([np.searchsorted(iteration[a:b], at, side="right") for a, b in zip(first, last, strict=True)])
     positions = first[:, None] + np.maximum(by_then - 1, 0)
     quantiles = {}
-    # curves of other trials, which were read together with these, may have had other metrics
+    # The table may have metrics of other trials' curves only.
     for name in (name for name in metrics_of(curves) if curves[name].null_count < len(curves)):
         values, starts, counts = _flat(curves, name)
         if not np.array_equal(counts[counts > 0], length) or not np.array_equal(starts[counts > 0], first):
@@ -77,7 +76,12 @@ def learning_curve(
         quantiles[name] = _quantiles(values[positions].astype(np.float64), -np.inf if name in higher else np.inf)
     trials = len(first)
     return LearningCurve(
-        row=row, trials=trials, of=trials if of is None else of, iteration=at, quantiles=quantiles, threshold=threshold
+        row=row,
+        trials=trials,
+        total=trials if total is None else total,
+        iteration=at,
+        quantiles=quantiles,
+        threshold=threshold,
     )
 
 
@@ -90,7 +94,7 @@ def _flat(curves: pa.Table, name: str) -> tuple[npt.NDArray[np.generic], npt.NDA
 
 
 def spread(count: int, most: int) -> npt.NDArray[np.int64]:
-    """Choose at most `most` of `count` indices at equal steps, the first and the last among them.
+    """Choose at most `most` of `count` indices at equal steps, including the first and the last.
 
     Example:
         >>> spread(41, 6).tolist()
@@ -107,25 +111,25 @@ def _quantiles(values: Floats, worst: float) -> Floats:
 
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-"""The quantiles of learning curves: the median, and the ends of a wide and a narrow band."""
+"""The quantiles of learning curves: the median, and the ends of two bands, 50% and 90%."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LearningCurve:
-    """How a row's trials learned.
+    """The learning curve of a row: quantiles over its trials.
 
     Args:
         row: the index of the row.
-        trials: the number of trials it is computed from: all that have a curve, or the first of them.
-        of: the number of trials that have a curve.
-        iteration: shape [evaluations].
-        quantiles: by metric, shape [`QUANTILES`, evaluations]; infinite where the trials above have diverged.
-        threshold: the value that solves the task; None if the trials have different ones.
+        trials: the number of trials that it is computed from: all with a curve, or the first of them.
+        total: the number of trials that have a curve.
+        iteration: the iterations of the evaluations, shape [evaluations].
+        quantiles: by metric, shape [`QUANTILES`, evaluations]; infinite if the trials at that quantile have diverged.
+        threshold: the value that solves the task; None if it differs between trials.
     """
 
     row: int
     trials: int
-    of: int
+    total: int
     iteration: npt.NDArray[np.int64]
     quantiles: Mapping[str, Floats]
     threshold: float | None = None

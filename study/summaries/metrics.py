@@ -1,4 +1,4 @@
-"""Metrics averaged over the trials of a row: means, medians and interquartile means, with their intervals."""
+"""Metrics averaged over the trials of a row: means, medians and interquartile means, with intervals."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ Floats = npt.NDArray[np.float64]
 
 
 class Summarised(Protocol):
-    """What has metrics: a row, or what it is compared with."""
+    """An object with summarised metrics, such as a row or its counterpart in a comparison."""
 
     @property
     def metrics(self) -> Mapping[str, MetricSummary]:
-        """The metrics that are averaged, by name."""
+        """The averaged metrics, by name."""
 
 
 Samples = tuple[Floats, npt.NDArray[np.int64]]
-"""The values of many groups, one group after the other, and how many there are of each."""
+"""The concatenated values of many groups, and the size of each group."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MetricSummary:
-    """A metric of some trials: those that its declaration names and that have a finite number.
+    """A metric's estimates from the trials that its declaration selects and that have a finite value.
 
-    Where its mean is bounded by a beta distribution, there is only the mean. None means that there is no such number.
+    A metric with the interval of a beta distribution has only the mean. None means that the number doesn't exist.
 
     Args:
-        metric: its declaration.
+        metric: the metric's declaration.
         count: the number of these trials.
         mean: the sample mean.
-        mean_interval: of the mean, 95%: by the studentised bootstrap for any distribution, within the metric's limits,
-            or of a beta distribution.
-        deviation: the sample's standard deviation.
+        mean_interval: 95% interval of the mean: by the studentised bootstrap for any distribution, clipped to the
+            metric's limits, or of a beta distribution.
+        deviation: the sample standard deviation.
         median: the sample median.
-        median_interval: of the distribution's median, at least 95%, by order statistics, for any distribution.
+        median_interval: interval of the distribution's median by order statistics, at least 95%, for any distribution.
         interquartile_mean: the mean of the middle half.
-        interquartile_mean_interval: 95%, by the expanded percentile bootstrap, for any distribution.
+        interquartile_mean_interval: 95% interval by the expanded percentile bootstrap, for any distribution.
     """
 
     metric: Metric
@@ -60,16 +60,16 @@ class MetricSummary:
 
 
 def of_trials(metrics: Mapping[str, Metric]) -> list[str]:
-    """List the metrics that a list of trials shows: the averaged ones, and of the others the last.
+    """List the metrics for a list of trials: the averaged ones, and the last of the others.
 
-    Of metrics that aren't averaged the first is the one that the best step is chosen by, and the last what counts.
+    Of the metrics that aren't averaged, the first chooses the best step, and the last is the main one.
     """
     others = [name for name, metric in metrics.items() if metric.of == "none"]
     return [*averaged(metrics), *others[-1:]]
 
 
 def of_curves(metrics: Mapping[str, Metric]) -> tuple[str, ...]:
-    """Choose the metrics of learning curves: the one that counts, and another on the same scale, if there is one.
+    """Choose the metrics of learning curves: the main one, and another on the same scale if any.
 
     Example:
         >>> of_curves({"validation_loss": Metric(of="none"), "test_loss": Metric(), "test_accuracy": Metric(high=1.0)})
@@ -77,7 +77,7 @@ def of_curves(metrics: Mapping[str, Metric]) -> tuple[str, ...]:
     """
     if not metrics:
         return ()
-    name = _first(metrics) or next(reversed([one for one in metrics if metrics[one].of == "none"] or [*metrics]))
+    name = _first(metrics) or next(reversed([key for key in metrics if metrics[key].of == "none"] or [*metrics]))
     same = [other for other in metrics if other != name and _scale(metrics[other]) == _scale(metrics[name])]
     return (name, *same[:1])
 
@@ -87,11 +87,11 @@ def _scale(metric: Metric) -> tuple[object, ...]:
 
 
 def single(metrics: Mapping[str, Metric], named: Collection[str] = ()) -> dict[str, Metric]:
-    """Select the metrics that are shown one by one: all but those of series, of these the main one and the named.
+    """Select the metrics that are shown one by one: those outside of series, the main one, and the named ones.
 
     Args:
         metrics: the metrics, by name.
-        named: those that are shown one by one in any case.
+        named: metrics that are always shown one by one.
 
     Example:
         >>> errors = {f"mse_at_{n}": Metric(series="MSE", along="length", at=n) for n in (1, 2, 3)}
@@ -99,11 +99,11 @@ def single(metrics: Mapping[str, Metric], named: Collection[str] = ()) -> dict[s
         (['loss', 'mse_at_3'], ['mse_at_1'])
     """
     first = main(metrics)
-    return {name: one for name, one in metrics.items() if not one.series or name == first or name in named}
+    return {name: metric for name, metric in metrics.items() if not metric.series or name == first or name in named}
 
 
 def in_series_only(metrics: Mapping[str, Metric], named: Collection[str] = ()) -> set[str]:
-    """Return the metrics that are shown in their series only; see `single`."""
+    """Return the metrics that are shown only in their series; see `single`."""
     return metrics.keys() - single(metrics, named).keys()
 
 
@@ -112,9 +112,9 @@ class MetricSeries:
     """Metrics of one kind at several places.
 
     Args:
-        title: what they are, for readers.
-        along: what tells them apart, for readers.
-        metrics: by name, at ascending places.
+        title: the title of the series, for readers.
+        along: the quantity that its places measure, for readers.
+        metrics: the metrics by name, at ascending places.
     """
 
     title: str
@@ -123,7 +123,7 @@ class MetricSeries:
 
     @property
     def heading(self) -> str:
-        """What a table or an axis of it is called, with its unit.
+        """The heading of a table or an axis, with the unit.
 
         Example:
             >>> series_of({"wait": Metric(series="wait", along="load", at=1, unit="s")})[0].heading
@@ -133,28 +133,28 @@ class MetricSeries:
 
     @property
     def name(self) -> str:
-        """What its metrics are, with their unit."""
+        """The title with the unit."""
         return f"{self.title} ({self.metric.unit})" if self.metric.unit else self.title
 
     @property
     def metric(self) -> Metric:
-        """What all of them have in common."""
+        """The first metric, as an example of unit and direction."""
         return next(iter(self.metrics.values()))
 
     @property
     def places(self) -> tuple[float, ...]:
-        """Where they are."""
+        """The places of the metrics, ascending."""
         return tuple(metric.at for metric in self.metrics.values() if metric.at is not None)
 
     @property
     def trained(self) -> Interval | None:
-        """The first and the last place that training covers; None if there is none."""
+        """The first and the last place that training covers; None if training covers none."""
         places = [metric.at for metric in self.metrics.values() if metric.is_trained and metric.at is not None]
         return (places[0], places[-1]) if places else None
 
 
 def series_of(metrics: Mapping[str, Metric]) -> list[MetricSeries]:
-    """Gather the series of some metrics, in the order of their first ones.
+    """Group metrics by series, in the order of their first metrics.
 
     Example:
         >>> errors = {f"mse_at_{n}": Metric(series="MSE", along="length", at=n) for n in (3, 1, 2)}
@@ -170,14 +170,14 @@ def series_of(metrics: Mapping[str, Metric]) -> list[MetricSeries]:
 
 
 def metrics_of(summaries: Iterable[Summarised]) -> dict[str, Metric]:
-    """Return the declarations of the metrics that any of some rows averages, by name."""
-    return {name: of.metric for summary in summaries for name, of in summary.metrics.items()}
+    """Return the declarations of all averaged metrics of rows, by name."""
+    return {name: values.metric for summary in summaries for name, values in summary.metrics.items()}
 
 
 def main(metrics: Mapping[str, Metric]) -> str | None:
-    """Return the metric by which rows without success rates are compared: the first that is of all that ended.
+    """Return the metric to compare rows by if they have no success rates: the first of all trials that ended.
 
-    If that is of validation, and there is the same of tests, it is the latter.
+    A validation metric is replaced by the test metric of the same name, if there is one.
 
     Example:
         >>> main({"error": Metric(of="solved"), "loss": Metric(), "accuracy": Metric(higher_is_better=True)})
@@ -188,8 +188,8 @@ def main(metrics: Mapping[str, Metric]) -> str | None:
     first = _first(metrics)
     if first is None or not first.startswith("validation_"):
         return first
-    of_tests = f"test_{first.removeprefix('validation_')}"
-    return of_tests if of_tests in metrics and metrics[of_tests].of == "ended" else first
+    on_tests = f"test_{first.removeprefix('validation_')}"
+    return on_tests if on_tests in metrics and metrics[on_tests].of == "ended" else first
 
 
 def _first(metrics: Mapping[str, Metric]) -> str | None:
@@ -197,17 +197,17 @@ def _first(metrics: Mapping[str, Metric]) -> str | None:
 
 
 def difference(first: MetricSummary | None, second: MetricSummary | None) -> statistics.Contrast | None:
-    """Compare two means by Welch's test; None where either has fewer than two values, or none of them vary."""
+    """Compare two means by Welch's test; None if either has fewer than two values, or no value varies."""
     return mean_of([1.0, -1.0], [first, second])
 
 
-def mean_of(weights: Sequence[float], some: Sequence[MetricSummary | None]) -> statistics.Contrast | None:
-    """Estimate a weighted sum of means; None where one has fewer than two values, or none of them vary."""
-    means = [one.mean for one in some if one is not None and one.mean is not None]
-    deviations = [one.deviation for one in some if one is not None and one.deviation is not None]
-    if not len(means) == len(deviations) == len(some):
+def mean_of(weights: Sequence[float], metrics: Sequence[MetricSummary | None]) -> statistics.Contrast | None:
+    """Estimate a weighted sum of means; None if any has fewer than two values, or no value varies."""
+    means = [metric.mean for metric in metrics if metric is not None and metric.mean is not None]
+    deviations = [metric.deviation for metric in metrics if metric is not None and metric.deviation is not None]
+    if not len(means) == len(deviations) == len(metrics):
         return None
-    return statistics.contrast(weights, means, deviations, [one.count for one in some if one is not None])
+    return statistics.contrast(weights, means, deviations, [metric.count for metric in metrics if metric is not None])
 
 
 def averaged(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
@@ -223,7 +223,7 @@ def averaged(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
 def summaries_of(samples: Mapping[str, tuple[Metric, Samples]], groups: int) -> list[dict[str, MetricSummary]]:
     """Summarise each metric of each group."""
     by_name = {name: _metric(metric, *sample) for name, (metric, sample) in samples.items()}
-    return [{name: of_groups[group] for name, of_groups in by_name.items()} for group in range(groups)]
+    return [{name: summaries[group] for name, summaries in by_name.items()} for group in range(groups)]
 
 
 def _metric(metric: Metric, values: Floats, sizes: npt.NDArray[np.int64]) -> list[MetricSummary]:
@@ -247,7 +247,7 @@ def _metric(metric: Metric, values: Floats, sizes: npt.NDArray[np.int64]) -> lis
 
 
 def _within(metric: Metric, values: Floats, sizes: npt.NDArray[np.int64], ends: Floats) -> Floats:
-    """Cut intervals of means where no mean can be; a limit that a value of the sample is beyond is none."""
+    """Clip the intervals to the metric's limits, ignoring a limit that the sample itself violates."""
     low, high = np.full(sizes.size, -np.inf), np.full(sizes.size, np.inf)
     if metric.low is not None:
         low[least(values, sizes) >= metric.low] = metric.low
@@ -257,9 +257,9 @@ def _within(metric: Metric, values: Floats, sizes: npt.NDArray[np.int64], ends: 
 
 
 def _beta_intervals(metric: Metric, values: Floats, sizes: npt.NDArray[np.int64]) -> Floats:
-    """Bound the means of a beta distribution on the metric's limits; NaN for a sample with a value beyond them."""
-    if metric.low is None or metric.high is None:  # which its declaration refuses
+    """Return intervals of the means of a beta distribution on the metric's limits; NaN if a sample violates them."""
+    if metric.low is None or metric.high is None:  # the declaration refuses this
         return np.full((sizes.size, 2), np.nan)
     width = metric.high - metric.low
-    inside = np.where(values < metric.low, width + 1, values - metric.low)  # above the upper limit there is no fit
+    inside = np.where(values < metric.low, width + 1, values - metric.low)  # values above the upper limit give NaN
     return metric.low + statistics.beta_mean_intervals(inside, sizes, upper=width)

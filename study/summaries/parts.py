@@ -1,4 +1,4 @@
-"""Parts of a report that may fail alone: a failure is kept with its reason, and the other parts are made."""
+"""Parts of a report that can fail independently, with the reasons of failures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class ReportError(StudyError):
-    """Parts of a report failed; the other parts are written, and results are never touched."""
+    """Parts of a report failed; the other parts are written, and results are unaffected."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Parts:
     """The parts of one report.
 
     Attributes:
-        failures: those that failed so far, each once.
+        failures: the distinct failures so far.
 
     Example:
         >>> parts = Parts()
@@ -66,20 +66,20 @@ class Parts:
             return fallback
 
     def check(self, where: str) -> None:
-        """Raise an error that names each part that failed.
+        """Check that no part failed.
 
         Args:
-            where: where the other parts are.
+            where: the location of the other parts, for the message.
 
         Raises:
-            ReportError: if any failed.
+            ReportError: if any part failed; it lists all failures.
         """
         if self.failures:
             raise ReportError("\n".join([*map(str, self.failures), f"all other parts of the report are in {where}"]))
 
 
 def _reason(error: Exception) -> str:
-    """Describe an exception in a line: its type, its message, and where it was raised."""
+    """Return an exception's type, message and place in one line."""
     try:
         message = last_line(str(error))
     except Exception:  # its own __str__ may fail

@@ -1,4 +1,4 @@
-"""Questions and methods: which rows ask the same and are compared, and in what they differ."""
+"""Questions and methods: rows with the same question are compared, and differ in methods."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from study.records import Cell, Labels, names_of, value
 
 
 def varying(cells: Sequence[Cell], labels: Labels | None = None) -> list[str]:
-    """List the fewest hyperparameters, in order, that tell the cells apart.
+    """List the fewest hyperparameters, in order, that distinguish the cells.
 
-    A label on an axis stands for all hyperparameters that change together there, and the model for those that it
-    prescribes: a hyperparameter that follows from the names before it isn't listed.
+    A label on an axis replaces all hyperparameters that change together there, and the model those that it prescribes:
+    a hyperparameter that the names before it determine isn't listed.
 
     Example:
         >>> varying([Cell("simple", "NMU", {"hidden_size": 2}), Cell("simple", "NMU", {"hidden_size": 3})])
@@ -33,10 +33,9 @@ def varying(cells: Sequence[Cell], labels: Labels | None = None) -> list[str]:
 
 
 def keys(cells: Sequence[Cell], labels: Labels) -> tuple[str, ...]:
-    """List the keys of a table of cells: the fewest hyperparameters that tell its rows apart, and the model.
+    """List the keys of a table of cells: the fewest hyperparameters that distinguish its rows, and the model.
 
-    A model of one's own is named by a long import string. Where it is that of all cells, and they can be told apart by
-    something else, it is left out.
+    A user's own model has a long import string, so it is left out if it doesn't vary and other keys do.
 
     Example:
         >>> cells = [Cell("function", "lab:train", {"width": width}) for width in (2, 4)]
@@ -48,45 +47,46 @@ def keys(cells: Sequence[Cell], labels: Labels) -> tuple[str, ...]:
     return tuple(names if "model" in names or (names and is_own) else ["model", *names])
 
 
-def axes(some: Sequence[str], labels: Labels) -> list[str]:
-    """List those keys that are axes of the grid, on which points have names."""
-    return [key for key in some if any(key in of for of in labels.values())]
+def axes(names: Sequence[str], labels: Labels) -> list[str]:
+    """List the keys that are labelled axes of the grid."""
+    return [key for key in names if any(key in points for points in labels.values())]
 
 
-def methods(some: Sequence[str], axes: Sequence[str] = ()) -> frozenset[str]:
-    """Select the keys that are compared; the others are the question. If none is a method, all keys are compared.
+def methods(names: Sequence[str], axes: Sequence[str] = ()) -> frozenset[str]:
+    """Select the keys that are compared; the others are the question. Without a method, all keys are compared.
 
     Example:
         >>> sorted(methods(["model", "operation", "learning_rate"])), sorted(methods(["source", "colour"]))
         (['learning_rate', 'model'], ['colour', 'source'])
     """
-    compared = [key for key in some if key in vocabulary().methods or key in axes]
-    return frozenset(compared or some)
+    compared = [key for key in names if key in vocabulary().methods or key in axes]
+    return frozenset(compared or names)
 
 
-def has_methods(some: Sequence[str]) -> bool:
-    """Return whether any of some columns is known to say how a question is answered."""
-    return any(key in vocabulary().methods for key in some)
+def has_methods(names: Sequence[str]) -> bool:
+    """Return True if any column is a known method."""
+    return any(key in vocabulary().methods for key in names)
 
 
 def are_declared(cells: Sequence[Cell]) -> bool:
-    """Return whether the family of some cells says which hyperparameters are methods."""
+    """Return True if the cells' family declares its methods."""
     return all(is_family_task(cell.task) for cell in cells)
 
 
 def cell_methods(
-    cells: Sequence[Cell], some: Sequence[str], labels: Labels, question_fields: Collection[str] = ()
+    cells: Sequence[Cell], names: Sequence[str], labels: Labels, question_fields: Collection[str] = ()
 ) -> frozenset[str]:
-    """Select the keys that are compared in a table of cells: all of them, unless the cells' family says what they are.
+    """Select the keys that are compared in a table of cells.
 
-    An axis whose points follow from what the task is, such as ranges of numbers, names the question.
+    If the cells' family declares its methods, these and axes of them are compared, otherwise all keys outside of the
+    question. An axis that the question determines, such as one of input ranges, belongs to the question.
 
     Args:
-        cells: those of the table.
-        some: its keys.
+        cells: the cells of the table.
+        names: the keys of the table.
         labels: the names of points on axes of the grid.
-        question_fields: hyperparameters that are declared to belong to the question, as axes do that stand for such
-            alone; if there is no other key, the last one is compared.
+        question_fields: hyperparameters that are declared to belong to the question. If all keys belong to it, the last
+            one is compared.
 
     Example:
         >>> cells = [Cell("lab:Spirals", "lab:mlp", {"turns": n, "width": width}) for n in (1, 2) for width in (2, 4)]
@@ -94,43 +94,43 @@ def cell_methods(
         ['width']
     """
     if are_declared(cells):
-        compared_axes = [one for one in axes(some, labels) if not _names_question(cells, one, labels, question_fields)]
-        return methods(some, compared_axes)
+        compared_axes = [key for key in axes(names, labels) if not _names_question(cells, key, labels, question_fields)]
+        return methods(names, compared_axes)
     compared = [
-        key for key in some if key not in question_fields and not _names_question(cells, key, labels, question_fields)
+        key for key in names if key not in question_fields and not _names_question(cells, key, labels, question_fields)
     ]
-    return frozenset(compared or some[-1:])
+    return frozenset(compared or names[-1:])
 
 
 def _names_question(cells: Sequence[Cell], axis: str, labels: Labels, question_fields: Collection[str]) -> bool:
-    """Tell whether the points of an axis follow from what is asked: the axis is a name of the question then."""
-    if not any(axis in of for of in labels.values()):
+    """Return True if the question determines the points of an axis, so that the axis belongs to the question."""
+    if not any(axis in points for points in labels.values()):
         return False
-    points: dict[tuple[str, ...], set[Any]] = {}
+    points_of: dict[tuple[str, ...], set[Any]] = {}
     for cell in cells:
-        asks = tuple(repr(cell.value(name)) for name in question_fields)
-        points.setdefault(asks, set()).add(value(cell, axis, labels))
-    return all(len(of) == 1 for of in points.values())
+        question = tuple(repr(cell.value(name)) for name in question_fields)
+        points_of.setdefault(question, set()).add(value(cell, axis, labels))
+    return all(len(points) == 1 for points in points_of.values())
 
 
 def questions(
-    some: Sequence[str], values: Sequence[Sequence[Any]], compared: frozenset[str]
+    names: Sequence[str], values: Sequence[Sequence[Any]], compared: frozenset[str]
 ) -> list[tuple[Hashable, ...]]:
-    """Return the question that each row answers: its values of the keys that aren't compared.
+    """Return each row's question: its values of the keys that aren't compared.
 
     Args:
-        some: the keys.
+        names: the keys.
         values: the values of each row, one a key.
         compared: the keys that are methods.
     """
-    places = [place for place, key in enumerate(some) if key not in compared]
+    places = [place for place, key in enumerate(names) if key not in compared]
     return [tuple(row[place] for place in places) for row in values]
 
 
 def cell_questions(
     cells: Sequence[Cell], labels: Labels, question_fields: Collection[str] = ()
 ) -> list[tuple[Hashable, ...]]:
-    """Return the question that each cell answers in a table of these cells."""
-    some = keys(cells, labels)
-    values = [[value(cell, key, labels) for key in some] for cell in cells]
-    return questions(some, values, cell_methods(cells, some, labels, question_fields))
+    """Return each cell's question in a table of these cells."""
+    names = keys(cells, labels)
+    values = [[value(cell, key, labels) for key in names] for cell in cells]
+    return questions(names, values, cell_methods(cells, names, labels, question_fields))

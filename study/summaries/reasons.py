@@ -1,4 +1,4 @@
-"""Stored error texts: the reason in one line, what varies in it by seed, and the frames of the user's code."""
+"""Reasons of failed trials, from stored error texts."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ class Reason:
 
     Args:
         text: the type and message of the exception in one line, with the place in the user's code if it is known.
-        key: the text without the numbers and addresses that vary by seed: equal keys are the same reason.
-        traceback: the frames of the user's code and the exception, or, if an error has none, its last lines; empty
-            where the text says all.
-        is_repeated: whether the same code with the same seed fails the same way again, as far as the text tells.
+        key: the text without numbers and addresses, which vary by seed; equal keys mean the same reason.
+        traceback: the frames of the user's code and the exception; without such frames, the last lines of an error that
+            is repeated; empty if the text is complete.
+        is_repeated: True if the same code with the same seed is expected to fail in the same way again.
     """
 
     text: str
@@ -62,7 +62,7 @@ class Reason:
 
 @lru_cache(maxsize=1024)
 def failure_reason(error: str) -> Reason:
-    r"""Return the reason that a stored error text gives.
+    r"""Return the reason in a stored error text.
 
     Args:
         error: the text of a failed result: a traceback, a sentence, or a traceback and a sentence.
@@ -89,7 +89,7 @@ def failure_reason(error: str) -> Reason:
 
 
 def _text(lines: list[str], error: str) -> str:
-    """Return the line that names the exception: the last line, unless that continues a message of several lines."""
+    """Return the line that names the exception: the last line, or the first line of a message of several lines."""
     text = last_line(error).strip()
     frames = [number for number, line in enumerate(lines) if _FRAME.match(line)]
     if frames and not _ENDS_WITH_PLACE.search(text):
@@ -100,13 +100,13 @@ def _text(lines: list[str], error: str) -> str:
 
 
 def _users_place(lines: list[str]) -> str:
-    """Return file and line of the innermost frame of the user's code; empty if there is none."""
+    """Return file and line of the innermost frame of the user's code; empty without such a frame."""
     frames = [match for line in lines if (match := _FRAME.match(line)) and _is_users(match["file"])]
     return f"{frames[-1]['file']}:{frames[-1]['line']}" if frames else ""
 
 
 def _users_traceback(lines: list[str]) -> str:
-    """Return a traceback without the frames of libraries and of this program; empty if no frame is left."""
+    """Return a traceback without frames of libraries and of this program; empty if no frame is left."""
     starts = [number for number, line in enumerate(lines) if _HEAD in line]
     if not starts or not _users_place(lines):
         return ""
@@ -118,7 +118,7 @@ def _users_traceback(lines: list[str]) -> str:
             is_kept = True
         if is_kept:
             kept.append(line)
-    # The function engine adds the exception and its place below the traceback, which the reason has already.
+    # The function engine repeats the exception and its place below the traceback.
     is_twice = len(kept) > 2 and not kept[-2][0].isspace() and _ENDS_WITH_PLACE.search(kept[-1])
     return _bounded(kept[:-1] if is_twice else kept)
 

@@ -1,4 +1,4 @@
-"""References of a study: which of their trials count, the bounds they set, and how many trials pass these."""
+"""References of a study: their valid trials, the bounds that they set, and rates of trials within these bounds."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def references_of(table: TrialTable, criterion: ReferenceCriterion) -> dict[str,
     """Select the references of a study.
 
     Args:
-        table: trials by cells, whatever they were judged by.
-        criterion: what success is.
+        table: trials by cells, judged by any criterion.
+        criterion: the success criterion.
 
     Returns:
         The references of each question, by the id of their cell.
@@ -39,14 +39,14 @@ def references_of(table: TrialTable, criterion: ReferenceCriterion) -> dict[str,
 
 @dataclass(frozen=True, kw_only=True)
 class ReferenceFindings:
-    """What references say about the trials of a study.
+    """The findings from the references of a study.
 
     Args:
-        criterion: what success is.
-        references: those of each question, by the id of their cell.
-        rates: how many trials of each cell pass each bound, as `rates_by_bound` counts them.
-        along: where metrics of success belong to series, the same for all metrics of these, as if success asked for
-            each of them; None if none does.
+        criterion: the success criterion.
+        references: the references of each question, by the id of their cell.
+        rates: the rates of trials that pass each bound, from `rates_by_bound`.
+        along: the findings for all metrics of the series of the criterion's metrics, as if success required each of
+            them; None if no metric of the criterion belongs to a series.
     """
 
     criterion: ReferenceCriterion
@@ -57,17 +57,17 @@ class ReferenceFindings:
 
 @dataclass(frozen=True, kw_only=True)
 class BoundRate:
-    """How many trials of a cell pass a bound that references set.
+    """The rate of a cell's trials that pass a bound set by references.
 
     Args:
         cell_id: the cell's id.
         metric: the metric.
-        kind: what the bound is of.
+        kind: the kind of bound.
         bound: the bound; None if there are too few references.
-        passed: trials that pass it.
-        judged: trials that ended; those that diverged pass no bound.
+        passed: number of trials that pass it.
+        judged: number of trials that ended; diverged trials pass no bound.
         rate: passed / judged; None without a bound, or without a trial that ended.
-        interval: Wilson's, 95%.
+        interval: Wilson's 95% interval.
     """
 
     cell_id: str
@@ -83,19 +83,18 @@ class BoundRate:
 def rates_by_bound(
     table: TrialTable, criterion: ReferenceCriterion, cells: Sequence[str], kinds: Sequence[Kind] = KINDS
 ) -> list[BoundRate]:
-    """Count for each cell and each metric how many trials pass the bound that references set, of each kind.
+    """Compute the rate of trials that pass the references' bound, for each cell, metric and kind of bound.
 
-    A trial takes part with its metrics at its own best step, and each metric is counted for itself, whatever the other
-    metrics of success are.
+    A trial counts with its metrics at its own best step. Each metric is counted separately.
 
     Args:
-        table: trials by cells, those of the references among them.
-        criterion: what success is; its own kind is one of those that are counted.
+        table: trials by cells, including the references.
+        criterion: the success criterion.
         cells: the ids of the cells.
         kinds: the kinds of bounds.
 
     Returns:
-        In the order of the cells, then of the metrics of success, then of the kinds.
+        The rates in the order of the cells, then of the criterion's metrics, then of the kinds.
     """
     references = references_of(table, criterion)
     rates: list[BoundRate] = []
@@ -134,15 +133,15 @@ def _rate(cell: str, metric: str, kind: Kind, bound: Bound | None, values: Float
 
 
 def reference_findings(table: TrialTable, criterion: ReferenceCriterion, cells: Sequence[str]) -> ReferenceFindings:
-    """Find out what references say.
+    """Compute the findings from references.
 
     Args:
-        table: as for `rates_by_bound`, like the other arguments, with the declarations of the trials' metrics.
-        criterion: what success is.
+        table: trials by cells, including the references, with the declarations of their metrics.
+        criterion: the success criterion.
         cells: the ids of the cells.
     """
-    along = [one for one in series_of(table.metrics) if not criterion.higher_is_better.keys().isdisjoint(one.metrics)]
-    everywhere = {name: metric.higher_is_better for one in along for name, metric in one.metrics.items()}
+    along = [s for s in series_of(table.metrics) if not criterion.higher_is_better.keys().isdisjoint(s.metrics)]
+    everywhere = {name: metric.higher_is_better for s in along for name, metric in s.metrics.items()}
     findings = _findings(table, criterion, cells)
     if not along:
         return findings

@@ -1,4 +1,4 @@
-"""Rows of a table: summaries with the hyperparameters or columns that tell them apart."""
+"""Rows of a table: summaries with the hyperparameters or columns that distinguish them."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from study.summaries.summary import Summary
 
 @dataclass(frozen=True)
 class ResultRows:
-    """Summaries, and the keys that tell them apart.
+    """Summaries, and the keys that distinguish them.
 
     Args:
         keys: names of hyperparameters, axes of the grid or columns.
-        values: the values of each summary, one a key; None where there is none.
-        summaries: one a row.
-        is_number: whether each key is numeric.
+        values: the values of each summary, one a key; None for a missing value.
+        summaries: one summary a row.
+        is_number: True for each numeric key.
         methods: the keys that are compared; the others are the question.
-        is_declared: whether it is known which keys are methods; if not, one is varied at a time.
+        is_declared: True if the methods are known; otherwise rows are compared that differ in one key.
         as_published: the numbers of the published estimators for each summary, if requested.
-        is_plain: whether the keys are columns of a file, whose texts mean little without the column's name.
+        is_plain: True if the keys are columns of a file, whose texts need the column's name.
         named_metrics: the metrics that are shown one by one even if they belong to a series.
-        winners: the rows that are better than every other one of their question, as tests say.
+        winners: the rows that are better than all others of their question, by tests.
         titles: the declared titles of keys; `title` names the others.
     """
 
@@ -50,21 +50,21 @@ class ResultRows:
 
     @property
     def noun(self) -> str:
-        """What a row is: "cell" or "group"."""
+        """The word for a row: "cell" or "group"."""
         return "group" if self.is_plain else "cell"
 
-    def select(self, some: Sequence[int]) -> ResultRows:
-        """Return some of the rows, in the order given."""
+    def select(self, places: Sequence[int]) -> ResultRows:
+        """Return the rows at the given places, in their order."""
         published = self.as_published
         return replace(
             self,
-            values=tuple(self.values[row] for row in some),
-            summaries=[self.summaries[row] for row in some],
-            as_published=None if published is None else [published[row] for row in some],
+            values=tuple(self.values[row] for row in places),
+            summaries=[self.summaries[row] for row in places],
+            as_published=None if published is None else [published[row] for row in places],
         )
 
     def title(self, key: str) -> str:
-        """Return a key's name for readers: everything that names keys of rows takes it from here."""
+        """Return a key's name for readers."""
         return words.title(key, self.titles)
 
     def texts(self) -> list[tuple[str, ...]]:
@@ -72,7 +72,7 @@ class ResultRows:
         return [tuple(self.text(row, key) for key in self.keys) for row in range(len(self.values))]
 
     def text(self, row: int, key: str) -> str:
-        """Write a row's value of a key for readers: of import strings of models the objects' names, if they differ."""
+        """Format a row's value of a key for readers; models' import strings are shortened if that is unambiguous."""
         content = self.value(row, key)
         is_object = key == "model" and content in self._objects
         return self._objects[content] if is_object else words.format_value(key, content)
@@ -86,69 +86,69 @@ class ResultRows:
         return {m: o for m, o in objects.items() if m != o} if len(set(objects.values())) == len(models) else {}
 
     def value(self, row: int, key: str) -> Any:
-        """Return a row's value of a key; None if there is no such key."""
+        """Return a row's value of a key; None for an unknown key."""
         return self.values[row][self.keys.index(key)] if key in self.keys else None
 
     def alike(self, keys: Sequence[str], among: Iterable[int]) -> dict[tuple[Any, ...], list[int]]:
-        """Group the rows that have equal values of some keys, in their order."""
+        """Group rows by their values of keys, in their order."""
         grouped: dict[tuple[Any, ...], list[int]] = {}
         for row in among:
             grouped.setdefault(tuple(self.value(row, key) for key in keys), []).append(row)
         return grouped
 
     def ended(self) -> list[int]:
-        """List the rows that have a trial that ended."""
+        """List the rows with a trial that ended."""
         return [row for row, summary in enumerate(self.summaries) if summary.ended]
 
     def judged(self) -> list[int]:
-        """List the rows that have a success rate."""
+        """List the rows with a success rate."""
         return [row for row, summary in enumerate(self.summaries) if summary.judged]
 
     @cached_property
     def has_rates(self) -> bool:
-        """Whether anything says what success is, of any row."""
+        """True if any row has a success criterion."""
         return have_rates(self.summaries)
 
     @cached_property
     def has_times(self) -> bool:
-        """Whether it is known, of any row, when trials were solved, or until when they were not."""
+        """True if times to success, or censoring times, are known for any row."""
         return have_times(self.summaries)
 
     @cached_property
     def metrics(self) -> dict[str, Metric]:
-        """The declarations of the metrics that the rows average, by name."""
+        """The declarations of the averaged metrics, by name."""
         return metrics_of(self.summaries)
 
     @cached_property
     def single_metrics(self) -> dict[str, Metric]:
-        """The declarations of those metrics that have columns and panels of their own, by name."""
+        """The declarations of the metrics with their own columns and panels, by name."""
         return single(self.metrics, self.named_metrics)
 
     @property
     def main_metric(self) -> str | None:
-        """The metric by which rows without success rates are compared; None if there is none."""
+        """The metric to compare rows by if they have no success rates; None without such a metric."""
         return main(self.metrics)
 
     def varying(self) -> Sequence[str]:
-        """List the keys that take more than one value."""
+        """List the keys with more than one value."""
         return self._varying
 
     @cached_property
-    def _varying(self) -> tuple[str, ...]:  # cached, since naming a row needs it, and there are many rows
+    def _varying(self) -> tuple[str, ...]:  # cached: needed for the name of every row
         return tuple(key for i, key in enumerate(self.keys) if len({row[i] for row in self.values}) > 1)
 
     @property
     def method_keys(self) -> list[str]:
-        """The keys that vary and tell the methods of a question apart."""
+        """The keys that vary and distinguish the methods of a question."""
         return [key for key in self.varying() if key in self.methods]
 
     @property
     def question_keys(self) -> list[str]:
-        """The keys that vary and tell questions apart."""
+        """The keys that vary and distinguish questions."""
         return [key for key in self.varying() if key not in self.methods]
 
     def name(self, row: int, keys: Sequence[str] | None = None) -> str:
-        """Name a row by some keys (default: those that vary): values alone, numbers with their keys' titles."""
+        """Name a row by its values of keys (default: those that vary), with titles where values aren't clear alone."""
         named = (self.varying() or self.keys) if keys is None else keys
         return ", ".join(part for key in named if (part := self._part(row, key)))
 
@@ -161,7 +161,7 @@ class ResultRows:
         return text if is_named else f"{self.title(key)} {text}"
 
     def questions(self) -> list[tuple[Any, ...]]:
-        """Return the question that each row answers: rows of one question are compared with each other."""
+        """Return each row's question; rows of one question are compared with each other."""
         return questions.questions(self.keys, self.values, self.methods)
 
 
@@ -172,10 +172,10 @@ def cell_rows(
     question_fields: Collection[str] = (),
     titles: Mapping[str, str] | None = None,
 ) -> ResultRows:
-    """Make rows of cells; the keys are the fewest hyperparameters that tell the cells apart, and always the model.
+    """Make rows of cells, with the keys of `study.summaries.questions.keys`.
 
     Args:
-        summaries: those of the cells.
+        summaries: the summaries of the cells.
         labels: the names of points on axes of the grid.
         named_metrics: as for `ResultRows`.
         question_fields: hyperparameters that are declared to belong to the question.
@@ -198,7 +198,7 @@ def cell_rows(
 
 
 def groups(summaries: Sequence[GroupSummary], by: Sequence[str], named_metrics: Collection[str] = ()) -> ResultRows:
-    """Make rows of groups; the keys are their columns."""
+    """Make rows of groups, with the grouping columns as keys."""
     published = [s.as_published for s in summaries if s.as_published is not None]
     return ResultRows(
         keys=tuple(by),
@@ -214,12 +214,12 @@ def groups(summaries: Sequence[GroupSummary], by: Sequence[str], named_metrics: 
 
 
 def have_rates(summaries: Iterable[Summary]) -> bool:
-    """Return whether anything says what success is, of any of some rows."""
+    """Return True if any row has a success criterion."""
     return any(summary.is_judged for summary in summaries)
 
 
 def have_times(summaries: Iterable[Summary]) -> bool:
-    """Return whether it is known, of any of some rows, when trials were solved, or until when they were not."""
+    """Return True if times to success, or censoring times, are known for any row."""
     return any(summary.is_judged and _has_times(summary) for summary in summaries)
 
 

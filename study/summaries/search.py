@@ -1,4 +1,4 @@
-"""Objectives, parameters, candidates and findings of a search: the records that it makes and a report reads."""
+"""Objectives, parameters, candidates and findings of a search."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 NO_NUMBER = 1e30
-"""The least loss of a candidate without a number, such as one whose trials diverged: greater than any that has one.
+"""The least placeholder loss of a candidate without a number, such as one with diverged trials.
 
-Samplers, databases and files take finite numbers only, and candidates without a number have an order, too.
+It is greater than any real loss, and finite, because samplers, databases and files need finite numbers. Placeholders
+from this value on keep the order of such candidates.
 """
 
 Value = tuple[float, ...]
@@ -23,9 +24,9 @@ class Objective:
 
     Args:
         name: its name in study files.
-        title: a description of its values, for people.
-        is_higher_better: whether more is better.
-        statistic: what of the trials it bounds: what fresh seeds estimate.
+        title: a description of its values, for readers.
+        is_higher_better: True if higher values are better.
+        statistic: the statistic of the trials that it bounds, and that fresh seeds estimate.
     """
 
     name: str
@@ -34,11 +35,11 @@ class Objective:
     statistic: Literal["rate", "time", "mean", "median"] = "mean"
 
     def has_number(self, value: float) -> bool:
-        """Return whether a value is a number of the objective, and no stand-in for one."""
+        """Return True if a value is a number of the objective, rather than a placeholder."""
         return abs(value) < NO_NUMBER
 
     def loss(self, value: float) -> float:
-        """Return a value with the sign for which less is better."""
+        """Return a value with the sign that makes lower values better."""
         return -value if self.is_higher_better else value
 
 
@@ -53,8 +54,8 @@ class Parameter:
         low: the least value.
         high: the greatest value.
         step: the distance between values; None for any number, or any whole number.
-        is_log: whether the scale is logarithmic.
-        is_whole: whether it is a whole number.
+        is_log: True for a logarithmic scale.
+        is_whole: True for whole numbers.
         title: the hyperparameter's declared title; empty if it has none.
     """
 
@@ -69,7 +70,7 @@ class Parameter:
     title: str = field(default="", compare=False, repr=False)
 
     def place(self, value: Any) -> int:
-        """Return a choice's place among the choices; 1, 1.0 and true differ, a list and its tuple don't.
+        """Return a choice's index among the choices; 1, 1.0 and true differ, but a list equals its tuple.
 
         Example:
             >>> parameter = Parameter("layers", "layers", choices=(1, True, (8, 8)))
@@ -87,11 +88,11 @@ class Candidate:
         number: its place in the order of suggestion, from 0.
         round: the round in which it was suggested, from 0.
         params: the choices, by the parameters' names; a parameter that doesn't apply is left out.
-        cell_id: its cell; None if there can't be one.
-        impossible: why there can't be a cell; None if there is one.
+        cell_id: its cell; None if the choices make no valid cell.
+        impossible: why the choices make no valid cell; None if they make one.
         seeds: the number of seeds that it has earned; 0 while it is being compared.
-        values: its values by these seeds, one for each objective: the end of an interval at which it looks worst. Empty
-            while it is being compared, or if there is no cell.
+        values: its values by these seeds, one for each objective: the worst end of an interval. Empty while it is being
+            compared, or without a cell.
     """
 
     number: int
@@ -110,17 +111,17 @@ class SearchFindings:
     Args:
         objectives: the objectives, in the order of the study's file.
         parameters: the parameters that are chosen.
-        candidates: those that have values, each cell once, in the order of suggestion.
-        front: the numbers of the candidates that no other is better than in all respects.
+        candidates: the candidates with values, each cell once, in the order of suggestion.
+        front: the numbers of the candidates that no other candidate beats in all objectives.
         rows: the rows of the report, by the numbers of the confirmed candidates; empty before the confirmation.
-        importance: the share of each parameter, by objective, which add up to 1; empty with too few candidates.
+        importance: each parameter's share, by objective; the shares add up to 1. Empty with too few candidates.
         trials: the number of trials that the candidates took.
         budget: the most trials that they may take.
         fresh: the number of seeds that confirm each candidate.
-        impossible: the number of suggestions for which there is no cell.
+        impossible: the number of suggestions without a valid cell.
         sampler: the sampler that made the suggestions.
-        is_over: whether the candidates to confirm have been chosen; else the search goes on.
-        file: a study file of the first of them; empty before that.
+        is_over: True if the candidates to confirm have been chosen.
+        file: a study file of the first of these; empty before that.
     """
 
     objectives: tuple[Objective, ...]
@@ -138,5 +139,5 @@ class SearchFindings:
     file: str
 
     def parameter(self, name: str) -> Parameter:
-        """Return the parameter of a name."""
+        """Return a parameter by its name."""
         return next(parameter for parameter in self.parameters if parameter.name == name)

@@ -1,4 +1,4 @@
-"""Rows as curves: what figures and MLflow's own chart draw."""
+"""Rows as curves, for figures and for MLflow's charts."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ MOST_CURVES = 8
 
 @dataclass(frozen=True)
 class Series:
-    """One curve.
+    """A curve.
 
     Args:
-        name: its name in the legend; empty if it is the only one.
-        facet: the name of the row of panels it belongs to; empty if there is only one row.
+        name: its name in the legend; empty for the only curve.
+        facet: the name of its row of panels; empty for the only row.
         rows: the rows that are its points, by ascending x.
     """
 
@@ -36,7 +36,7 @@ class Series:
 
 
 def x_axis(rows: ResultRows) -> str:
-    """Choose the key of the x axis: one that is always swept, else the key with the most values, numeric keys first."""
+    """Choose the key of the x axis: a usual one, else the key with the most values, numeric keys first."""
     keys = rows.varying()
     for key in vocabulary().swept_first:
         if key in keys:
@@ -55,25 +55,25 @@ def levels(rows: ResultRows, key: str) -> list[Any]:
 
 
 def split(rows: ResultRows, x: str, most: int = MOST_CURVES) -> list[Series]:
-    """Split rows into curves over x: a curve for each combination of the other keys that vary.
+    """Split rows into curves over x, one for each combination of the other keys that vary.
 
-    More curves than one panel can show are split into facets: the first keys (starting with the model) make the curves,
-    as many as fit, and each combination of the other keys makes a facet.
+    If a panel can't show all curves, they are split into facets. The first keys, starting with the model, distinguish
+    curves as long as these fit, and each combination of the other keys is a facet.
 
     Args:
         rows: the rows.
         x: the key of the x axis.
         most: the most curves in one facet.
     """
-    everyone = range(len(rows.summaries))
+    indices = range(len(rows.summaries))
     keys = sorted((key for key in rows.varying() if key != x), key=lambda key: key != "model")
     curve_keys = keys[:1]
     for key in keys[1:]:
-        if len({tuple(rows.value(row, k) for k in [*curve_keys, key]) for row in everyone}) <= most:
+        if len({tuple(rows.value(row, k) for k in [*curve_keys, key]) for row in indices}) <= most:
             curve_keys.append(key)
     facet_keys = [key for key in keys if key not in curve_keys]
     rank = {level: i for i, level in enumerate(levels(rows, x))}
-    groups = rows.alike([*curve_keys, *facet_keys], everyone)  # by value, since two names may be the same text
+    groups = rows.alike([*curve_keys, *facet_keys], indices)  # by value, since two names may have the same text
     return [
         Series(
             rows.name(group[0], curve_keys),
@@ -85,24 +85,24 @@ def split(rows: ResultRows, x: str, most: int = MOST_CURVES) -> list[Series]:
 
 
 def by_effect(rows: ResultRows) -> list[str]:
-    """List the keys that vary, those first over whose values the results change most.
+    """List the keys that vary, in descending order of their effect on results.
 
-    Results are success rates, or else means of the main metric. Their ranks are averaged over all rows that have a
-    value, so that one result that explodes decides nothing.
+    Results are success rates, or else means of the main metric. The effect is the range of mean ranks, so that a single
+    extreme result doesn't decide.
     """
     results = _results(rows)
     known = [row for row, result in enumerate(results) if result is not None]
     order = sorted(known, key=lambda row: results[row] or 0.0)
     rank = {row: place for place, row in enumerate(order)}
     means = {
-        key: [sum(map(rank.__getitem__, of)) / len(of) for of in rows.alike([key], known).values()]
+        key: [sum(map(rank.__getitem__, group)) / len(group) for group in rows.alike([key], known).values()]
         for key in rows.varying()
     }
     return sorted(means, key=lambda key: min(means[key], default=0.0) - max(means[key], default=0.0))
 
 
 def _results(rows: ResultRows) -> list[float | None]:
-    """Return the success rate of each row, or where there are none the mean of the main metric."""
+    """Return each row's success rate, or its mean of the main metric if no row has a rate."""
     name = rows.main_metric
     if rows.has_rates:
         return [summary.success_rate for summary in rows.summaries]
@@ -110,11 +110,11 @@ def _results(rows: ResultRows) -> list[float | None]:
 
 
 def panel_rows(rows: ResultRows, across: int, down: int) -> list[int]:
-    """Choose rows for a grid of panels: some values of the two keys that matter most, the others as in the best row.
+    """Choose rows for a grid of panels: values of the two keys with the largest effect, other keys as in the best row.
 
     Args:
-        rows: the rows, some of which have a result.
-        across: the most values of the key with more of them.
+        rows: the rows; at least one has a trial that ended.
+        across: the most values of the key with more values.
         down: the most values of the other key.
     """
     metric = None if rows.has_rates or rows.main_metric is None else rows.metrics[rows.main_metric]
@@ -122,34 +122,34 @@ def panel_rows(rows: ResultRows, across: int, down: int) -> list[int]:
     results = _results(rows)
     best = max(rows.ended(), key=lambda row: -math.inf if (value := results[row]) is None else sign * value)
     first = sorted(by_effect(rows)[:2], key=lambda key: -len(levels(rows, key)))
-    rest = [key for key in rows.varying() if key not in first]
+    others = [key for key in rows.varying() if key not in first]
     sizes = (across, down) if len(first) > 1 else (across * down,)
     shown = {key: _spread(levels(rows, key), most) for key, most in zip(first, sizes, strict=True)}
     chosen = [
         row
         for row in rows.ended()
-        if all(rows.value(row, key) in some for key, some in shown.items())
-        and all(rows.value(row, key) == rows.value(best, key) for key in rest)
+        if all(rows.value(row, key) in values for key, values in shown.items())
+        and all(rows.value(row, key) == rows.value(best, key) for key in others)
     ]
-    # Rows that fill no grid may have nothing beside the best one.
+    # Without a full grid, the best row may be the only one.
     return chosen if len(chosen) > 1 else _spread(rows.ended(), across * down)
 
 
 def _spread(values: list[T], most: int) -> list[T]:
-    """Select so many values at most, with the first and the last."""
+    """Select at most `most` values, including the first and the last."""
     count = min(len(values), most)
     return [values[round(i * (len(values) - 1) / max(1, count - 1))] for i in range(count)]
 
 
 def chart_series(summaries: Sequence[CellSummary], labels: Labels | None = None) -> list[tuple[str, str, int, float]]:
-    """List the points of charts against what is swept, which are drawn elsewhere.
+    """List the points of charts against the x axis.
 
-    The charts are those of the success rate and of the median of solved-at, in iterations; where nothing says what
-    success is, that of the mean of the first metric.
+    The charts show the success rate and the median of solved-at, in iterations. Without a success criterion, the chart
+    shows the mean of the main metric.
 
     Returns:
-        (name of the chart, name of the curve, value on the x axis, value) of each cell that has one; values on the x
-        axis that aren't whole numbers are counted from 0, in their order.
+        (name of the chart, name of the curve, x, value) for each cell with a value. If the values on the x axis aren't
+        all whole numbers, x is their index.
     """
     metric = None if result_rows.have_rates(summaries) else main(metrics_of(summaries))
     charts = [_charted(summary, metric) for summary in summaries]
@@ -168,18 +168,18 @@ def chart_series(summaries: Sequence[CellSummary], labels: Labels | None = None)
     return [
         (
             chart,
-            ", ".join(filter(None, (one.name, one.facet))) or "all",
+            ", ".join(filter(None, (curve.name, curve.facet))) or "all",
             values[row] if are_whole else rank[values[row]],
             y,
         )
-        for one in split(rows, x)
-        for row in one.rows
+        for curve in split(rows, x)
+        for row in curve.rows
         for chart, y in charts[row].items()
     ]
 
 
 def _charted(summary: CellSummary, metric: str | None) -> dict[str, float]:
-    """Return the values of a cell's charts; empty if it has none."""
+    """Return a cell's values by chart; empty if it has none."""
     if metric is not None:
         mean = summary.metrics[metric].mean if metric in summary.metrics else None
         return {} if mean is None else {f"{metric}_mean": mean}

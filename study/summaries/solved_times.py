@@ -1,4 +1,4 @@
-"""When trials of other cells were solved, and which planned cells have fewer iterations than that took."""
+"""Solved times of other cells, and warnings about planned cells with fewer iterations."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from study import words
 from study.interface.family import Family
 from study.records import Cell
 
-# Trials that differ in one of these are no guide to how long others take.
+# Solved times aren't comparable between trials that differ in one of these.
 _PACE = ("optimizer", "learning_rate")
 
 
 @dataclass(frozen=True)
 class SolvedTimes:
-    """When the trials of a cell were solved.
+    """The solved times of a cell's trials.
 
     Args:
         cell: the cell.
-        source: where it is from, in words.
-        solved: the number of its trials that were solved.
-        mean: the mean of the iterations at which they were, or their median.
-        first: the fewest of them; None where only their mean was published.
+        source: the source of the cell, in words.
+        solved: the number of solved trials.
+        mean: the mean or median of the iterations at which trials were solved.
+        first: the fewest of these iterations; None if only the mean was published.
     """
 
     cell: Cell
@@ -33,14 +33,14 @@ class SolvedTimes:
 
     @property
     def least(self) -> float:
-        """The fewest iterations that are known to have been enough, or what was enough on average."""
+        """The fewest iterations that were enough, or the mean if the fewest aren't known."""
         return self.mean if self.first is None else self.first
 
     def sentence(self, family: Family) -> str:
-        """Write what is known as a sentence, with the cell's sizes.
+        """Return the solved times as a sentence, with the cell's sizes.
 
         Args:
-            family: what declares its hyperparameters.
+            family: the family that declares the cell's hyperparameters.
         """
         sizes = ((name, self.cell.value(name)) for name in family.sizes)
         texts = [
@@ -58,57 +58,57 @@ class SolvedTimes:
 
 
 def too_few_iterations(cells: Iterable[Cell], times: Sequence[SolvedTimes], family: Family) -> list[str]:
-    """Say which cells have fewer iterations than any cell like them is known to have needed.
+    """Return warnings about cells with fewer iterations than comparable cells are known to have needed.
 
-    Cells are alike if they ask the same and have the same model, optimiser and learning rate. Of these, what counts is
-    those of each source that are nearest in all else. A cell without its like is passed over.
+    Cells are comparable if they have the same question, model, optimiser and learning rate. Of these, the cells of each
+    source that are nearest in all other hyperparameters count. Cells without a comparable one are skipped.
 
     Args:
         cells: planned cells.
-        times: when trials of other cells were solved.
-        family: what declares their hyperparameters.
+        times: solved times of other cells.
+        family: the family that declares their hyperparameters.
 
     Returns:
-        A sentence for each model and number of iterations, by the fewest iterations that such cells needed.
+        A sentence for each model and number of iterations, with the fewest iterations that such cells needed.
     """
-    of_kind: dict[tuple[str, int], list[SolvedTimes | None]] = {}
+    by_kind: dict[tuple[str, int], list[SolvedTimes | None]] = {}
     for cell in cells:
-        nearest = min(_nearest(cell, times, family), key=lambda one: one.least, default=None)
+        nearest = min(_nearest(cell, times, family), key=lambda entry: entry.least, default=None)
         is_short = nearest is not None and cell.iterations < nearest.least
-        of_kind.setdefault((cell.model, cell.iterations), []).append(nearest if is_short else None)
+        by_kind.setdefault((cell.model, cell.iterations), []).append(nearest if is_short else None)
     sentences = []
-    for (model, iterations), all_ in of_kind.items():
-        short = [one for one in all_ if one is not None]
+    for (model, iterations), all_ in by_kind.items():
+        short = [entry for entry in all_ if entry is not None]
         if short:
             part = "" if len(short) == len(all_) else f" ({len(short)} of {len(all_)} cells)"
-            known = min(short, key=lambda one: one.least).sentence(family)
+            known = min(short, key=lambda entry: entry.least).sentence(family)
             sentences.append(f"{iterations:,} iterations may be too few for {words.symbol(model)}{part}. {known}")
     return sentences
 
 
 def _nearest(cell: Cell, times: Sequence[SolvedTimes], family: Family) -> Iterator[SolvedTimes]:
-    """Yield the times of those cells of each source that are most like a cell."""
+    """Yield the times of the cells of each source that are nearest to a cell."""
     declared = family.hyperparameters.items()
-    others = [name for name, one in declared if one.is_method and name not in _PACE]
+    others = [name for name, declaration in declared if declaration.is_method and name not in _PACE]
     sizes = family.sizes
-    protocol = [name for name, one in declared if one.table == "protocol"]
+    protocol = [name for name, declaration in declared if declaration.table == "protocol"]
     fixed = [name for name in cell.values if name not in (*others, *sizes, *protocol)]
     apart: dict[str, list[tuple[tuple[int, float], SolvedTimes]]] = {}
-    for one in times:
-        is_alike = one.cell.task == cell.task and one.cell.model == cell.model
-        if is_alike and all(one.cell.value(name) == cell.value(name) for name in fixed):
-            apart.setdefault(one.source, []).append((_distance(cell, one.cell, others, sizes), one))
-    for of_source in apart.values():
-        least = min(distance for distance, _ in of_source)
-        yield from (one for distance, one in of_source if distance == least)
+    for entry in times:
+        is_alike = entry.cell.task == cell.task and entry.cell.model == cell.model
+        if is_alike and all(entry.cell.value(name) == cell.value(name) for name in fixed):
+            apart.setdefault(entry.source, []).append((_distance(cell, entry.cell, others, sizes), entry))
+    for entries in apart.values():
+        least = min(distance for distance, _ in entries)
+        yield from (entry for distance, entry in entries if distance == least)
 
 
 def _distance(cell: Cell, other: Cell, names: Collection[str], sizes: Collection[str]) -> tuple[int, float]:
-    """Return in how many hyperparameters two cells differ, and by how much in their sizes."""
+    """Return the number of differing hyperparameters of two cells, and the difference of their sizes."""
     differing, apart = sum(cell.value(name) != other.value(name) for name in names), 0.0
-    for one, two in ((cell.value(name), other.value(name)) for name in sizes):
-        if isinstance(one, int | float) and isinstance(two, int | float):
-            apart += abs(one - two)
+    for first, second in ((cell.value(name), other.value(name)) for name in sizes):
+        if isinstance(first, int | float) and isinstance(second, int | float):
+            apart += abs(first - second)
         else:
-            differing += one != two
+            differing += first != second
     return differing, apart

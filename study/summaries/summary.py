@@ -1,10 +1,10 @@
-"""Counts and statistics of the trials of one row of a table.
+"""Counts and statistics of the trials of a row.
 
-Which trials enter which number is said in `study.trials.table`. Where nothing says what success is, trials end as
-finished, and nothing is judged: there is no rate and no time to success.
+`study.trials.table` defines the trials that enter each number. Without a success criterion, trials end as finished, and
+rows have neither a rate nor times to success.
 
-The mean time to success is restricted to the iterations that the rows of a question were planned to run, so that it
-can be compared between them. A trial that ended earlier is censored at its end, and doesn't affect the others.
+The mean time to success is restricted to the planned iterations of a question, so that its rows can be compared. A
+trial that ended earlier is censored at its end.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from study.trials.table import ENDED, OUTCOME_CODES, Flags, Floats, Ints, TrialT
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Times:
-    """When trials were solved, or until when they were observed; all arrays have shape [judged trials].
+    """Times to success, or censoring times; all arrays have shape [judged trials].
 
     Args:
-        iterations: the iteration at which the trial was solved, or its last; NaN where it isn't known.
-        seconds: of training up to that iteration; NaN where they aren't known.
-        solved: whether the trial was solved.
+        iterations: the iteration at which the trial was solved, or its last one; NaN if unknown.
+        seconds: seconds of training up to that iteration; NaN if unknown.
+        solved: True if the trial was solved, False if it is censored.
     """
 
     iterations: Floats
@@ -38,22 +38,22 @@ class Times:
     solved: npt.NDArray[np.bool_]
 
     def known(self, clock: str) -> tuple[Floats, npt.NDArray[np.bool_]] | None:
-        """Return ``iterations`` or ``seconds``, and `solved`; None if a time isn't known, or there are no trials."""
+        """Return ``iterations`` or ``seconds``, and `solved`; None without trials, or if any time is unknown."""
         times: Floats = getattr(self, clock)
         return (times, self.solved) if times.size and np.all(np.isfinite(times)) else None
 
 
 @dataclass(frozen=True)
 class RateIntervals:
-    """How success rates are bounded.
+    """A method for intervals of success rates.
 
     Args:
         name: the method's name, as an adjective.
-        of: computes intervals, shape [rates, 2], from the numbers of solved and of judged trials.
+        compute: computes intervals, shape [rates, 2], from the numbers of solved and of judged trials.
     """
 
     name: str
-    of: Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64]], Floats]
+    compute: Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64]], Floats]
 
 
 WILSON = RateIntervals("Wilson", statistics.wilsons)
@@ -61,38 +61,38 @@ WILSON = RateIntervals("Wilson", statistics.wilsons)
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """The results of some trials. None means that there is no such number.
+    """The results of a row's trials. None means that the number doesn't exist.
 
     Args:
-        seeds: trials planned; if more have a result, the number of those.
+        seeds: planned trials, or trials with a result if these are more.
         solved: trials that solved the task.
         unsolved: trials that ran to the end without solving it.
-        finished: trials that ran to the end where nothing says what success is.
-        diverged: trials whose weights or metrics became NaN or infinite.
+        finished: trials that ran to the end without a success criterion.
+        diverged: trials with NaN or infinite weights or metrics.
         failed: trials that crashed and have no result.
-        stopped: trials that `prune` stopped. What is known of the others would say too much good of the row, so it has
-            no rate, times and metrics then.
+        stopped: trials that `prune` stopped. The others would be too optimistic, so the row has no rate, times and
+            metrics then.
         pending: trials that are planned and not done.
-        is_judged: whether anything says what success is; if not, there are no rate and no times to success.
+        is_judged: True with a success criterion; otherwise the row has no rate and no times to success.
         success_rate: solved / judged.
-        success_rate_interval: 95%.
-        success_rate_by: the interval's name: Wilson, unless seeds were added until there were enough.
-        solved_at_median: iterations, of the solved trials.
-        solved_at_median_interval: of the distribution's median, at least 95%, for any distribution.
-        solved_at_mean: of the same; the sample mean, which is the estimate for a gamma distribution.
-        solved_at_interval: of a gamma distribution's mean, 95%, by profile likelihood.
-        metrics: those that are averaged, by name, in the order of their declaration.
-        time_to_success_mean: iterations; the restricted mean: of min(time to success, `time_to_success_until`), of all
-            that were judged.
-        time_to_success_interval: 95%, for any distribution.
-        time_to_success_until: the iterations that the rows of its question were planned to run. The mean is None where
-            this is known and the row's trials weren't observed that long, and aren't all solved.
-        training_s_mean: the mean seconds of training of the trials that ended.
-        solved_at_s_median: seconds of training until solved, of the solved trials.
-        solved_at_s_mean: the sample mean.
-        solved_at_s_interval: of a gamma distribution's mean, 95%, by profile likelihood.
+        success_rate_interval: 95% interval.
+        success_rate_by: the interval's name: Wilson, unless the sample size is adaptive.
+        solved_at_median: median iteration of the solved trials.
+        solved_at_median_interval: interval of the distribution's median, at least 95%, for any distribution.
+        solved_at_mean: sample mean of the same; the estimate for a gamma distribution.
+        solved_at_interval: 95% interval of a gamma distribution's mean, by profile likelihood.
+        metrics: the averaged metrics by name, in the order of their declaration.
+        time_to_success_mean: restricted mean, in iterations: of min(time to success, `time_to_success_until`) over the
+            judged trials.
+        time_to_success_interval: 95% interval, for any distribution.
+        time_to_success_until: the planned iterations of the rows of its question. If this is known, the mean is None
+            unless all trials are solved or were observed for that long.
+        training_s_mean: mean seconds of training of the trials that ended.
+        solved_at_s_median: median seconds of training until solved, of the solved trials.
+        solved_at_s_mean: sample mean of the same.
+        solved_at_s_interval: 95% interval of a gamma distribution's mean, by profile likelihood.
         stopped_early: trials that `stop: when_decided` ended.
-        ended_early: trials that ended unsolved before `time_to_success_until`, when they might still have been solved.
+        ended_early: unsolved trials that ended before `time_to_success_until`, and so might still have been solved.
         times: the data of survival curves; ignored when summaries are compared.
     """
 
@@ -126,46 +126,46 @@ class Summary:
 
     @property
     def key(self) -> tuple[Any, ...] | None:
-        """What its trials are found by in their table; None if they aren't known."""
+        """The key of its trials in their table; None if unknown."""
         return None
 
     @property
     def ended(self) -> int:
-        """The number of trials that ran to a result, whatever it is."""
+        """The number of trials with any result."""
         return self.solved + self.unsolved + self.finished + self.diverged
 
     @property
     def judged(self) -> int:
-        """The number of trials of which it is known whether they solved the task: the denominator of the rate."""
+        """The number of judged trials: the denominator of the rate."""
         return self.solved + self.unsolved + self.diverged if self.is_judged else 0
 
     @property
     def complete(self) -> bool:
-        """Whether every planned trial has ended."""
+        """True if every planned trial has ended."""
         return self.failed == self.stopped == self.pending == 0
 
 
 def can_be_judged(table: TrialTable) -> bool:
-    """Return whether anything says what success is: without that, trials end as finished, and none is solved or not."""
-    there = np.unique(table.outcomes)
+    """Return True if trials seem to have a success criterion: any is solved or unsolved, or none is finished."""
+    present = np.unique(table.outcomes)
     codes = [OUTCOME_CODES[outcome] for outcome in (Outcome.SOLVED, Outcome.UNSOLVED)]
-    return bool(np.isin(codes, there).any() or OUTCOME_CODES[Outcome.FINISHED] not in there)
+    return bool(np.isin(codes, present).any() or OUTCOME_CODES[Outcome.FINISHED] not in present)
 
 
 def meant_to_run(table: TrialTable, groups: Sequence[Ints], questions: Sequence[Hashable]) -> Floats:
-    """Find the iterations that the rows of a question were planned to run: their times to success are restricted to it.
+    """Return the planned iterations of each row's question, the limit of its restricted times to success.
 
-    This is the least number planned for any of them. Where the table doesn't state the plan, each row is represented by
-    its longest unsolved trial, and the question by the lower median of its rows, so that neither one trial nor one row
-    that ended early or ran longer decides for the others. Solved trials say nothing, for training may end with success.
+    This is the least planned number of its rows. If the table doesn't have the plan, each row counts with its longest
+    unsolved trial, and the question with the lower median of its rows. So a single trial or row that ended early or ran
+    longer doesn't decide. Solved trials don't count, because training may end with success.
 
     Args:
         table: the trials.
         groups: the trials of each row of the report, as rows of the table.
-        questions: the question that each row answers.
+        questions: each row's question.
 
     Returns:
-        The iterations of each row's question; NaN where they aren't known.
+        The iterations of each row's question; NaN if unknown.
     """
     is_whole = (table.outcomes == OUTCOME_CODES[Outcome.UNSOLVED]) & ~table.is_lost
     rows_of: dict[Hashable, list[int]] = {}
@@ -190,14 +190,14 @@ def meant_to_run(table: TrialTable, groups: Sequence[Ints], questions: Sequence[
 def summarise(
     table: TrialTable, groups: Sequence[Ints], untils: Floats, rates: RateIntervals = WILSON, *, is_judged: bool
 ) -> list[dict[str, Any]]:
-    """Compute the fields of a `Summary` for each of many groups of trials, all groups at once.
+    """Compute the fields of a `Summary` for many groups of trials at once.
 
     Args:
         table: the trials.
         groups: the trials of each group, as rows of the table.
-        untils: the iterations that each group's times to success are restricted to; NaN where they aren't known.
-        rates: how success rates are bounded.
-        is_judged: whether anything says what success is; a group without it has a rate only if a trial was judged.
+        untils: the iterations that each group's times to success are restricted to; NaN if unknown.
+        rates: the intervals of success rates.
+        is_judged: True with a success criterion. Without one, a group has a rate only if a trial was judged.
     """
     if not groups:
         return []
@@ -205,35 +205,35 @@ def summarise(
     rows, group = np.concatenate(groups), np.repeat(np.arange(len(groups)), sizes)
     outcomes = table.outcomes[rows]
 
-    def count(which: Flags) -> Ints:
-        return np.bincount(group[which], minlength=len(groups))
+    def count(mask: Flags) -> Ints:
+        return np.bincount(group[mask], minlength=len(groups))
 
-    def present(column: Floats, which: Flags) -> Samples:
+    def present(column: Floats, mask: Flags) -> Samples:
         values = column[rows]
-        which = which & np.isfinite(values)
-        return values[which], count(which)
+        mask = mask & np.isfinite(values)
+        return values[mask], count(mask)
 
-    is_of = {outcome: np.asarray(outcomes == code, bool) for outcome, code in OUTCOME_CODES.items()}
-    is_solved, is_finished = is_of[Outcome.SOLVED], is_of[Outcome.FINISHED]
-    of_success = count(is_solved | is_of[Outcome.UNSOLVED])
-    failed, stopped = count(is_of[Outcome.FAILED]), count(is_of[Outcome.STOPPED])
+    is_outcome = {outcome: np.asarray(outcomes == code, bool) for outcome, code in OUTCOME_CODES.items()}
+    is_solved, is_finished = is_outcome[Outcome.SOLVED], is_outcome[Outcome.FINISHED]
+    by_criterion = count(is_solved | is_outcome[Outcome.UNSOLVED])
+    failed, stopped = count(is_outcome[Outcome.FAILED]), count(is_outcome[Outcome.STOPPED])
     is_whole = (stopped == 0)[group]
-    has_rate = ((of_success > 0) | (is_judged & (count(is_finished) == 0))) & (stopped == 0)
+    has_rate = ((by_criterion > 0) | (is_judged & (count(is_finished) == 0))) & (stopped == 0)
     is_ended = np.isin(outcomes, [OUTCOME_CODES[outcome] for outcome in ENDED])
     in_rate = is_ended & ~is_finished & has_rate[group]
     solved, judged, ended = count(is_solved), count(in_rate), count(is_ended)
     pending = sizes - ended - failed - stopped
     is_ended, is_solved = is_ended & is_whole, is_solved & is_whole
-    bounds = np.where(judged[:, None] > 0, rates.of(np.minimum(solved, judged), judged), np.nan)
+    bounds = np.where(judged[:, None] > 0, rates.compute(np.minimum(solved, judged), judged), np.nan)
     solved_at = present(table.solved_at, is_solved)
     solved_at_s = present(table.success_s, is_solved)
     times = _observed_times(table, rows[in_rate], judged)
     fields: dict[str, Sequence[Any]] = {
         "seeds": sizes.tolist(),
         "solved": solved.tolist(),
-        "unsolved": count(is_of[Outcome.UNSOLVED]).tolist(),
+        "unsolved": count(is_outcome[Outcome.UNSOLVED]).tolist(),
         "finished": count(is_finished).tolist(),
-        "diverged": count(is_of[Outcome.DIVERGED]).tolist(),
+        "diverged": count(is_outcome[Outcome.DIVERGED]).tolist(),
         "failed": failed.tolist(),
         "stopped": stopped.tolist(),
         "pending": pending.tolist(),
@@ -261,7 +261,7 @@ def summarise(
 
 
 def _observed_times(table: TrialTable, judged: Ints, sizes: Ints) -> list[Times]:
-    """Return each group's times to success; those of trials that were not solved are censored."""
+    """Return each group's times to success, censored for trials that weren't solved."""
     columns = table.success_iteration, table.success_s, table.outcomes == OUTCOME_CODES[Outcome.SOLVED]
     parts = (np.split(column[judged], np.cumsum(sizes)[:-1]) for column in columns)
     return [Times(iterations=i, seconds=s, solved=f) for i, s, f in zip(*parts, strict=True)]
@@ -279,8 +279,8 @@ def _time_to_success(observed: Sequence[Times], untils: Floats) -> dict[str, lis
         is_early = ~solved & (times < np.repeat(until, sizes))
         counts = sums(is_early.astype(np.float64), sizes).astype(int)
         values = numbers(restricted.mean), intervals(restricted.interval), counts.tolist(), until.tolist()
-        for row, *of_row in zip(timed, *values, strict=True):
-            means[row], bounds[row], early[row], limits[row] = of_row
+        for row, *row_values in zip(timed, *values, strict=True):
+            means[row], bounds[row], early[row], limits[row] = row_values
     names = ("time_to_success_mean", "time_to_success_interval", "ended_early", "time_to_success_until")
     return dict(zip(names, (means, bounds, early, limits), strict=True))
 

@@ -1,4 +1,4 @@
-"""What a report shows of single trials: their gates, and the weights of one."""
+"""Gates and weights of single trials, for reports."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from study.summaries.learning import Floats
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Gates:
-    """How far open the gates of a row's trials are when training ends.
+    """The mean gates of a row's trials at the end of training.
 
     Args:
         row: the index of the row.
         layer: the name of the gated layer.
         trials: the number of trials included: all that have weights, or the first of them.
-        of: the number of trials that have weights.
-        validation_rows: each value is the mean over so many validation rows, the first ones.
-        values: mean gates, shape [trials × outputs]; 1 means that only the path of the addition is open.
-        solved: whether the trial of each value was solved.
+        total: the number of trials that have weights.
+        validation_rows: the number of validation rows, from the first, that each value is averaged over.
+        values: mean gates, shape [trials × outputs]; 1 means that only the addition path is open.
+        solved: True for the values of solved trials, shape [trials × outputs].
     """
 
     row: int
     layer: str
     trials: int
-    of: int
+    total: int
     validation_rows: int
     values: Floats
     solved: npt.NDArray[np.bool_]
@@ -36,14 +36,14 @@ class Gates:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TrialWeights:
-    """The weights of one trial when training ended.
+    """The weights of a trial at the end of training.
 
     Args:
         row: the index of the trial's row.
         seed: the trial's seed.
         outcome: its outcome.
         iteration: the number of updates made.
-        matrices: effective weights by name, shape [out, in], in the order in which the data passes through them.
+        matrices: effective weights by name, shape [out, in], in the order of the layers.
     """
 
     row: int

@@ -70,4 +70,4 @@ def _caption(gates: Sequence[Gates]) -> str:
     )
     missing = sum(int((~np.isfinite(one.values)).sum()) for one in gates)
     text += f" Not shown are {missing:,} gates of trials that diverged." if missing else ""
-    return text + sampled((one.trials, one.of) for one in gates)
+    return text + sampled((one.trials, one.total) for one in gates)

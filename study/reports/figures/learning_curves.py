@@ -264,4 +264,4 @@ def _caption(curves: Sequence[LearningCurve], content: _Content) -> str:
     if content.is_log and (values == 0).any():
         sentences.append(f"Where {title} is exactly 0, it is at the foot.")
     gone = sum(content.gone(curve) is not None for curve in curves)
-    return " ".join(sentences) + scales.clipped_note(gone) + sampled((curve.trials, curve.of) for curve in curves)
+    return " ".join(sentences) + scales.clipped_note(gone) + sampled((curve.trials, curve.total) for curve in curves)

@@ -193,4 +193,4 @@ def test_progress_and_expectations() -> None:
     assert expected(plan, some)[plan.cells[0].id] >= 40
     assert verdicts(plan, some) == []
     assert rate_intervals(plan.spec).name == "anytime-valid"
-    assert np.isclose(rate_intervals(plan.spec).of([0], [0]), [[0, 1]]).all()
+    assert np.isclose(rate_intervals(plan.spec).compute([0], [0]), [[0, 1]]).all()

@@ -302,7 +302,7 @@ def test_intervals_are_those_that_allow_for_the_looks():
     narrow, apart = (rate_intervals(planned(until).spec) for until in (NARROW, APART))
     k, n = np.array([0, 3, 6]), np.array([6, 12, 6])
     assert narrow.name == "Clopper-Pearson (calibrated)"
-    assert narrow.of(k, n).tolist() == statistics.FixedWidth(0.2, BATCH, MOST).intervals(k, n).tolist()
+    assert narrow.compute(k, n).tolist() == statistics.FixedWidth(0.2, BATCH, MOST).intervals(k, n).tolist()
     assert apart.name == "anytime-valid"
-    assert [tuple(row) for row in apart.of(k, n)] == [statistics.anytime(*kn) for kn in zip(k, n, strict=True)]
-    assert apart.of(k[:0], n[:0]).shape == (0, 2)
+    assert [tuple(row) for row in apart.compute(k, n)] == [statistics.anytime(*kn) for kn in zip(k, n, strict=True)]
+    assert apart.compute(k[:0], n[:0]).shape == (0, 2)

@@ -234,7 +234,7 @@ def test_curves_of_what_should_be_high():
 
 def test_curves_without_a_declared_metric_are_not_drawn():
     """There is no panel of what isn't declared."""
-    curve = LearningCurve(row=0, trials=1, of=1, iteration=np.arange(2), quantiles={"other": np.ones((5, 2))})
+    curve = LearningCurve(row=0, trials=1, total=1, iteration=np.arange(2), quantiles={"other": np.ones((5, 2))})
     assert learning_curves.plot(rows_of()[0], [curve], METRICS) is None
     assert all_figures.plot_all(report_of(*rows_of(metrics={}))) == []
 

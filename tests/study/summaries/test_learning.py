@@ -37,7 +37,7 @@ def test_each_quantile_is_a_value_that_so_many_trials_don_t_exceed(values):
     """At every evaluation a quantile is by its definition, NaN counting as infinite; each measure has its own."""
     table = curves_table(curve(str(i), row) for i, row in enumerate(values))
     learning = learning_curve(4, table)
-    assert (learning.row, learning.trials, learning.of) == (4, len(values), len(values))
+    assert (learning.row, learning.trials, learning.total) == (4, len(values), len(values))
     assert learning.iteration.tolist() == [100 * i for i in range(len(values[0]))]
     for factor, measure in enumerate(MEASURES, start=1):
         columns = (np.asarray(values, np.float32) * np.float32(factor)).T
@@ -82,8 +82,8 @@ def test_order_and_chunks_of_the_table_don_t_matter():
 def test_trials_without_evaluations_don_t_count():
     """A trial whose curve is empty is no trial; of none at all there is no curve."""
     table = curves_table([curve("a", []), curve("b", [3.0])])
-    assert learning_curve(0, table, of=9).trials == 1
-    assert learning_curve(0, table, of=9).of == 9
+    assert learning_curve(0, table, total=9).trials == 1
+    assert learning_curve(0, table, total=9).total == 9
     assert learning_curve(0, table.slice(0, 1)) is None
     assert learning_curve(0, EMPTY_CURVES) is None
 

@@ -16,7 +16,7 @@ ROWS = groups([GroupSummary(values=(f"m{i}",), seeds=9) for i in range(9)], ["mo
 
 def gates_of(values, solved, row=0, layer="layer 1", **more):
     """Make the gates of a row and layer."""
-    more = {"trials": 9, "of": 9, "validation_rows": 1000} | more
+    more = {"trials": 9, "total": 9, "validation_rows": 1000} | more
     return Gates(row=row, layer=layer, values=np.array(values, float), solved=np.array(solved, bool), **more)
 
 
@@ -75,7 +75,7 @@ def test_panels_are_rows_and_layers():
 
 def test_the_caption_says_what_part_is_shown():
     """How many cells, how many trials of each, and over how many rows a gate is the mean."""
-    part = gates.plot(ROWS, [gates_of([0.5], [True], row, trials=50, of=1000) for row in (0, 0, 4)]).caption
+    part = gates.plot(ROWS, [gates_of([0.5], [True], row, trials=50, total=1000) for row in (0, 0, 4)]).caption
     assert "2 of 9 groups are shown." in part
     assert "where fewest are, 50 of 1,000." in part
     assert "the first 1,000 validation rows" in part

@@ -27,7 +27,7 @@ def curve(row=0, test=(1e2, 1e-1, 1e-6), threshold=1e-5, **more):
     """Make a curve whose quantiles are 1, 2, 3, 4 and 5 times some values, validation a tenth of that."""
     values = np.outer(np.arange(1, 6), np.asarray(test, float))
     quantiles = {"test_mse": values, "validation_mse": values / 10, "sparsity_error": np.zeros_like(values)}
-    more = {"trials": 9, "of": 9} | more
+    more = {"trials": 9, "total": 9} | more
     iteration = np.arange(len(test)) * 1000
     return LearningCurve(row=row, iteration=iteration, quantiles=quantiles, threshold=threshold, **more)
 
@@ -104,7 +104,7 @@ def test_panels_are_named_and_limited():
 
 def test_points_tell_quantiles_and_counts():
     """What a pointer reads is the iteration, the median, where 90% are, and of how many trials."""
-    texts = learning_curves.plot(rows_of(1), [curve(trials=8, of=50)], METRICS).tips.texts
+    texts = learning_curves.plot(rows_of(1), [curve(trials=8, total=50)], METRICS).tips.texts
     assert texts[1] == (
         "m0, iteration 1,000: test MSE 0.3 (90% of 8 trials in [0.1, 0.5]), validation MSE 0.03, sparsity error 0"
     )
@@ -112,7 +112,7 @@ def test_points_tell_quantiles_and_counts():
 
 def test_a_sample_of_trials_is_told():
     """Where not all trials are in the curve, the caption says how few."""
-    assert "8 of 50" in learning_curves.plot(rows_of(1), [curve(trials=8, of=50)], METRICS).caption
+    assert "8 of 50" in learning_curves.plot(rows_of(1), [curve(trials=8, total=50)], METRICS).caption
     assert "Not all trials" not in learning_curves.plot(rows_of(1), [curve()], METRICS).caption
 
 
@@ -154,7 +154,7 @@ def test_a_curve_that_explodes_leaves_the_others_readable(metric):
         LearningCurve(
             row=row,
             trials=9,
-            of=9,
+            total=9,
             iteration=np.arange(3),
             quantiles={"m": np.outer([1, 2, 3, 4, 5], of)},
             threshold=None,

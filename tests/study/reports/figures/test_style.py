@@ -67,13 +67,13 @@ def report():
                 can_grow=True,
             )
         ],
-        learning=[LearningCurve(row=0, trials=4, of=4, iteration=iteration, quantiles=errors, threshold=1e-3)],
+        learning=[LearningCurve(row=0, trials=4, total=4, iteration=iteration, quantiles=errors, threshold=1e-3)],
         gates=[
             Gates(
                 row=0,
                 layer="layer 1",
                 trials=2,
-                of=2,
+                total=2,
                 validation_rows=9,
                 values=np.array([0.2, 0.9]),
                 solved=np.array([True, False]),

@@ -265,7 +265,7 @@ class _Reading:
         return pc.fill_null(is_stopped, False)
 
     def check_solved(self, outcome: pa.ChunkedArray, numbers: dict[str, Floats], of_solved: dict[str, Floats]) -> None:
-        """Check that all solved trials have the values that solved trials have, for columns with any value."""
+        """Check solved trials: a value in each of their columns that has any, and solved-at within training."""
         solved = np.asarray(pc.fill_null(pc.equal(outcome, str(Outcome.SOLVED)), False))
         own = own_name("solved_at_iteration", self._source.table.column_names) or "solved_at_iteration"
         for own_column, values in {own: numbers["solved_at_iteration"], **of_solved}.items():

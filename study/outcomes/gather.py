@@ -214,7 +214,7 @@ def _is_id(different: int, rows: int) -> bool:
 
 
 def fewest_columns(table: pa.Table, names: Sequence[str]) -> list[str]:
-    """Return the leading columns that distinguish the same groups as all of them, without redundant ones."""
+    """Return the columns that distinguish groups, in order, without those that the columns before them determine."""
     columns: list[str] = []
     count = 1
     for name in names:

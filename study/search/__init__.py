@@ -1,14 +1,16 @@
-"""The search for the best cell, without trying all of them.
+"""Search for the best cells by Optuna, without training all of them.
 
-space        what can be chosen, and the cell that a choice makes
-objectives   what a candidate is worth, by its trials so far
-halving      which of the candidates that are compared get more seeds
-record       the suggestions and their values, stored with the study
-evidence     the results of candidates, by their first seeds
-suggest      Optuna's samplers
-storage      the record as an Optuna study, for Optuna's dashboard
-searching    what to train next, by all of these
-findings     the result of a search
+space         the parameters, and the cells of their values
+objectives    values of candidates by their trials so far
+halving       successive halving over seeds
+record        the suggestions and their values, stored with the study
+evidence      the results of candidates by their first seeds
+suggest       Optuna's samplers
+storage       the record as an Optuna study, for Optuna's dashboard
+searching     the next plan of a search
+importance    importance of parameters
+findings      the result of a search
+read_storage  studies from Optuna's own storages
 """
 
 from study.search.evidence import Evidence

@@ -1,4 +1,4 @@
-"""The results of candidates, by the first of their seeds."""
+"""Results of candidates by their first seeds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Evidence:
     """The results of a search's trials.
 
     Args:
-        table: trials by cells, with the declarations of their metrics; may have other trials, too.
+        table: trials by cells, with the declarations of their metrics; it may have other trials, too.
     """
 
     def __init__(self, table: TrialTable) -> None:
@@ -23,13 +23,16 @@ class Evidence:
         self._samples: dict[tuple[str, tuple[int, ...]], Sample | None] = {}
 
     def value(self, cell: Cell, seeds: Sequence[int], names: Sequence[str], most_iterations: int) -> Value | None:
-        """Compute a candidate's values from its trials with some seeds; None while one of them is pending.
+        """Compute a candidate's values from its trials with given seeds.
 
         Args:
-            cell: the candidate.
+            cell: the candidate's cell.
             seeds: the seeds.
             names: the names of the objectives.
-            most_iterations: the most iterations that any cell of the search has.
+            most_iterations: the most iterations of any cell of the search.
+
+        Returns:
+            One value for each objective; None while a trial is pending.
         """
         key = (cell.id, tuple(seeds))
         if key not in self._samples:
@@ -38,12 +41,12 @@ class Evidence:
         return None if sample is None else value_of(sample, names, self._table.metrics, most_iterations)
 
     def _sample(self, cell: Cell, seeds: Sequence[int]) -> Sample | None:
-        """Collect what values depend on."""
+        """Collect the sample that values are computed from; None while a trial is pending."""
         trials = self._table.cell(cell.id).of_seeds(seeds)
         if trials.is_pending.any():
             return None
-        # A trial that was stopped early counts as what it was then: not solved, and with its best number so far. It
-        # might have become better, so the candidate is at least so good.
+        # A trial that was stopped early counts as unsolved, with its best number so far. This is conservative, because
+        # it might have become better.
         solved, measured = trials.select(trials.is_solved), trials.select(trials.are(*MEASURED, Outcome.STOPPED))
         metrics: Mapping[str, Metric] = self._table.metrics
         return Sample(

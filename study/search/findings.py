@@ -1,4 +1,4 @@
-"""The findings of a search so far: its candidates, what mattered, and the winner's study file."""
+"""Findings of a search so far: candidates, importance of parameters, and the winner's study file."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _WIDTH = 110
 def search_findings(
     spec: Spec, record: Record, rows: Sequence[CellSummary] = (), parts: Parts | None = None
 ) -> SearchFindings:
-    """Gather what a search has found so far.
+    """Return the findings of a search so far.
 
     Args:
         spec: the search's study file.
         record: its suggestions and their values.
-        rows: the rows of the report; once the search is over, those of the confirmed candidates.
-        parts: keeps the parts that fail; None to raise.
+        rows: the rows of the report; after the end of the search, those of the confirmed candidates.
+        parts: collects failures of parts; None to raise them.
     """
     assert spec.search is not None
     attempt = _at_once if parts is None else parts.attempt
@@ -66,26 +66,26 @@ def _file(spec: Spec, record: Record) -> str:
 
 
 def winner_cells(spec: Spec, record: Record) -> list[Cell]:
-    """List the cells to be confirmed, in the order in which the search ranked them."""
+    """List the cells to confirm, in the order of the search's ranking."""
     space = Space(spec)
     return [space.cell(record.candidates[number].params) for number in record.winners or ()]
 
 
 def winner_file(spec: Spec, winner: Candidate) -> str:
-    """Write a study file of a candidate, with the seeds that confirmed it and only the settings that have an effect."""
+    """Return the text of a candidate's study file, with its fresh seeds and only the settings that have an effect."""
     space, seeds = Space(spec), planned_seeds(spec)
     cell = space.cell(winner.params)
     values = _effective(space, cell, space.fixed[cell.model] | space.by_hyperparameter(winner.params))
     left_out = space.left_out(cell)
     settings = {name: _as_written(spec, name, value) for name, value in (left_out | values).items()}
-    # A model's own settings take precedence over the file's tables, and each setting is written once.
+    # A model's own settings take precedence over the file's tables, so each setting is written once.
     own_tables = {
         table: {key: settings.pop(prefix + key) for key in getattr(spec, table).explicit if prefix + key in settings}
         for table, prefix in spec.tables
     }
     content: dict[str, Any] = {
         "study": f"{spec.study[:72]}-winner",
-        "question": f"How reliable is what the search {spec.study} found?",
+        "question": f"How reliable is the winner of the search {spec.study}?",
         **spec.head,
         **({"models": [cell.model]} if spec.tables else {}),
         **({"fixed": settings} if settings else {}),
@@ -96,20 +96,18 @@ def winner_file(spec: Spec, winner: Candidate) -> str:
             content[table] = content.get(table, {}) | values_of_table
     first, last = seeds.fresh[0], seeds.fresh[-1]
     comment = (
-        f"# The search chose by seeds {min(seeds.search)} to {max(seeds.search)}: what these say of it is too good.\n"
+        f"# The search chose it by seeds {min(seeds.search)} to {max(seeds.search)}, whose results are optimistic.\n"
         f"# Seeds {first} to {last} confirmed it.\n"
     )
     if spec.family.own_code is not None:
-        comment = (
-            f"# Its code and data are found in the folder of the search's study file: put this file there.\n{comment}"
-        )
+        comment = f"# Its code and data are in the folder of the search's study file: put this file there.\n{comment}"
     return f"{as_yaml(content, width=_WIDTH)}{comment}seeds: {format_seeds(seeds.fresh)}\n"
 
 
 def _effective(space: Space, cell: Cell, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop the values without an effect on a cell, which no study file may set.
+    """Drop the None values without an effect on a cell: study files must not set them.
 
-    A None may have an effect: the default may be another value.
+    A None has an effect if the default is another value.
     """
     effective = dict(values)
     for name in values:
@@ -120,6 +118,6 @@ def _effective(space: Space, cell: Cell, values: Mapping[str, Any]) -> dict[str,
 
 
 def _as_written(spec: Spec, name: str, value: Any) -> Any:
-    """Return a value as a study file gives it: a data file by its path instead of its digest."""
+    """Return a value as written in study files: a data file by its path instead of its digest."""
     paths = {digest: path for path, digest in spec.family.data.get(name, {}).items()}
     return paths.get(value, value) if isinstance(value, str) else value

@@ -1,7 +1,7 @@
 """Successive halving over seeds: candidates begin with few seeds, and the best of them get more.
 
-Jamieson & Talwalkar, AISTATS 2016, halve over the length of training; here every training has its full length, and
-the sample grows. All candidates have the same seeds, so that a hard seed is hard for all of them.
+Jamieson & Talwalkar, AISTATS 2016, halve over the length of training. Here every trial has its full length, and the
+sample size grows. All candidates have the same seeds, so that they are compared on equally hard ones.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from study.spec.tables import Search
 from study.summaries.search import Objective, Value
 
 ValueAt = Callable[[Cell, int], Value | None]
-"""Returns a candidate's values by that many of its first seeds; None while a result is pending."""
+"""Returns a candidate's values by its first n seeds; None while a result is pending."""
 
 
 @dataclass(frozen=True)
 class Round:
-    """How far the candidates that are compared have come.
+    """The state of a comparison of candidates.
 
     Args:
-        seeds: the number of seeds that each has earned so far, in the candidates' order.
-        values: the values of each by those seeds; None while a result is pending.
+        seeds: the number of seeds that each candidate has earned so far, in the candidates' order.
+        values: each candidate's values by these seeds; None while a result is pending.
     """
 
     seeds: tuple[int, ...]
@@ -33,7 +33,7 @@ class Round:
 
 
 def rungs(search: Search, most_seeds: int) -> tuple[int, ...]:
-    """Return the numbers of seeds after which candidates are compared.
+    """Return the numbers of seeds at which candidates are compared.
 
     Example:
         >>> rungs(Search(objective="success_rate", trials=600), 40)
@@ -46,12 +46,12 @@ def rungs(search: Search, most_seeds: int) -> tuple[int, ...]:
 
 
 def survivors(search: Search, count: int) -> int:
-    """Return how many of `count` candidates go on to the next rung."""
+    """Return the number of `count` candidates that advance to the next rung."""
     return math.ceil(search.keep * count - 1e-9)
 
 
 def cost(search: Search, most_seeds: int, count: int) -> int:
-    """Return how many trials a round of `count` candidates takes.
+    """Return the number of trials of a round of `count` candidates.
 
     Example:
         >>> cost(Search(objective="success_rate", trials=600), 40, 12)  # 12 x 5 + 4 x 10 + 2 x 25
@@ -65,7 +65,7 @@ def cost(search: Search, most_seeds: int, count: int) -> int:
 
 
 def affordable(search: Search, most_seeds: int, trials: int) -> int:
-    """Return how many candidates can be compared in so many trials, up to the size of the search's rounds."""
+    """Return the most candidates of a round that takes at most `trials` trials, up to the search's round size."""
     fitting = (n for n in range(search.candidates, 0, -1) if cost(search, most_seeds, n) <= trials)
     return next(fitting, 0)
 
@@ -73,14 +73,14 @@ def affordable(search: Search, most_seeds: int, trials: int) -> int:
 def compare(
     search: Search, objectives: Sequence[Objective], most_seeds: int, cells: Sequence[Cell], value_at: ValueAt
 ) -> Round:
-    """Compute how many seeds each candidate has earned.
+    """Compute the number of seeds that each candidate has earned, with its values.
 
     Args:
-        search: how they are compared.
-        objectives: by what.
-        most_seeds: the most seeds that a candidate can have.
-        cells: the candidates, in the order in which they were suggested.
-        value_at: their values.
+        search: the settings of the search.
+        objectives: the objectives to compare by.
+        most_seeds: the most seeds of a candidate.
+        cells: the candidates, in the order of suggestion.
+        value_at: returns a candidate's values by its first seeds.
     """
     steps = rungs(search, most_seeds)
     earned = [steps[0]] * len(cells)

@@ -1,4 +1,4 @@
-"""How much each parameter matters for an objective."""
+"""Importance of parameters for each objective."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from study.spec import Spec
 from study.summaries.search import Candidate, Objective
 
 _FEWEST = 8
-"""The fewest candidates from which importance is estimated."""
+"""The fewest candidates for an estimate of importance."""
 
 
 def importance(spec: Spec, candidates: Sequence[Candidate]) -> dict[str, dict[str, float]]:
-    """Measure by PED-ANOVA how much the choices of the best tenth differ from those of all candidates.
+    """Estimate the importance of parameters by PED-ANOVA, from the choices of the best tenth of candidates.
 
     Args:
         spec: the search's study file.
-        candidates: those that have values.
+        candidates: the candidates with values.
 
     Returns:
-        The shares of the parameters, which add up to 1, by objective; empty where they can't be estimated.
+        Each parameter's share, by objective; the shares add up to 1. Objectives without an estimate are left out.
     """
     assert spec.search is not None
     if len(candidates) < _FEWEST:
@@ -36,7 +36,7 @@ def importance(spec: Spec, candidates: Sequence[Candidate]) -> dict[str, dict[st
         study = optuna.create_study(directions=directions(objectives))
         study.add_trials([frozen(candidate, space, distributions) for candidate in candidates])
         shares = {objective.name: _shares(study, i, objective) for i, objective in enumerate(objectives)}
-    return {name: of_parameters for name, of_parameters in shares.items() if of_parameters}
+    return {name: by_parameter for name, by_parameter in shares.items() if by_parameter}
 
 
 def _shares(study: optuna.Study, place: int, objective: Objective) -> dict[str, float]:
@@ -45,6 +45,6 @@ def _shares(study: optuna.Study, place: int, objective: Objective) -> dict[str, 
         shares = optuna.importance.get_param_importances(
             study, evaluator=evaluator, target=lambda trial: objective.loss(trial.values[place])
         )
-    except (ValueError, RuntimeError):  # for example where all have the same value
+    except (ValueError, RuntimeError):  # for example, all candidates have the same value
         return {}
     return {key: float(share) for key, share in shares.items()}

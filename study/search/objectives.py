@@ -1,12 +1,11 @@
-"""The value of a candidate by its trials so far: the worse end of an interval, not the raw estimate.
+"""Values of candidates by their trials so far: the worst end of an interval for each objective.
 
-Each objective is the end of an interval at which the candidate looks worst. Those of success, of times and of metrics
-with two limits are based on Wilson's interval of the share of trials that were solved by some time, or that are at
-least so good; those of metrics without limits are ends of intervals of the median. So few seeds count for little, more
-seeds with equal results count for more, and values based on different numbers of seeds can be compared.
+Values of success, times and metrics with two limits are based on Wilson's interval, of the share of trials that were
+solved by a time or are at least as good as a value. Values of metrics without limits are ends of intervals of the
+median. So few seeds count for little, and values by different numbers of seeds can be compared.
 
-A trial that was not solved has the worst possible time, and one that diverged or failed the worst possible metric.
-Otherwise a candidate that solves one more trial, but late, would be worth less.
+An unsolved trial has the worst possible time, and a diverged or failed one the worst possible metric. Otherwise an
+additional trial that is solved late would make a candidate worse.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ class Sample:
     """The results of a candidate's trials.
 
     Args:
-        finished: the number of trials with a result, including those that were not solved or diverged; >= 0.
-        solved_at: iterations; of the solved trials, NaN where it isn't known.
-        metrics: the values of each metric, NaN where it isn't known: of the solved trials if the metric is of those,
-            else of all trials that neither diverged nor failed.
-        failed: the number of trials without a result, because of an error.
+        finished: the number of trials with a result, including unsolved and diverged ones; >= 0.
+        solved_at: the iterations at which trials were solved, for the solved trials; NaN if unknown.
+        metrics: the values of each metric, NaN if unknown: of the solved trials for a metric of these, otherwise of all
+            trials that neither diverged nor failed.
+        failed: the number of trials without a result because of an error.
     """
 
     finished: int
@@ -43,8 +42,8 @@ class Sample:
 
 
 _OF_SUCCESS: Mapping[str, Objective] = {
-    one.name: one
-    for one in (
+    objective.name: objective
+    for objective in (
         Objective(name="success_rate", title="success rate, lower end", is_higher_better=True, statistic="rate"),
         Objective(
             name="solved_at",
@@ -63,7 +62,7 @@ _OF_SUCCESS: Mapping[str, Objective] = {
 
 
 def objectives_of(names: Sequence[str], metrics: Mapping[str, Metric]) -> tuple[Objective, ...]:
-    """Describe objectives: those of success, and any metrics.
+    """Return objectives by their names: those of success, and any metrics.
 
     Example:
         >>> for one in objectives_of(["val_mse", "accuracy"], {"val_mse": Metric(), "accuracy": Metric(
@@ -76,29 +75,29 @@ def objectives_of(names: Sequence[str], metrics: Mapping[str, Metric]) -> tuple[
 
 
 def _of_metric(name: str, metric: Metric) -> Objective:
-    what = "median" if _limits(metric) is None else "mean" if metric.resolution is None else "geometric mean"
+    average = "median" if _limits(metric) is None else "mean" if metric.resolution is None else "geometric mean"
     end = "lower" if metric.higher_is_better else "upper"
     return Objective(
         name=name,
-        title=f"{words.metric_title(name, metric)}, {what} of all trials, {end} end",
+        title=f"{words.metric_title(name, metric)}, {average} of all trials, {end} end",
         is_higher_better=metric.higher_is_better,
-        statistic="median" if what == "median" else "mean",
+        statistic="median" if average == "median" else "mean",
     )
 
 
 def value_of(sample: Sample, names: Sequence[str], metrics: Mapping[str, Metric], most_iterations: int) -> Value:
-    """Compute a candidate's values.
+    """Compute a candidate's values, one for each objective.
 
-    Each has a value for every sample: with no finished trial, the worst. A sample's value doesn't get worse when a
-    trial is added that is as good as all others, when a trial gets better, or when every trial is repeated:
-    `statistics.upper_mean`, `statistics.upper_median`.
+    Every sample has values: the worst ones without a finished trial. A value doesn't get worse when a trial is added
+    that is as good as all others, when a trial gets better, or when every trial is repeated
+    (`statistics.upper_mean`, `statistics.upper_median`).
 
     Args:
-        sample: its trials so far.
+        sample: the candidate's trials so far.
         names: the names of the objectives.
-        metrics: the declarations of those that are metrics.
-        most_iterations: the most iterations that any cell of the search has. A trial that was not solved counts as
-            solved after these, whatever its own cell has, so that the values of one search can be compared.
+        metrics: the declarations of the metrics.
+        most_iterations: the most iterations of any cell of the search. An unsolved trial counts as solved after these,
+            so that the values of one search can be compared.
 
     Example:
         >>> perfect = Sample(5, np.full(5, 1000.0), {"accuracy": np.full(5, 0.9), "loss": np.array([1, 2, 3, 4, 5.0])})
@@ -120,8 +119,8 @@ def _value(sample: Sample, name: str, metrics: Mapping[str, Metric], most_iterat
             times = _or_worst(sample.solved_at, most_iterations)
             return statistics.upper_mean(times, sample.finished, most_iterations)
     metric, values = metrics[name], sample.metrics[name]
-    # What a failed trial would have been is unknown where solved trials count, as it is for the success rate. Where all
-    # do, a setting with which training breaks must gain nothing by it.
+    # Failed trials don't count for metrics of solved trials, as for the success rate. They count as worst for metrics
+    # of all trials, so that a setting gains nothing if training fails.
     n = sample.finished if metric.of == "solved" else sample.finished + sample.failed
     if (limits := _limits(metric)) is None:
         return _median(values, n, metric)
@@ -138,7 +137,7 @@ def _limits(metric: Metric) -> tuple[float, float] | None:
 
 
 def _median(values: Floats, n: int, metric: Metric) -> float:
-    """Bound the median by an order statistic; where that trial has no number, by the share of trials that have one."""
+    """Bound the median by an order statistic, or by the share of trials with a number if that one has none."""
     sign = -1.0 if metric.higher_is_better else 1.0
     losses = sign * values[np.abs(values) < NO_NUMBER]
     bound = statistics.upper_median(losses, n)
@@ -146,7 +145,7 @@ def _median(values: Floats, n: int, metric: Metric) -> float:
 
 
 def _geometric(values: Floats, n: int, least: float, worst: float) -> float:
-    """Bound the geometric mean of positive numbers from above, through the mean of their logarithms."""
+    """Return an upper bound of the geometric mean of positive numbers, by the mean of their logarithms."""
     ratios = np.clip(_or_worst(values, worst), least, worst) / worst
     return worst * float(np.exp(statistics.upper_mean(np.log(ratios), n, 0.0)))
 
@@ -158,14 +157,13 @@ def _or_worst(values: Floats, worst: float) -> Floats:
 def ranked(values: Sequence[Value], objectives: Sequence[Objective]) -> list[int]:
     """Return the indices of candidates, the best first; of equal candidates, the earlier one first.
 
-    With several objectives, candidates are sorted by how many fronts must be removed until none is better in all
-    respects, then by the objectives in order.
+    With several objectives, candidates are sorted by non-dominated sorting, then by the objectives in order.
 
     Example:
         >>> ranked([(0.2,), (0.9,), (0.5,)], objectives_of(["success_rate"], {}))
         [1, 2, 0]
     """
-    losses = [tuple(one.loss(v) for one, v in zip(objectives, value, strict=True)) for value in values]
+    losses = [tuple(objective.loss(v) for objective, v in zip(objectives, value, strict=True)) for value in values]
     left, order = list(range(len(values))), []
     while left:
         front = [i for i in left if not any(_dominates(losses[j], losses[i]) for j in left)]
@@ -175,29 +173,29 @@ def ranked(values: Sequence[Value], objectives: Sequence[Objective]) -> list[int
 
 
 def front(values: Sequence[Value], objectives: Sequence[Objective]) -> list[int]:
-    """Return the candidates that no other is better than in all respects, sorted by the first objective.
+    """Return the indices of the candidates that no other dominates, sorted by the first objective.
 
     Example:
         >>> front([(0.9, 50.0), (0.5, 10.0), (0.4, 20.0)], objectives_of(["success_rate", "solved_at"], {}))
         [0, 1]
     """
-    losses = [tuple(one.loss(v) for one, v in zip(objectives, value, strict=True)) for value in values]
+    losses = [tuple(objective.loss(v) for objective, v in zip(objectives, value, strict=True)) for value in values]
     best = [i for i, loss in enumerate(losses) if not any(_dominates(other, loss) for other in losses)]
     return sorted(best, key=lambda i: (losses[i], i))
 
 
-def spread(some: Sequence[int], most: int) -> list[int]:
+def spread(members: Sequence[int], most: int) -> list[int]:
     """Select at most `most` members of a front: its ends, and others evenly between them.
 
     Example:
         >>> spread([4, 7, 1, 0, 2], 3)
         [4, 1, 2]
     """
-    if len(some) <= most:
-        return list(some)
-    places = np.unique(np.linspace(0, len(some) - 1, most).round().astype(int))
-    return [some[place] for place in places]
+    if len(members) <= most:
+        return list(members)
+    places = np.unique(np.linspace(0, len(members) - 1, most).round().astype(int))
+    return [members[place] for place in places]
 
 
-def _dominates(one: Value, other: Value) -> bool:
-    return one != other and all(a <= b for a, b in zip(one, other, strict=True))
+def _dominates(first: Value, second: Value) -> bool:
+    return first != second and all(a <= b for a, b in zip(first, second, strict=True))

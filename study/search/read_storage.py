@@ -1,4 +1,4 @@
-"""Studies of Optuna's own users, read from their storages."""
+"""Reading of Optuna studies from users' storages."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _SQLITE = "sqlite:///"
 
 @dataclass(frozen=True)
 class OptunaTrial:
-    """A trial that Optuna has completed.
+    """A completed trial of Optuna.
 
     Args:
-        number: its number.
+        number: the trial's number.
         params: the values of its parameters.
-        values: of its objectives.
+        values: the values of its objectives.
         attributes: its user attributes.
-        seconds: how long it took; None if that isn't known.
+        seconds: its duration; None if unknown.
     """
 
     number: int
@@ -46,7 +46,7 @@ class OptunaTrial:
 
     @property
     def seed(self) -> int | None:
-        """Its seed, a parameter or a user attribute that is called so; None without one that is a whole number."""
+        """The seed, from a parameter or user attribute with a seed's name; None if it isn't a whole number."""
         given = {**self.attributes, **{name.rpartition(".")[2]: value for name, value in self.params.items()}}
         seed = next((given[name] for name in SEEDS if name in given), None)
         return seed if type(seed) is int else None
@@ -54,16 +54,16 @@ class OptunaTrial:
 
 @dataclass(frozen=True)
 class OptunaStudy:
-    """A study in one of Optuna's storages.
+    """A study in a storage of Optuna.
 
     Args:
-        name: its name.
-        objectives: each objective's name, which may be empty, and its better direction.
+        name: the study's name.
+        objectives: each objective's name, which may be empty, and ``higher`` or ``lower`` for better values.
         domains: the choices of each parameter, or its ``low``, ``high``, ``scale`` and ``step``.
         trials: the completed trials.
         other_trials: the number of trials in each other state.
-        best: the parameters of the best trial, or of the first one of the front; empty if none is complete.
-        notes: sentences on ranges that weren't the same for all trials.
+        best: the parameters of the best trial, or of the first trial of the front; empty without a completed trial.
+        notes: sentences on parameters whose ranges differ between trials.
     """
 
     name: str
@@ -83,7 +83,7 @@ def read_optuna_study(storage: str, name: str | None = None) -> OptunaStudy:
         name: the study's name; None for the only one.
 
     Raises:
-        InputError: if there is no such storage or study, or it has no trials.
+        InputError: if the storage or study doesn't exist or can't be read, or if no trial has parameters.
     """
     with _opened(storage) as opened:
         names = sorted(optuna.get_all_study_names(opened))
@@ -98,11 +98,11 @@ def read_optuna_study(storage: str, name: str | None = None) -> OptunaStudy:
 
 @contextmanager
 def _opened(storage: str) -> Iterator[Any]:
-    """Open a storage, which must exist: Optuna would make a missing one."""
+    """Open an existing storage: Optuna would create a missing one."""
     is_url = "://" in storage
     path = Path(storage.removeprefix(_SQLITE)) if not is_url or storage.startswith(_SQLITE) else None
     if path is not None and not path.is_file():
-        raise InputError(f"there is no file {path}; give Optuna's storage, such as sqlite:///optuna.db or journal.log")
+        raise InputError(f"no such file: {path}; give Optuna's storage, such as sqlite:///optuna.db or journal.log")
     opened: optuna.storages.BaseStorage | None = None
     try:
         with quietly():
@@ -135,7 +135,7 @@ def _read(study: optuna.Study) -> OptunaStudy:
         count = count_of(len(trials), "trial")
         raise InputError(f"Optuna's study {study.study_name!r} has {count}, and none has parameters; run it first")
     names = study.metric_names or [""] * len(study.directions)
-    better = ["higher" if one == StudyDirection.MAXIMIZE else "lower" for one in study.directions]
+    better = ["higher" if direction == StudyDirection.MAXIMIZE else "lower" for direction in study.directions]
     return OptunaStudy(
         name=study.study_name,
         objectives=list(zip(names, better, strict=True)),
@@ -153,7 +153,7 @@ def _read(study: optuna.Study) -> OptunaStudy:
         other_trials={state: others.count(state) for state in dict.fromkeys(others)},
         best=study.best_trials[0].params if complete else {},
         notes=[
-            f"{parameter}: its range wasn't the same for all trials, and is the widest"
+            f"{parameter}: its range differs between trials; the range that covers all of them is used"
             for parameter, known in distributions.items()
             if len(known) > 1
         ],
@@ -161,11 +161,11 @@ def _read(study: optuna.Study) -> OptunaStudy:
 
 
 def _domain(distributions: Sequence[BaseDistribution]) -> dict[str, Any]:
-    """Return the range that covers some distributions of one parameter."""
+    """Return the range that covers all distributions of a parameter."""
     first: Any = distributions[0]
     if isinstance(first, CategoricalDistribution):
         return {"choices": list(first.choices)}
-    low, high = min(one.low for one in distributions), max(one.high for one in distributions)  # type: ignore[attr-defined]
+    low, high = min(domain.low for domain in distributions), max(domain.high for domain in distributions)  # type: ignore[attr-defined]
     if low == high:
         return {"choices": [low]}
     scale = {"scale": "log"} if first.log else {}

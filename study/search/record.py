@@ -1,4 +1,4 @@
-"""The suggestions of a search and their values: a file in the store, from which a search continues."""
+"""Record of a search's suggestions and their values, stored with the study so that the search can continue."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from study.errors import InputError, StoreError
 from study.summaries.search import Candidate
 
 NAME = "search.json"
-"""The file, in the study's folder."""
+"""The record's file in the study's folder."""
 VERSION = 2
-"""The version of what values mean: in version 1, all but the success rate's were the ends of other intervals."""
+"""The version of the definitions of values. In version 1, all but the success rate were ends of other intervals."""
 
 
 class SearchFolder(Protocol):
-    """What a search needs of a study's folder in the store."""
+    """A study's folder in the store, as far as a search needs it."""
 
     def write_file(self, name: str, data: bytes) -> None:
         """Store a file next to the results."""
 
     def read_file(self, name: str) -> bytes | None:
-        """Return a stored file; None if there is none."""
+        """Return a stored file; None if it doesn't exist."""
 
     def file_address(self, name: str) -> str:
-        """Return a stored file's address, to print."""
+        """Return a stored file's address for messages."""
 
     def read_results(self) -> pa.Table:
         """Return the results, one row a trial."""
@@ -40,9 +40,9 @@ class Record:
 
     Args:
         sampler: the sampler that made them, with its version.
-        search_id: identifies the search by its content, since the record of another search is of no use.
+        search_id: identity of the search, by its content; a record is valid for its own search only.
         candidates: the suggestions.
-        winners: the numbers of the candidates to be confirmed; None before they are chosen.
+        winners: the numbers of the candidates to confirm; None before they are chosen.
         version: the version of the definitions by which the values were computed.
     """
 
@@ -63,7 +63,7 @@ class Record:
 
     @property
     def compared(self) -> list[Candidate]:
-        """The candidates that are being compared, each cell once: those that have no values yet."""
+        """The candidates that are being compared and have no values yet, each cell once."""
         cells = {c.cell_id for c in self.candidates if c.values}
         by_cell: dict[str, Candidate] = {}
         for candidate in self.candidates:
@@ -73,45 +73,45 @@ class Record:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether the last round suggested no new cell."""
+        """True if the last round suggested no new cell."""
         last = self.rounds - 1
         before = {c.cell_id for c in self.candidates if c.round < last}
         return last >= 0 and all(c.cell_id in before | {None} for c in self.of_round(last))
 
     @property
     def valued(self) -> list[Candidate]:
-        """The candidates that have values, each cell once."""
+        """The candidates with values, each cell once."""
         by_cell = {c.cell_id: c for c in reversed(self.candidates) if c.values}
         return sorted(by_cell.values(), key=lambda candidate: candidate.number)
 
     def updated(self, candidates: Sequence[Candidate]) -> Record:
-        """Replace the candidates that have the same numbers as these."""
+        """Return the record with these candidates in place of those with the same numbers."""
         by_number = {candidate.number: candidate for candidate in candidates}
         return replace(self, candidates=tuple(by_number.get(c.number, c) for c in self.candidates))
 
 
 def to_json(record: Record) -> bytes:
-    """Encode a record: the same bytes for the same record."""
+    """Encode a record, with the same bytes for equal records."""
     content = {
         "version": record.version,
         "sampler": record.sampler,
         "asked": record.search_id,
-        "candidates": [asdict(one) | {"values": one.values or None} for one in record.candidates],
+        "candidates": [asdict(candidate) | {"values": candidate.values or None} for candidate in record.candidates],
         "winners": record.winners,
     }
     return json.dumps(content, indent=1, allow_nan=False).encode()
 
 
 def from_json(data: bytes, where: str) -> Record:
-    """Read a record that this version or an older one encoded.
+    """Decode a record of this version or an older one.
 
     Args:
-        data: the file.
-        where: its address, for an error.
+        data: the file's content.
+        where: the file's address, for messages.
 
     Raises:
-        InputError: if a newer version wrote it.
-        StoreError: if it isn't a record.
+        InputError: if a newer version wrote the record.
+        StoreError: if the file isn't a valid record.
 
     Example:
         >>> record = Record("TPE", "", (Candidate(0, 0, {"sparsity_strength": 0.1}, "c4a95f7d3bbbc776"),))
@@ -127,15 +127,15 @@ def from_json(data: bytes, where: str) -> Record:
             )
         if version < 1:
             raise ValueError(f"it claims version {version}")
-        candidates = tuple(_candidate(one) for one in content["candidates"])
+        candidates = tuple(_candidate(fields) for fields in content["candidates"])
         winners = None if winners is None else tuple(winners)
         return Record(content["sampler"], content["asked"], candidates, winners, version)
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(
-            f"{where} isn't a valid record: {error!r}; move it away, and the search begins anew: trials that are "
-            "stored aren't trained again"
+            f"{where} isn't a valid record: {error!r}; move it away to begin the search anew: trials that are stored "
+            "aren't trained again"
         ) from error
 
 
-def _candidate(one: Mapping[str, Any]) -> Candidate:
-    return Candidate(**(dict(one) | {"values": tuple(map(float, one["values"] or ()))}))
+def _candidate(fields: Mapping[str, Any]) -> Candidate:
+    return Candidate(**(dict(fields) | {"values": tuple(map(float, fields["values"] or ()))}))

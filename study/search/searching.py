@@ -1,4 +1,4 @@
-"""A search as a study that is extended: what to train next, given the results in the store."""
+"""Searches as extended studies: the next trials to train, given the stored results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from study.trials.table import TrialTable
 
 Notify = Callable[[str], None]
 
-# The most suggestions for each candidate of a round: impossible or repeated ones are replaced by others.
+# The most suggestions for each candidate of a round; impossible and repeated suggestions are replaced.
 _MOST_SUGGESTIONS = 25
 
 
@@ -35,7 +35,7 @@ class Seeds:
 
     Args:
         search: the seeds that a candidate can earn, in order.
-        fresh: the seeds of the confirmation, on which no decision of the search was based.
+        fresh: the seeds of the confirmation, which no decision of the search has used.
     """
 
     search: Sequence[int]
@@ -60,8 +60,8 @@ def plan_of(spec: Spec, record: Record, evidence: Evidence) -> Plan:
 
     Args:
         spec: the search's study file.
-        record: the suggestions.
-        evidence: their results.
+        record: the suggestions and their values.
+        evidence: the results of candidates.
     """
     space, seeds = Space(spec), planned_seeds(spec)
     counts = {space.cell(c.params): c.seeds for c in record.valued}
@@ -88,8 +88,8 @@ def read_record(spec: Spec, folder: SearchFolder) -> Record | None:
     """Read a search's record; None before the first suggestion.
 
     Raises:
-        StoreError: if it isn't a valid record.
-        InputError: if it is the record of another search.
+        StoreError: if the file isn't a valid record.
+        InputError: if the record belongs to another search, or a newer version wrote it.
     """
     data = folder.read_file(NAME)
     if data is None:
@@ -97,8 +97,8 @@ def read_record(spec: Spec, folder: SearchFolder) -> Record | None:
     record = from_json(data, folder.file_address(NAME))
     if record.search_id != search_id(spec):
         raise InputError(
-            f"study {spec.study!r} was begun with other ranges, other code or other settings of the search: only "
-            "its trials, confirm_seeds and confirm_candidates can change. If only the code has changed and the results "
+            f"study {spec.study!r} began with other ranges, other code or other settings of the search: only its "
+            "trials, confirm_seeds and confirm_candidates can change. If only the code has changed and the results "
             f"are the same, `study adopt {spec.study}` keeps them; otherwise rename the study, or move "
             f"{folder.file_address(NAME)} away: trials that are stored aren't trained again"
         )
@@ -108,9 +108,9 @@ def read_record(spec: Spec, folder: SearchFolder) -> Record | None:
 
 
 def _revalued(spec: Spec, record: Record, evidence: Evidence) -> Record:
-    """Recompute the values in an older version's record by today's definitions, from the same trials.
+    """Recompute the values of an older version's record by current definitions, so that values can be compared.
 
-    Values of two definitions can't be compared. The winners stay: they were chosen before their fresh seeds were run.
+    The winners stay: they were chosen before their fresh seeds were run.
     """
     space, value_at = Space(spec), _values(spec, evidence)
     revalued = [
@@ -120,12 +120,12 @@ def _revalued(spec: Spec, record: Record, evidence: Evidence) -> Record:
 
 
 def search_id(spec: Spec) -> str:
-    """Hash all that a search's suggestions and decisions depend on, except for its results."""
+    """Return the hash of a search's settings: all that its suggestions and decisions depend on, except results."""
     search, space = _search(spec), Space(spec)
     extendable = {"trials", "confirm_seeds", "confirm_candidates"}
     parameters, fixed = list(space.parameters.values()), space.fixed
-    if spec.family.own_code is not None:  # a tuple of a signature is a list in declarations that a store has
-        parameters = [replace(one, choices=tuple(map(_as_lists, one.choices))) for one in parameters]
+    if spec.family.own_code is not None:  # tuples of signatures are lists in stored declarations
+        parameters = [replace(p, choices=tuple(map(_as_lists, p.choices))) for p in parameters]
         fixed = {model: {name: _as_lists(v) for name, v in values.items()} for model, values in fixed.items()}
     content = {
         "search": search.model_dump(exclude=extendable, mode="json"),
@@ -144,7 +144,7 @@ def _as_lists(value: Any) -> Any:
 
 
 def _own(spec: Spec) -> dict[str, Any]:
-    """Return what the results of one's own code depend on besides hyperparameters: the code, and how it is judged."""
+    """Return the part of the search id for a user's own code: the code, its metrics and the success criterion."""
     if spec.family.own_code is None:
         return {}
     names, metrics = _search(spec).objective, spec.family.metrics
@@ -169,10 +169,10 @@ def _objectives(spec: Spec) -> tuple[Objective, ...]:
 
 
 class Searching:
-    """Continues a search: a `study.run.Extend`.
+    """Continuation of a search, as a `study.run.Extend`.
 
     Args:
-        storage_uri: the database for Optuna's dashboard; None for none.
+        storage_uri: the database for Optuna's dashboard; None without a dashboard.
     """
 
     def __init__(self, storage_uri: str | None) -> None:
@@ -181,14 +181,14 @@ class Searching:
         self._written: Record | None = None
 
     def __call__(self, plan: Plan, folder: SearchFolder, notify: Notify) -> Plan:
-        """Report the last round's results to the sampler, ask it for the next round, and plan what is to be trained."""
+        """Report finished rounds to the sampler, ask for the next round, and return the extended plan."""
         spec = plan.spec
         before = read_record(spec, folder)
         record = before or Record(sampler_name(_search(spec)), search_id(spec))
         suggestions = self._resume(spec, record, notify)
         evidence = Evidence(TrialTable(folder.read_results(), spec.family.metrics))
         try:
-            record = _onward(spec, record, evidence, suggestions)
+            record = _continued(spec, record, evidence, suggestions)
             if record != before:
                 folder.write_file(NAME, to_json(record))
         except BaseException:
@@ -207,14 +207,14 @@ class Searching:
             self._suggestions, is_exact = resume(Space(spec), _search(spec), record)
             if not is_exact:
                 notify(
-                    f"the search was begun by {record.sampler}; {sampler_name(_search(spec))} makes other suggestions, "
+                    f"the search began with {record.sampler}; {sampler_name(_search(spec))} makes other suggestions, "
                     "and continues from the record"
                 )
         return self._suggestions
 
 
-def _onward(spec: Spec, record: Record, evidence: Evidence, suggestions: Suggestions) -> Record:
-    """Continue until results are missing: end the finished round, and begin the next or choose what is confirmed."""
+def _continued(spec: Spec, record: Record, evidence: Evidence, suggestions: Suggestions) -> Record:
+    """End finished rounds and begin new ones until results are missing, or until the winners are chosen."""
     search, space = _search(spec), Space(spec)
     while True:
         compared = record.compared
@@ -232,7 +232,7 @@ def _onward(spec: Spec, record: Record, evidence: Evidence, suggestions: Suggest
 
 
 def _begin_round(spec: Spec, record: Record, suggestions: Suggestions, count: int) -> Record:
-    """Ask the sampler until it has suggested `count` new cells, or seems to have no more."""
+    """Ask the sampler until it has suggested `count` new cells, or has made too many suggestions."""
     space, cells = Space(spec), {candidate.cell_id for candidate in record.candidates}
     number, candidates = record.rounds, list(record.candidates)
     for _ in range(_MOST_SUGGESTIONS * count):
@@ -253,13 +253,13 @@ def _begin_round(spec: Spec, record: Record, suggestions: Suggestions, count: in
 
 def _end_round(record: Record, compared: Sequence[Candidate], standings: Round, suggestions: Suggestions) -> Record:
     """Report the values of the round's candidates to the sampler; a repeated cell keeps its earlier values."""
-    of_cell: dict[str | None, tuple[int, Value]] = {c.cell_id: (c.seeds, c.values) for c in record.valued}
+    by_cell: dict[str | None, tuple[int, Value]] = {c.cell_id: (c.seeds, c.values) for c in record.valued}
     for candidate, seeds, values in zip(compared, standings.seeds, standings.values or (), strict=True):
-        of_cell[candidate.cell_id] = (seeds, values)
+        by_cell[candidate.cell_id] = (seeds, values)
     candidates = []
     for candidate in record.of_round(record.rounds - 1):
         if candidate.cell_id is not None:
-            seeds, values = of_cell[candidate.cell_id]
+            seeds, values = by_cell[candidate.cell_id]
             suggestions.tell(candidate.number, values)
             candidates.append(replace(candidate, seeds=seeds, values=values))
     return record.updated(candidates)
@@ -284,7 +284,9 @@ def _progress(spec: Spec, record: Record) -> str:
         objectives = _objectives(spec)
         best = candidates[ranked([c.values for c in candidates], objectives)[0]]
         values = zip(objectives, best.values, strict=True)
-        parts.append("best: " + ", ".join(f"{one.title} {_number(one, value)}" for one, value in values))
+        parts.append(
+            "best: " + ", ".join(f"{objective.title} {_number(objective, value)}" for objective, value in values)
+        )
     if record.winners is not None:
         parts.append(f"{len(record.winners)} confirmed with fresh seeds")
     else:

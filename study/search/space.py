@@ -1,4 +1,4 @@
-"""The space of a search: what can be chosen, and the cell that a choice makes."""
+"""Space of a search: its parameters, and the cells of their values."""
 
 from __future__ import annotations
 
@@ -53,21 +53,21 @@ class Space:
         names = [model.name for model in self.spec.model_tables]
         parameters = [Parameter(MODEL, MODEL, choices=tuple(names))] if len(names) > 1 else []
         for model in names:
-            parameters += self._of_model[model].values()
+            parameters += self._by_model[model].values()
         return {parameter.name: parameter for parameter in parameters}
 
     @cached_property
-    def _of_model(self) -> dict[str, dict[str, Parameter]]:
-        """The parameters of each model by hyperparameter, in the order in which they are chosen."""
-        of_model = {}
+    def _by_model(self) -> dict[str, dict[str, Parameter]]:
+        """The parameters of each model by hyperparameter, in the order of choice."""
+        by_model = {}
         for model, level in self._levels.items():
             names = level.conditions.in_order(self.spec.family.search_order)
-            of_model[model] = {
+            by_model[model] = {
                 name: self._parameter(_name(name, model, level.ranges[name].path), name, level.ranges[name].value)
                 for name in names
                 if name in level.ranges
             }
-        return of_model
+        return by_model
 
     @cached_property
     def _levels(self) -> dict[str, Level]:
@@ -75,7 +75,7 @@ class Space:
 
     @cached_property
     def fixed(self) -> dict[str, dict[str, Any]]:
-        """The values that all cells of a model have in common, by hyperparameter."""
+        """The fixed values of each model's cells, by hyperparameter."""
         return {
             model: {name: setting.value for name, setting in level.fixed.items()}
             for model, level in self._levels.items()
@@ -84,24 +84,24 @@ class Space:
     @cached_property
     def most_iterations(self) -> int:
         """The most iterations of any cell; only the model can change them."""
-        # What has no default needs a value, and any will do.
-        some = {
-            model: {name: one.choices[0] if one.choices else one.low for name, one in of_model.items()}
-            for model, of_model in self._of_model.items()
+        # A hyperparameter without a default needs a value; any will do.
+        chosen = {
+            model: {name: p.choices[0] if p.choices else p.low for name, p in parameters.items()}
+            for model, parameters in self._by_model.items()
         }
-        return max(self._cell_of(model, some[model] | values).iterations for model, values in self.fixed.items())
+        return max(self._cell_of(model, chosen[model] | values).iterations for model, values in self.fixed.items())
 
-    def _parameter(self, name: str, hyperparameter: str, of: RangeTable) -> Parameter:
+    def _parameter(self, name: str, hyperparameter: str, table: RangeTable) -> Parameter:
         declared = self.spec.family.hyperparameters[hyperparameter]
-        if of.choices is not None:
-            return Parameter(name, hyperparameter, choices=tuple(of.choices), title=declared.title)
+        if table.choices is not None:
+            return Parameter(name, hyperparameter, choices=tuple(table.choices), title=declared.title)
         return Parameter(
             name,
             hyperparameter,
-            low=of.low,
-            high=of.high,
-            step=of.step,
-            is_log=of.scale == "log",
+            low=table.low,
+            high=table.high,
+            step=table.step,
+            is_log=table.scale == "log",
             is_whole=declared.kind == "whole",
             title=declared.title,
         )
@@ -113,17 +113,17 @@ class Space:
         if MODEL in self.parameters:
             params[MODEL] = model = draw(self.parameters[MODEL])
         values = dict(self.fixed[model])
-        for name, parameter in self._of_model[model].items():
+        for name, parameter in self._by_model[model].items():
             is_left_out = name in self._levels[model].conditions.inapplicable(values)
             if not is_left_out and self.spec.family.is_chosen(name, values):
                 params[parameter.name] = values[name] = draw(parameter)
         return params
 
     def cell(self, params: Values) -> Cell:
-        """Make the cell of some choices.
+        """Return the cell of the parameters' values.
 
         Raises:
-            ValueError: if there can't be such a cell, for example because a schedule ends before it starts.
+            ValueError: if the values make no valid cell, for example because a schedule ends before it starts.
         """
         model = self._model(params)
         values = self._applied(model, self.fixed[model] | self.by_hyperparameter(params))
@@ -133,24 +133,24 @@ class Space:
         return self._cell_of(model, values)
 
     def left_out(self, cell: Cell) -> dict[str, Any]:
-        """Return what conditions leave out of a cell, each with a value that it may have elsewhere.
+        """Return the hyperparameters that conditions leave out of a cell, each with a valid value for other cells.
 
-        A study file of the cell alone must have both, since it leaves out what its conditions say.
+        A study file of the cell alone needs both the values and the conditions that leave them out.
         """
         if not self.spec.family.leaves_out:
             return {}
-        parameters, missing = self._of_model[cell.model], self._levels[cell.model].conditions.inapplicable(cell.values)
-        values = {name: one.choices[0] if one.choices else one.low for name, one in parameters.items()}
+        parameters, missing = self._by_model[cell.model], self._levels[cell.model].conditions.inapplicable(cell.values)
+        values = {name: p.choices[0] if p.choices else p.low for name, p in parameters.items()}
         return {name: value for name, value in (self.fixed[cell.model] | values).items() if name in missing}
 
     def conditions_of(self, cell: Cell, names: Collection[str]) -> dict[str, Any]:
-        """Return the conditions of some hyperparameters in a cell's model, as a study file has them."""
+        """Return the conditions of hyperparameters for a cell's model, as in a study file."""
         allowed = self._levels[cell.model].conditions.allowed
         return {name: dict(allowed[name]) for name in names}
 
     @property
     def choosing(self) -> dict[str, Any]:
-        """What decides which values are chosen besides the parameters: conditions and points, if there are any."""
+        """The settings besides parameters that affect choices: conditions and points, if there are any."""
         conditions = {model: allowed for model, level in self._levels.items() if (allowed := level.conditions.allowed)}
         return ({"when": conditions} if conditions else {}) | (
             {"points": self.first_choices} if self.spec.points else {}
@@ -158,28 +158,28 @@ class Space:
 
     @property
     def first_choices(self) -> list[dict[str, Any]]:
-        """The choices of the points that a study file gives, by the parameters' names."""
-        parameters = {one.hyperparameter: one.name for one in self.parameters.values()}
+        """The values of the study file's points, by the parameters' names."""
+        parameters = {p.hyperparameter: p.name for p in self.parameters.values()}
         return [{parameters[name]: value for name, value in point.explicit.items()} for point in self.spec.points]
 
     def makes(self, cell: Cell, values: Values) -> bool:
-        """Return whether these values alone, with the defaults of all others, make a cell."""
+        """Return True if these values, with defaults for all others, make the cell."""
         try:
             return self._cell_of(cell.model, values) == cell
-        except ValueError:  # one without a default is missing
+        except ValueError:  # a value without a default is missing
             return False
 
     def _applied(self, model: str, values: Values) -> dict[str, Any]:
-        """Return a model's values without those that don't apply."""
+        """Return a model's applicable values."""
         return applied(values, self._levels[model].conditions.inapplicable(values), self.spec.family)
 
     def _cell_of(self, model: str, values: Values) -> Cell:
         return canonical_cell(self.spec.task_name, model, values, self.spec.family)
 
     def by_hyperparameter(self, params: Values) -> dict[str, Any]:
-        """Return the choices by hyperparameter, without the model."""
-        of_model = self._of_model[self._model(params)]
-        return {name: params[p.name] for name, p in of_model.items() if p.name in params}
+        """Return the parameters' values by hyperparameter, without the model."""
+        parameters = self._by_model[self._model(params)]
+        return {name: params[p.name] for name, p in parameters.items() if p.name in params}
 
     def _model(self, params: Values) -> str:
         return str(params.get(MODEL, self.spec.model_tables[0].name))

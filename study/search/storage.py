@@ -1,7 +1,7 @@
-"""The record as an Optuna study, in a database that `optuna-dashboard` can open.
+"""A search's record as an Optuna study, in a database that `optuna-dashboard` can open.
 
-The store is authoritative and the database is only a view. What an unreachable database has missed is written by the
-next round or run; only how far the database has come is read back.
+The store is authoritative, and the database is only a view. If the database is unreachable, the next round or run
+writes the missing trials.
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ from study.summaries.search import Candidate
 
 
 def write_storage(uri: str, spec: Spec, record: Record, notify: Callable[[str], None]) -> bool:
-    """Bring a database up to date with a record, and return whether that worked; report why if it didn't.
+    """Write a record's new trials and values to a database.
 
     Args:
-        uri: the database's, ``sqlite:///...`` or ``postgresql://...``.
+        uri: the database's URI, ``sqlite:///...`` or ``postgresql://...``.
         spec: the search's study file; Optuna's study gets its name.
         record: the record to write.
-        notify: called with a sentence on what went wrong.
+        notify: called with the reason if the database can't be written.
+
+    Returns:
+        True if the record was written.
     """
     try:
         with quietly():
@@ -72,7 +75,7 @@ def _finish(study: optuna.Study, trial_id: int, candidate: Candidate) -> None:
 
 
 def driver_uri(uri: str) -> str:
-    """Put the installed PostgreSQL driver into a URI."""
+    """Return a database's URI with the installed PostgreSQL driver."""
     for scheme in ("postgresql://", "postgres://"):
         if uri.startswith(scheme):
             return uri.replace(scheme, "postgresql+psycopg://", 1)

@@ -1,8 +1,8 @@
-"""Optuna's samplers: they suggest the candidates of a round all at once, and then learn their values.
+"""Optuna's samplers: they suggest all candidates of a round, and then get their values.
 
-The sampler works on its own study in memory. Its state isn't stored: its suggestions depend on its seed and on the
-values reported to it, in order, so that repeating the same calls restores its state. So nothing in a store is
-unpickled, as Optuna's own storage of CMA-ES would require, and a killed search continues as if it hadn't been killed.
+The sampler works on a study in memory, and its state isn't stored. Suggestions depend only on the seed and on the
+reported values, in order, so repeating the same calls restores the state. A killed search continues unchanged, and
+nothing in a store is unpickled, as Optuna's own storage of CMA-ES would require.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from study.spec.tables import Search
 from study.summaries.search import Candidate, Objective, Parameter, Value
 
 _SCALARS = (type(None), bool, int, float, str)
-"""Types of the values that Optuna's distributions and databases take."""
+"""Types of values that Optuna's distributions and databases support."""
 
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Keep the warnings and log lines of Optuna and of its libraries off the user's terminal."""
+    """Suppress the warnings and log lines of Optuna and its libraries."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.CRITICAL)
     try:
@@ -42,7 +42,7 @@ def quietly() -> Iterator[None]:
 
 
 def sampler_name(search: Search) -> str:
-    """Return a sampler's name as in a record: with Optuna's version, since another version may suggest otherwise."""
+    """Return a sampler's name for the record, with Optuna's version, because versions can differ in suggestions."""
     return f"{search.sampler}, Optuna {optuna.__version__}"
 
 
@@ -53,12 +53,13 @@ def directions(objectives: Sequence[Objective]) -> list[StudyDirection]:
 
 
 class Suggestions:
-    """Suggests candidates.
+    """A sampler with its in-memory study.
 
     Args:
-        space: what can be chosen.
+        space: the space of the search.
         search: the sampler, its seed and the objectives.
-        suggested: how many candidates have been suggested before; the points of the study file are the first ones.
+        suggested: the number of earlier suggestions. The study file's points are suggested first, so as many of them
+            are skipped.
     """
 
     def __init__(self, space: Space, search: Search, suggested: int = 0) -> None:
@@ -71,13 +72,13 @@ class Suggestions:
                 self._study.enqueue_trial({key: _key(space.parameters[key], value) for key, value in choices.items()})
 
     def ask(self) -> dict[str, Any]:
-        """Return the choices of the next suggestion, by the parameters' names."""
+        """Return the values of the next suggestion, by the parameters' names."""
         with quietly():
             trial = self._study.ask()
             return self._space.choose(lambda p: _suggest_value(trial, p, self._distributions[p.name]))
 
     def tell(self, number: int, values: Value) -> None:
-        """Report a suggestion's values; it has none if there can't be such a cell."""
+        """Report a suggestion's values; empty values mean that it makes no valid cell."""
         with quietly():
             if values:
                 self._study.tell(number, list(values))
@@ -85,7 +86,7 @@ class Suggestions:
                 self._study.tell(number, state=TrialState.FAIL)
 
     def repeat(self, record: Record) -> bool:
-        """Ask and tell as recorded, and return whether the suggestions were the same."""
+        """Repeat the calls of a record; return True if the suggestions were the same."""
         for number in range(record.rounds):
             candidates = record.of_round(number)
             for candidate in candidates:
@@ -99,13 +100,13 @@ class Suggestions:
         return True
 
     def take_over(self, record: Record) -> None:
-        """Add the record's candidates without asking for them: the sampler continues by what it learns from them."""
+        """Add a record's candidates without asking for them, so that the sampler learns from them."""
         with quietly():
             self._study.add_trials([frozen(c, self._space, self._distributions) for c in record.candidates])
 
 
 def resume(space: Space, search: Search, record: Record) -> tuple[Suggestions, bool]:
-    """Make suggestions that continue where a record ends, and return whether the sampler repeated it exactly."""
+    """Return suggestions that continue a record, and True if the sampler repeated the record exactly."""
     suggestions = Suggestions(space, search)
     is_exact = suggestions.repeat(record)
     if not is_exact:
@@ -136,7 +137,7 @@ def frozen(candidate: Candidate, space: Space, distributions: dict[str, BaseDist
 
 
 def attributes(candidate: Candidate) -> dict[str, Any]:
-    """Return a candidate's other properties, for the dashboard."""
+    """Return a candidate's user attributes for Optuna's dashboard."""
     properties = {"round": candidate.round, "cell": candidate.cell_id, "seeds": candidate.seeds or None}
     return {k: v for k, v in (properties | {"impossible": candidate.impossible}).items() if v is not None}
 
@@ -152,10 +153,10 @@ def distribution(parameter: Parameter) -> BaseDistribution:
 
 
 def choice_keys(parameter: Parameter) -> tuple[Any, ...]:
-    """Return the keys that stand for a parameter's choices in Optuna, in their order.
+    """Return the keys of a parameter's choices in Optuna, in their order.
 
-    Optuna takes hashable scalars and tells them apart by ``==``. So the keys are the choices themselves, or their JSON
-    texts where a choice is a list or two choices are equal, such as 1 and true. Samplers see only a choice's place.
+    Optuna supports hashable scalars and compares them by ``==``. So the keys are the choices themselves, or their JSON
+    texts if a choice is a list or two choices are equal, such as 1 and true. Samplers see only a choice's index.
 
     Example:
         >>> [choice_keys(Parameter("a", "a", choices=choices)) for choices in (("relu", None), ([8], 8), (1, True))]
@@ -168,25 +169,25 @@ def choice_keys(parameter: Parameter) -> tuple[Any, ...]:
 
 
 def _key(parameter: Parameter, value: Any) -> Any:
-    """Return what stands for a parameter's value in Optuna."""
+    """Return the key of a parameter's value in Optuna."""
     if not parameter.choices:
         return value
     return choice_keys(parameter)[parameter.place(value)]
 
 
 def _are_same(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    """Return whether two candidates chose the same values; 1, 1.0 and true differ."""
+    """Return True if two candidates have the same values; 1, 1.0 and true differ."""
     return json.dumps(first, sort_keys=True) == json.dumps(second, sort_keys=True)
 
 
-def _suggest_value(trial: optuna.Trial, parameter: Parameter, of: BaseDistribution) -> Any:
-    if isinstance(of, CategoricalDistribution):
-        key = trial.suggest_categorical(parameter.name, of.choices)
-        return parameter.choices[of.choices.index(key)]
-    if isinstance(of, IntDistribution):
-        return trial.suggest_int(parameter.name, of.low, of.high, step=of.step, log=of.log)
-    assert isinstance(of, FloatDistribution)
-    return trial.suggest_float(parameter.name, of.low, of.high, step=of.step, log=of.log)
+def _suggest_value(trial: optuna.Trial, parameter: Parameter, domain: BaseDistribution) -> Any:
+    if isinstance(domain, CategoricalDistribution):
+        key = trial.suggest_categorical(parameter.name, domain.choices)
+        return parameter.choices[domain.choices.index(key)]
+    if isinstance(domain, IntDistribution):
+        return trial.suggest_int(parameter.name, domain.low, domain.high, step=domain.step, log=domain.log)
+    assert isinstance(domain, FloatDistribution)
+    return trial.suggest_float(parameter.name, domain.low, domain.high, step=domain.step, log=domain.log)
 
 
 def _sampler(search: Search) -> optuna.samplers.BaseSampler:

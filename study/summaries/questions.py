@@ -78,8 +78,9 @@ def cell_methods(
 ) -> frozenset[str]:
     """Select the keys that are compared in a table of cells.
 
-    If the cells' family declares its methods, these and axes of them are compared, otherwise all keys outside of the
-    question. An axis that the question determines, such as one of input ranges, belongs to the question.
+    If the cells' family declares its methods, these are compared, with all axes outside of the question. Otherwise all
+    keys outside of the question are compared. An axis that the question determines, such as one of input ranges,
+    belongs to the question.
 
     Args:
         cells: the cells of the table.

@@ -198,7 +198,7 @@ def test_an_imported_adoption_changes_nothing_of_a_study_that_is_there(lab: Path
 def test_there_must_be_something_to_adopt(lab: Path, store: Path) -> None:
     """One error says what is missing: own code, a change, or a code that isn't named by its version."""
     run(study(lab, store))
-    with pytest.raises(InputError, match="has no results of other code"):
+    with pytest.raises(InputError, match="has no results that a change of its code discards"):
         study(lab, store).adopt()
     with pytest.raises(InputError, match="sets version: 3, which stands for its code"):
         study(lab, store, version=3).adopt()

@@ -243,8 +243,8 @@ def test_options_of_optuna_need_its_storage():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("sqlite:///nothing.db",), "there is no file nothing.db"),
-        (("nothing.log",), "there is no file nothing.log"),
+        (("sqlite:///nothing.db",), "no such file: nothing.db"),
+        (("nothing.log",), "no such file: nothing.log"),
         (("train.py",), "can't be read as a storage of Optuna"),
         (("sqlite:///train.py",), "can't be read as a storage of Optuna"),
         ((DATABASE,), "has several studies: give --optuna-study, one of empty, mine"),

@@ -56,8 +56,8 @@ def checked(source: Source, mistakes: list[str], wanted: Wanted, notices: list[s
     outcome = reading.outcome(wanted)
     if wanted.covariate is not None:
         reading.numbers(wanted.covariate, wanted.covariate, -np.inf, is_finite=False)
-    of_solved = {name: values[name] for name, metric in metrics.items() if metric.of == "solved"}
-    reading.check_solved(outcome, numbers, of_solved)
+    required = {name: values[name] for name, metric in metrics.items() if metric.of == "solved"}
+    reading.check_solved(outcome, numbers, required)
     if len(mistakes) == before:
         mistakes += [f"  {question(name)}" for name in wanted.undirected]
     if len(mistakes) > before:
@@ -264,11 +264,11 @@ class _Reading:
         )
         return pc.fill_null(is_stopped, False)
 
-    def check_solved(self, outcome: pa.ChunkedArray, numbers: dict[str, Floats], of_solved: dict[str, Floats]) -> None:
+    def check_solved(self, outcome: pa.ChunkedArray, numbers: dict[str, Floats], required: dict[str, Floats]) -> None:
         """Check solved trials: a value in each of their columns that has any, and solved-at within training."""
         solved = np.asarray(pc.fill_null(pc.equal(outcome, str(Outcome.SOLVED)), False))
         own = own_name("solved_at_iteration", self._source.table.column_names) or "solved_at_iteration"
-        for own_column, values in {own: numbers["solved_at_iteration"], **of_solved}.items():
+        for own_column, values in {own: numbers["solved_at_iteration"], **required}.items():
             if np.any(np.isfinite(values)):
                 self.refuse(solved & ~np.isfinite(values), own_column, "isn't a number, but the trial is solved")
         last = numbers["trained_iterations"]

@@ -101,9 +101,9 @@ def without_states(source: Source, others: Collection[str], words: Mapping[str, 
         f"left out: {states.count(State.RUNNING)}, not ended yet",
         f"failed or stopped: {states.count(*NO_RESULT)}",
     )
-    told = [text for text, rows in zip(texts, (states.running, states.failed), strict=True) if rows.any()]
+    sentences = [text for text, rows in zip(texts, (states.running, states.failed), strict=True) if rows.any()]
     table = source.table.drop_columns(list(states.columns)).filter(pa.array(ended))
-    notices = [*source.notices, *told]
+    notices = [*source.notices, *sentences]
     return replace(source, table=table, rows=source.rows[ended], failed=states.failed[ended], notices=notices)
 
 

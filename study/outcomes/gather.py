@@ -101,33 +101,33 @@ def gather(sources: Sequence[Source], by: Sequence[str] | None = None, wanted: W
     # The key has only columns that vary; a missing value counts as a value.
     key = list(dict.fromkeys([*candidates, *explicit]))
     key = [name for name in key if counts[name] + (table[name].null_count > 0) > 1]
-    of_trial = ("outcome", "solved_at_iteration", *metrics)
-    trials, notices = _unique_trials(sources, table, key, [n for n in (*ids, *named) if n not in explicit], of_trial)
+    results = ("outcome", "solved_at_iteration", *metrics)
+    trials, notices = _unique_trials(sources, table, key, [n for n in (*ids, *named) if n not in explicit], results)
     fewest = fewest_columns(trials, key)
     chosen = explicit if by is not None else _with_model(fewest, candidates)
     pooled = [name for name in fewest_columns(trials, [*chosen, *key]) if name not in chosen]
-    told = (*read, *notices, *_grouping_notices(chosen, pooled, ids, named))
+    sentences = (*read, *notices, *_grouping_notices(chosen, pooled, ids, named))
     sizes = sizes_of_all(source.sizes for source in sources)
-    return Outcomes(trials, tuple(chosen), told, metrics, sizes)
+    return Outcomes(trials, tuple(chosen), sentences, metrics, sizes)
 
 
 def _check_all(sources: Sequence[Source], wanted: Wanted) -> tuple[list[pa.Table], list[str]]:
     """Check all sources; return their checked columns, and their notices."""
     messages: list[str] = []
-    told: list[str] = []
+    sentences: list[str] = []
     parts = []
     for source in sources:
         mistakes: list[str] = []
         notices = [*source.notices]
         part = checked(source, mistakes, wanted, notices)
-        told += [f"{PurePath(source.name).name}: {notice}" for notice in notices]
+        sentences += [f"{PurePath(source.name).name}: {notice}" for notice in notices]
         if part is None:
             messages.append("\n".join([f"{source.name} can't be used, nothing was written", *mistakes]))
         else:
             parts.append(part)
     if messages:
         raise InputError("\n".join(messages))
-    return parts, told
+    return parts, sentences
 
 
 def _join(sources: Sequence[Source], parts: Sequence[pa.Table], metrics: Collection[str]) -> pa.Table:
@@ -226,20 +226,20 @@ def fewest_columns(table: pa.Table, names: Sequence[str]) -> list[str]:
 
 
 def _unique_trials(
-    sources: Sequence[Source], table: pa.Table, key: Sequence[str], ids: Sequence[str], of_trial: Sequence[str]
+    sources: Sequence[Source], table: pa.Table, key: Sequence[str], ids: Sequence[str], results: Sequence[str]
 ) -> tuple[pa.Table, list[str]]:
-    """Return one row for each trial; several rows of a trial must agree in the columns `of_trial`."""
+    """Return one row for each trial; several rows of a trial must agree in the columns `results`."""
     if all_differ(table, [*key, "seed"]):
         return table, []
     codes = group_codes(table, [*key, "seed"])
     first = np.unique(codes, return_index=True)[1]
     original = first[codes]
     differs = np.zeros(len(codes), bool)
-    for name in of_trial:
+    for name in results:
         values = group_codes(table, [name])
         differs |= values != values[original]
     if differs.any():
-        raise InputError(_conflicts(sources, table, (np.flatnonzero(differs), original), (key, ids, of_trial)))
+        raise InputError(_conflicts(sources, table, (np.flatnonzero(differs), original), (key, ids, results)))
     count = len(codes) - len(first)
     varying = [name for name in ids if np.any((values := group_codes(table, [name])) != values[original])]
     if varying:
@@ -259,7 +259,7 @@ def _conflicts(
     names: tuple[Sequence[str], Sequence[str], Sequence[str]],
 ) -> str:
     """Return the error message with both rows of each trial that has two outcomes."""
-    (places, original), (key, ids, of_trial) = rows, names
+    (places, original), (key, ids, results) = rows, names
     offsets = np.cumsum([0, *(len(source.rows) for source in sources)])
 
     def place(row: int) -> str:
@@ -273,8 +273,8 @@ def _conflicts(
         other = table.slice(int(original[row]), 1).to_pylist()[0]
         group = ", ".join(f"{name} {trial[name]}" for name in [*columns, "seed"])
         lines.append(
-            f"  {place(int(original[row]))} and {place(int(row))}: {group}: {_brief(other, of_trial)} / "
-            f"{_brief(trial, of_trial)}"
+            f"  {place(int(original[row]))} and {place(int(row))}: {group}: {_brief(other, results)} / "
+            f"{_brief(trial, results)}"
         )
     more = [f"  ... and {len(places) - _MOST_LISTED:,} more"] if len(places) > _MOST_LISTED else []
     hint = f"if one of {', '.join([*ids, SOURCE])} distinguishes them, name it in --by; else keep the right row"
@@ -282,9 +282,9 @@ def _conflicts(
     return "\n".join([f"{count} twice with different outcomes, nothing was written", *lines, *more, f"  {hint}"])
 
 
-def _brief(trial: dict[str, object], of_trial: Sequence[str]) -> str:
+def _brief(trial: dict[str, object], results: Sequence[str]) -> str:
     at = f" at {trial['solved_at_iteration']:g}" if trial["solved_at_iteration"] is not None else ""
-    metrics = [name for name in of_trial[2:] if trial[name] is not None]
+    metrics = [name for name in results[2:] if trial[name] is not None]
     return f"{trial['outcome']}{at}" + "".join(f", {name.replace('_', ' ')} {trial[name]:g}" for name in metrics)
 
 

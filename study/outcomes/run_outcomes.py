@@ -116,9 +116,9 @@ class _Decisions:
     def outcomes(self) -> RunOutcomes:
         """Make all decisions, and return the outcomes."""
         named = [*self._choices.by, *self._choices.metric_names]
-        _check_there(named, self._table.column_names)
+        _check_columns(named, self._table.column_names)
         self._read_seeds()
-        _check_there(named, self._table.column_names)  # again: the column of seeds is gone
+        _check_columns(named, self._table.column_names)  # again: the column of seeds is gone
         self._read_states()
         columns = self._columns()
         metrics = self._metrics([name for name in columns if self._roles[name] == METRIC])
@@ -282,10 +282,10 @@ class _Decisions:
             self._notices.append(f"{topic}: {_listed(names)}")
 
 
-def _check_there(names: Iterable[str], there: Sequence[str]) -> None:
+def _check_columns(names: Iterable[str], columns: Sequence[str]) -> None:
     for name in names:
-        if name not in there:
-            raise InputError(f"the runs have no column {name!r}; there is {', '.join(there)}")
+        if name not in columns:
+            raise InputError(f"the runs have no column {name!r}; there is {', '.join(columns)}")
 
 
 def _better(higher: bool) -> str:

@@ -233,11 +233,11 @@ def _meanings(word: str, words: Sequence[str], columns: Sequence[str], user_word
     others = {_plain(word) for word in words} - user_words.keys()
     marked = {tool for tool, marks in _MARKS.items() if any(c.startswith(mark) for mark in marks for c in columns)}
     by_tool = {tool: len(others & vocabulary.keys()) for tool, vocabulary in _VOCABULARIES.items()}
-    of_word = {tool: vocabulary[plain] for tool, vocabulary in _VOCABULARIES.items() if plain in vocabulary}
-    if marked & of_word.keys():
-        return {of_word[tool] for tool in marked & of_word.keys()}
-    most = max((by_tool[tool] for tool in of_word), default=0)
-    return {state for tool, state in of_word.items() if by_tool[tool] == most}
+    meanings = {tool: vocabulary[plain] for tool, vocabulary in _VOCABULARIES.items() if plain in vocabulary}
+    if marked & meanings.keys():
+        return {meanings[tool] for tool in marked & meanings.keys()}
+    most = max((by_tool[tool] for tool in meanings), default=0)
+    return {state for tool, state in meanings.items() if by_tool[tool] == most}
 
 
 _VOCABULARIES = {

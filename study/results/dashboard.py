@@ -10,7 +10,7 @@ from study.interface.declarations import Metric
 from study.plan.plan import Plan
 from study.records import Interval
 from study.results.load import StudyResults
-from study.results.trials import choose_rows, first_trials, of_trials_in
+from study.results.trials import choose_rows, first_trials, rows_of_trials
 from study.summaries.aggregate import CellSummary
 from study.summaries.learning import QUANTILES, LearningCurve, learning_curve
 from study.summaries.metrics import single
@@ -84,7 +84,7 @@ def _curves(results: StudyResults) -> Iterator[tracking.ChartLine]:
     metrics = single(results.metrics, results.rows.named_metrics)
     higher = [name for name, metric in metrics.items() if metric.higher_is_better]
     for row, table in trials.items():
-        curve = learning_curve(row, of_trials_in(curves, table), higher=higher, most_points=tracking.CURVE_POINTS)
+        curve = learning_curve(row, rows_of_trials(curves, table), higher=higher, most_points=tracking.CURVE_POINTS)
         if curve is not None and (points := list(_points(curve, metrics))):
             name = results.plan.names[results.summaries[row].cell_id]
             yield tracking.ChartLine(tracking.CURVE, name, points)

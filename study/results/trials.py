@@ -110,7 +110,7 @@ def first_trials(table: pa.Table, cell_id: str) -> pa.Table:
     return own.sort_by("seed").slice(0, MOST_TRIALS)
 
 
-def of_trials_in(table: pa.Table, trials: pa.Table) -> pa.Table:
+def rows_of_trials(table: pa.Table, trials: pa.Table) -> pa.Table:
     """Return the rows of a table whose trial ids are in `trials`."""
     return table.filter(pc.is_in(table["trial_id"], trials["trial_id"].combine_chunks()))
 
@@ -126,7 +126,7 @@ def _learning(
     thresholds = set(trials["threshold"].to_pylist())
     curve = learning_curve(
         row,
-        of_trials_in(curves, trials),
+        rows_of_trials(curves, trials),
         total=rows.summaries[row].ended,
         threshold=thresholds.pop() if len(thresholds) == 1 else None,
         higher=[name for name, metric in metrics.items() if metric.higher_is_better],
@@ -147,7 +147,7 @@ def _end(bound: Bound, metric: Metric) -> float | None:
 
 
 def _gates(row: int, summary: CellSummary, trials: pa.Table, weights: pa.Table) -> list[Gates]:
-    own = table_weights(of_trials_in(weights, trials))
+    own = table_weights(rows_of_trials(weights, trials))
     if not own:
         return []
     outcomes = dict(zip(trials["trial_id"].to_pylist(), trials["outcome"].to_pylist(), strict=True))

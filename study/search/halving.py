@@ -33,7 +33,7 @@ class Round:
 
 
 def rungs(search: Search, most_seeds: int) -> tuple[int, ...]:
-    """Return the numbers of seeds at which candidates are compared.
+    """Return the rungs: the seed counts of the comparisons between candidates.
 
     Example:
         >>> rungs(Search(objective="success_rate", trials=600), 40)

@@ -137,6 +137,6 @@ def test_an_experiment_is_imported(here: Path) -> None:
     """Runs of an experiment in MLflow become trials, those that this service has published as well."""
     result = invoke("import", "mlflow", "sqlite:///studies/mlflow.db", "little", "--metric", "validation_mse")
     assert result.exit_code == 0, result.output
-    assert "with runs nested in them that have seeds" in result.output
+    assert "with nested runs that have seeds" in result.output
     assert "groups: 4 groups by " in result.output
     assert (here / "little-outcomes.csv").exists()

@@ -241,7 +241,7 @@ def test_what_comes_is_checked_before_anything_is_written(finished_study: Path, 
         (
             "spec.yaml",
             source.read_spec().replace("little", "large").encode(),
-            "is that of 'large', and not of 'little'",
+            "is for 'large', but must be for 'little'",
         ),
         (f"results/{pack}.parquet", torn, "has files that can't be used; nothing was imported"),
         (f"weights/{pack}.parquet", b"PAR1", "has files that can't be used; nothing was imported"),

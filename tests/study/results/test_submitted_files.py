@@ -114,7 +114,7 @@ def test_only_what_was_submitted_is_run(submitted: Callable[..., tuple[Order, Sp
     (tmp_path / "second" / "mylab" / "training.py").write_text("# mine")
     other = invoke(*words, f"mine/{again.code_copy}")
     assert other.exit_code == 2
-    assert "training.py isn't the file that the study was submitted with" in " ".join(other.output.split())
+    assert "training.py differs from the file that the study was submitted with" in " ".join(other.output.split())
 
     shutil.rmtree(tmp_path / "second" / "mylab")
     copy.write_bytes(copy.read_bytes().replace(b"no luck", b"my luck"))

@@ -221,7 +221,7 @@ def test_another_search_of_the_same_name_is_refused(folder, text):
     """A file that asks for another search than the stored one was is refused, and nothing stored is touched."""
     search(spec_of(), folder, most_steps=2)
     files = dict(folder.files)
-    with pytest.raises(InputError, match="begun with other ranges"):
+    with pytest.raises(InputError, match="began with other ranges"):
         search(parse_spec(text, source="test"), folder)
     assert folder.files == files
 

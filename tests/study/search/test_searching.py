@@ -281,7 +281,7 @@ def test_a_search_continues_from_another_versions_suggestions(folder):
     before, notices = read_record(spec, folder), list[str]()
     assert before.rounds > 1
     Searching(None)(make_plan(spec), folder, notices.append)
-    assert any("begun by TPE, Optuna 4.0" in notice for notice in notices)
+    assert any("began with TPE, Optuna 4.0" in notice for notice in notices)
     search(spec, folder)
     after = read_record(spec, folder)
     assert [c.params for c in after.candidates[: len(before.candidates)]] == [c.params for c in before.candidates]

@@ -124,7 +124,7 @@ _runs_options = together(
         help="Which of several runs of one trial counts.",
     ),
     click.option(
-        "--out", type=_FILE, metavar="FILE", help="Table to write, .csv or .parquet. Default: NAME-outcomes.csv."
+        "--out", type=_FILE, metavar="FILE", help="Table to write: .csv, .tsv or .parquet. Default: NAME-outcomes.csv."
     ),
 )
 """The options of imports of runs."""

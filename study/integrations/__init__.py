@@ -1,4 +1,4 @@
-"""Callbacks for training libraries that report to a `study.Trial`, one module per library (docs/integrations.md).
+"""Callbacks of training libraries that report to a `study.Trial`, one module each (docs/guides/integrations.md).
 
 - lightning: Lightning's Trainer
 - huggingface: the Trainer of Hugging Face's transformers

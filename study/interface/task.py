@@ -160,7 +160,7 @@ class Task(ABC):
     def for_proof(self) -> Task:
         """Return the task for the proof of packs: this task, or a faster one with the same operations.
 
-        The proof shows before training that a trial's bits don't depend on its pack (docs/own-code.md).
+        The proof shows before training that a trial's bits don't depend on its pack (docs/guides/own-code.md).
         """
         return self
 

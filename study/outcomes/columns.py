@@ -1,4 +1,4 @@
-"""Schema and accepted column names of outcomes (docs/reports.md)."""
+"""Schema and accepted column names of outcomes (docs/guides/reports.md)."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from study.visible import visible
 
 
 def write_outcomes(table: pa.Table, file: Path) -> None:
-    """Write outcomes to a new CSV or Parquet file. In CSV, cells that begin like a formula are marked as text.
+    """Write outcomes to a new CSV, TSV or Parquet file; in text, cells that begin like a formula are marked as text.
 
     Args:
         table: the outcomes.
@@ -27,14 +27,15 @@ def write_outcomes(table: pa.Table, file: Path) -> None:
     """
     kind = file.suffix.lower()
     if kind not in SUFFIXES:
-        raise InputError(f"{file} must end in {' or '.join(SUFFIXES)}")
+        raise InputError(f"{file} must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
     try:
         with file.open("xb") as output:
             try:
-                if kind == ".csv":
-                    pacsv.write_csv(_marked(table), output)
-                else:
+                if kind == ".parquet":
                     pq.write_table(table, output)
+                else:
+                    options = pacsv.WriteOptions(delimiter="\t" if kind == ".tsv" else ",")
+                    pacsv.write_csv(_marked(table), output, options)
             except BaseException:
                 file.unlink(missing_ok=True)  # a partial file could be taken for a complete one
                 raise

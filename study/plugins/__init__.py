@@ -1,4 +1,4 @@
-"""Plug-ins: tasks, engines, presets and other objects that installed packages offer by name (docs/plugins.md).
+"""Plug-ins: tasks, engines, presets and other objects that installed packages offer by name (docs/guides/plugins.md).
 
 import_string  `package.module:object`
 offers         listing and import of entry points

@@ -1,4 +1,4 @@
-"""A study's own code: reading, hashing, copying, and importing from the copy (docs/code-copies.md).
+"""A study's own code: reading, hashing, copying, and importing from the copy (docs/explanation/code-copies.md).
 
 distributions  versions of installed packages
 places         origin of a top-level module: the user's own, installed, Python's or this package's

@@ -252,7 +252,7 @@ def test_a_tables_column_of_states_is_read(tmp_path: Path, name: str, words: str
     assert found.table["outcome"].to_pylist() == ["finished"] * (3 if is_status else 9)
 
 
-@pytest.mark.parametrize("name", ["trials.csv", "trials.parquet"])
+@pytest.mark.parametrize("name", ["trials.csv", "trials.tsv", "trials.parquet"])
 def test_what_is_written_is_what_a_report_reads(tmp_path: Path, name: str) -> None:
     """Values come back, texts that a spreadsheet would compute are marked in CSV, and nothing is overwritten."""
     rows = grid(kind=["=1+1", "plain", "-late"] * 4)

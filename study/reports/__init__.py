@@ -1,19 +1,19 @@
 """Reports: the results of trials for a terminal, a paper, a spreadsheet and a browser.
 
-Findings                             what a report says; `brief_sections` lays out what a terminal shows
-Report                               the same with what its files need: DataRows for other programs, and details of
-                                     trials: LearningCurve, Gates, TrialWeights, and PageLinks to their pages
-cells, groups                        summaries and the keys that tell them apart: `ResultRows`
+Findings                             the findings of a study; `brief_sections` selects those for a terminal
+Report                               findings with the content of the files: DataRows for other programs, LearningCurve,
+                                     Gates and TrialWeights of trials, and PageLinks to their pages
+cells, groups                        summaries, and the keys that identify them: `ResultRows`
 summaries_table, print_findings      the table of results and the sections in a terminal
-claims_sentence, claims_rows         the verdicts of claims: in a sentence, and for other programs
-judged_before                        by how many seeds a claim was judged before its file asked for others
-with_published, with_study, with_groups   compare rows with others
+claims_sentence, claims_rows         the verdicts of claims, as a sentence and for other programs
+judged_before                        the numbers of seeds at which a claim was judged before its file asked for others
+with_published, with_study, with_groups   comparisons of rows with others
 times_notes, metric_notes            notes on rows with trials that ended early, or without a number
 reference_notes                      notes on the bounds that references set
 contrasts, headline                  trends and tests between rows, and the finding in a sentence
 failure_lines, markdown_failures     the reasons of failed trials
-chart_series                         points for a chart that is drawn elsewhere
-check_columns                        whether statistics can be chosen for tables
+chart_series                         points for a chart drawn by another program
+check_columns                        a check of the statistics chosen for tables
 write_report, FORMATS, USUAL         the files
 """
 

@@ -1,4 +1,4 @@
-"""What the index needs of each study to set several side by side: texts only, nothing is computed there."""
+"""Texts of each study with which the index sets several studies side by side, without computing anything."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from study.summaries.aggregate import CellSummary
 from study.summaries.rows import ResultRows
 
 MOST_ROWS = 500
-"""The most rows of a study that the index sets beside those of another; they take some 50 KB."""
+"""The most rows of a study that the index can set beside another's; 500 rows take some 50 KB."""
 
 
 def beside(rows: ResultRows, summaries: Sequence[CellSummary]) -> dict[str, Any] | None:
-    """Write what tells the cells of a study apart and what they came to, as texts that JSON can hold.
+    """Return the keys and the results of a study's cells as texts for JSON.
 
     Args:
         rows: the results of the study.
-        summaries: the same, with their cells.
+        summaries: the same results, with their cells.
 
     Returns:
-        ``same``, the hyperparameters that all cells have in common; ``keys``, the others; ``titles`` of both;
-        ``columns``, the titles of the results; ``rows``, for each cell its id, its name, the values of `keys` and the
-        texts of `columns`. None if these are too many.
+        ``same``, the hyperparameters that all cells share; ``keys``, the names of the others; ``titles`` of both;
+        ``columns``, the titles of the results; ``rows``, for each cell its id, its name, its values of `keys` and its
+        texts of `columns`. None if there are more than `MOST_ROWS` cells.
     """
     if len(summaries) > MOST_ROWS:
         return None
@@ -47,19 +47,19 @@ def beside(rows: ResultRows, summaries: Sequence[CellSummary]) -> dict[str, Any]
 
 
 def titles(studies: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """Return the readable names of all hyperparameters that `beside` wrote for some studies."""
-    merged = {name: title for one in studies for name, title in one["titles"].items()}
+    """Return the titles of all hyperparameters in the results of `beside` for several studies."""
+    merged = {name: title for study in studies for name, title in study["titles"].items()}
     return dict(sorted(merged.items()))
 
 
 def _columns(rows: ResultRows) -> list[Column]:
-    """Lay out the trials and the success rate with the time to it, or where there are no rates the main metric."""
-    some, name = rows.summaries, rows.main_metric
-    columns = [table.seeds_column("seeds", some)]
+    """Lay out the seeds, the success rate or else the main metric, and the median time to success."""
+    summaries, name = rows.summaries, rows.main_metric
+    columns = [table.seeds_column("seeds", summaries)]
     if rows.has_rates:
-        columns.append(estimates_column(some, "success rate", "success_rate", words.rate, "success_rate_interval"))
+        columns.append(estimates_column(summaries, "success rate", "success_rate", words.rate, "success_rate_interval"))
     elif name is not None:
         columns += metric_columns.columns(rows, name, is_narrow=True)
     if rows.has_times:
-        columns.append(table.solved_at_median_column(some))
+        columns.append(table.solved_at_median_column(summaries))
     return columns

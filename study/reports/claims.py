@@ -1,4 +1,4 @@
-"""Claims: their verdicts as sentences, a table of the evidence, and claims.csv."""
+"""Claims: the verdicts in sentences, the table of evidence, and claims.csv."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_EXACT = 1e4
 
 
 def claims_sentence(verdicts: Sequence[ClaimVerdict]) -> str:
-    """Write a sentence on how many claims are shown, refuted and undecided; empty without claims."""
+    """Count the claims that are shown, refuted and undecided, in a sentence; empty without claims."""
     count = len(verdicts)
     if not count:
         return ""
@@ -40,18 +40,18 @@ def claims_sentence(verdicts: Sequence[ClaimVerdict]) -> str:
 
 
 def verdict_line(verdict: ClaimVerdict) -> str:
-    """Write a claim with its verdict and what it cost."""
+    """Write a verdict with its claim, trials and seconds of training."""
     cost = f"{words.count_of(verdict.trials, 'trial')}, {words.duration(verdict.training_s)} of training"
-    failed = f"; {words.count_of(verdict.failed, 'seed')} failed and may be anything" if verdict.failed else ""
+    failed = f"; {words.count_of(verdict.failed, 'seed')} failed, with unknown numbers" if verdict.failed else ""
     return f"{_WORDS[verdict.state]}: {verdict.claim.text} ({cost}{failed}{judged_before(verdict)})"
 
 
 def judged_before(verdict: ClaimVerdict) -> str:
-    """Say by how many seeds a claim was judged before; empty if it wasn't."""
+    """Write the numbers of seeds at which a claim was judged before; empty if it wasn't."""
     if not verdict.looked_before:
         return ""
     seeds = words.join_and([f"{count:,}" for count in verdict.looked_before])
-    return f"; judged before by {seeds} seeds, so wrong in at most {_percent(verdict.error)} of studies"
+    return f"; judged before at {seeds} seeds, so wrong in at most {_percent(verdict.error)} of studies"
 
 
 def _percent(error: float) -> str:
@@ -60,45 +60,45 @@ def _percent(error: float) -> str:
 
 
 def claims_guarantee(verdicts: Sequence[ClaimVerdict]) -> str:
-    """Say in how many studies verdicts are wrong at most."""
+    """State the largest error rate of the verdicts."""
     errors = [v.error for v in verdicts]
     error = _percent(max(errors))
-    shared = "" if len(errors) == 1 else f", so that any of the {len(errors)} is in at most {_percent(sum(errors))}"
+    shared = "" if len(errors) == 1 else f", and any of the {len(errors)} claims in at most {_percent(sum(errors))}"
     test = verdicts[0].test
-    how = f"judged when all {test.looks[0]:,} seeds have ended" if test.looks_once else "however often one looks"
-    return f"A claim is called shown or refuted wrongly in at most {error} of studies{shared}, {how}."
+    condition = f"judged when all {test.looks[0]:,} seeds have ended" if test.looks_once else "however often one looks"
+    return f"A claim is called shown or refuted wrongly in at most {error} of studies{shared}, {condition}."
 
 
 def claims_note(verdicts: Sequence[ClaimVerdict]) -> str:
-    """Say what evidence is."""
+    """Explain evidence, intervals and tests of claims."""
     note = ""
     if any(v.looked_before for v in verdicts):
         note += (
-            "Claims were judged before the study's file asked for other seeds, which is part of these percentages: at "
-            "each such look, the exact test has half of the error that it had at the one before. "
+            "Claims were judged before the study file asked for other seeds. The percentages include this: at each "
+            "such look, the exact test has half the error of the look before. "
         )
     note += (
-        "Evidence is what bets on the claim, or against it, have won, as a multiple of their stake; the bets are fair "
-        "if the quantity is at its bound. Intervals are at 95% at any time, each by itself."
+        "Evidence is the payoff of bets for or against the claim, as a multiple of their stake; the bets are fair "
+        "if the quantity equals its bound. Intervals are at 95% at any time, each by itself."
     )
     if any(cell.p_values for v in verdicts for cell in v.cells):
-        note += " Where seeds ran out, an exact test decides with what is left of the error."
-    note += " Each direction is a test of its own, one-sided; a report's other tests are two-sided."
+        note += " Where seeds ran out, an exact test decides with the remaining error."
+    note += " Each direction has its own one-sided test; the report's other tests are two-sided."
     if any(v.failed for v in verdicts):
         note += (
-            " The number of a trial that failed is unknown: it counts against what is to be shown, and against what is "
-            "to be refuted. Run the study again to train such trials again."
+            " A failed trial has an unknown number, which counts against showing the claim and against refuting it. "
+            "Run the study again to train failed trials again."
         )
     if any(v.claim.is_of_share for v in verdicts):
         note += (
-            " Of a metric without limits, or whose values differ by factors, the estimate is the share of seeds beyond "
-            "the bound; the claim is that it is more than half."
+            " For a metric without limits, or with values that differ by factors, the estimate is the share of seeds "
+            "beyond the bound; the claim is that this share is above one half."
         )
     return note
 
 
 def claims_table(rows: ResultRows, verdicts: Sequence[ClaimVerdict]) -> TextTable:
-    """Lay out one row for each cell, or pair of cells, of each claim; what isn't shown is marked."""
+    """Lay out one row for each cell, or pair of cells, of each claim, and mark those not shown."""
     row_of = {s.cell_id: row for row, s in enumerate(rows.summaries) if isinstance(s, CellSummary)}
 
     def name(cell: Cell | None) -> tuple[str, str]:
@@ -136,21 +136,21 @@ def _estimate(claim: Claim, cell: ClaimedCell) -> str:
 
 
 def _times(evidence: float) -> str:
-    """Write evidence to three digits: 0.0582, 19.5, 4,998, 3e+12."""
+    """Write evidence with three digits: 0.0582, 19.5, 4,998, 3e+12."""
     if evidence >= _MOST_EXACT:
         return f"{evidence:.0e}"
     return f"{evidence:,.0f}" if evidence >= 100 else f"{evidence:.3g}"
 
 
 def claims_rows(verdicts: Sequence[ClaimVerdict]) -> list[dict[str, Any]]:
-    """Return one mapping for each cell, or pair, of each claim, with the columns of claims.csv."""
+    """Return one mapping for each cell, or pair of cells, of each claim, with the columns of claims.csv."""
     return [
         {"claim": number, "text": v.claim.text, "verdict": v.state}
         | {name: getattr(v, name) for name in ("trials", "training_s", "error")}
         | {"cell_id": cell.cell.id, "other_cell_id": None if cell.versus is None else cell.versus.id}
         | {name: getattr(cell, name) for name in ("seeds", "failed", "estimate")}
         | ends("estimate_", cell.interval)
-        # Of pairs, the estimate is compared with a difference.
+        # The estimate of a pair is a difference, so its bound is signed.
         | {"bound": 0.5 if v.claim.is_of_share else sign * v.claim.bound}
         | {"evidence_for": cell.evidence, "evidence_against": cell.against}
         | dict(zip(("p_value_for", "p_value_against"), cell.p_values or (None, None), strict=True))

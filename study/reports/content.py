@@ -1,4 +1,4 @@
-"""The content of a report, from which sections, figures and files are made."""
+"""The content of a report: the data of its sections, figures and files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class DataRows:
 
     Args:
         schema: the columns.
-        rows: each maps columns to values; a column that is left out has no value.
+        rows: each maps columns to values; a missing column has no value.
     """
 
     schema: pa.Schema
@@ -40,7 +40,7 @@ class DataRows:
 
     @property
     def records(self) -> list[dict[str, Any]]:
-        """The rows with every column, in order; None where there is no value."""
+        """The rows with every column of the schema, in its order; None where a value is missing."""
         return [{name: row.get(name) for name in self.schema.names} for row in self.rows]
 
 
@@ -56,26 +56,25 @@ class PageLinks(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Findings:
-    """The findings that a report shows.
+    """The findings of a study.
 
     Args:
         name: the name of the study, or of the tabulated files.
-        question: the question that it answers.
-        rows: the results of the trials, and the keys that tell the rows apart.
+        question: the question that the study answers.
+        rows: the results of the trials, and the keys that identify the rows.
         headline: the finding, in a sentence.
         contrasts: trends and tests between rows.
-        overall: methods aggregated over tasks; None where no metric allows that, or there is one method or one task.
-        against: comparisons of the rows with others; None if there are none to compare with.
-        verdicts: where seeds were added until there were enough: for each cell, or pair of cells, whether there are.
+        overall: methods aggregated over tasks; None for one method, one task, or without a suitable metric.
+        against: comparisons of the rows with others; None without others.
+        verdicts: for each cell, or pair of cells, whether its seeds are enough, if seeds are added until they are.
         claims: the verdicts of the study's claims.
-        sources: what sources of randomness make of the variance, where their seeds are combined.
-        standardised: success rates with equal starts; None where nobody asked for them.
-        search: for a search: its candidates.
-        references: where references say what success is: what they say.
-        failures: the reasons for which trials failed, the most frequent first.
-        notes: sentences that the reader must know.
-        columns: the statistics of the tables that people publish, LaTeX and Markdown, by their names in cells.csv; none
-            for the usual ones.
+        sources: the variance shares of the sources of randomness, if their seeds are combined.
+        standardised: success rates with equal starts; None if they weren't asked for.
+        search: the candidates of a search; None if the study isn't one.
+        references: the bounds that references set, if they define success.
+        failures: the reasons of failed trials, the most frequent first.
+        notes: notes that readers must see.
+        columns: the statistics of the LaTeX and Markdown tables, as named in cells.csv; empty for the usual ones.
     """
 
     name: str
@@ -103,14 +102,14 @@ class Report(Findings):
     Args:
         data: the results of the rows for other programs.
         command: the command that makes the report again.
-        protocol: what all trials share, by hyperparameter; empty if it isn't known.
-        spec: the study's file; empty if there is none.
-        provenance: the provenance of the results: one mapping for each different one.
+        protocol: the hyperparameters that all trials share; empty if unknown.
+        spec: the text of the study file; empty if there is none.
+        provenance: one mapping for each distinct provenance of the results.
         trials: columns `row` (of `rows`), trial_id, seed, outcome, solved_at_iteration, metrics, training_s and error;
-            None if they are too many to list.
-        files: names of files of trials, by trial, which the report's folder has at ``../files/TRIAL/``.
+            None if the trials are too many to list.
+        files: the names of each trial's files, by trial id; the report's folder links them as ``../files/TRIAL/``.
         metrics: the declarations of the trials' metrics, by name.
-        links: addresses of trials and cells in a dashboard; None if there is none.
+        links: addresses of trials and cells in a dashboard; None without one.
         learning: learning curves of some rows.
         gates: the gates of gated units.
         weights: the weights of one trial.

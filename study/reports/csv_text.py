@@ -1,4 +1,4 @@
-"""Rows as CSV, as spreadsheets take them."""
+"""Rows as CSV for spreadsheets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def csv_text(rows: Sequence[Mapping[str, Any]], header: Iterable[str] | None = N
 
     Args:
         rows: each maps columns to values.
-        header: the columns; None for those of the rows.
+        header: the columns; None for those that occur in the rows.
 
     Example:
         >>> csv_text([{"a": 0.5, "b": True}, {"a": None}])
@@ -34,7 +34,7 @@ def csv_text(rows: Sequence[Mapping[str, Any]], header: Iterable[str] | None = N
 
 
 def key_values(rows: ResultRows, row: int, taken: Container[str] = (), mark: str = "{}") -> dict[str, Any]:
-    """Return the id of a row's cell, if it is one, and its values of the keys; keys with a taken name are marked."""
+    """Return the cell id of a row, if it is a cell, and its key values; a key in `taken` is renamed by `mark`."""
     summary = rows.summaries[row]
     own = {"cell_id": summary.cell_id} if isinstance(summary, CellSummary) else {}
     values = {key: rows.value(row, key) for key in rows.keys}
@@ -45,7 +45,7 @@ def key_values(rows: ResultRows, row: int, taken: Container[str] = (), mark: str
 
 
 def ends(prefix: str, interval: Sequence[float] | None) -> dict[str, float | None]:
-    """Return the ends of an interval in two columns, whose names begin with a prefix."""
+    """Return the ends of an interval as two columns with the given prefix."""
     return dict(zip((f"{prefix}lower", f"{prefix}upper"), interval or (None, None), strict=True))
 
 

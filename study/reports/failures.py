@@ -1,4 +1,4 @@
-"""The reasons of failed trials, in words: for a terminal, for Markdown and for a page."""
+"""The reasons of failed trials as text for a terminal, Markdown and a page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from study.summaries.rows import ResultRows
 from study.words import count_of
 
 MOST_REASONS = 5
-"""The most reasons that are listed where people read; JSON has all."""
+"""The most reasons listed in texts; JSON has all."""
 
 _MOST_CELLS = 3
 _REPEATED = (
@@ -19,7 +19,7 @@ _AGAIN = "They failed the same way in the run before: find the cause before you 
 
 
 def failure_lines(failures: Sequence[Failure], rows: ResultRows, study: str, retry: str = "study run") -> list[str]:
-    """List the reasons, the most frequent first, with one traceback and what to do.
+    """List the reasons, the most frequent first, with one traceback and advice.
 
     Args:
         failures: the reasons, the most frequent first.
@@ -30,13 +30,13 @@ def failure_lines(failures: Sequence[Failure], rows: ResultRows, study: str, ret
     if not failures:
         return []
     first = failures[0]
-    trials = count_of(sum(one.trials for one in failures), "trial")
+    trials = count_of(sum(failure.trials for failure in failures), "trial")
     if len(failures) == 1:
         lines = [f"{trials} failed: {first.reason}", f"  {example(first, rows)}"]
     else:
         lines = [f"{trials} failed, for {count_of(len(failures), 'reason')}:"]
-        for one in failures[:MOST_REASONS]:
-            lines += [f"  {count_of(one.trials, 'trial')}: {one.reason}", f"    {example(one, rows)}"]
+        for failure in failures[:MOST_REASONS]:
+            lines += [f"  {count_of(failure.trials, 'trial')}: {failure.reason}", f"    {example(failure, rows)}"]
     if (more := more_reasons(failures, study)) is not None:
         lines.append(f"  {more}")
     if first.traceback:
@@ -45,7 +45,7 @@ def failure_lines(failures: Sequence[Failure], rows: ResultRows, study: str, ret
 
 
 def example(failure: Failure, rows: ResultRows) -> str:
-    """Name the cells of the failed trials, and one of these trials."""
+    """Name the cells with failed trials, and one of these trials."""
     names = {s.cell_id: (rows.name(row), s.seeds) for row, s in enumerate(rows.summaries) if hasattr(s, "cell_id")}
     by_count = sorted(failure.cells.items(), key=lambda cell: -cell[1])
     cells = [(*names[cell_id], count) for cell_id, count in by_count if cell_id in names]
@@ -60,31 +60,31 @@ def example(failure: Failure, rows: ResultRows) -> str:
 
 
 def more_reasons(failures: Sequence[Failure], study: str) -> str | None:
-    """Say how many reasons aren't listed, and what lists them; None if all are."""
+    """Count the reasons that aren't listed, and name the command that lists them; None if all are listed."""
     count = len(failures) - MOST_REASONS
     return None if count <= 0 else f"and {count_of(count, 'more reason')}: `study show {study} --json` has all"
 
 
 def advice(failures: Sequence[Failure], retry: str = "study run") -> str:
-    """Say whether to fix the code or to train the failed trials again.
+    """Advise to fix the code, or to train the failed trials again.
 
     Args:
         failures: the reasons.
         retry: the command that trains failed trials again.
     """
-    passing = [one for one in failures if not one.is_repeated]
+    passing = [failure for failure in failures if not failure.is_repeated]
     sentences = [_REPEATED] if len(passing) < len(failures) else []
     if passing:
-        trials = sum(one.trials for one in passing)
-        which = count_of(trials, "trial") if sentences else "They" if trials > 1 else "It"
+        trials = sum(failure.trials for failure in passing)
+        subject = count_of(trials, "trial") if sentences else "They" if trials > 1 else "It"
         sentences.append(
-            f"{which} may succeed in another run: `{retry}` trains {'it' if trials == 1 else 'them'} again."
+            f"{subject} may succeed in another run: `{retry}` trains {'it' if trials == 1 else 'them'} again."
         )
-        sentences += [_AGAIN] if any(one.again for one in passing) else []
+        sentences += [_AGAIN] if any(failure.again for failure in passing) else []
     return " ".join(sentences)
 
 
 def markdown_failures(failures: Sequence[Failure], rows: ResultRows, study: str) -> str:
-    """Write what `failure_lines` returns as a block of Markdown, in which nothing is markup; empty without failures."""
+    """Write `failure_lines` as a fenced code block in Markdown; empty without failures."""
     lines = failure_lines(failures, rows, study)
     return "\n".join(["```text", *(line.replace("```", "'''") for line in lines), "```"]) if lines else ""

@@ -1,4 +1,4 @@
-"""Cells, groups and comparisons as files: CSV and Parquet with full precision, Markdown for people."""
+"""Cells, groups and comparisons as rows for CSV and Parquet files, with full precision."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from study.summaries.summary import Summary
 
 
 def statistics_columns(summaries: Sequence[Summary], named_metrics: Collection[str] = ()) -> dict[str, ColumnNote]:
-    """Describe the columns of cells.csv after cell_id, the labels (label_...) and the hyperparameters.
+    """Describe the statistics columns of cells.csv, which follow cell_id, labels (label_...) and hyperparameters.
 
-    There are only those that the rows can have: no success rates where nothing says what success is, and no times where
-    none is known. Metrics of series are in series.csv.
+    Only columns that the rows can fill are included: rates need a success criterion, and times need a solved trial.
+    Metrics of series are in series.csv.
 
     Args:
         summaries: the rows.
@@ -45,7 +45,9 @@ def statistics_columns(summaries: Sequence[Summary], named_metrics: Collection[s
         **counts,
         **(columns.RATES if has_rates else {}),
         **(columns.SOLVED_AT if has_times else {}),
-        **{column: note for name, one in metrics.items() for column, note in columns.of_metric(name, one).items()},
+        **{
+            column: note for name, metric in metrics.items() for column, note in columns.of_metric(name, metric).items()
+        },
         **(columns.TIMES if has_times else {}),
         **(columns.SECONDS if has_rates or any(s.training_s_mean is not None for s in summaries) else {}),
         **(columns.SECONDS_TO_SUCCESS if has_times else {}),
@@ -61,7 +63,7 @@ _TYPES = {
 
 
 def cells_rows(summaries: Sequence[CellSummary], labels: Labels, named_metrics: Collection[str] = ()) -> DataRows:
-    """Make one row per cell: id, labels, every hyperparameter, every statistic; None where there is none."""
+    """Make one row per cell: id, labels, hyperparameters and statistics; None where a value is missing."""
     axes = list(dict.fromkeys(axis for s in summaries for axis in labels.get(s.cell_id, {})))
     statistics = statistics_columns(summaries, named_metrics)
     columns = _cell_columns([summary.cell for summary in summaries], statistics)
@@ -83,7 +85,7 @@ def cells_rows(summaries: Sequence[CellSummary], labels: Labels, named_metrics: 
 
 
 def groups_rows(groups: Sequence[GroupSummary], by: pa.Schema, named_metrics: Collection[str] = ()) -> DataRows:
-    """Make one row per group: its columns as they are, every statistic, the published estimators' numbers."""
+    """Make one row per group: its columns unchanged, the statistics, and the published estimators' numbers."""
     error = published_error(metrics_of(groups)) if any(group.as_published for group in groups) else None
     names = [*statistics_columns(groups, named_metrics), *(columns.as_published(error) if error else ())]
     return DataRows(
@@ -107,8 +109,8 @@ def to_parquet(rows: DataRows) -> bytes:
 def tests_rows(contrasts: Contrasts) -> list[dict[str, Any]]:
     """Return one mapping per test, with the columns of tests.csv.
 
-    Estimates are those of findings, or odds ratios of the regression. Where means are compared, those of every metric
-    are there.
+    Estimates are those of findings, or odds ratios of the regression. If means are compared, the tests of all metrics
+    are included.
     """
     rows: list[dict[str, Any]] = [
         {"test": "Cochran-Armitage" if t.seeds is None else "paired trend", "metric": t.metric}
@@ -143,7 +145,7 @@ def tests_rows(contrasts: Contrasts) -> list[dict[str, Any]]:
 
 
 def _cell_columns(cells: Sequence[Cell], statistics: Collection[str]) -> dict[str, pa.Array]:
-    """Return task, model and each hyperparameter as a column; one that is named as a statistic says what it is."""
+    """Return task, model and each hyperparameter as a column; a name that a statistic has gets a suffix."""
     kinds = {"task": "text", "model": "text", **kinds_of(cells)}
     return {
         f"{name} (hyperparameter)" if name in statistics else name: encoded(
@@ -174,7 +176,7 @@ def _statistics_types(names: Iterable[str]) -> list[tuple[str, pa.DataType]]:
 
 
 def comparison_rows(rows: ResultRows, against: Comparisons) -> list[dict[str, Any]]:
-    """Return one mapping per compared row: its keys, its numbers, and those of the other row."""
+    """Return one mapping per compared row: its keys, its numbers, and those of its counterpart."""
     return [_comparison_row(rows, c, against) for c in against.comparisons]
 
 
@@ -189,9 +191,9 @@ def _comparison_row(rows: ResultRows, c: Comparison, against: Comparisons) -> di
     numbers |= {"verdict": c.verdict}
     if not against.metric:
         times = ("solved_at_median", "solved_at_mean")
-        numbers |= {f"{prefix}{name}": getattr(of, name) for prefix, of in both.items() for name in times}
+        numbers |= {f"{prefix}{name}": getattr(summary, name) for prefix, summary in both.items() for name in times}
         numbers |= {"log_rank_p": c.log_rank_p}
-    numbers |= {f"{prefix}complete": of.complete for prefix, of in both.items()}
+    numbers |= {f"{prefix}complete": summary.complete for prefix, summary in both.items()}
     source = c.beside.source
     numbers |= {"source": f"{c.beside.publication}: {source}" if against.is_published else source}
     return key_values(rows, c.row) | {
@@ -199,10 +201,10 @@ def _comparison_row(rows: ResultRows, c: Comparison, against: Comparisons) -> di
     }
 
 
-def _compared(of: Summary | Reference, metric: str | None, prefix: str) -> dict[str, Any]:
+def _compared(summary: Summary | Reference, metric: str | None, prefix: str) -> dict[str, Any]:
     if metric is not None:
-        mean, name = of.metrics[metric], f"{prefix}{metric}_"
+        mean, name = summary.metrics[metric], f"{prefix}{metric}_"
         return {f"{prefix}trials": mean.count, f"{name}mean": mean.mean, **ends(name, mean.mean_interval)}
     rate = f"{prefix}success_rate"
-    counts = {f"{prefix}solved": of.solved, f"{prefix}trials": of.judged, rate: of.success_rate}
-    return counts | ends(f"{rate}_", of.success_rate_interval)
+    counts = {f"{prefix}solved": summary.solved, f"{prefix}trials": summary.judged, rate: summary.success_rate}
+    return counts | ends(f"{rate}_", summary.success_rate_interval)

@@ -1,6 +1,6 @@
-"""The index of a store as one HTML page: its studies with what each has come to, any of them side by side.
+"""The index of a store as one HTML page: its studies with their results, and any of them side by side.
 
-This file says what the page shows; index.html.j2, index.css and index.js beside it say how.
+This module collects the content; index.html.j2, index.css and index.js present it.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _REFRESH_S = 5.0
 
 @dataclass(frozen=True)
 class FailureEntry:
-    """A reason for which trials of a study failed.
+    """A reason of failed trials of a study.
 
     Args:
-        trials: their number.
+        trials: the number of failed trials.
         reason: the error of one of them.
-        log: the path of that trial's log in the study's folder; empty if there is none.
+        log: the path of that trial's log in the study's folder; empty without one.
     """
 
     trials: int
@@ -44,28 +44,28 @@ class FailureEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class IndexEntry:
-    """A study of a store, in its index.
+    """A study in the index of a store.
 
     Args:
-        name: its name.
-        question: the question that it answers.
+        name: the study's name.
+        question: the question that the study answers.
         finding: the headline; empty before any trial has ended.
-        trials: how many trials it asks for.
-        done: how many have ended or failed.
-        failed: how many have failed.
-        failures: the most frequent reasons for which they failed.
-        more_failures: how many other reasons there are.
-        cells: how many rows its report has.
-        tags: its tags, sorted.
-        strip: its rows at a glance.
-        beside: what `study.reports.beside` wrote of it.
-        written_at: when its newest result was written; None if it has none.
-        error: why it can't be read; empty if it can.
-        holder: the process that runs it; empty if none does.
-        heartbeat: how far that process is; None if it isn't known.
-        folder: the address of its folder, relative to the page; empty if it isn't on this machine.
-        report: the address of its report, relative to the page; empty if there is none.
-        dashboard: the address of its runs in MLflow; empty if there are none.
+        trials: the number of planned trials.
+        done: the number of trials that have ended or failed.
+        failed: the number of failed trials.
+        failures: the most frequent reasons of failed trials.
+        more_failures: the number of other reasons.
+        cells: the number of rows in the report.
+        tags: the tags, sorted.
+        strip: the rows at a glance.
+        beside: the study's result of `study.reports.beside`.
+        written_at: when the newest result was written; None without results.
+        error: why the study can't be read; empty if it can.
+        holder: the process that runs the study; empty without one.
+        heartbeat: the progress of that process; None if unknown.
+        folder: the address of the study's folder, relative to the page; empty if it isn't on this machine.
+        report: the address of the report, relative to the page; empty without one.
+        dashboard: the address of the runs in MLflow; empty without any.
     """
 
     name: str
@@ -89,34 +89,38 @@ class IndexEntry:
     dashboard: str = ""
 
     def log_address(self, failure: FailureEntry) -> str:
-        """Return the address of a failed trial's log, relative to the page; empty if there is none on this machine."""
+        """Return the address of a failed trial's log, relative to the page; empty if it isn't on this machine."""
         return f"{self.folder}/{failure.log}" if self.folder and failure.log else ""
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How many trials are done, and how many there are; of a running study by its heartbeat, if it has one."""
+        """The numbers of trials done and planned; of a running study from its heartbeat, if it has one."""
         beat = self.heartbeat
         return (beat.done, beat.trials) if beat is not None and beat.trials else (self.done, self.trials)
 
     @property
     def states(self) -> str:
-        """The words by which the page filters studies, separated by spaces."""
+        """The states by which the page filters studies, separated by spaces."""
         done, trials = self.progress
         is_done = "unreadable" if self.error else "finished" if trials and done >= trials else "unfinished"
         return " ".join([is_done, *(["running"] if self.holder else []), *(["failures"] if self.failed else [])])
 
     @property
     def training(self) -> Sequence[str]:
-        """What is known of each cell that trains now."""
+        """One line for each cell in training: trials, progress and the metric so far."""
         beat = self.heartbeat
         if beat is None:
             return []
-        means = {one.cell: f"{beat.metric} {words.measure(one.mean)} so far" for one in beat.values}
+        means = {value.cell: f"{beat.metric} {words.measure(value.mean)} so far" for value in beat.values}
         lines = []
-        for one in beat.training:
-            share = [] if one.share is None else [f"{one.share:.0%} of the iterations"]
-            parts = [words.count_of(one.trials, "trial"), *share, *([means[one.cell]] if one.cell in means else [])]
-            lines.append(": ".join([*([one.cell] if one.cell else []), ", ".join(parts)]))
+        for value in beat.training:
+            share = [] if value.share is None else [f"{value.share:.0%} of the iterations"]
+            parts = [
+                words.count_of(value.trials, "trial"),
+                *share,
+                *([means[value.cell]] if value.cell in means else []),
+            ]
+            lines.append(": ".join([*([value.cell] if value.cell else []), ", ".join(parts)]))
         more = beat.cells - len(beat.training)
         return [*lines, f"and {words.count_of(more, 'more cell')}"] if more > 0 else lines
 
@@ -129,8 +133,8 @@ class StoreIndex:
         where: the store's address.
         entries: the studies, in order.
         dashboard: the address of MLflow's list of experiments; empty if nothing is published.
-        option: the words that name the store on a command line; empty if it needn't be named.
-        is_live: whether the page is written again as long as something changes.
+        option: the option that names the store on a command line; empty if it isn't needed.
+        is_live: whether the page is updated while something changes.
     """
 
     where: str
@@ -141,12 +145,12 @@ class StoreIndex:
 
 
 def index_page(index: StoreIndex, at: datetime, *, refresh_s: float = _REFRESH_S) -> str:
-    """Write the page. Whatever comes from outside is escaped.
+    """Write the page; all inserted text is escaped.
 
     Args:
-        index: its content.
-        at: when that was read from the store.
-        refresh_s: after how long a page that is served asks for what has changed.
+        index: the content.
+        at: when the content was read from the store.
+        refresh_s: the seconds between a served page's requests for changes.
     """
     compared = {entry.name: entry.beside for entry in index.entries if entry.beside is not None}
     running = [entry for entry in index.entries if entry.holder]
@@ -165,10 +169,10 @@ def index_page(index: StoreIndex, at: datetime, *, refresh_s: float = _REFRESH_S
 
 
 def write_index(path: Path, index: StoreIndex, at: datetime) -> Path:
-    """Write the page to a file, in place of an earlier one; the arguments are those of `index_page`.
+    """Write the page to a file, replacing an earlier index; the arguments are those of `index_page`.
 
     Raises:
-        InputError: if the file is there and is no index.
+        InputError: if the file exists and isn't an index.
         OSError: if it can't be written.
     """
     if path.exists() and _OURS.encode() not in path.read_bytes()[:_HEAD_BYTES]:

@@ -1,7 +1,7 @@
 """The table of results in LaTeX, in the layout of the published ones.
 
-The columns are those of the rows' keys, and of success rate ± interval, solved at (median, mean ± interval) and means
-of metrics ± interval as many as fit a paper's column, or those that are asked for. The best values are bold.
+The columns are the keys of the rows, then success rate ± interval, solved at (median, mean ± interval) and means of
+metrics ± interval: as many as fit a paper's column, or those asked for. The best values are bold.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SPECIAL = {
 _ESCAPED = str.maketrans(_SPECIAL)
 _DAGGER = r"{}^{\dagger}"
 _NUMBER = re.compile(r"([+−]?(?:\d+(?:,\d{3})*(?:\.\d+)?|∞))(k|M|e-?\d+|)")
-"""A number as `study.words` writes it, and its unit."""
+"""A number in the notation of `study.words`, and its unit."""
 _POWERS = {"k": 3, "M": 6}
 _PLAIN = str.maketrans({",": "", "−": "-", "∞": "Infinity"})
 _PUBLISHED = "as published"
@@ -50,37 +50,37 @@ _COUNTS = ("seeds", "solved", "finished", "stopped", "diverged", "failed")
 
 
 def latex(rows: ResultRows, *, command: str, names: Sequence[str] = ()) -> str:
-    """Write a tabular, to be put into a table environment as it is.
+    """Write a tabular, ready to be put into a table environment.
 
     Args:
         rows: the summaries, in order. Neighbouring rows with equal first values are grouped under one rule.
         command: the command that makes the file again.
-        names: the statistics to write, as in cells.csv, in this order; none for those of the usual ones that fit a
+        names: the statistics to write, named as in cells.csv, in this order. Empty for the usual ones that fit a
             column of a two-column paper, or for all usual ones beside published numbers.
 
     Raises:
-        InputError: if there is no such statistic.
+        InputError: if a statistic doesn't exist.
     """
     written = {column.name: column for column in table.summaries_table(rows, is_full=True).columns[len(rows.keys) :]}
-    usual, keys = _usual(rows, written), key_columns(rows, range(len(rows.values)))
+    usual, keys = _usual_columns(rows, written), key_columns(rows, range(len(rows.values)))
     columns, left_out = usual, ""
     if names:
-        columns = select([*usual, *_others(rows, written, {column.name for column in usual})], names)
+        columns = select([*usual, *_more_columns(rows, written, {column.name for column in usual})], names)
     elif rows.as_published is None:
-        # Medians and means of solved-at are taken together, else the medians before other columns.
+        # The median and the mean of solved-at are added together if both fit, else the median before other columns.
         times = [column for column in usual if column.name in ("solved_at_median", "solved_at_mean")]
         rates = [[column] for column in usual if column.name == "success_rate"]
         columns = fitting(keys, usual, [*rates, times, *([column] for column in (*times, *usual))])
         left_out = ", ".join(column.name for column in usual if column not in columns)
     comments = [command, _intervals(rows)]
-    comments += [f"Left out, since it would be too wide: {left_out}. --columns chooses others."] if left_out else []
+    comments += [f"Omitted because it would be too wide: {left_out}. --columns selects others."] if left_out else []
     is_complete = all(s.complete for s in rows.summaries)
     note = "" if is_complete else f"${_DAGGER}$ seeds that have a result, of all that are planned"
     return tabular([*keys, *columns], _body(rows, [*keys, *columns]), comments=comments, note=note)
 
 
 def escape(text: str) -> str:
-    r"""Escape a text, so that it isn't read as markup.
+    r"""Escape a text for LaTeX.
 
     Example:
         >>> print(escape("50% of a_b {c}"))
@@ -90,11 +90,11 @@ def escape(text: str) -> str:
 
 
 def latex_value(key: str, value: Any, text: str | None = None) -> str:
-    r"""Write a value of a hyperparameter or a column.
+    r"""Typeset a value of a hyperparameter or a column.
 
     Args:
         key: the hyperparameter or column.
-        value: its value.
+        value: the value to typeset.
         text: the text of the value in other tables; None for the usual one.
 
     Example:
@@ -113,33 +113,33 @@ def latex_value(key: str, value: Any, text: str | None = None) -> str:
     return escape(text)
 
 
-def key_columns(rows: ResultRows, some: Iterable[int]) -> list[Column]:
-    """Typeset the keys of some rows, each as often as it is named."""
+def key_columns(rows: ResultRows, indices: Iterable[int]) -> list[Column]:
+    """Typeset the keys of the rows with the given indices, which may repeat."""
     return [
         replace(
             column,
             title=vocabulary().latex_titles.get(column.name) or heading(column.title),
             texts=tuple(map(partial(latex_value, column.name), column.values, column.texts)),
         )
-        for column in table.key_columns(rows, some)
+        for column in table.key_columns(rows, indices)
     ]
 
 
 def number_column(
     column: Column, title: str, below: str = "", *, unit: str = "", is_rate: bool = False, is_scaled: bool = True
 ) -> Column:
-    """Typeset a column of another table: means with their limits, if those differ; counts as they are.
+    """Typeset a column of another table: means with the upper limits of their texts, and counts unchanged.
 
     Args:
         column: the column.
-        title: the title, for people.
-        below: its own title below that, for people.
-        unit: the unit, for people.
-        is_rate: whether to write per cent.
-        is_scaled: whether a power of ten that all numbers have is a part of the unit.
+        title: the title, as plain text.
+        below: the column's own title below a shared one, as plain text.
+        unit: the unit, as plain text.
+        is_rate: whether to write percentages.
+        is_scaled: whether a power of ten that all numbers share moves to the unit.
     """
     powers = {_power(text) for text in column.texts if text != words.NONE and "∞" not in text.partition(" ")[0]}
-    # Thousands count for smaller numbers, too.
+    # Columns with thousands and smaller numbers are scaled to thousands.
     has_power = column.name not in _COUNTS and is_scaled and (len(powers) == 1 or powers == {0, 3})
     power = max(powers) if has_power else None
     parts = (text.partition(" up to ") for text in column.texts)
@@ -155,7 +155,7 @@ def number_column(
 
 
 def heading(text: str) -> str:
-    r"""Typeset a title, which begins with a capital unless it is a symbol or an identifier.
+    r"""Typeset a title; it is capitalised unless it is a symbol or an identifier.
 
     Example:
         >>> heading("success rate"), heading("h"), heading("batch_size")
@@ -166,13 +166,13 @@ def heading(text: str) -> str:
 
 
 def _power(text: str) -> int:
-    """Return the power of ten that an estimate is written with."""
+    """Return the power of ten in the text of an estimate."""
     (_, unit), *_ = _NUMBER.findall(text)
     return _POWERS.get(unit) or int(unit.removeprefix("e") or 0)
 
 
-def _usual(rows: ResultRows, written: Mapping[str, Column]) -> list[Column]:
-    """Typeset the columns of statistics that published tables have, given those that the terminal has, by name."""
+def _usual_columns(rows: ResultRows, written: Mapping[str, Column]) -> list[Column]:
+    """Typeset the statistics of the published tables, from the columns of the terminal's table by name."""
     columns = []
     if rows.has_rates:
         rates = number_column(written["success_rate"], "success rate", is_rate=True)
@@ -183,39 +183,39 @@ def _usual(rows: ResultRows, written: Mapping[str, Column]) -> list[Column]:
         columns += [number_column(written[name], "solved at iteration", below)] if name in written else []
     for metric in metric_columns.names_to_show(rows):
         means = ("mean", f"{metric}_mean"), (_PUBLISHED, f"as_published_{metric}_mean")
-        columns += [_of_metric(rows, metric, below, written[name]) for below, name in means if name in written]
+        columns += [_metric_column(rows, metric, below, written[name]) for below, name in means if name in written]
     return columns
 
 
-def _of_metric(rows: ResultRows, name: str, below: str, column: Column) -> Column:
+def _metric_column(rows: ResultRows, name: str, below: str, column: Column) -> Column:
     metric = rows.metrics[name]
     return number_column(column, words.metric_title(name, replace(metric, unit="")), below, unit=metric.unit)
 
 
-def _others(rows: ResultRows, written: Mapping[str, Column], usual: Collection[str]) -> list[Column]:
-    """Typeset the columns that the usual tables don't have: counts, times to success, seconds."""
-    of_metrics = {
+def _more_columns(rows: ResultRows, written: Mapping[str, Column], usual: Collection[str]) -> list[Column]:
+    """Typeset the columns that the usual tables omit, such as counts, times to success and seconds."""
+    statistics = {
         f"{name}_{field}": (name, below)
         for name in metric_columns.names_to_show(rows)
         for below, field, _ in metric_columns.STATISTICS
     }
     return [
-        _of_metric(rows, *of_metrics[name], column) if name in of_metrics else number_column(column, column.title)
+        _metric_column(rows, *statistics[name], column) if name in statistics else number_column(column, column.title)
         for name, column in written.items()
         if name not in usual
     ]
 
 
 def estimate(text: str, is_best: bool = False, is_rate: bool = False, power: int | None = None) -> str:
-    r"""Typeset an estimate that `study.words` wrote, with the reach of its printed interval below and above.
+    r"""Typeset an estimate written by `study.words`, with the distances to the ends of its interval.
 
-    An interval that doesn't hold the estimate, or has an infinite end, is typeset by its ends.
+    If the interval doesn't contain the estimate, or has an infinite end, its ends are typeset instead.
 
     Args:
         text: the estimate, and its interval in brackets if it has one.
-        is_best: whether it is bold.
-        is_rate: whether to write per cent, without the sign.
-        power: the power of ten that the column's unit has; None to write the estimate's own.
+        is_best: whether to set it in bold.
+        is_rate: whether to write a percentage, without the sign.
+        power: the power of ten in the column's unit; None to write the estimate's own.
 
     Example:
         >>> print(estimate("0.90 [0.83, 0.94]", is_rate=True), estimate("4.2e-7 [3.9e-7, 4.5e-7]"))
@@ -249,16 +249,18 @@ def _digits(number: Decimal) -> str:
 
 
 def _intervals(rows: ResultRows) -> str:
-    of_solved = metric_columns.titles_of_solved(rows)
-    verb = "is" if len(of_solved) == 1 else "are"
-    return "Intervals are at 95%" + (f"; {words.join_and(of_solved)} {verb} of the solved seeds." if of_solved else ".")
+    solved_titles = metric_columns.titles_of_solved(rows)
+    verb = "is" if len(solved_titles) == 1 else "are"
+    return "Intervals are at 95%" + (
+        f"; {words.join_and(solved_titles)} {verb} of the solved seeds." if solved_titles else "."
+    )
 
 
 def _body(rows: ResultRows, columns: Sequence[Column]) -> list[str]:
-    """Write the rows; where there are several keys, a value of the first is written once, below a rule."""
+    """Write the rows; with several keys, a repeated first value is written once, below a rule."""
     lines: list[str] = []
     firsts = [values[0] if values else None for values in rows.values]
-    # Whether all equal values are neighbours, and some values are equal.
+    # Group only if equal values are adjacent and at least two are equal.
     changes = 1 + sum(1 for a, b in pairwise(firsts) if a != b)
     is_grouped = len(rows.keys) > 1 and changes == len(set(firsts)) < len(firsts)
     for i, texts in enumerate(zip(*(column.texts for column in columns), strict=True)):

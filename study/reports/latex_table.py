@@ -1,7 +1,7 @@
-r"""Tabulars in LaTeX that fit a column of a two-column paper; they need the package booktabs.
+r"""LaTeX tabulars that fit a column of a two-column paper; they need the package booktabs.
 
-A tabular sets \footnotesize, \tabcolsep and \arraystretch itself, so that its width doesn't depend on where it is put.
-The width is estimated from the letters of Computer Modern.
+A tabular sets \footnotesize, \tabcolsep and \arraystretch itself, so that its width doesn't depend on its environment.
+The width is estimated from the letter widths of Computer Modern.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import groupby
 from study.reports.text_table import Column
 
 COLUMN_IN = 3.15
-"""The most inches of a table that fits a column of two: LaTeX's own article has 3.18, conferences up to 3.5."""
+"""The greatest width of a table in a two-column paper, in inches: 3.18 in LaTeX's article, up to 3.5 at conferences."""
 
 _PT_AN_INCH = 72.27
 _GAP_PT = 8.0  # twice \tabcolsep
@@ -28,7 +28,7 @@ _WIDTHS_PT = {
     **dict.fromkeys("mwMWABCDEFGHKLNOPQRSTUVXYZ%&+=<>@", 6.6),
     **{r"\;": 2.4, r"\pm": 10.4, r"\cdot": 6.2, r"\%": 7.1, r"\&": 6.6, r"\infty": 8.5, r"\mathrm": 0.0, r"\hat": 0.0},
 }
-"""The widths of letters and symbols in \\footnotesize; of others the width of a digit counts."""
+"""The widths of letters and symbols in \\footnotesize; any other has the width of a digit."""
 _BOLDED = re.compile(r"\\mathbf\{((?:[^{}]|\{[^{}]*\})*)\}")
 _SCRIPTS = re.compile(r"\^\{([^{}]*)\}_\{([^{}]*)\}")
 _TOKENS = re.compile(r"[\^_]\{((?:[^{}]|\{[^{}]*\})*)\}|(\\[A-Za-z]+|\\.|[^\\${}])")
@@ -36,7 +36,7 @@ _TOKENS = re.compile(r"[\^_]\{((?:[^{}]|\{[^{}]*\})*)\}|(\\[A-Za-z]+|\\.|[^\\${}
 
 @dataclass(frozen=True)
 class _Heading:
-    """The lines above one column, or above neighbours under one title with their own titles below."""
+    """The heading of a column, or of neighbouring columns with a shared title and their own titles below."""
 
     lines: tuple[str, ...]
     below: tuple[str, ...]
@@ -54,9 +54,9 @@ def fitting(keys: Sequence[Column], columns: Sequence[Column], parts: Iterable[S
     """Choose columns that fit a paper's column beside the keys.
 
     Args:
-        keys: the columns that always stay.
-        columns: all others, in order.
-        parts: those that are only taken together, the most important first. The first is taken in any case.
+        keys: the columns that are always kept.
+        columns: all other columns, in order.
+        parts: columns that are chosen together, the most important first. The first part is always chosen.
     """
     chosen: list[Column] = []
     for part in parts:
@@ -74,13 +74,13 @@ def body_line(texts: Iterable[str]) -> str:
 def tabular(
     columns: Sequence[Column], body: Iterable[str] | None = None, *, comments: Sequence[str], note: str = ""
 ) -> str:
-    """Write a tabular, to be put into a table environment as it is.
+    """Write a tabular, ready to be put into a table environment.
 
     Args:
         columns: all columns, from left to right.
-        body: the lines between the header and the last rule; None for a row of each text.
-        comments: what to say above it, beside its width.
-        note: what to say below it, in LaTeX.
+        body: the lines between the header and the last rule; None to write the columns' texts.
+        comments: the comments above the tabular, besides its width.
+        note: a note below the tabular, in LaTeX.
     """
     width = width_in(columns)
     size = f"About {width:.1f} in wide" + (": wider than a column of a two-column paper." if width > COLUMN_IN else ".")
@@ -102,26 +102,26 @@ def tabular(
 
 def _headings(columns: Sequence[Column]) -> list[_Heading]:
     headings = []
-    for _, members in groupby(enumerate(columns), lambda of: of[1].title if of[1].below else of[0]):
+    for _, members in groupby(enumerate(columns), lambda item: item[1].title if item[1].below else item[0]):
         group = [column for _, column in members]
         units = {column.unit for column in group}
         brackets = [f" ({column.unit})" if column.unit else "" for column in group]
         title = group[0].title + (brackets[0] if len(units) == 1 else "")
-        below = tuple(one.below + (of if len(units) > 1 else "") for one, of in zip(group, brackets, strict=True))
+        below = tuple(c.below + (unit if len(units) > 1 else "") for c, unit in zip(group, brackets, strict=True))
         widths = [max(map(_width_pt, (text, *column.texts))) for text, column in zip(below, group, strict=True)]
         span = sum(widths) + _GAP_PT * (len(group) - 1)
-        # A title that is wider than the column below it is broken into two lines.
+        # Break a title that is wider than its column into two lines.
         parts = title.split(" ")
         pairs = [(" ".join(parts[:i]), " ".join(parts[i:])) for i in range(1, len(parts))]
         is_wide = bool(pairs) and _width_pt(title) > span
-        lines = min(pairs, key=lambda of: max(map(_width_pt, of))) if is_wide else (title,)
+        lines = min(pairs, key=lambda pair: max(map(_width_pt, pair))) if is_wide else (title,)
         width = max(span, *map(_width_pt, lines))
         headings.append(_Heading(lines, below if any(below) else (), len(group), width))
     return headings
 
 
 def _header(columns: Sequence[Column]) -> list[str]:
-    """Write the lines of the header, with rules between titles and those below them."""
+    """Write the header's lines, with rules between shared titles and those below."""
     headings = _headings(columns)
     height = max(len(heading.lines) + bool(heading.below) for heading in headings)
     lines = []
@@ -145,12 +145,12 @@ def _header(columns: Sequence[Column]) -> list[str]:
 
 
 def _width_pt(text: str) -> float:
-    r"""Estimate the width of a text in LaTeX, in \footnotesize."""
+    r"""Estimate the width of a text typeset in \footnotesize, in points."""
     bold = "".join(_BOLDED.findall(text))
-    of_bold = (_BOLD - 1) * _width_pt(bold) if bold else 0.0
+    bold_width = (_BOLD - 1) * _width_pt(bold) if bold else 0.0
     plain = _BOLDED.sub(r"\1", text).replace("{,}", ",")
     plain = _SCRIPTS.sub(lambda pair: f"^{{{max(pair.groups(), key=_width_pt)}}}", plain)
-    return of_bold + sum(
+    return bold_width + sum(
         _SCRIPT * _width_pt(script) if script else _WIDTHS_PT.get(token, _DIGIT_PT)
         for script, token in _TOKENS.findall(plain)
     )

@@ -21,9 +21,9 @@ def markdown(findings: Findings, figures: Sequence[Drawn] = (), parts: Parts | N
     """Write the sections as Markdown.
 
     Args:
-        findings: what the report says.
-        figures: the figures that were drawn; those of sections are linked as PNG.
-        parts: keeps the sections that fail; None to raise.
+        findings: the findings.
+        figures: the drawn figures; those that sections name are linked as PNG files.
+        parts: collects the sections that fail; None to raise.
     """
     titles = {figure.name: figure.title for figure in figures}
     lines = [f"# {_escape(findings.name)}", _escape(findings.question), _escape(findings.headline)]
@@ -33,7 +33,7 @@ def markdown(findings: Findings, figures: Sequence[Drawn] = (), parts: Parts | N
 
 
 def _section(section: Section, titles: Mapping[str, str], level: int) -> Iterator[str]:
-    if section.is_of_page:
+    if section.is_page_only:
         return
     if section.title:
         yield f"{'#' * level} {_escape(section.title)}"

@@ -1,4 +1,4 @@
-"""Metrics of series: a short table of each, and all of them as CSV and LaTeX."""
+"""Metrics of series: a short table of each, and all values as CSV and LaTeX."""
 
 from __future__ import annotations
 
@@ -18,20 +18,24 @@ from study.summaries.metrics import MetricSeries, MetricSummary, series_of
 from study.summaries.rows import ResultRows
 
 _MOST_PLACES = 6
-"""The most places that a table shows."""
+"""The most places in a table."""
 
 
 def series_with_values(rows: ResultRows) -> list[MetricSeries]:
-    """List the series of which any row has a value."""
-    return [one for one in series_of(rows.metrics) if any(of.count for name in one.metrics for of in _of(rows, name))]
+    """List the series with a value in any row."""
+    return [
+        series
+        for series in series_of(rows.metrics)
+        if any(summary.count for name in series.metrics for summary in _summaries(rows, name))
+    ]
 
 
-def _of(rows: ResultRows, name: str) -> list[MetricSummary]:
+def _summaries(rows: ResultRows, name: str) -> list[MetricSummary]:
     return [s.metrics.get(name, MetricSummary(metric=rows.metrics[name])) for s in rows.summaries]
 
 
 def places_to_show(series: MetricSeries, most: int = _MOST_PLACES) -> dict[str, float]:
-    """Choose at most so many places of a series at equal steps, the first and the last among them, by metric."""
+    """Choose up to `most` evenly spaced places of a series, including the first and the last, by metric."""
     at = dict(zip(series.metrics, series.places, strict=True))
     return {name: at[name] for place in spread(len(at), most) for name in [list(at)[place]]}
 
@@ -42,37 +46,37 @@ def place_title(series: MetricSeries, at: float) -> str:
 
 
 def number(at: float) -> str:
-    """Write a place alone."""
+    """Write the number of a place."""
     return words.format_value("", int(at) if at == int(at) else at).replace("-", "−")
 
 
 def series_table(rows: ResultRows, series: MetricSeries) -> TextTable:
-    """Lay out means at some places, a row a summary."""
+    """Lay out means at selected places, one row a summary."""
     keys = key_columns(rows, range(len(rows.summaries)))
     means = [replace(column, title=f"{series.along} {at}") for at, column in _means(rows, series)]
     return TextTable((*keys, *means), places(not s.complete for s in rows.summaries), len(rows.keys))
 
 
 def _means(rows: ResultRows, series: MetricSeries, most: int = _MOST_PLACES) -> list[tuple[str, Column]]:
-    """Lay out means at some places, each with the place as a text."""
+    """Lay out means at selected places, each with the place as text."""
     write = words.metric_notation(series.metric)
     return [
-        (number(at), estimates_column(_of(rows, name), "", "mean", write, "mean_interval"))
+        (number(at), estimates_column(_summaries(rows, name), "", "mean", write, "mean_interval"))
         for name, at in places_to_show(series, most).items()
     ]
 
 
 def series_rows(rows: ResultRows) -> list[dict[str, Any]]:
-    """Return one mapping for each row of the report and each metric of a series, with the columns of series.csv."""
+    """Return one mapping for each row of the report and metric of a series, with the columns of series.csv."""
     return [
         key_values(rows, row, SERIES, "{} (column)")
         | {"series": series.title, "along": series.along, "at": at, "metric": name}
-        | {"trials": of.count}
-        | {column: number for _, field, _ in STATISTICS for column, number in statistic(of, field).items()}
+        | {"trials": summary.count}
+        | {column: number for _, field, _ in STATISTICS for column, number in statistic(summary, field).items()}
         for row in range(len(rows.summaries))
         for series in series_with_values(rows)
         for name, at in zip(series.metrics, series.places, strict=True)
-        for of in [_of(rows, name)[row]]
+        for summary in [_summaries(rows, name)[row]]
     ]
 
 

@@ -1,4 +1,4 @@
-"""Notes on the rows of a table."""
+"""Notes on incomplete rows of a table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_TITLES = 3
 
 
 def times_notes(rows: ResultRows) -> list[str]:
-    """Name the rows with trials that ended unsolved before the iterations to which times to success are restricted."""
+    """Note rows with trials that ended unsolved before the restriction time of the mean time to success."""
     early = [(row, s) for row, s in enumerate(rows.summaries) if s.ended_early]
     if not early:
         return []
@@ -30,18 +30,18 @@ def times_notes(rows: ResultRows) -> list[str]:
 
 
 def metric_notes(rows: ResultRows) -> list[str]:
-    """Name the rows with trials that ended without a finite value of a metric, which its means leave out.
+    """Note rows with trials that ended without a finite value of a metric, so that its means omit them.
 
-    Of a series, those count that lack the value at any place. Metrics that the same trials lack share a note.
+    A series counts as missing if it lacks a value at any place. Metrics that the same trials lack share a note.
     """
     titles: dict[tuple[str, str], list[str]] = {}
     single = {words.metric_title(name, metric): {name: metric} for name, metric in rows.single_metrics.items()}
-    for title, metrics in (single | {one.heading: one.metrics for one in series_of(rows.metrics)}).items():
+    for title, metrics in (single | {series.heading: series.metrics for series in series_of(rows.metrics)}).items():
         metric = next(iter(metrics.values()))
         counts = [
-            (row, min(there), s.ended)
+            (row, min(values), s.ended)
             for row, s in enumerate(rows.summaries)
-            if not s.stopped and (there := [s.metrics[name].count for name in metrics if name in s.metrics])
+            if not s.stopped and (values := [s.metrics[name].count for name in metrics if name in s.metrics])
         ]
         if metric.of != "ended" or not any(count for _, count, _ in counts):
             continue
@@ -51,9 +51,9 @@ def metric_notes(rows: ResultRows) -> list[str]:
             names = [f"{rows.name(row) or 'all'} ({count:,} of {ended:,})" for row, count, ended in lacking]
             titles.setdefault((trials, _join(names)), []).append(title)
     return [
-        f"{trials} ended without a finite {_metrics(some)}, and {'its' if len(some) == 1 else 'their'} averages leave "
-        f"them out: {names}"
-        for (trials, names), some in titles.items()
+        f"{trials} ended without a finite {_metrics(titled)}, and {'its' if len(titled) == 1 else 'their'} averages "
+        f"leave them out: {names}"
+        for (trials, names), titled in titles.items()
     ]
 
 

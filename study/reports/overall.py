@@ -1,4 +1,4 @@
-"""Methods aggregated over tasks: a table, and their numbers and profiles as CSV."""
+"""Methods aggregated over tasks: a table, and CSV files of numbers and profiles."""
 
 from __future__ import annotations
 
@@ -12,32 +12,43 @@ from study.statistics import MeanOverCells
 from study.words import Notation
 
 _MOST_OTHERS = 5
-"""The most methods that each is compared with in the table; of more, it is compared with the best one."""
+"""The most methods that the table compares pairwise; with more, each is compared with the best one."""
 
 
 def overall_table(overall: Overall) -> TextTable:
     """Lay out one row a method."""
-    some, write = overall.methods, words.metric_notation(overall.metric)
+    methods, write = overall.methods, words.metric_notation(overall.metric)
     columns = [
-        names_column("method", [one.name for one in some]),
-        text_column("seeds", [(" to ".join(map(str, dict.fromkeys(one.seeds))), one.seeds[0]) for one in some]),
+        names_column("method", [method.name for method in methods]),
+        text_column(
+            "seeds", [(" to ".join(map(str, dict.fromkeys(method.seeds))), method.seeds[0]) for method in methods]
+        ),
     ]
-    if any(one.without_number for one in some):
-        columns.append(count_column("without a number", [one.without_number for one in some]))
-    columns.append(_column(f"{overall.title}, interquartile mean", [one.interquartile_mean for one in some], write))
-    against = range(len(some)) if len(some) <= _MOST_OTHERS else [overall.best]
+    if any(method.without_number for method in methods):
+        columns.append(count_column("without a number", [method.without_number for method in methods]))
+    columns.append(
+        _column(f"{overall.title}, interquartile mean", [method.interquartile_mean for method in methods], write)
+    )
+    against = range(len(methods)) if len(methods) <= _MOST_OTHERS else [overall.best]
     columns += [
-        _column(f"better than {some[j].name}", [one.improvements[j] for one in some], words.rate) for j in against
+        _column(f"better than {methods[j].name}", [method.improvements[j] for method in methods], words.rate)
+        for j in against
     ]
     return TextTable(tuple(columns))
 
 
-def _column(title: str, some: list[MeanOverCells | None], write: Notation) -> Column:
-    return text_column(title, [(write(of.value, of.interval), of.value) if of else (words.NONE, None) for of in some])
+def _column(title: str, estimates: list[MeanOverCells | None], write: Notation) -> Column:
+    return text_column(
+        title,
+        [
+            (write(estimate.value, estimate.interval), estimate.value) if estimate else (words.NONE, None)
+            for estimate in estimates
+        ],
+    )
 
 
 def overall_note(overall: Overall) -> str:
-    """Say what the table's numbers are."""
+    """Explain the numbers of the table."""
     return (
         f"Interquartile means, averaged over the {len(overall.questions)} tasks that all methods have, and "
         "probabilities that a trial is better than one of another method with another seed, ties counted half. "
@@ -46,30 +57,30 @@ def overall_note(overall: Overall) -> str:
 
 
 def methods_rows(overall: Overall) -> list[dict[str, Any]]:
-    """Return one mapping for each method and each other that it is compared with, with the columns of methods.csv."""
+    """Return one mapping for each ordered pair of methods, with the columns of methods.csv."""
     return [
-        {"metric": overall.name, "method": one.name, "questions": len(overall.questions)}
-        | {"trials": one.trials, "without_number": one.without_number}
-        | _numbers("interquartile_mean", one.interquartile_mean)
-        | {"other": other.name, **_numbers("probability", one.improvements[place])}
-        for one in overall.methods
+        {"metric": overall.name, "method": method.name, "questions": len(overall.questions)}
+        | {"trials": method.trials, "without_number": method.without_number}
+        | _numbers("interquartile_mean", method.interquartile_mean)
+        | {"other": other.name, **_numbers("probability", method.improvements[place])}
+        for method in overall.methods
         for place, other in enumerate(overall.methods)
-        if other is not one
+        if other is not method
     ]
 
 
 def profiles_rows(overall: Overall) -> list[dict[str, Any]]:
-    """Return one mapping for each method and threshold, from the least to the greatest, with those of profiles.csv."""
+    """Return one mapping for each method and threshold, in increasing order, with the columns of profiles.csv."""
     return [
-        {"metric": overall.name, "method": one.name, "from": start, "share": share, **ends("share_", band)}
-        for one in overall.methods
+        {"metric": overall.name, "method": method.name, "from": start, "share": share, **ends("share_", band)}
+        for method in overall.methods
         for start, share, *band in zip(
-            [None, *one.profile.thresholds.tolist()],
-            *(of.tolist() for of in (one.profile.shares, one.profile.low, one.profile.high)),
+            [None, *method.profile.thresholds.tolist()],
+            *(values.tolist() for values in (method.profile.shares, method.profile.low, method.profile.high)),
             strict=True,
         )
     ]
 
 
-def _numbers(name: str, of: MeanOverCells | None) -> dict[str, float | None]:
-    return {} if of is None else {name: of.value, **ends(f"{name}_", of.interval)}
+def _numbers(name: str, estimate: MeanOverCells | None) -> dict[str, float | None]:
+    return {} if estimate is None else {name: estimate.value, **ends(f"{name}_", estimate.interval)}

@@ -1,6 +1,6 @@
-"""The report as one HTML page that needs nothing else: no network, no other file.
+"""The report as one self-contained HTML page, which loads nothing from the network or from other files.
 
-page.html.j2 and pieces.html.j2 lay it out.
+page.html.j2 and pieces.html.j2 are its templates.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from study.reports.templates import asset, template
 from study.summaries.parts import Parts
 
 _MOST_NUMBERS = 200
-"""The most points of a figure that are listed below it."""
+"""The most points of a figure listed below it."""
 _PLACE = "0000TRIAL0000"
-"""A placeholder for a trial's id in the address that the page's script completes."""
+"""A placeholder for a trial's id in an address, which the page's script replaces."""
 _CODES = {"solved": "s", "unsolved": "u", "finished": "e", "stopped": "p", "diverged": "d", "failed": "f"}
 
 
 def page(report: Report, figures: Sequence[Drawn], parts: Parts | None = None) -> str:
-    """Write the page. Whatever comes from outside is escaped.
+    """Write the page; all inserted text is escaped.
 
     Args:
-        report: its content.
+        report: the report's content.
         figures: the report's figures.
-        parts: keeps the sections that fail, and has what failed before; None to raise.
+        parts: collects the sections that fail, and holds earlier failures; None to raise.
     """
     rows, trials, names = report.rows, report.trials, [figure.name for figure in figures]
     return _template().render(
@@ -62,7 +62,7 @@ def _template() -> Template:
 
 
 def _trials(trials: pa.Table, report: Report) -> dict[str, Any]:
-    """List what the page's script shows of the rows' trials, one list per column."""
+    """Collect the data of trials for the page's script, one list per column."""
     columns, rows, links = trials.to_pydict(), len(report.rows.summaries), report.links
     cell_ids = dict(zip(columns["row"], columns["cell_id"], strict=True))
     numbers = {"solved_at_iteration": "solved at"} if report.rows.has_times else {}
@@ -70,7 +70,7 @@ def _trials(trials: pa.Table, report: Report) -> dict[str, Any]:
     order = sorted(numbers, key=trials.column_names.index)
     titles = {name: numbers[name] for name in order} | {"training_s": "seconds"}
     return {
-        "numbers": [[title, [_short(value) for value in columns[name]]] for name, title in titles.items()],
+        "numbers": [[title, [_rounded(value) for value in columns[name]]] for name, title in titles.items()],
         "outcome": "".join(_CODES.get(str(outcome), "?") for outcome in columns["outcome"]),
         "errors": {str(i): error for i, error in enumerate(columns["error"]) if error},
         "link": links and links.trial(_PLACE),
@@ -82,7 +82,7 @@ def _trials(trials: pa.Table, report: Report) -> dict[str, Any]:
     }
 
 
-def _short(value: float | None) -> float | None:
+def _rounded(value: float | None) -> float | None:
     if value is None or not math.isfinite(value):
         return None
     return int(value) if value == int(value) else float(f"{value:.6g}")

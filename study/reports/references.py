@@ -1,4 +1,4 @@
-"""What references say: notes on their bounds, and how many trials pass them, as a table, CSV and LaTeX."""
+"""Bounds of references: notes, and the rates of trials within them as a table, CSV and LaTeX."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TITLES: dict[Kind, str] = {"mean": "bound of the mean", "prediction": "predicti
 
 
 def reference_notes(rows: ResultRows, findings: ReferenceFindings) -> list[str]:
-    """Say by which bounds trials are judged, how many references set them and how many were dropped, or why none."""
+    """List notes on the bounds, their references and those that were dropped, and on questions without a bound."""
     row_of = _rows_of(rows)
     known, unknown = [], []
     for cell, references in findings.references.items():
@@ -38,14 +38,14 @@ def reference_notes(rows: ResultRows, findings: ReferenceFindings) -> list[str]:
     notes = [f"trials are judged by the {kind} of references: {_join(known)}"] if known else []
     if unknown:
         notes.append(
-            f"a bound needs at least {FEWEST} references that count, so trials are finished and not judged, where "
-            f"there are fewer: {_join(unknown)}"
+            f"a bound needs at least {FEWEST} references; with fewer, trials are finished and not judged: "
+            f"{_join(unknown)}"
         )
     return notes
 
 
 def _counts(references: References) -> str:
-    """Write how many references there are, and how many were dropped."""
+    """Count the references, and those that were dropped."""
     count, dropped = references.count, references.dropped
     text = words.count_of(count, "reference")
     return f"{text}; {dropped} of {count + dropped} were dropped" if dropped else text
@@ -53,9 +53,9 @@ def _counts(references: References) -> str:
 
 def _bounds(rows: ResultRows, findings: ReferenceFindings, cell: str) -> str:
     """Write the bounds of a question's metrics."""
-    of_cell = [r for r in findings.rates if r.cell_id == cell and r.kind == findings.criterion.kind]
+    rates = [r for r in findings.rates if r.cell_id == cell and r.kind == findings.criterion.kind]
     is_higher = findings.criterion.higher_is_better
-    texts = [f"{_title(rows, r.metric)} {'≤≥'[is_higher[r.metric]]} {words.measure(r.bound)}" for r in of_cell]
+    texts = [f"{_title(rows, r.metric)} {'≤≥'[is_higher[r.metric]]} {words.measure(r.bound)}" for r in rates]
     more = [f"{len(texts) - _MOST_METRICS} more in the table of bounds"] if len(texts) > _MOST_METRICS else []
     return words.join_and([*texts[:_MOST_METRICS], *more])
 
@@ -70,66 +70,75 @@ def _title(rows: ResultRows, metric: str) -> str:
 
 
 def _rows_of(rows: ResultRows) -> dict[str, int]:
-    """Return the row of each cell."""
+    """Return the row index of each cell, by id."""
     return {str(getattr(summary, "cell_id", "")): row for row, summary in enumerate(rows.summaries)}
 
 
 def bounds_note(findings: ReferenceFindings) -> str:
-    """Write a sentence on what the two bounds are."""
+    """Explain the two bounds, and name the one that judges."""
     return (
-        f"How many trials pass the bounds that references set at a level of {100 * findings.criterion.level:g}%, with "
-        "Wilson's interval; those that diverged pass none. The bound of the mean is the published criterion: of "
-        "references themselves, fewer pass it than the level says. The prediction bound is passed as often as the "
-        f"level says by a trial that is as good as a reference. Here, the {_TITLES[findings.criterion.kind]} is what "
-        "solved trials pass, in all metrics at once."
+        f"Trials within the bounds that references set at a level of {100 * findings.criterion.level:g}%, with "
+        "Wilson's interval; diverged trials are outside. The bound of the mean is the published criterion: the share "
+        "of references within it is below the level. The prediction bound holds a trial that is as good as a reference "
+        "with a probability equal to the level. Here, a solved trial is within the "
+        f"{_TITLES[findings.criterion.kind]} in all metrics."
     )
 
 
 def _lines(rows: ResultRows, findings: ReferenceFindings) -> Iterator[tuple[int, Sequence[BoundRate]]]:
-    """Yield for each row and each metric the rates by both bounds."""
+    """Yield for each row and metric the rates by both bounds."""
     row_of = _rows_of(rows)
     for first in range(0, len(findings.rates), len(KINDS)):
-        of_metric = findings.rates[first : first + len(KINDS)]
-        yield row_of[of_metric[0].cell_id], of_metric
+        bounds = findings.rates[first : first + len(KINDS)]
+        yield row_of[bounds[0].cell_id], bounds
 
 
 def bounds_table(rows: ResultRows, findings: ReferenceFindings) -> TextTable:
-    """Lay out one row for each row of the study and each metric of success: both bounds, and the rates that pass."""
+    """Lay out one row for each row of the study and metric of success: both bounds, and the rates within them."""
     lines = list(_lines(rows, findings))
-    metrics = [(_title(rows, of[0].metric), of[0].metric) for _, of in lines]
+    metrics = [(_title(rows, bounds[0].metric), bounds[0].metric) for _, bounds in lines]
     columns = [
         *key_columns(rows, [row for row, _ in lines]),
         text_column("metric", metrics, is_number=False),
-        count_column("trials", [of[0].judged for _, of in lines]),
+        count_column("trials", [bounds[0].judged for _, bounds in lines]),
     ]
     for place, kind in enumerate(KINDS):
-        some = [of[place] for _, of in lines]
-        columns.append(text_column(_TITLES[kind], [(words.measure(one.bound), one.bound) for one in some]))
-        rates = [(words.rate(one.rate, one.interval), one.rate) for one in some]
-        columns.append(text_column(f"rate within {_TITLES[kind]}", rates))
+        of_kind = [bounds[place] for _, bounds in lines]
+        columns.append(text_column(_TITLES[kind], [(words.measure(rate.bound), rate.bound) for rate in of_kind]))
+        texts = [(words.rate(rate.rate, rate.interval), rate.rate) for rate in of_kind]
+        columns.append(text_column(f"rate within {_TITLES[kind]}", texts))
     return TextTable(tuple(columns), keys=len(rows.keys) + 1)
 
 
 def bounds_rows(rows: ResultRows, findings: ReferenceFindings) -> list[dict[str, Any]]:
-    """Return one mapping for each row of the study, each metric of success and each kind of bound, as in bounds.csv.
+    """Return one mapping for each row of the study, metric of success and kind of bound, as in bounds.csv.
 
-    Those of other metrics of their series follow.
+    The other metrics of their series follow.
     """
     success, along = findings.criterion.higher_is_better, findings.along
     every = [(findings, *line) for line in _lines(rows, findings)]
     every += [(along, *line) for line in _lines(rows, along) if line[1][0].metric not in success] if along else []
     lines = []
-    for of, row, of_metric in every:
-        for one in of_metric:
-            references = of.references.get(of.criterion.reference_of.get(one.cell_id, ""), References(values={}))
-            numbers = (of.criterion.level, references.count, references.dropped, one.bound, one.passed, one.judged)
-            own = dict(zip(OWN_OF_BOUNDS, (one.metric, one.kind, *numbers, one.rate), strict=False))
-            lines.append(key_values(rows, row, OWN_OF_BOUNDS, "{} (hyperparameter)") | own | ends("", one.interval))
+    for source, row, bounds in every:
+        for rate in bounds:
+            references = source.references.get(
+                source.criterion.reference_of.get(rate.cell_id, ""), References(values={})
+            )
+            numbers = (
+                source.criterion.level,
+                references.count,
+                references.dropped,
+                rate.bound,
+                rate.passed,
+                rate.judged,
+            )
+            own = dict(zip(OWN_OF_BOUNDS, (rate.metric, rate.kind, *numbers, rate.rate), strict=False))
+            lines.append(key_values(rows, row, OWN_OF_BOUNDS, "{} (hyperparameter)") | own | ends("", rate.interval))
     return lines
 
 
 def bounds_latex(rows: ResultRows, findings: ReferenceFindings, *, command: str) -> str:
-    """Write the table as a tabular; with the bounds that judge alone, if both don't fit a paper's column."""
+    """Write the table as a tabular, with the judging bound alone if both don't fit a paper's column."""
     content, key_count = bounds_table(rows, findings), len(rows.keys)
     metrics = Column("Metric", tuple(map(latex.escape, content.columns[key_count].texts)), is_number=False)
     keys = [*latex.key_columns(rows, [row for row, _ in _lines(rows, findings)]), metrics]

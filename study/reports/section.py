@@ -1,4 +1,4 @@
-"""The building block of a report, which every format renders."""
+"""A section of a report, the unit that every format renders."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from study.reports.text_table import TextTable
 class Section:
     """A part of a report: a title, sentences, a table, figures.
 
-    A page shows everything; Markdown leaves out what is of the page alone; a terminal and a notebook show `title`,
+    A page shows everything. Markdown omits sections with `is_page_only`. A terminal and a notebook show `title`,
     `items`, `table` and `sentences`.
 
     Args:
-        title: its heading; empty for none.
-        name: names it in messages and in the layout of a terminal.
-        items: a list.
+        title: the heading; empty for none.
+        name: identifies the section in messages and in a terminal's layout.
+        items: the items of a list.
         is_numbered: whether the list is numbered.
-        details: sentences that a terminal and a notebook leave out.
-        table: its table.
-        label: describes the table to those who can't see it; empty for the title.
-        sentences: what a reader must know.
-        code: a text that is shown as it is.
+        details: sentences that a terminal and a notebook omit.
+        table: the section's table.
+        label: describes the table to screen readers; empty for the title.
+        sentences: sentences that every format shows.
+        code: a text to show verbatim.
         entries: definitions of terms.
-        figures: the names of its figures.
-        parts: its subsections, which are folded on a page.
-        is_brief: of a part: whether a terminal and a notebook show it.
-        is_warning: whether it is set off.
-        is_open: whether a folded one is open at first.
-        is_of_page: whether only a page shows it.
-        has_trials: whether rows of the table open to their trials.
+        figures: the names of the section's figures.
+        parts: the subsections, which are folded on a page.
+        is_brief: whether a terminal and a notebook show this subsection.
+        is_warning: whether the section is highlighted.
+        is_open: whether a subsection is unfolded at first.
+        is_page_only: whether only a page shows the section.
+        has_trials: whether rows of the table unfold to their trials.
     """
 
     title: str
@@ -51,18 +51,18 @@ class Section:
     is_brief: bool = False
     is_warning: bool = False
     is_open: bool = False
-    is_of_page: bool = False
+    is_page_only: bool = False
     has_trials: bool = False
 
     def with_figures(self, drawn: Sequence[str]) -> Section | None:
-        """Return the section with those of its figures that were drawn; None if nothing is left."""
-        parts = [part for one in self.parts if (part := one.with_figures(drawn)) is not None]
+        """Return the section without figures that weren't drawn; None if it has no content left."""
+        parts = [part for child in self.parts if (part := child.with_figures(drawn)) is not None]
         section = replace(self, figures=[name for name in self.figures if name in drawn], parts=parts)
         has_content = section.items or section.details or section.table or section.sentences or section.code
         return section if has_content or any(section.entries) or section.figures or parts else None
 
     def every_figure(self) -> Iterator[str]:
-        """Yield the names of its figures and of those of its parts."""
+        """Yield the names of the figures of the section and its parts."""
         yield from self.figures
         for part in self.parts:
             yield from part.every_figure()

@@ -28,54 +28,65 @@ from study.summaries.rows import ResultRows
 from study.summaries.summary import Summary
 
 MOST_SENTENCES = 12
-"""The most rows that the comparison describes one by one; of more, only those that differ."""
+"""The most rows with a sentence each in the comparison; with more rows, only those that differ have one."""
 
 
 def sections(findings: Findings, parts: Parts | None = None, figures: Sequence[str] = ()) -> list[Section]:
-    """Return the sections that have a content, in order.
+    """Return the sections that have content, in order.
 
     Args:
-        findings: what the report says; of a `Report`, there are also the sections of a page alone.
-        parts: keeps the sections that fail, and has what failed before, which the notes name; None to raise.
-        figures: the names of the figures that were drawn.
+        findings: the findings; a `Report` adds the sections that only a page shows.
+        parts: collects the sections that fail, and holds earlier failures for the notes; None to raise.
+        figures: the names of the drawn figures.
     """
-    there = _made(_MAKERS, findings, parts, figures)
-    placed = {name for section in there for name in section.every_figure()}
-    free = [name for name in figures if name not in placed]
+    main_sections = _make_sections(_MAKERS, findings, parts, figures)
+    placed = {name for section in main_sections for name in section.every_figure()}
+    unplaced = [name for name in figures if name not in placed]
     failed = [] if parts is None else map(str, parts.failures)
-    rest = [
-        Section(title="More figures", figures=free[1:], is_of_page=True),
+    more_sections = [
+        Section(title="More figures", figures=unplaced[1:], is_page_only=True),
         Section(title="Notes", details=[*dict.fromkeys([*findings.notes, *failed]), *_stop_note(findings.rows)]),
-        *(_of_page(findings) if isinstance(findings, Report) else []),
+        *(_page_sections(findings) if isinstance(findings, Report) else []),
     ]
-    place = sum(section.is_warning for section in there)
-    there.insert(place, Section(title="", figures=free[:1]))
-    return [section for one in (*there, *rest) if (section := one.with_figures(figures)) is not None]
+    place = sum(section.is_warning for section in main_sections)
+    main_sections.insert(place, Section(title="", figures=unplaced[:1]))
+    return [
+        section
+        for candidate in (*main_sections, *more_sections)
+        if (section := candidate.with_figures(figures)) is not None
+    ]
 
 
 def brief_sections(findings: Findings, parts: Parts | None = None) -> list[Section]:
     """Return the sections that a terminal and a notebook show after the results."""
-    return _made(_BRIEF, findings, parts, [])
+    return _make_sections(_BRIEF, findings, parts, [])
 
 
-def _made(names: Iterable[str], findings: Findings, parts: Parts | None, figures: Sequence[str]) -> list[Section]:
-    """Make those of some sections that have a content; those that are named as a field of the findings need it."""
+def _make_sections(
+    names: Iterable[str], findings: Findings, parts: Parts | None, figures: Sequence[str]
+) -> list[Section]:
+    """Make the named sections, without those that have no content."""
     makers = {name: partial(_MAKERS[name], findings) for name in names if getattr(findings, name, True)}
-    made = [make() if parts is None else parts.attempt(f"section {name}", make, None) for name, make in makers.items()]
-    return [section for one in made if one is not None and (section := one.with_figures(figures)) is not None]
+    results = [
+        make() if parts is None else parts.attempt(f"section {name}", make, None) for name, make in makers.items()
+    ]
+    return [
+        section for result in results if result is not None and (section := result.with_figures(figures)) is not None
+    ]
 
 
 def _missing(findings: Findings) -> Section | None:
     rows, failures = findings.rows, findings.failures
     pending, failed = (sum(getattr(s, name) for s in rows.summaries) for name in ("pending", "failed"))
-    failed = sum(one.trials for one in failures) or failed
+    failed = sum(failure.trials for failure in failures) or failed
     if not pending and not failed:
         return None
     again = f"{words.count_of(pending, 'trial')} not yet done. Run the study again to train what is missing."
     lost = f"{words.count_of(failed, 'trial')} failed and left no result. {advice(failures)}".rstrip()
     items = [*([again] if pending else []), *([lost] if failed else [])]
     items += [
-        f"{words.count_of(one.trials, 'trial')}: {one.reason}; {example(one, rows)}" for one in failures[:MOST_REASONS]
+        f"{words.count_of(failure.trials, 'trial')}: {failure.reason}; {example(failure, rows)}"
+        for failure in failures[:MOST_REASONS]
     ]
     items += filter(None, [more_reasons(failures, findings.name)])
     if incomplete := sum(not s.complete for s in rows.summaries):
@@ -119,11 +130,13 @@ def _sources(findings: Findings) -> Section:
 
 def _results(findings: Findings) -> Section:
     rows = findings.rows
-    of_solved = metric_columns.titles_of_solved(rows)
-    of_all = [words.metric_title(name, rows.metrics[name]) for name in metric_columns.with_values(rows)]
-    of_all = [title for title in of_all if title not in of_solved]
-    solved = f". Averaged over solved trials alone: {words.join_and(of_solved)}" if of_solved else ""
-    ended = f". Averaged over all trials that ended with a number: {words.join_and(of_all)}" if of_all else ""
+    solved_titles = metric_columns.titles_of_solved(rows)
+    other_titles = [words.metric_title(name, rows.metrics[name]) for name in metric_columns.with_values(rows)]
+    other_titles = [title for title in other_titles if title not in solved_titles]
+    solved = f". Averaged over solved trials alone: {words.join_and(solved_titles)}" if solved_titles else ""
+    ended = (
+        f". Averaged over all trials that ended with a number: {words.join_and(other_titles)}" if other_titles else ""
+    )
     return Section(
         title="Results",
         name="results",
@@ -135,7 +148,7 @@ def _results(findings: Findings) -> Section:
 
 
 def _bold_note(findings: Findings) -> str:
-    """Say what makes a row bold, or that none is; empty where no rows were compared."""
+    """Explain the bold rows, or why there are none; empty if no rows were compared."""
     rows, plan = findings.rows, findings.contrasts.plan
     if not findings.contrasts.findings:
         return ""
@@ -167,12 +180,12 @@ def _overall(findings: Findings) -> Section | None:
 def _series(findings: Findings) -> Section:
     parts = [
         Section(
-            title=one.heading,
-            details=[f"Mean {one.heading}, with intervals, at some places; series.csv has all."],
-            table=series_table(findings.rows, one),
+            title=series.heading,
+            details=[f"Mean {series.heading}, with intervals, at some places; series.csv has all."],
+            table=series_table(findings.rows, series),
             is_open=True,
         )
-        for one in series_with_values(findings.rows)
+        for series in series_with_values(findings.rows)
     ]
     return Section(title="Along an axis", figures=["series"], parts=parts)
 
@@ -189,7 +202,7 @@ def _search(findings: Findings) -> Section | None:
     search, rows = findings.search, findings.rows
     if search is None:
         return None
-    found = bool(confirmed(search))
+    has_confirmed = bool(confirmed(search))
     content = candidates_table(search) if search.candidates else None
     listed, count = 0 if content is None else len(content.rows), len(search.candidates)
     most = f" {listed} of them, the front among them; candidates.csv has all." if listed < count else ""
@@ -199,14 +212,17 @@ def _search(findings: Findings) -> Section | None:
             title=f"All candidates ({count:,})",
             details=[f"Marked: the Pareto front, the candidates that no other one beats in all objectives.{most}"],
             table=content,
-            is_of_page=True,
+            is_page_only=True,
         ),
     ]
     return Section(
         title="Search",
         name="search",
-        details=[progress_note(search), *([f"{CAUTION} {objectives_note(search, rows.metrics)}"] if found else [])],
-        table=winners_table(search, rows) if found else None,
+        details=[
+            progress_note(search),
+            *([f"{CAUTION} {objectives_note(search, rows.metrics)}"] if has_confirmed else []),
+        ],
+        table=winners_table(search, rows) if has_confirmed else None,
         label="confirmed candidates",
         sentences=[line] if (line := importance_line(search)) else [],
         parts=[part for part in parts if part.code or part.table],
@@ -242,27 +258,29 @@ def _verdicts(findings: Findings) -> Section:
 
 
 def _standardised(findings: Findings) -> Section | None:
-    found = findings.standardised
-    if found is None:
+    standardisation = findings.standardised
+    if standardisation is None:
         return None
-    differences = standardised.differences_table(found)
+    differences = standardised.differences_table(standardisation)
     pairs = Section(title="Differences of rates", table=differences, label="raw and standardised differences")
     return Section(
-        title=f"Standardised for {found.covariate}",
+        title=f"Standardised for {standardisation.covariate}",
         name="standardised",
-        details=[standardised.note(found)],
-        table=standardised.rates_table(findings.rows, found),
+        details=[standardised.note(standardisation)],
+        table=standardised.rates_table(findings.rows, standardisation),
         label="raw and standardised success rates",
-        sentences=standardised.cautions(found),
+        sentences=standardised.cautions(standardisation),
         parts=[] if differences is None else [pairs],
     )
 
 
 def _tests(findings: Findings) -> Section:
     contrasts = findings.contrasts
-    how = _either(contrasts.speeds, "log-rank scores compared seed by seed", "log-rank test of independent samples")
+    speed_test = _describe_tests(
+        contrasts.speeds, "log-rank scores compared seed by seed", "log-rank test of independent samples"
+    )
     slopes = "Several hyperparameters at once, with profile-likelihood intervals."
-    speeds = f"Do methods take equally long to succeed, unsolved trials counted? Test: {how}."
+    speeds = f"Do methods take equally long to succeed, unsolved trials counted? Test: {speed_test}."
     layouts = {
         "Trends": (contrasts.trends, table.trends_table, _trends_note(contrasts)),
         "Logistic regression of success": (contrasts.slopes, table.slopes_table, slopes),
@@ -270,7 +288,7 @@ def _tests(findings: Findings) -> Section:
         "Times to success": (contrasts.speeds, table.speeds_table, speeds),
     }
     parts = [
-        Section(title=title, details=[note], table=lay_out(contrasts), is_of_page=True)
+        Section(title=title, details=[note], table=lay_out(contrasts), is_page_only=True)
         for title, (tests, lay_out, note) in layouts.items()
         if tests
     ]
@@ -280,19 +298,19 @@ def _tests(findings: Findings) -> Section:
     return Section(title="Trends and tests", details=[*contrasts.notes, *([corrected] if parts else [])], parts=parts)
 
 
-def _of_page(report: Report) -> list[Section]:
-    """Return the sections on how the report came about."""
+def _page_sections(report: Report) -> list[Section]:
+    """Return the sections on protocol, columns, provenance and command."""
     rows = report.rows
     columns = {name: note.text for name, note in statistics_columns(rows.summaries, rows.named_metrics).items()}
     file = [Section(title="The study's file", code=report.spec)] if report.spec else []
     return [
-        Section(title="Protocol", entries=[report.protocol or {}], parts=file, is_of_page=True),
+        Section(title="Protocol", entries=[report.protocol or {}], parts=file, is_page_only=True),
         Section(
             title="Columns of cells.csv", parts=[Section(title="After the hyperparameters", entries=[columns])],
-            is_of_page=True,
+            is_page_only=True,
         ),
-        Section(title="Provenance", entries=report.provenance, is_of_page=True),
-        Section(title="Remake this report", code=report.command, is_of_page=True),
+        Section(title="Provenance", entries=report.provenance, is_page_only=True),
+        Section(title="Remake this report", code=report.command, is_page_only=True),
     ]  # fmt: skip
 
 
@@ -318,8 +336,8 @@ def _stop_note(rows: ResultRows) -> list[str]:
     stops = {s.cell.value("stop") for s in rows.summaries if isinstance(s, CellSummary)}
     if not early and stops <= {"never", None}:
         return []
-    of_solved = [words.metric_title(name, one) for name, one in rows.single_metrics.items() if one.of == "solved"]
-    metrics = f", and the {words.join_and(of_solved)} is that of the best step so far" if of_solved else ""
+    titles = [words.metric_title(name, metric) for name, metric in rows.single_metrics.items() if metric.of == "solved"]
+    metrics = f", and the {words.join_and(titles)} is that of the best step so far" if titles else ""
     return [
         f"stop: when_decided was on: {words.count_of(early, 'trial')} ended once the outcome could no longer change. "
         f"Outcomes and solved-at are those of full runs; seconds of training are not{metrics}."
@@ -347,13 +365,13 @@ _TESTS = {
 
 
 def _test_names(findings: Sequence[Finding]) -> str:
-    """Describe the tests of some findings."""
+    """Describe the tests of findings."""
     used = dict.fromkeys(finding.test for finding in findings if finding.test)
     return "; ".join(dict.fromkeys(_TESTS.get(name, name) for name in used))
 
 
 def _pairs_note(pairs: Sequence[Finding]) -> str:
-    """Name the tests of pairs, and the seeds that a verdict takes."""
+    """Describe the tests of pairs, and the fewest seeds that can decide."""
     enough = ""
     if any(not finding.has_enough_seeds for finding in pairs):
         least = statistics.seeds_needed(LEVEL / max(1, *(finding.family for finding in pairs)))
@@ -367,12 +385,12 @@ def _trends_note(contrasts: Contrasts) -> str:
             "Does the metric grow or fall with what is swept? Test: slopes of ranks within each seed, by flipping "
             "signs, by rank of the values; trials without a number are worst."
         )
-    how = _either(contrasts.trends, "slopes of the seeds' outcomes, by flipping signs", "Cochran-Armitage")
-    return f"Does the success rate grow or fall with what is swept? Test: {how}, by rank of the values."
+    test = _describe_tests(contrasts.trends, "slopes of the seeds' outcomes, by flipping signs", "Cochran-Armitage")
+    return f"Does the success rate grow or fall with what is swept? Test: {test}, by rank of the values."
 
 
-def _either(tests: Iterable[TrendTest | TimesTest], paired: str, independent: str) -> str:
-    """Name what some tests are, where those of seeds are paired."""
+def _describe_tests(tests: Iterable[TrendTest | TimesTest], paired: str, independent: str) -> str:
+    """Join the descriptions of the paired and the independent tests that occur."""
     kinds = {test.seeds is not None for test in tests}
     return ", or ".join([*([paired] if True in kinds else []), *([independent] if False in kinds else [])])
 
@@ -384,13 +402,13 @@ def _comparison_note(against: Comparisons, rows: ResultRows) -> str:
     count = len(against.comparisons)
     repeats = f"{'repeats' if count == 1 else 'repeat'} the protocol of"
     differing = sum(c.verdict == "differs" for c in against.comparisons)
-    what = "Success rates differ"
+    difference = "Success rates differ"
     if against.metric is not None:
-        what = f"Means of {words.metric_title(against.metric, rows.metrics[against.metric])} differ"
+        difference = f"Means of {words.metric_title(against.metric, rows.metrics[against.metric])} differ"
     test = _test_names([c.finding for c in against.comparisons]) or "not tested"
     return (
         f"{words.count_of(count, rows.noun)} {repeats if against.is_published else 'set beside'} {against.source}. "
-        f"{what} in {words.count_of(differing, rows.noun) if differing else 'none'} "
+        f"{difference} in {words.count_of(differing, rows.noun) if differing else 'none'} "
         f"({test}, two-sided, at {LEVEL:g} with Holm's correction). To agree means that no difference "
         "was detected with these seeds."
     )
@@ -401,15 +419,15 @@ def _sentence(c: Comparison, against: Comparisons, rows: ResultRows) -> str:
     others = "the published" if against.is_published else f"{against.source}'s"
     source = f"; {c.beside.source}" if against.is_published else ""
     lacking = "" if c.summary.complete and c.beside.complete else f", over an incomplete {rows.noun}"
-    here, there = (_compared(of, against.metric) for of in (c.summary, c.beside))
+    here, there = (_compared(result, against.metric) for result in (c.summary, c.beside))
     equals = (words.NONE if p is None else f"= {words.p_value(p)}" for p in (c.finding.p_value, c.finding.p_adjusted))
     test = "p {}, after Holm {}".format(*equals).replace("= <", "<")
     return f"{rows.name(c.row)}: {here} {verb} {others} {there} ({test}{source}{lacking})."
 
 
-def _compared(of: Summary | Reference, metric: str | None) -> str:
+def _compared(result: Summary | Reference, metric: str | None) -> str:
     if metric is None:
-        return f"{of.solved}/{of.judged}"
-    mean = of.metrics[metric]
+        return f"{result.solved}/{result.judged}"
+    mean = result.metrics[metric]
     number = words.estimate_alone(words.metric_notation(mean.metric), mean.mean, mean.mean_interval)
     return f"{number} ({words.count_of(mean.count, 'trial')})"

@@ -1,4 +1,4 @@
-"""Which randomness matters: a table of the sources' shares, what more trials would bring, and sources.csv."""
+"""Sources of randomness: a table of their variance shares, the benefit of more trials, and sources.csv."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from study.summaries.rows import ResultRows
 
 def sources_table(rows: ResultRows, shares: Sequence[SourceShares]) -> TextTable:
     """Lay out one row for each cell, quantity and source."""
-    lines = [(one, part) for one in shares for part in one.parts]
-    names = [name_of(rows, one.row) for one, _ in lines]
+    lines = [(row_shares, part) for row_shares in shares for part in row_shares.parts]
+    names = [name_of(rows, row_shares.row) for row_shares, _ in lines]
     columns = (
         names_column("cell", names),
-        names_column("of the variance of", [one.quantity for one, _ in lines]),
+        names_column("quantity", [row_shares.quantity for row_shares, _ in lines]),
         names_column("source", [name for _, (name, _, _) in lines]),
         text_column("share", [(words.rate(share, interval), share) for _, (_, share, interval) in lines]),
     )
@@ -27,22 +27,22 @@ def sources_table(rows: ResultRows, shares: Sequence[SourceShares]) -> TextTable
 
 
 def name_of(rows: ResultRows, row: int) -> str:
-    """Name a row; a study's only one by its model."""
+    """Name a row; a study's only row is named by its model."""
     summary = rows.summaries[row]
     return rows.name(row) or (summary.cell.model if isinstance(summary, CellSummary) else "")
 
 
 def next_table(rows: ResultRows, shares: Sequence[SourceShares]) -> TextTable | None:
-    """Lay out what more trials would bring for each cell's success rate; None where no rate is known."""
-    some = [one for one in shares if one.quantity == SUCCESS and one.can_grow]
-    if not some:
+    """Lay out the standard error of each cell's success rate now and with more trials; None without rates."""
+    growing = [row_shares for row_shares in shares if row_shares.quantity == SUCCESS and row_shares.can_grow]
+    if not growing:
         return None
-    after = [one.estimate.errors_after(MORE) for one in some]
-    names = [name_of(rows, one.row) for one in some]
-    titles = [f"new {some[0].sources[0]} seeds", f"new {some[0].sources[1]} seeds", "new seeds of both"]
+    after = [row_shares.of.errors_after(MORE) for row_shares in growing]
+    names = [name_of(rows, row_shares.row) for row_shares in growing]
+    titles = [f"new {growing[0].sources[0]} seeds", f"new {growing[0].sources[1]} seeds", "new seeds of both"]
     columns = [
         names_column("cell", names),
-        text_column("standard error now", [_error(one.estimate.standard_error) for one in some]),
+        text_column("standard error now", [_error(row_shares.of.standard_error) for row_shares in growing]),
     ]
     columns += [text_column(title, [_error(errors[k]) for errors in after]) for k, title in enumerate(titles)]
     return TextTable(tuple(columns))
@@ -53,41 +53,41 @@ def _error(error: float) -> tuple[str, float]:
 
 
 def sources_note(shares: Sequence[SourceShares]) -> str:
-    """Say what shares are."""
+    """Explain the variance shares of sources."""
     note = (
-        "What each source of randomness makes of the variance of trials, with intervals at 95%, each by itself. Shares "
-        "of success are those of a latent normal number that is positive where a trial is solved. What neither source "
-        "makes alone, their combination makes."
+        "Shares of the variance of trials by source of randomness, each with its own 95% interval. Shares of success "
+        "are those of a latent normal number that is positive if a trial is solved. A combination of sources has the "
+        "share that no source has alone."
     )
-    if any(len(one.sources) == 2 for one in shares):
-        note += " Where seeds of one source belong to those of another, they have their combination in them."
+    if any(len(row_shares.sources) == 2 for row_shares in shares):
+        note += " If the seeds of one source are nested in those of another, its share includes the combination's."
     return note
 
 
 def advice(shares: Sequence[SourceShares]) -> str:
-    """Say which source to vary for the next trials; empty where no rate is known."""
-    some = [one for one in shares if one.quantity == SUCCESS and one.can_grow]
-    if not some:
+    """Recommend the source to vary in the next trials; empty without success rates."""
+    growing = [row_shares for row_shares in shares if row_shares.quantity == SUCCESS and row_shares.can_grow]
+    if not growing:
         return ""
-    first = sum(one.estimate.errors_after(MORE)[0] < one.estimate.errors_after(MORE)[1] for one in some)
-    names = some[0].sources[:2]
-    better, count = (names[0], first) if 2 * first >= len(some) else (names[1], len(some) - first)
-    cells = "" if len(some) == 1 else f" in {count} of {words.count_of(len(some), 'cell')}"
+    first = sum(row_shares.of.errors_after(MORE)[0] < row_shares.of.errors_after(MORE)[1] for row_shares in growing)
+    names = growing[0].sources[:2]
+    better, count = (names[0], first) if 2 * first >= len(growing) else (names[1], len(growing) - first)
+    cells = "" if len(growing) == 1 else f" in {count} of {words.count_of(len(growing), 'cell')}"
     return (
-        f"For the next {MORE} trials, new {better} seeds bring more than new seeds of the other source alone{cells}; "
-        "new seeds of both in each trial, which is what a plain count of seeds does, bring the most. Standard errors "
-        "of the success rate:"
+        f"For the next {MORE} trials, new {better} seeds reduce the standard error more than new seeds of the other "
+        f"source alone{cells}; new seeds of both in each trial, as with a plain count of seeds, reduce it the most. "
+        "Standard errors of the success rate:"
     )
 
 
 def sources_sentence(shares: Sequence[SourceShares]) -> str:
-    """Write what each source makes of the variance of success, over all cells; empty where no rate is known."""
-    some = [one for one in shares if one.quantity == SUCCESS]
-    of: dict[str, list[float]] = {}
-    for one in some:
-        for name, share, _ in one.parts[:2]:
-            of.setdefault(name, []).append(100 * share)
-    spans = {name: dict.fromkeys((f"{min(shares):.0f}", f"{max(shares):.0f}")) for name, shares in of.items()}
+    """Write the sources' shares of the variance of success, with their range over cells; empty without rates."""
+    of_success = [row_shares for row_shares in shares if row_shares.quantity == SUCCESS]
+    percentages: dict[str, list[float]] = {}
+    for row_shares in of_success:
+        for name, share, _ in row_shares.parts[:2]:
+            percentages.setdefault(name, []).append(100 * share)
+    spans = {name: dict.fromkeys((f"{min(shares):.0f}", f"{max(shares):.0f}")) for name, shares in percentages.items()}
     parts = [f"{name} seeds make {' to '.join(span)}%" for name, span in spans.items()]
     return f"Of the variance of success, {words.join_and(parts)}." if parts else ""
 
@@ -95,9 +95,9 @@ def sources_sentence(shares: Sequence[SourceShares]) -> str:
 def sources_rows(rows: ResultRows, shares: Sequence[SourceShares]) -> list[dict[str, Any]]:
     """Return one mapping for each cell, quantity and source, with the columns of sources.csv."""
     return [
-        {"cell_id": getattr(rows.summaries[one.row], "cell_id", None), "quantity": one.quantity}
+        {"cell_id": getattr(rows.summaries[row_shares.row], "cell_id", None), "quantity": row_shares.quantity}
         | {"source": name, "share": share, **ends("share_", interval)}
-        | {"trials": one.estimate.trials, "standard_error": one.estimate.standard_error}
-        for one in shares
-        for name, share, interval in one.parts
+        | {"trials": row_shares.of.trials, "standard_error": row_shares.of.standard_error}
+        for row_shares in shares
+        for name, share, interval in row_shares.parts
     ]

@@ -1,4 +1,4 @@
-"""Standardised success rates: a table of rows, a table of differences, and both as CSV."""
+"""Standardised success rates: a table of rates, a table of differences, and both as CSV."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from study.reports.text_table import TextTable, count_column, names_column, text
 from study.summaries.rows import ResultRows
 
 _MOST_UNSEEN = 0.05
-"""A row has no trial at levels of so large a share of the starts: its standardised rate says little of them."""
+"""The share of starts at levels without a trial above which the table lists that share."""
 
 
-def rates_table(rows: ResultRows, found: Standardisation) -> TextTable:
-    """Lay out one row a row of the results: raw and standardised rate."""
-    rates = found.rates
+def rates_table(rows: ResultRows, standardisation: Standardisation) -> TextTable:
+    """Lay out the raw and the standardised rate, one row for each row of the results."""
+    rates = standardisation.rates
     columns = [
         names_column("row", [rows.name(rate.row) or "all" for rate in rates]),
         count_column("trials", [rate.trials for rate in rates]),
     ]
     if any(rate.without_number for rate in rates):
-        columns.append(count_column(f"without {found.covariate}", [rate.without_number for rate in rates]))
+        columns.append(count_column(f"without {standardisation.covariate}", [rate.without_number for rate in rates]))
     raw = [
         (words.NONE, None) if rate.rate is None else (words.rate(rate.rate, rate.interval), rate.rate) for rate in rates
     ]
@@ -40,9 +40,9 @@ def rates_table(rows: ResultRows, found: Standardisation) -> TextTable:
     return TextTable(tuple(columns))
 
 
-def differences_table(found: Standardisation) -> TextTable | None:
-    """Lay out one row a pair; None without pair."""
-    pairs = found.differences
+def differences_table(standardisation: Standardisation) -> TextTable | None:
+    """Lay out one row a pair; None without pairs."""
+    pairs = standardisation.differences
     if not pairs:
         return None
     columns = [names_column("at", [pair.question for pair in pairs])] if any(pair.question for pair in pairs) else []
@@ -59,46 +59,48 @@ def differences_table(found: Standardisation) -> TextTable | None:
     return TextTable((*columns, text_column("standardised", values)))
 
 
-def note(found: Standardisation) -> str:
-    """Say what a standardised rate is, and of which starts."""
-    levels = f"{len(found.levels)} levels of {found.covariate} ({', '.join(found.levels)})"
-    own = "its own starts" if found.has_own_starts else "the starts"
-    whose = f"{own} in {found.population}" if found.population else "the trials of all rows"
-    text = f"Each row's success rate at {levels}, averaged by how often {whose} have each level. Intervals are at 95%."
-    if any(rate.unseen > _MOST_UNSEEN for rate in found.rates):
-        text += " Where a row has no trial at a level, its trials at the next levels stand for it."
+def note(standardisation: Standardisation) -> str:
+    """Explain standardised rates, with the levels and the starts that they use."""
+    levels = (
+        f"{len(standardisation.levels)} levels of {standardisation.covariate} ({', '.join(standardisation.levels)})"
+    )
+    own = "its own starts" if standardisation.has_own_starts else "the starts"
+    whose = f"{own} in {standardisation.population}" if standardisation.population else "the trials of all rows"
+    text = f"Each row's success rate at {levels}, weighted by how often {whose} have each level. Intervals are at 95%."
+    if any(rate.unseen > _MOST_UNSEEN for rate in standardisation.rates):
+        text += " At a level without a trial of the row, the row's trials at the adjacent levels are used."
     return text
 
 
-def cautions(found: Standardisation) -> list[str]:
-    """Say when such a rate misleads, and which rows have nrate."""
-    lacking = "A row of trials that share seeds, or without a number, has no standardised rate."
+def cautions(standardisation: Standardisation) -> list[str]:
+    """List warnings: rows without a standardised rate, and comparisons that may be unfair."""
+    lacking = "Rows whose trials share seeds, and rows without a number, have no standardised rate."
     unfair = (
-        f"This is a fair comparison only if {found.covariate} is settled before the methods differ: what a method "
-        "changes itself is part of its effect, and standardising takes it away."
+        f"This is a fair comparison only if {standardisation.covariate} is determined before the methods differ: "
+        "where a method changes it, standardising removes part of the method's effect."
     )
-    told = [lacking] if any(rate.standardised is None for rate in found.rates) else []
-    return told if found.has_own_starts else [*told, unfair]
+    notes = [lacking] if any(rate.standardised is None for rate in standardisation.rates) else []
+    return notes if standardisation.has_own_starts else [*notes, unfair]
 
 
-def rates_rows(rows: ResultRows, found: Standardisation) -> list[dict[str, Any]]:
+def rates_rows(rows: ResultRows, standardisation: Standardisation) -> list[dict[str, Any]]:
     """Return one mapping for each row with judged trials, with the columns of standardised.csv."""
     return [
         key_values(rows, rate.row, OWN_OF_STANDARDISED, "{} (hyperparameter)")
-        | {"covariate": found.covariate, "trials": rate.trials, "without_number": rate.without_number}
+        | {"covariate": standardisation.covariate, "trials": rate.trials, "without_number": rate.without_number}
         | {"success_rate": rate.rate, **ends("success_rate_", None if rate.rate is None else rate.interval)}
         | {"standardised": None if rate.standardised is None else rate.standardised.rate}
         | ends("standardised_", None if rate.standardised is None else rate.standardised.interval)
         | {"unseen": rate.unseen}
-        for rate in found.rates
+        for rate in standardisation.rates
     ]
 
 
-def differences_rows(found: Standardisation) -> list[dict[str, Any]]:
+def differences_rows(standardisation: Standardisation) -> list[dict[str, Any]]:
     """Return one mapping for each pair of rows, with the columns of standardised-differences.csv."""
     return [
-        {"at": pair.question, "first": pair.first, "second": pair.second, "covariate": found.covariate}
+        {"at": pair.question, "first": pair.first, "second": pair.second, "covariate": standardisation.covariate}
         | {"difference": pair.raw, **ends("difference_", pair.raw_interval)}
         | {"standardised": pair.estimate, **ends("standardised_", pair.interval)}
-        for pair in found.differences
+        for pair in standardisation.differences
     ]

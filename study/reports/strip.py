@@ -1,4 +1,4 @@
-"""A strip of marks that shows at a glance what the rows of a study came to, one mark a row."""
+"""A strip of marks that shows the results of a study's rows at a glance, one mark a row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from study.summaries.rows import ResultRows
 from study.words import Notation
 
 WIDTH, HEIGHT = 240.0, 40.0
-"""Of the drawing, in CSS pixels."""
+"""The size of the drawing, in CSS pixels."""
 
 _EDGE = 4.0  # room for half a mark at each end
 _WIDEST_STEP = 18.0
@@ -25,10 +25,10 @@ class Mark:
     """A row's mark.
 
     Args:
-        x: its place, from the left.
-        y: its height, from the top.
-        ends: the heights of its interval's ends; None without one.
-        text: what it says to who points at it.
+        x: the distance from the left, in CSS pixels.
+        y: the distance from the top.
+        ends: the heights of the interval's ends; None without an interval.
+        text: the text shown at the pointer.
     """
 
     x: float
@@ -42,12 +42,12 @@ class Strip:
     """The marks of all rows.
 
     Args:
-        caption: what is drawn, with its unit.
+        caption: the title of the drawn quantity, with its unit.
         limits: the lower and the upper end of the axis.
-        description: the same for who can't see it.
-        width: from the first row to the last.
-        mark_width: of each mark.
-        marks: one for each row that has a number, in the rows' order.
+        description: the drawing in words, for screen readers.
+        width: the width from the first row to the last.
+        mark_width: the width of each mark.
+        marks: one mark for each row with a number, in the rows' order.
     """
 
     caption: str
@@ -59,35 +59,35 @@ class Strip:
 
 
 def strip(rows: ResultRows) -> Strip | None:
-    """Draw the success rate of each row, or where there are none the mean of the main metric, with its interval.
+    """Draw each row's success rate with its interval, or the mean of the main metric if there are no rates.
 
-    Rates are drawn from 0 to 1, means from the lowest to the highest that there is.
+    Rates are drawn from 0 to 1, means between the lowest and the highest end of an interval.
 
     Args:
         rows: the results of the trials.
 
     Returns:
-        None if no row has a number.
+        The strip; None if no row has a number.
     """
     if rows.has_rates:
         rates = [(s.success_rate if s.judged else None, s.success_rate_interval) for s in rows.summaries]
-        return _drawn(rows, "success rate (share of trials)", rates, words.rate, (0.0, 1.0))
+        return _draw_strip(rows, "success rate (share of trials)", rates, words.rate, (0.0, 1.0))
     name = rows.main_metric
     if name is None:
         return None
     metric = rows.metrics[name]
-    of_rows = [s.metrics.get(name, MetricSummary(metric=metric)) for s in rows.summaries]
-    means = [(m.mean, m.mean_interval) for m in of_rows]
+    summaries = [s.metrics.get(name, MetricSummary(metric=metric)) for s in rows.summaries]
+    means = [(m.mean, m.mean_interval) for m in summaries]
     ends = [end for mean, interval in means if mean is not None for end in (mean, *(interval or ()))]
     finite = [end for end in ends if math.isfinite(end)]
     if not finite:
         return None
-    return _drawn(
+    return _draw_strip(
         rows, words.metric_title(name, metric), means, words.metric_notation(metric), (min(finite), max(finite))
     )
 
 
-def _drawn(
+def _draw_strip(
     rows: ResultRows,
     title: str,
     values: Sequence[tuple[float | None, Interval | None]],

@@ -1,4 +1,4 @@
-"""The tables of a report: the columns and texts that the terminal, Markdown and HTML show."""
+"""The tables of a report, with the columns and texts shown in a terminal, Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
 def summaries_table(
     rows: ResultRows, *, is_narrow: bool = False, most: int | None = None, is_full: bool = False
 ) -> TextTable:
-    """Lay out one row a summary: its keys, then the statistics, each with the number of the published estimator.
+    """Lay out one row a summary: its keys, then the statistics, each beside the published estimator's number.
 
-    Rows that lack trials are marked. A column of counts (diverged, failed) that are all zero, of seconds that weren't
-    measured, or of anything that can't be known, such as success rates where nothing says what success is, is left out.
+    Rows that lack trials are marked. Columns without information are left out: counts (diverged, failed) that are all
+    zero, unmeasured seconds, and success rates without a success criterion.
 
     Args:
         rows: the summaries, in order.
-        is_narrow: whether to leave out, for a terminal, the restricted mean, the intervals of metrics of solved trials,
-            and of other metrics all but the first ones' means.
+        is_narrow: whether to omit, for a terminal, the restricted mean, the intervals of metrics of solved trials,
+            and all other metrics but the means of the first few.
         most: the number of rows to lay out; None for all.
-        is_full: whether to lay out counts that are all zero, and times that say nothing new, too.
+        is_full: whether to include counts that are all zero, and times that repeat others.
     """
-    some = rows.summaries[:most]
+    summaries = rows.summaries[:most]
     published = [] if rows.as_published is None else rows.as_published[:most]
     error = published_error(rows.metrics)
 
@@ -58,42 +58,42 @@ def summaries_table(
         column = estimates_column(published, "as published", name, write, interval, is_alone=is_alone)
         return [replace(column, name=f"as_published_{name.replace('error', error or name)}")]
 
-    columns = [*key_columns(rows, range(len(some))), seeds_column("seeds", some)]
+    columns = [*key_columns(rows, range(len(summaries))), seeds_column("seeds", summaries)]
     if rows.has_rates:
-        columns.append(count_column("solved", [s.solved for s in some], "solved"))
-        rates = estimates_column(some, "success rate", "success_rate", words.rate, "success_rate_interval")
+        columns.append(count_column("solved", [s.solved for s in summaries], "solved"))
+        rates = estimates_column(summaries, "success rate", "success_rate", words.rate, "success_rate_interval")
         columns.append(replace(rates, best=rows.winners))
     if rows.has_times:
-        columns.append(solved_at_median_column(some))
+        columns.append(solved_at_median_column(summaries))
         title, name = "solved at iteration, mean", "solved_at_mean"
-        columns.append(estimates_column(some, title, name, words.iterations, "solved_at_interval"))
+        columns.append(estimates_column(summaries, title, name, words.iterations, "solved_at_interval"))
         columns += as_published("solved_at_mean", words.iterations, "solved_at_interval")
-    if not is_narrow and (is_full or any(s.solved < s.judged for s in some)):
-        columns += _times_to_success(some)
+    if not is_narrow and (is_full or any(s.solved < s.judged for s in summaries)):
+        columns += _times_to_success(summaries)
     for name in metric_columns.names_to_show(rows, is_narrow=is_narrow):
         columns += metric_columns.columns(rows, name, most, is_narrow=is_narrow)
         if published and name == error:
             columns += as_published("error_mean", words.error, "error_interval", is_alone=is_narrow)
     for name in (*(["finished"] if rows.has_rates else []), "stopped", "diverged", "failed"):
-        counts = [getattr(s, name) for s in some]
+        counts = [getattr(s, name) for s in summaries]
         columns += [count_column(name, counts, name)] if is_full or any(counts) else []
-    if any(s.training_s_mean is not None for s in some):
-        columns.append(estimates_column(some, "seconds a trial", "training_s_mean", words.seconds))
-    if any(s.solved_at_s_mean is not None for s in some) and not is_narrow:
+    if any(s.training_s_mean is not None for s in summaries):
+        columns.append(estimates_column(summaries, "seconds a trial", "training_s_mean", words.seconds))
+    if any(s.solved_at_s_mean is not None for s in summaries) and not is_narrow:
         title, name = "seconds to success, mean", "solved_at_s_mean"
-        columns.append(estimates_column(some, title, name, words.seconds, "solved_at_s_interval", is_alone=True))
-    return TextTable(tuple(columns), places(not s.complete for s in some), len(rows.keys))
+        columns.append(estimates_column(summaries, title, name, words.seconds, "solved_at_s_interval", is_alone=True))
+    return TextTable(tuple(columns), places(not s.complete for s in summaries), len(rows.keys))
 
 
 def chosen_table(rows: ResultRows, names: Sequence[str]) -> TextTable:
-    """Lay out the keys of each row and some of the statistics.
+    """Lay out the keys of each row and the chosen statistics.
 
     Args:
         rows: the summaries, in order.
-        names: names of statistics, as in cells.csv; none for all that `summaries_table` has.
+        names: names of statistics, as in cells.csv; empty for those of `summaries_table`.
 
     Raises:
-        InputError: if there is no such statistic.
+        InputError: if a statistic doesn't exist.
     """
     if not names:
         return summaries_table(rows)
@@ -102,23 +102,23 @@ def chosen_table(rows: ResultRows, names: Sequence[str]) -> TextTable:
 
 
 def check_columns(rows: ResultRows, names: Sequence[str]) -> None:
-    """Check the names of statistics for `chosen_table`, and so for every table whose columns can be chosen.
+    """Check the names of statistics for all tables whose columns can be chosen.
 
     Raises:
-        InputError: if there is no such statistic.
+        InputError: if a statistic doesn't exist.
     """
     chosen_table(rows, names)
 
 
-def key_columns(rows: ResultRows, some: Iterable[int], keys: Sequence[str] | None = None) -> list[Column]:
-    """Lay out the keys of some rows, each as often as it is named.
+def key_columns(rows: ResultRows, indices: Iterable[int], keys: Sequence[str] | None = None) -> list[Column]:
+    """Lay out the keys of rows.
 
     Args:
         rows: all rows.
-        some: those to lay out.
+        indices: the indices of the rows to lay out, which may repeat.
         keys: the keys to lay out; None for all.
     """
-    chosen = list(some)
+    chosen = list(indices)
     return [
         Column(
             rows.title(key),
@@ -131,33 +131,33 @@ def key_columns(rows: ResultRows, some: Iterable[int], keys: Sequence[str] | Non
     ]
 
 
-def _times_to_success(some: Sequence[Summary]) -> list[Column]:
-    """Lay out restricted means; their limit is in the title, or in each cell if there are several limits."""
-    untils = [s.time_to_success_until for s in some]
+def _times_to_success(summaries: Sequence[Summary]) -> list[Column]:
+    """Lay out restricted means; a common limit is in the title, several limits are in the cells."""
+    untils = [s.time_to_success_until for s in summaries]
     distinct = {until for until in untils if until is not None}
     if not distinct:
         return []
     up_to = f" up to {words.iterations(max(distinct))}" if len(distinct) == 1 else ""
     title, mean = f"iterations to success, mean{up_to}", "time_to_success_mean"
-    column = estimates_column(some, title, mean, words.iterations, "time_to_success_interval")
+    column = estimates_column(summaries, title, mean, words.iterations, "time_to_success_interval")
     pairs = zip(column.values, untils, strict=True)
     limits = ["" if up_to or v is None else f" up to {words.iterations(u)}" for v, u in pairs]
     return [replace(column, texts=tuple(map(add, column.texts, limits)))]
 
 
 def comparison_table(rows: ResultRows, against: Comparisons) -> TextTable:
-    """Lay out one row a comparison: the numbers of both rows. Rows that differ are marked."""
+    """Lay out one row a comparison, with the numbers of both rows, and mark rows that differ."""
     compared = against.comparisons
     at = [c.row for c in compared]
     keys = [key for key in rows.keys if key == "model" or len({rows.value(row, key) for row in at}) > 1] or rows.keys
     there = "published" if against.is_published else "there"
     change = words.change if against.metric is None else words.signed
-    # Of a probability, the verdict says the direction.
+    # The verdict gives the direction of a probability.
     differences = [_estimate(c.finding, change, is_probability=False) for c in compared]
     columns = [
         *key_columns(rows, at, keys),
-        *_measured("here", "", [c.summary for c in compared], rows, against.metric),
-        *_measured(there, "other_", [c.beside for c in compared], rows, against.metric),
+        *_compared_columns("here", "", [c.summary for c in compared], rows, against.metric),
+        *_compared_columns(there, "other_", [c.beside for c in compared], rows, against.metric),
         text_column("difference", differences, name="difference"),
         text_column("p", [_p(c.finding.p_value) for c in compared], name="p_value"),
         text_column("p, Holm", [_p(c.finding.p_adjusted) for c in compared], name="p_adjusted"),
@@ -172,18 +172,21 @@ def comparison_table(rows: ResultRows, against: Comparisons) -> TextTable:
     return TextTable(tuple(columns), places(c.verdict == "differs" for c in compared), len(keys))
 
 
-def _measured(
-    where: str, prefix: str, some: Sequence[Summary | Reference], rows: ResultRows, metric: str | None
+def _compared_columns(
+    where: str, prefix: str, results: Sequence[Summary | Reference], rows: ResultRows, metric: str | None
 ) -> tuple[Column, Column]:
-    """Lay out what is compared: the success rate, or a metric's mean, each with the number of its trials."""
-    incomplete = ["" if of.complete else ", incomplete" for of in some]
+    """Lay out the compared success rate, or the mean of a metric, with its number of trials."""
+    incomplete = ["" if result.complete else ", incomplete" for result in results]
     if metric is None:
-        counts = [(f"{of.solved}/{of.judged}{text}", of.solved) for of, text in zip(some, incomplete, strict=True)]
+        counts = [
+            (f"{result.solved}/{result.judged}{text}", result.solved)
+            for result, text in zip(results, incomplete, strict=True)
+        ]
         interval, name = "success_rate_interval", f"{prefix}success_rate"
-        rates = estimates_column(some, f"success rate {where}", "success_rate", words.rate, interval)
+        rates = estimates_column(results, f"success rate {where}", "success_rate", words.rate, interval)
         return text_column(where, counts, name=f"{prefix}solved"), replace(rates, name=name)
     title, write = words.metric_title(metric, rows.metrics[metric]), words.metric_notation(rows.metrics[metric])
-    means = [of.metrics[metric] for of in some]
+    means = [result.metrics[metric] for result in results]
     counts = [(f"{mean.count}{text}", mean.count) for mean, text in zip(means, incomplete, strict=True)]
     estimates = estimates_column(means, f"{title} {where}", "mean", write, "mean_interval")
     name = f"{prefix}{metric}_mean"
@@ -192,38 +195,38 @@ def _measured(
 
 def trends_table(contrasts: Contrasts) -> TextTable:
     """Lay out one row for each trend of the success rate, or of the metric."""
-    some, write = contrasts.trends, words.rate if contrasts.metric is None else words.measure
+    trends, write = contrasts.trends, words.rate if contrasts.metric is None else words.measure
 
-    def end(of: tuple[float, float]) -> tuple[str, float]:
-        return f"{write(of[1])} at {of[0]:g}", of[1]
+    def end(point: tuple[float, float]) -> tuple[str, float]:
+        return f"{write(point[1])} at {point[0]:g}", point[1]
 
     return TextTable(
         (
-            *_named("rows", [t.name for t in some]),
-            text_column("over", [(t.title, t.key) for t in some], is_number=False),
-            text_column("from", [end(t.low) for t in some]),
-            text_column("to", [end(t.high) for t in some]),
-            text_column("z", [(f"{t.z:+.2f}", t.z) for t in some]),
-            text_column("p", [_p(t.p_value) for t in some]),
-            text_column("p, Holm", [_p(t.p_adjusted) for t in some]),
+            *_names_columns("rows", [t.name for t in trends]),
+            text_column("over", [(t.title, t.key) for t in trends], is_number=False),
+            text_column("from", [end(t.low) for t in trends]),
+            text_column("to", [end(t.high) for t in trends]),
+            text_column("z", [(f"{t.z:+.2f}", t.z) for t in trends]),
+            text_column("p", [_p(t.p_value) for t in trends]),
+            text_column("p, Holm", [_p(t.p_adjusted) for t in trends]),
         )
     )
 
 
 def slopes_table(contrasts: Contrasts) -> TextTable:
     """Lay out one row for each coefficient of a logistic regression."""
-    some = contrasts.slopes
+    slopes = contrasts.slopes
     odds = [
         ("separated", None) if s.odds_ratio is None else (words.factor(s.odds_ratio, s.interval), s.odds_ratio)
-        for s in some
+        for s in slopes
     ]
     return TextTable(
         (
-            *_named("rows", [s.name for s in some]),
-            text_column("hyperparameter", [(s.title, s.key) for s in some], is_number=False),
-            text_column("unit", [("a factor of 10" if s.is_log else "1", s.is_log) for s in some], is_number=False),
+            *_names_columns("rows", [s.name for s in slopes]),
+            text_column("hyperparameter", [(s.title, s.key) for s in slopes], is_number=False),
+            text_column("unit", [("a factor of 10" if s.is_log else "1", s.is_log) for s in slopes], is_number=False),
             text_column("odds of success change by", odds),
-            text_column("p", [_p(s.p_value) for s in some]),
+            text_column("p", [_p(s.p_value) for s in slopes]),
         )
     )
 
@@ -231,47 +234,53 @@ def slopes_table(contrasts: Contrasts) -> TextTable:
 def pairs_table(contrasts: Contrasts) -> TextTable:
     """Lay out one row for each finding: differences of rates or means, and probabilities that the first is better.
 
-    Findings that tell methods apart are marked. At how many seeds which method was better, is blank where trials aren't
-    of the same seeds.
+    Findings that tell methods apart are marked. The numbers of seeds at which each method was better are blank if the
+    trials don't share seeds.
     """
-    some, metric = contrasts.pairs, contrasts.metric
+    pairs, metric = contrasts.pairs, contrasts.metric
     at = [
         "on average" if question.swept and len(contrasts.findings) > 1 else finding.question
         for question, findings in contrasts.findings.items()
         for finding in findings
     ]
-    what, change = ("success rates", words.change) if metric is None else (f"mean {words.title(metric)}", words.signed)
+    quantity, change = (
+        ("success rates", words.change) if metric is None else (f"mean {words.title(metric)}", words.signed)
+    )
     kinds: Sequence[tuple[bool, str, Notation]] = (
-        (False, f"difference of {what}", change),
+        (False, f"difference of {quantity}", change),
         (True, "probability that the first is better", words.rate),
     )
     estimates = [
-        text_column(title, [_estimate(f, write, is_probability=kind) for f in some])
-        for kind, title, write in kinds
-        if any(f.is_probability is kind and f.estimate is not None for f in some)
+        text_column(title, [_estimate(f, write, is_probability=is_probability) for f in pairs])
+        for is_probability, title, write in kinds
+        if any(f.is_probability is is_probability and f.estimate is not None for f in pairs)
     ]
-    paired = [None if f.seeds is None else (f.seeds, f.sample.first_better, f.sample.second_better) for f in some]
+    paired = [None if f.seeds is None else (f.seeds, f.sample.first_better, f.sample.second_better) for f in pairs]
     titles = ("seeds", "first better", "second better")
-    by_seed = [count_column(title, [of and of[k] for of in paired]) for k, title in enumerate(titles) if any(paired)]
+    by_seed = [
+        count_column(title, [counts and counts[k] for counts in paired])
+        for k, title in enumerate(titles)
+        if any(paired)
+    ]
     return TextTable(
         (
-            *_named("at", at),
-            names_column("first", [p.first for p in some]),
-            names_column("second", [p.second for p in some]),
+            *_names_columns("at", at),
+            names_column("first", [p.first for p in pairs]),
+            names_column("second", [p.second for p in pairs]),
             *estimates,
-            text_column("p", [_p(p.p_value) for p in some]),
-            text_column("p, Holm", [_p(p.p_adjusted) for p in some]),
+            text_column("p", [_p(p.p_value) for p in pairs]),
+            text_column("p, Holm", [_p(p.p_adjusted) for p in pairs]),
             *by_seed,
-            names_column("verdict", [p.statement for p in some]),
+            names_column("verdict", [p.statement for p in pairs]),
         ),
-        places(p.winner is not None for p in some),
+        places(p.winner is not None for p in pairs),
     )
 
 
 def verdicts_table(rows: ResultRows, verdicts: Sequence[Verdict]) -> TextTable:
-    """Lay out one row for each cell, or pair of cells, whose seeds were added until there were enough.
+    """Lay out one row for each cell, or pair of cells, whose seeds are added until they are enough.
 
-    Rows whose seeds are not enough are marked.
+    Rows without enough seeds are marked.
     """
     row_of = {s.cell_id: row for row, s in enumerate(rows.summaries) if isinstance(s, CellSummary)}
 
@@ -281,7 +290,7 @@ def verdicts_table(rows: ResultRows, verdicts: Sequence[Verdict]) -> TextTable:
 
     columns = [
         text_column("cell", [name(v.cell) for v in verdicts], is_number=False),
-        *_named("compared with", [name(v.versus)[0] for v in verdicts]),
+        *_names_columns("compared with", [name(v.versus)[0] for v in verdicts]),
         count_column("seeds", [v.seeds for v in verdicts], "seeds"),
     ]
     are_pairs, metric = [v.p_value is not None for v in verdicts], next((v.metric for v in verdicts if v.metric), "")
@@ -307,7 +316,7 @@ def verdicts_table(rows: ResultRows, verdicts: Sequence[Verdict]) -> TextTable:
 
 
 def verdicts_note(verdicts: Sequence[Verdict]) -> str:
-    """Write a sentence on how many are sure, and by which method."""
+    """Count the cells or pairs that are sure, and name the method."""
     sure = f"{sum(v.is_sure for v in verdicts)} of {len(verdicts)}"
     is_metric = any(v.metric for v in verdicts)
     if any(v.p_value is not None for v in verdicts):
@@ -328,11 +337,11 @@ def verdicts_note(verdicts: Sequence[Verdict]) -> str:
         )
     note = (
         f"{sure} cells have a mean known as precisely as asked for, by Student's interval, which is evaluated after "
-        "every batch from 40 seeds on: of skewed values it holds the mean less often than in 95% of studies."
+        "every batch from 40 seeds on: for skewed values, its coverage is below 95%."
     )
     without = sum(v.without > 0 for v in verdicts)
     return note + (
-        f" {words.count_of(without, 'cell')} had trials that ended without a number, so that there is no mean: these "
+        f" {words.count_of(without, 'cell')} had trials that ended without a number and so have no mean: these "
         "cells get the most seeds, and aren't sure."
         if without
         else ""
@@ -341,15 +350,15 @@ def verdicts_note(verdicts: Sequence[Verdict]) -> str:
 
 def speeds_table(contrasts: Contrasts) -> TextTable:
     """Lay out one row for each log-rank test."""
-    some = contrasts.speeds
+    tests = contrasts.speeds
     return TextTable(
         (
-            *_named("at", [s.question for s in some]),
-            names_column("methods", ["; ".join(s.names) for s in some]),
-            text_column("χ²", [(f"{s.statistic:.1f}", s.statistic) for s in some]),
-            count_column("degrees of freedom", [s.degrees_of_freedom for s in some]),
-            text_column("p", [_p(s.p_value) for s in some]),
-            text_column("p, Holm", [_p(s.p_adjusted) for s in some]),
+            *_names_columns("at", [s.question for s in tests]),
+            names_column("methods", ["; ".join(s.names) for s in tests]),
+            text_column("χ²", [(f"{s.statistic:.1f}", s.statistic) for s in tests]),
+            count_column("degrees of freedom", [s.degrees_of_freedom for s in tests]),
+            text_column("p", [_p(s.p_value) for s in tests]),
+            text_column("p, Holm", [_p(s.p_adjusted) for s in tests]),
         )
     )
 
@@ -361,13 +370,13 @@ def solved_at_median_column(summaries: Sequence[Summary]) -> Column:
 
 
 def seeds_column(title: str, summaries: Sequence[Summary]) -> Column:
-    """Make a column of the numbers of trials that ended; with the numbers planned where some are missing."""
+    """Make a column of the number of ended trials, with the number planned where some are missing."""
     texts = (str(s.ended) if s.complete else f"{s.ended}/{s.seeds}" for s in summaries)
     return text_column(title, [(text, s.ended) for text, s in zip(texts, summaries, strict=True)], name="seeds")
 
 
-def _named(title: str, names: Sequence[str]) -> list[Column]:
-    """Make a column of names, unless all are empty."""
+def _names_columns(title: str, names: Sequence[str]) -> list[Column]:
+    """Make a column of names; none if all are empty."""
     return [names_column(title, names)] if any(names) else []
 
 
@@ -376,7 +385,7 @@ def _p(value: float | None) -> tuple[str, float | None]:
 
 
 def _estimate(finding: Finding, write: Notation, *, is_probability: bool) -> tuple[str, float | None]:
-    """Write the estimate of a finding if it is of the kind that a column has."""
+    """Write the estimate of a finding; blank if it is of the other kind."""
     value = finding.estimate if finding.is_probability is is_probability else None
     return write(value, None if value is None else finding.interval), value
 

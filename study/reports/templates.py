@@ -1,4 +1,4 @@
-"""Templates of pages that are one file: style and script are in them, and whatever else is put in is escaped."""
+"""Templates of self-contained pages: style and script are embedded, and all other inserted text is escaped."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from study import words
 def template(
     name: str, *, style: str, script: str, filters: Mapping[str, Callable[..., Any]], **more: object
 ) -> Template:
-    """Load a template of this folder with what every page needs, and with what this one calls.
+    """Load a template of this folder with the names that all pages share, and those of this page.
 
     Args:
         name: the template's file.
         style: the page's style.
-        script: its script, the only one that a browser runs on it.
-        filters: functions that the template calls, besides those that every page may call.
-        more: other names that the template knows.
+        script: the page's script, the only one that a browser runs on it.
+        filters: filters for the template, besides those of all pages.
+        more: other names for the template.
     """
     environment = Environment(
         loader=PackageLoader("study.reports", "."),
@@ -50,5 +50,5 @@ def template(
 
 
 def asset(name: str) -> str:
-    """Read a style or a script of this folder."""
+    """Read a style sheet or a script of this folder."""
     return resources.files("study.reports").joinpath(name).read_text(encoding="utf-8")

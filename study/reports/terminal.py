@@ -16,21 +16,21 @@ from study.summaries.parts import Parts
 from study.summaries.rows import ResultRows
 
 MOST_ROWS = 200
-"""The most rows that a terminal shows: nobody reads more there, and a thousand take seconds to lay out."""
+"""The most rows that a terminal shows: more aren't read, and a thousand take seconds to lay out."""
 
-_MOST_UPRIGHT = 6
+_MOST_TRANSPOSED = 6
 """The most rows side by side."""
 
 _RANKS = {
     "success_rate": 0, "failed": 1, "seeds": 1, "diverged": 2, "solved_at_median": 2, "finished": 3, "solved": 4,
     "solved_at_mean": 5, "training_s_mean": 7,
 }  # fmt: skip
-"""In which order columns of the results are left out where a terminal is narrow: those of the highest rank first.
+"""The order in which a narrow terminal drops columns of the results: the highest rank first.
 
-What tells rows apart is never left out. Of a study without success rates, the mean of the first metric stays, too.
+Key columns are never dropped. In a study without success rates, the mean of the first metric also stays.
 """
 
-_RANKS_OF = {
+_SECTION_RANKS = {
     "claims": {"estimate": 1, "seeds": 2, "evidence_for": 3, "evidence_against": 3, "p_value": 4},
     "comparison": {
         "difference": 1, "p_adjusted": 2, "success_rate": 3, "other_success_rate": 3, "solved": 5, "other_solved": 5,
@@ -38,36 +38,36 @@ _RANKS_OF = {
     },
     "verdicts": {"seeds": 1, "p_value": 2, "half_width": 2},
 }  # fmt: skip
-"""The same of other sections' tables."""
+"""The ranks of the columns of other sections' tables."""
 _FILES = {name: f"{name}.csv" for name in ("claims", "comparison", "sources", "standardised")}
-"""What has the columns for which a narrow terminal has no room."""
+"""The files with the columns that a narrow terminal drops."""
 _STYLES = {"shown": "green", "refuted": "red", "undecided": "yellow", "not": "yellow"}
 """The styles of claims, by the first word of their verdict."""
-_RANK = 4
-"""The rank of other columns of numbers."""
+_DEFAULT_RANK = 4
+"""The rank of numeric columns that have no other."""
 
 
 def summaries_table(
     rows: ResultRows, *, title: str | None = None, most: int | None = None, elsewhere: str = "cells.csv"
 ) -> ConsoleTable:
-    """Show one row a summary; the best value of each question is bold.
+    """Make a table with one row a summary, and the best value of each question in bold.
 
-    A row that lacks trials is dimmed and shows how many of its seeds have a result.
+    A row that lacks trials is dimmed, with its number of seeds that have a result.
 
     Args:
         rows: the summaries.
         title: the title above the table.
         most: the number of rows to show; None for all.
-        elsewhere: what has the columns that a narrow terminal has no room for.
+        elsewhere: the file with the columns that a narrow terminal drops.
     """
     content = table.summaries_table(rows, is_narrow=True, most=most)
     metrics = [f"{name}_mean" for name in rows.metrics]
     first = {} if rows.has_rates else dict.fromkeys([c.name for c in content.columns if c.name in metrics][:1], 0)
-    return _rich(content, title, _RANKS | first, elsewhere)
+    return _console_table(content, title, _RANKS | first, elsewhere)
 
 
 def print_summaries(console: Console, rows: ResultRows, title: str, elsewhere: str = "cells.csv") -> None:
-    """Print one row a summary, but only the first ones of very many."""
+    """Print one row a summary, up to `MOST_ROWS`."""
     console.print(summaries_table(rows, title=title, most=MOST_ROWS, elsewhere=elsewhere))
     if len(rows.summaries) > MOST_ROWS:
         console.print(f"... and {len(rows.summaries) - MOST_ROWS:,} more rows, in the files")
@@ -76,14 +76,14 @@ def print_summaries(console: Console, rows: ResultRows, title: str, elsewhere: s
 def print_findings(
     console: Console, findings: Findings, title: str, *, elsewhere: str = "cells.csv", parts: Parts | None = None
 ) -> None:
-    """Print the table of results, the finding, and the sections that matter most.
+    """Print the table of results, the headline, and the most important sections.
 
     Args:
-        console: where to.
-        findings: what to print.
+        console: the console to print to.
+        findings: the findings to print.
         title: the title of the table.
-        elsewhere: what has the columns that a narrow terminal has no room for.
-        parts: keeps the sections that fail; None to raise.
+        elsewhere: the file with the columns that a narrow terminal drops.
+        parts: collects the sections that fail; None to raise.
     """
     print_summaries(console, findings.rows, title, elsewhere)
     console.print(findings.headline)
@@ -92,7 +92,7 @@ def print_findings(
 
 
 def print_section(console: Console, section: Section) -> None:
-    """Print a section's items, its table and its sentences, and those of its parts that are brief."""
+    """Print a section's items, table, sentences and brief parts."""
     for number, item in enumerate(section.items, 1):
         console.print(Text(f"{number}. {item}", style=_STYLES.get(item.partition(" ")[0].strip(":,"), "")))
     if section.table is not None:
@@ -105,37 +105,37 @@ def print_section(console: Console, section: Section) -> None:
 
 
 def section_table(content: TextTable, title: str, name: str) -> ConsoleTable:
-    """Make the table of a section, as its name asks for."""
+    """Make the table of a section, in the layout for the section's name."""
     if name == "search":
-        return _upright(content, "Confirmed with fresh seeds")
+        return _transposed_table(content, "Confirmed with fresh seeds")
     mark = "bold" if name == "comparison" else "dim"
-    return _rich(content, title, _RANKS_OF.get(name, {}), _FILES.get(name, "report.html"), mark)
+    return _console_table(content, title, _SECTION_RANKS.get(name, {}), _FILES.get(name, "report.html"), mark)
 
 
-def _upright(content: TextTable, title: str) -> ConsoleTable:
-    """Lay a table of a few rows out with one column for each: many titles side by side are too wide for a terminal."""
-    upright = ConsoleTable(
+def _transposed_table(content: TextTable, title: str) -> ConsoleTable:
+    """Lay out a table of a few rows with a column for each row, since its many titles are too wide for a terminal."""
+    transposed = ConsoleTable(
         title=Text(title), title_justify="left", box=None, pad_edge=False, show_header=False, elsewhere="report.html"
     )
-    upright.add_column()
-    for rank, name in enumerate(content.columns[0].texts[:_MOST_UPRIGHT]):
-        upright.add_column(Text(name), justify="right", rank=rank)
+    transposed.add_column()
+    for rank, name in enumerate(content.columns[0].texts[:_MOST_TRANSPOSED]):
+        transposed.add_column(Text(name), justify="right", rank=rank)
     for column in content.columns:
-        upright.add_row(Text(column.title), *map(Text, column.texts[:_MOST_UPRIGHT]))
-    if len(content.rows) > _MOST_UPRIGHT:
-        upright.caption = f"... and {len(content.rows) - _MOST_UPRIGHT} more, in the files"
-    return upright
+        transposed.add_row(Text(column.title), *map(Text, column.texts[:_MOST_TRANSPOSED]))
+    if len(content.rows) > _MOST_TRANSPOSED:
+        transposed.caption = f"... and {len(content.rows) - _MOST_TRANSPOSED} more, in the files"
+    return transposed
 
 
-def _rich(
+def _console_table(
     content: TextTable, title: str | None, ranks: Mapping[str, int], elsewhere: str, mark: str = "dim"
 ) -> ConsoleTable:
-    """Make the table that is printed; its first columns, the keys, and its columns of text are never left out."""
+    """Make the table to print; its leading key columns and its text columns are never dropped."""
     # Names come from people: each is a Text, since a plain str would be read as markup.
     heading = None if title is None else Text(title)
     laid_out = ConsoleTable(title=heading, title_justify="left", box=None, pad_edge=False, elsewhere=elsewhere)
     for place, column in enumerate(content.columns):
-        rank = ranks.get(column.name, _RANK) if column.is_number and place >= content.keys else 0
+        rank = ranks.get(column.name, _DEFAULT_RANK) if column.is_number and place >= content.keys else 0
         justify = "right" if column.is_number else "left"
         laid_out.add_column(Text(column.title), justify=justify, header_style="bold", rank=rank)
     for row, cells in enumerate(content.entries):

@@ -1,4 +1,4 @@
-"""Tables as texts: columns, with the numbers behind their texts."""
+"""Tables as texts, with the values behind them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Column:
     """A column of a table.
 
     Args:
-        title: its title; in LaTeX, neighbours of one title that have titles below it stand under it together.
-        texts: one a row.
-        values: one a row, to sort by; None where there is none. LaTeX has none.
-        is_number: whether it is aligned to the right.
-        best: the rows that have the best values of their groups.
-        name: the column of the files of numbers that has the same; empty if none is called so.
-        below: in LaTeX, its own title below that; empty for none.
-        unit: in LaTeX, the unit of its numbers; empty for none.
+        title: the title; in LaTeX, neighbours with the same title share it if they have titles below.
+        texts: one text a row.
+        values: one value a row, to sort by; None where it is missing. Columns for LaTeX have no values.
+        is_number: whether to align the column to the right.
+        best: the rows with the best values of their groups.
+        name: the name of the same column in CSV and Parquet files; empty if they have none.
+        below: in LaTeX, the column's own title below a shared one; empty for none.
+        unit: in LaTeX, the unit of the numbers; empty for none.
     """
 
     title: str
@@ -39,7 +39,7 @@ class Column:
 
     @property
     def entries(self) -> list[tuple[str, str, bool, bool]]:
-        """By row: the text, the number behind it ("" if the text is that), `is_number`, and whether it is best."""
+        """By row: the text, its value ("" if that is the text), `is_number`, and True if it is the best."""
         are_numbers = (isinstance(value, int | float) and not isinstance(value, bool) for value in self.values)
         return [
             (text, f"{value:.17g}" if is_number and str(value) != text else "", self.is_number, row in self.best)
@@ -54,7 +54,7 @@ class TextTable:
     Args:
         columns: from left to right.
         marked: rows to set off.
-        keys: how many of the first columns tell the rows apart, and stay in sight where there is no room for all.
+        keys: the number of leading columns that identify a row; they stay visible where the table is too wide.
     """
 
     columns: tuple[Column, ...]
@@ -68,12 +68,12 @@ class TextTable:
 
     @property
     def names(self) -> list[str]:
-        """What tells each row apart, in one text; empty if one column does."""
+        """The key columns of each row as one text; empty if there is one key column."""
         if self.keys < 2:
             return []
         titles = [f"{column.title} " if column.is_number else "" for column in self.columns[: self.keys]]
         keys = (zip(titles, texts, strict=False) for texts in self.rows)
-        rows = ([title + text for title, text in of_row if text != NONE] for of_row in keys)
+        rows = ([title + text for title, text in row_keys if text != NONE] for row_keys in keys)
         return [" · ".join(texts) or NONE for texts in rows]
 
     @property
@@ -88,25 +88,25 @@ class TextTable:
 
 
 def text_column(title: str, pairs: Sequence[tuple[str, Any]], *, is_number: bool = True, name: str = "") -> Column:
-    """Make a column of texts, each with the value that it is sorted by."""
+    """Make a column of texts, given with their values to sort by."""
     return Column(title, tuple(text for text, _ in pairs), tuple(value for _, value in pairs), is_number, name=name)
 
 
 def count_column(title: str, counts: Sequence[int | None], name: str = "") -> Column:
-    """Make a column of counts; blank where there is none."""
+    """Make a column of counts; None is left blank."""
     return text_column(title, [("" if count is None else str(count), count) for count in counts], name=name)
 
 
 def names_column(title: str, names: Sequence[str]) -> Column:
-    """Make a column of texts that are sorted as they are."""
+    """Make a column of texts, sorted as texts."""
     return text_column(title, [(name, name) for name in names], is_number=False)
 
 
 def select(columns: Sequence[Column], names: Sequence[str]) -> list[Column]:
-    """Choose columns by their names, in the order of these; ``solved_at`` stands for its mean and median.
+    """Select columns by name, in the order of the names; ``solved_at`` stands for its mean and median.
 
     Raises:
-        InputError: if there is no such column.
+        InputError: if a column doesn't exist.
 
     Example:
         >>> columns = [Column("solved at", ("1k",), (1000,), name=name) for name in ("solved_at_mean", "seeds")]
@@ -118,17 +118,17 @@ def select(columns: Sequence[Column], names: Sequence[str]) -> list[Column]:
         study.errors.InputError: --columns sedes: no such column; did you mean 'seeds'?; there is solved_at_mean, seeds
     """
     valid = [column.name for column in columns]
-    of = {
+    matches = {
         name: [c for c in columns if c.name == name or c.name.removeprefix(f"{name}_") in _STATISTICS] for name in names
     }
-    unknown = [f"{name}: no such column{nearest(name, valid)}" for name in names if not of[name]]
+    unknown = [f"{name}: no such column{nearest(name, valid)}" for name in names if not matches[name]]
     if unknown:
         raise InputError(f"--columns {'; '.join(unknown)}; there is {', '.join(valid)}")
-    return list(dict.fromkeys(column for name in names for column in of[name]))
+    return list(dict.fromkeys(column for name in names for column in matches[name]))
 
 
 def places(are_marked: Iterable[bool]) -> frozenset[int]:
-    """Return the indices of the rows that are marked.
+    """Return the indices of the marked rows.
 
     Example:
         >>> sorted(places([True, False, True]))
@@ -138,21 +138,21 @@ def places(are_marked: Iterable[bool]) -> frozenset[int]:
 
 
 def estimates_column(
-    some: Sequence[Any], title: str, name: str, write: Notation, interval: str | None = None, *, is_alone: bool = False
+    rows: Sequence[Any], title: str, name: str, write: Notation, interval: str | None = None, *, is_alone: bool = False
 ) -> Column:
-    """Make a column of estimates, which are fields of rows.
+    """Make a column of estimates from a field of each row.
 
-    The interval decides how an estimate is rounded even if it isn't written, so that all tables have the same digits.
+    The interval determines the rounding of an estimate even if only the estimate is written.
 
     Args:
-        some: the rows.
-        title: its title.
+        rows: the rows, with the estimates as fields.
+        title: the title of the column.
         name: the field of the estimates.
-        write: writes an estimate with its interval.
-        interval: the field of their intervals; None if there are none.
+        write: formats an estimate with its interval.
+        interval: the field of the intervals; None if there are none.
         is_alone: whether to leave the intervals out.
     """
-    values = tuple(getattr(s, name) for s in some)
-    intervals = [getattr(s, interval) if interval else None for s in some]
+    values = tuple(getattr(s, name) for s in rows)
+    intervals = [getattr(s, interval) if interval else None for s in rows]
     texts = tuple(map(partial(estimate_alone, write) if is_alone else write, values, intervals))
     return Column(title, texts, values, name=name)

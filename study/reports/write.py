@@ -1,4 +1,4 @@
-"""Writing a report: each file whole or not at all, and the same bytes for the same input."""
+"""Writing of a report: each file atomically, and the same bytes for the same input."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _CONTENTS: Mapping[str, Callable[[Report], bytes | str | None]] = {
     "bounds.tex": lambda r: references.bounds_latex(r.rows, r.references, command=r.command) if r.references else None,
     "series.tex": lambda r: metric_series.series_latex(r.rows, command=r.command),
 }
-"""Makes each file but pages and figures; None or an empty text where the report has no content for it."""
+"""The maker of each file except pages and figures; it returns None or an empty text if the report lacks the content."""
 
 FORMATS: Mapping[str, Sequence[str]] = {
     "html": ("report.html",),
@@ -58,20 +58,20 @@ FORMATS: Mapping[str, Sequence[str]] = {
     "latex": tuple(name for name in _CONTENTS if name.endswith("tex")),
     **{kind: tuple(f"{name}.{kind}" for name in NAMES) for kind in KINDS},
 }
-"""The files of a report, by format; a file for which the report has no content is left out."""
+"""The files of a report, by format; files without content are left out."""
 
 USUAL = tuple(kind for kind in FORMATS if kind != "pdf")
-"""The formats written by default: not PDF, since PDFs take as long as all else, and a paper needs only a few."""
+"""The formats written by default: all but PDF, which takes as long as all others together."""
 
 
 _LAST = ("report.html", "report.md")
 
 _LIST = ".report.json"
-"""Lists the files that a report has written into a folder, each with the digest of its content."""
+"""The file in a report's folder that lists the files written there, with the digests of their contents."""
 
 
 def draws(formats: Collection[str]) -> bool:
-    """Return whether a report in these formats has figures, and so shows curves and weights of single trials."""
+    """Return True if a report in these formats has figures, and so shows curves and weights of single trials."""
     return not {"html", "md", *KINDS}.isdisjoint(formats)
 
 
@@ -81,19 +81,20 @@ def write_report(
     """Write a report's files; a figure or file that fails is left out, and all others are written.
 
     Args:
-        folder: the folder to write to; made if there is none. Files that an earlier report wrote there are replaced.
+        folder: the folder to write to, created if missing. Files that an earlier report wrote there are replaced.
         report: the report, with at least one row.
-        formats: those of `FORMATS` to write; files of other formats are left as they are.
-        is_ours: whether the folder is the store's, so that every file with the name of a report's file is one.
-        parts: keeps the parts that failed; None to raise an error that names them once all others are written.
+        formats: the formats of `FORMATS` to write; files of other formats are left unchanged.
+        is_ours: whether the folder belongs to the store, so that files with the names of a report's files may be
+            overwritten.
+        parts: collects the parts that fail; None to raise an error that names them after all others are written.
 
     Returns:
         The files written.
 
     Raises:
         ReportError: if a part failed, and `parts` is None.
-        ValueError: if there is no row to report.
-        InputError: if a file that no report has written would be overwritten.
+        ValueError: if the report has no row.
+        InputError: if a file would be overwritten that no report has written.
     """
     if not report.rows.summaries:
         raise ValueError("a report needs at least one row, but got none: run the study first")
@@ -101,7 +102,7 @@ def write_report(
     contents: dict[str, Callable[[], bytes | str | None]] = {
         name: partial(make, report) for name, make in _CONTENTS.items()
     }
-    contents |= _with_figures(report, kept) if draws(formats) else {}
+    contents |= _figure_contents(report, kept) if draws(formats) else {}
     names = [name for kind in FORMATS if kind in formats for name in FORMATS[kind]]
     written = _write_all(folder, names, contents, kept, is_ours=is_ours)
     if parts is None:
@@ -109,14 +110,14 @@ def write_report(
     return written
 
 
-def _with_figures(report: Report, parts: Parts) -> dict[str, Callable[[], bytes | str | None]]:
-    # Imported only here: matplotlib takes half a second to import, and tables do without it.
+def _figure_contents(report: Report, parts: Parts) -> dict[str, Callable[[], bytes | str | None]]:
+    # Imported here, since matplotlib takes half a second to import and tables don't need it.
     from study.reports import page
     from study.reports.figures.all import plot_all
     from study.reports.figures.style import render
 
     drawn = plot_all(report, parts)
-    figures = [one for one in drawn if parts.attempt(f"figure {one.name}", partial(render, one, "svg"), b"")]
+    figures = [plot for plot in drawn if parts.attempt(f"figure {plot.name}", partial(render, plot, "svg"), b"")]
     return {
         **{f"{figure.name}.{kind}": partial(render, figure, kind) for figure in figures for kind in KINDS},
         "report.html": lambda: page.page(report, figures, parts),
@@ -132,9 +133,9 @@ def _write_all(
     *,
     is_ours: bool,
 ) -> list[Path]:
-    """Write those of some files that have a content, and delete the others if an earlier report has written them."""
+    """Write the named files that have content, and delete the others if an earlier report wrote them."""
     made: dict[str, bytes] = {}
-    # The page and the Markdown file name the parts that failed, so they are made last.
+    # The page and the Markdown file name the failed parts, so they are made last.
     for name in sorted((name for name in names if name in contents), key=lambda name: name in _LAST):
         made[name] = parts.attempt(name, lambda name=name: _as_bytes(contents[name]()), b"")  # type: ignore[misc]
     data = {name: content for name in names if (content := made.get(name))}
@@ -148,20 +149,20 @@ def _write_all(
             f"{folder} has {', '.join(others)}, which its {_LIST} doesn't list as written by a report: nothing was "
             "changed there; give another --out, or move the files"
         )
-    # A report must not make the folder of a study again that is gone from the store.
+    # Don't recreate the folder of a study that was deleted from the store.
     folder.mkdir(parents=not is_ours, exist_ok=True)
     for name in names:
         if name not in data and before.get(name) == _digest(folder / name):
             (folder / name).unlink(missing_ok=True)
     digests = {name: digest for name, digest in before.items() if (folder / name).exists()}
     digests |= {name: hashlib.sha256(content).hexdigest() for name, content in data.items()}
-    # The list comes first, so that whatever a kill leaves behind is known to be ours.
+    # Write the list first, so that every file left behind by a kill is known to be a report's.
     _write(folder / _LIST, json.dumps({"files": digests}, indent=1, sort_keys=True).encode())
     return [_write(folder / name, content) for name, content in data.items()]
 
 
 def _read_list(folder: Path) -> dict[str, str] | None:
-    """Read a folder's list; None if there is none, or none that can be read."""
+    """Read a folder's list of files; None if it is missing or unreadable."""
     try:
         digests = json.loads((folder / _LIST).read_bytes())["files"]
         return {str(name): str(digest) for name, digest in digests.items()}
@@ -170,26 +171,26 @@ def _read_list(folder: Path) -> dict[str, str] | None:
 
 
 def _digest(path: Path) -> str:
-    """Compute the digest of a file; empty if it isn't one."""
+    """Compute the digest of a file; empty if it doesn't exist."""
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
 def write_page(path: Path, text: str) -> Path:
-    """Put a page in place: who reads it meanwhile sees the old one or the new one.
+    """Replace a page atomically.
 
     Raises:
-        OSError: if it can't be written.
+        OSError: if the page can't be written.
     """
     return _write(path, _as_bytes(text))
 
 
 def _as_bytes(content: bytes | str | None) -> bytes:
-    """Encode a text, with characters that would control a terminal made visible."""
+    """Encode a text, with terminal control characters made visible."""
     return content if isinstance(content, bytes) else visible(content or "").encode()
 
 
 def _write(path: Path, data: bytes) -> Path:
-    """Put a whole file in place: a reader sees the old one or the new one."""
+    """Replace a file atomically: a reader sees the old content or the new one."""
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as draft:
         draft.write(data)
     os.umask(mask := os.umask(0))  # it can be read only by setting it

@@ -66,7 +66,7 @@ def test_usual_columns_fit_a_column() -> None:
     for name, tex in tables().items():
         assert (estimate_in(tex) <= COLUMN_IN) == (name not in ASKED_FOR), name
         assert ("wider than a column" in tex) == (name in ASKED_FOR), name
-    assert "Left out, since it would be too wide: solved_at" in tables()["demo"]
+    assert "Omitted because it would be too wide: solved_at" in tables()["demo"]
 
 
 def test_latex_sets_them_into_a_column(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_notes_say_the_bounds_and_how_many_references_set_them() -> None:
 def test_notes_say_why_nothing_is_judged() -> None:
     """Too few references judge nothing, and a reader is told how many are needed."""
     (note,) = reference_notes(*made(loss=Bound(below=0.05)))
-    assert note.startswith("a bound needs at least 2 references that count")
+    assert note.startswith("a bound needs at least 2 references; with fewer, trials are finished")
     assert "Exact, size 3 (1 reference; 3 of 4 were dropped)" in note
     (note,) = reference_notes(*made(seeds=1))
     assert "Exact, size 2 (1 reference)" in note

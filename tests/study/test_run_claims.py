@@ -109,7 +109,7 @@ def test_the_report_has_verdicts_evidence_and_cost(undisturbed: Path) -> None:
     assert [line.split(":")[0] for line in lines] == ["shown", "refuted", "shown"]
     assert all("trials" in line and "of training" in line for line in lines)
     assert section.count("<tr") == 1 + 3
-    assert "in at most 1.67% of studies, so that any of the 3 is in at most 5%" in section
+    assert "in at most 1.67% of studies, and any of the 3 claims in at most 5%" in section
     text = files["report.md"].read_text(encoding="utf-8")
     assert "## Claims" in text
     assert "1. shown: NMU: success rate exceeds that of linear (" in text

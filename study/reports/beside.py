@@ -1,4 +1,4 @@
-"""Texts of each study with which the index sets several studies side by side, without computing anything."""
+"""Texts of a study for the index, to set several studies side by side without further computation."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def verdict_line(verdict: ClaimVerdict) -> str:
 
 
 def judged_before(verdict: ClaimVerdict) -> str:
-    """Write the numbers of seeds at which a claim was judged before; empty if it wasn't."""
+    """Write the numbers of seeds at earlier judgements of a claim; empty without any."""
     if not verdict.looked_before:
         return ""
     seeds = words.join_and([f"{count:,}" for count in verdict.looked_before])

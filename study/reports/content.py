@@ -66,7 +66,7 @@ class Findings:
         contrasts: trends and tests between rows.
         overall: methods aggregated over tasks; None for one method, one task, or without a suitable metric.
         against: comparisons of the rows with others; None without others.
-        verdicts: for each cell, or pair of cells, whether its seeds are enough, if seeds are added until they are.
+        verdicts: whether the seeds of each cell, or pair of cells, are enough, if seeds are added until they are.
         claims: the verdicts of the study's claims.
         sources: the variance shares of the sources of randomness, if their seeds are combined.
         standardised: success rates with equal starts; None if they weren't asked for.

@@ -24,7 +24,7 @@ from study.summaries.summary import Summary
 
 
 def statistics_columns(summaries: Sequence[Summary], named_metrics: Collection[str] = ()) -> dict[str, ColumnNote]:
-    """Describe the statistics columns of cells.csv, which follow cell_id, labels (label_...) and hyperparameters.
+    """Describe the statistics columns of cells.csv, after cell_id, labels (label_...) and hyperparameters.
 
     Only columns that the rows can fill are included: rates need a success criterion, and times need a solved trial.
     Metrics of series are in series.csv.

@@ -100,7 +100,7 @@ class IndexEntry:
 
     @property
     def states(self) -> str:
-        """The states by which the page filters studies, separated by spaces."""
+        """The study's states for the page's filter, separated by spaces."""
         done, trials = self.progress
         is_done = "unreadable" if self.error else "finished" if trials and done >= trials else "unfinished"
         return " ".join([is_done, *(["running"] if self.holder else []), *(["failures"] if self.failed else [])])

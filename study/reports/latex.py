@@ -114,7 +114,7 @@ def latex_value(key: str, value: Any, text: str | None = None) -> str:
 
 
 def key_columns(rows: ResultRows, indices: Iterable[int]) -> list[Column]:
-    """Typeset the keys of the rows with the given indices, which may repeat."""
+    """Typeset the keys of the rows with the given indices; an index may repeat."""
     return [
         replace(
             column,

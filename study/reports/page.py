@@ -1,4 +1,4 @@
-"""The report as one self-contained HTML page, which loads nothing from the network or from other files.
+"""The report as one self-contained HTML page that loads nothing from the network or from other files.
 
 page.html.j2 and pieces.html.j2 are its templates.
 """

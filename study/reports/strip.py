@@ -59,7 +59,7 @@ class Strip:
 
 
 def strip(rows: ResultRows) -> Strip | None:
-    """Draw each row's success rate with its interval, or the mean of the main metric if there are no rates.
+    """Draw each row's success rate with its interval, or without rates the mean of the main metric.
 
     Rates are drawn from 0 to 1, means between the lowest and the highest end of an interval.
 

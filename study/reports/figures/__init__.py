@@ -1,21 +1,21 @@
-"""The figures of a report; the only files that import matplotlib.
+"""The figures of a report; only these modules import matplotlib.
 
-names             what figures there are, and their formats
-all               every figure that a report has something for
-panels            success rates, times to success and metrics against what is swept
+names             names and formats of the figures
+all               every figure for which a report has content
+panels            success rates, times to success and metrics against the swept hyperparameter
 effects           the mean over each of many axes
 ranking           methods in order, and their differences to the best one
-profiles          how often methods are better than a threshold, over tasks
-sources           which randomness matters: shares of the variance, and what more trials would bring
-improvement       how likely one method is better than another, over tasks
+profiles          shares of trials better than a threshold, over tasks
+sources           variance shares of sources of randomness, and the benefit of more trials
+improvement       probabilities that one method is better than another, over tasks
 survival          time to success
 heat_map          success rate over two numbers
 learning_curves   errors over the iterations
-gates, weights    what trials have learned
-search_...        how a search went, what was chosen, the front, what mattered; search_axes is what they share
+gates, weights    learned gates and weights
+search_...        the course of a search, its choices, front and parameter importance; search_axes is shared
 dots              rows as the dots and lines of `panels`
 multiples         small multiples, and coloured fields
-axes              where rows stand on an axis, how curves look, the legend
-scales            which values an axis shows, and how others are marked
-style             colours, files, values under a pointer
+axes              positions of rows on an axis, styles of curves, the legend
+scales            limits of axes, and marks for values beyond them
+style             colours, files, values at a pointer
 """

@@ -1,4 +1,4 @@
-"""Every figure that a report has something for."""
+"""All figures of a report, in the order of the page."""
 
 from __future__ import annotations
 
@@ -28,17 +28,18 @@ from study.summaries.parts import Parts
 def plot_all(report: Report, parts: Parts | None = None) -> list[Drawn]:
     """Draw the figures, in the order of the page; those without content are left out.
 
-    While a search goes on, only its own figures are drawn: its rows are candidates, most bad and none confirmed.
+    While a search is running, only its own figures are drawn, since its rows are candidates, most of them bad and none
+    confirmed.
 
     Args:
-        report: their content.
-        parts: keeps the figures that fail; None to raise.
+        report: the content.
+        parts: collects the figures that fail; None to raise.
     """
     rows, search = report.rows, report.search
     has_many_axes = len(rows.varying()) >= effects.LEAST_AXES and not (report.against and report.against.comparisons)
     has_seconds = not has_many_axes and paces_differ(rows)
     compared = ("ranking of methods", lambda: ranking.plot(rows, report.contrasts))
-    # By names for messages.
+    # The names are used in messages.
     drawings: list[tuple[str, Callable[[], Drawn | None]]] = [
         ("search history", lambda: history.plot(search, rows)),
         ("Pareto front", lambda: front.plot(search, rows)),
@@ -57,7 +58,7 @@ def plot_all(report: Report, parts: Parts | None = None) -> list[Drawn]:
             ("probability of improvement", lambda: improvement.plot(report.overall)),
             ("series", lambda: along_axis.plot(rows, report.references)),
             ("survival", lambda: survival.plot(rows)),
-            # candidates fill no grid
+            # Candidates don't fill a grid.
             ("heat map", lambda: None if search is not None else heat_map.plot(rows)),
             ("learning curves", lambda: learning_curves.plot(rows, report.learning, report.metrics)),
             ("gates", lambda: gates.plot(rows, report.gates)),

@@ -32,16 +32,16 @@ _MOST_ACROSS, _MOST_FACETS, _MOST_MARKED, _MOST_TICKS = 3, 4, 12, 6
 _HEIGHT_IN = 1.9
 _TRAINED: dict[str, Any] = {"facecolor": INK, "edgecolor": INK, "alpha": 0.1, "linewidth": 1.0}
 _BAND = 0.15
-"""Opacity of intervals."""
+"""The opacity of intervals."""
 _DECADES = 100.0
-"""The factor between places from which their axis is logarithmic."""
+"""The ratio of places from which their axis is logarithmic."""
 
 
 @dataclass(frozen=True)
 class _SeriesPanel:
-    """A series with the name of its y axis, and each row's points at its places.
+    """A series with the title of its y axis, and each row's points at its places.
 
-    Of rates at which bounds are passed, `metric` is None.
+    `metric` is None for the rates within bounds.
     """
 
     series: MetricSeries
@@ -51,20 +51,20 @@ class _SeriesPanel:
 
     @property
     def is_marked(self) -> bool:
-        """Whether there are so few places that each has a marker."""
+        """True if each place has a marker."""
         return len(self.series.places) <= _MOST_MARKED
 
     @cached_property
     def scale(self) -> Scale:
         """The y axis."""
-        return Scale.of_metric(self.metric, [point for of_row in self.points for point in of_row])
+        return Scale.of_metric(self.metric, [point for row_points in self.points for point in row_points])
 
 
 def plot(rows: ResultRows, references: ReferenceFindings | None = None) -> Drawn | None:
-    """Draw the means of each series along its axis with 95% intervals, and how often bounds of references are passed.
+    """Draw the means of each series along its axis with 95% intervals, and the rates within bounds of references.
 
     Returns:
-        None if no metric belongs to a series.
+        The figure; None if no metric belongs to a series.
     """
     panels = _panels(rows, None if references is None else references.along)
     if not panels:
@@ -95,26 +95,31 @@ def plot(rows: ResultRows, references: ReferenceFindings | None = None) -> Drawn
 
 
 def _panels(rows: ResultRows, references: ReferenceFindings | None) -> list[_SeriesPanel]:
-    """Make a panel of the means of each series, then one of each kind of bound for each series with bounds."""
+    """Make a panel of means for each series, then one for each kind of bound of each series with bounds."""
     rates = {} if references is None else {(r.cell_id, r.metric, r.kind): r for r in references.rates}
     panels, every = [], series_with_values(rows)
     for series in every:
         means = [[s.metrics.get(name) for name in series.metrics] for s in rows.summaries]
-        points = [[(of.mean, of.mean_interval) if of else (None, None) for of in some] for some in means]
+        points = [
+            [(summary.mean, summary.mean_interval) if summary else (None, None) for summary in summaries]
+            for summaries in means
+        ]
         panels.append(_SeriesPanel(series, series.name, points, series.metric))
     for series in every:
         for kind in KINDS:
             cells = [str(getattr(summary, "cell_id", "")) for summary in rows.summaries]
             passed = [[rates.get((cell, name, kind)) for name in series.metrics] for cell in cells]
-            points = [[(of.rate, of.interval) if of else (None, None) for of in some] for some in passed]
-            if any(value is not None for some in points for value, _ in some):
+            points = [
+                [(rate.rate, rate.interval) if rate else (None, None) for rate in row_rates] for row_rates in passed
+            ]
+            if any(value is not None for row_points in points for value, _ in row_points):
                 title = f"{series.title}: within {'prediction bound' if kind == 'prediction' else 'bound of mean'}"
                 panels.append(_SeriesPanel(series, title, points, None))
     return panels
 
 
 def _label(axes: Axes, panel: _SeriesPanel) -> None:
-    """Set both axes: the same for all facets."""
+    """Set both axes, equally in all facets."""
     at = panel.series.places
     if panel.series.trained is not None:
         axes.axvspan(*panel.series.trained, zorder=0, **_TRAINED)
@@ -137,22 +142,26 @@ def _plot_line(
     axes: Axes, panel: _SeriesPanel, points: Sequence[Point], style: Mapping[str, Any], places: Sequence[float]
 ) -> None:
     at, scale, none = panel.series.places, panel.scale, math.nan
-    # NaN where there is no value, so that the line is broken there; beyond the axis the line goes on.
+    # NaN where a value is missing, which breaks the line; a value beyond the axis doesn't.
     y = np.array([none if value is None or (scale.is_log and value == 0) else value for value, _ in points])
     ends = np.array([ends if ends and scale.has(value) else (none, none) for value, ends in points]).T
     scale.mark(axes, [(x, value) for x, (value, _) in zip(at, points, strict=True)], style)
     if scale.is_log:
         ends = np.maximum(ends, axes.get_ylim()[0] / 10)
     line = {name: style[name] for name in ("color", "linestyle", "linewidth", "zorder", "marker", "markersize")}
-    some = [round(share * (len(at) - 1)) for share in places]
-    axes.plot(at, y, **line, markevery=None if panel.is_marked else some)
+    marked = [round(share * (len(at) - 1)) for share in places]
+    axes.plot(at, y, **line, markevery=None if panel.is_marked else marked)
     axes.fill_between(at, ends[0], ends[1], color=style["color"], alpha=_BAND, linewidth=0)
 
 
-def _add_tips(axes: Axes, panel: _SeriesPanel, rows: ResultRows, some: Sequence[int], tips: Tips, most: int) -> None:
+def _add_tips(
+    axes: Axes, panel: _SeriesPanel, rows: ResultRows, drawn_rows: Sequence[int], tips: Tips, most: int
+) -> None:
     """Add texts to points: the row, the place, and the value with its interval."""
     write = words.rate if panel.metric is None else words.metric_notation(panel.metric)
-    marks = [(row, x, point) for row in some for x, point in zip(panel.series.places, panel.points[row], strict=True)]
+    marks = [
+        (row, x, point) for row in drawn_rows for x, point in zip(panel.series.places, panel.points[row], strict=True)
+    ]
     for row, x, (value, interval) in marks[:most]:
         if value is not None:
             text = f"{rows.name(row)}, {place_title(panel.series, x)}: {panel.title} {write(value, interval)}"
@@ -173,7 +182,7 @@ def _caption(panels: Sequence[_SeriesPanel], references: ReferenceFindings | Non
     sentences = [f"Means of {words.join_and(list(metrics))}, with 95% intervals {by}."]
     if references is not None and any(panel.metric is None for panel in panels):
         sentences.append(
-            "Shares of the trials that pass the bound that references set at each place, at a level of "
+            "Shares of trials within the bound that references set at each place, at a level of "
             f"{100 * references.criterion.level:g}%, with Wilson's intervals."
         )
     return " ".join(sentences) + clipped_note(sum(panel.scale.clipped for panel in panels))

@@ -1,4 +1,4 @@
-"""What figures share: where rows stand on the x axis, logarithmic axes, how curves look."""
+"""Shared parts of figures: positions of rows on the x axis, units, and styles of curves."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from study.summaries.rows import ResultRows
 from study.summaries.summary import Summary
 
 Units = tuple[tuple[float, str], ...]
-"""From large to small: the number of iterations or seconds in a unit, and the unit's name."""
+"""Units in decreasing order: the number of iterations or seconds in a unit, and the unit's name."""
 ITERATIONS: Units = ((1e6, "10⁶ iterations"), (1e3, "10³ iterations"), (1.0, "iterations"))
 
 NULL: dict[str, Any] = {"color": INK, "linewidth": 0.6, "linestyle": (0, (4, 3)), "zorder": 1}
-"""The line where two methods are equal."""
+"""The style of the line at which two methods are equal."""
 _ERROR_BARS = {"elinewidth": 0.8, "capsize": 1.4, "capthick": 0.8}
 _MOST_NAMES = 20
 """The most names on the x axis of a panel."""
 _MARKERS_OF_CURVE = 3
-"""The number of markers on a curve that has no points of its own."""
+"""The number of markers on a curve without points of its own."""
 
 
 @dataclass(frozen=True)
 class Across:
-    """The x axis: its key, and where each row stands.
+    """The x axis: its key, and the position of each row.
 
     Args:
-        key: the key that the rows are drawn against.
-        title: its name for readers.
-        positions: one a row; NaN where the axis has no place for it.
+        key: the key on the axis.
+        title: the key's title for readers.
+        positions: one position a row; NaN if the row isn't on the axis.
         ticks: texts by position.
         is_numeric: whether points may be joined by lines.
     """
@@ -55,24 +55,24 @@ class Across:
     is_numeric: bool
 
     def label(self, axes: Axes, width_in: float) -> float:
-        """Label the axis of a panel of about this width, and return the height of upright names in inches."""
+        """Label the axis of a panel with an approximate width, and return the height of upright names in inches."""
         axes.set_xlim(min(self.ticks) - 0.5 * self.gap, max(self.ticks) + 0.5 * self.gap)
         if self.key != "model":
             axes.set_xlabel(texts.fit(self.title, width_in))
         return texts.x_ticks(axes, self.ticks, width_in, is_numeric=self.is_numeric)
 
     def dodge(self, slots: int) -> float:
-        """Return the distance between neighbouring curves' points at which intervals don't hide each other."""
+        """Return the shift between neighbouring curves' points, so that their intervals don't overlap."""
         return min(0.1, 0.56 / max(slots, 1)) * self.gap
 
     @property
     def gap(self) -> float:
-        """The least distance between ticks."""
+        """The smallest distance between ticks."""
         return min((b - a for a, b in pairwise(sorted(self.ticks))), default=1.0)
 
 
 def across(rows: ResultRows) -> Across:
-    """Place rows on the x axis: sizes to scale, everything else at equal steps; only the first of many names."""
+    """Place rows on the x axis: sizes to scale, all else at equal steps; of many names, only the first ones."""
     x = series.x_axis(rows)
     levels = series.levels(rows, x)
     is_numeric = all(level is None or isinstance(level, int | float) for level in levels) and len(levels) > 1
@@ -94,7 +94,7 @@ def curve_style(slot: int, *, is_line: bool) -> dict[str, Any]:
 
 
 def marker_places(slot: int, curves: int) -> npt.NDArray[np.float64]:
-    """Return where a curve has its markers, as shares of its length: beside those of curves that lie on it.
+    """Return the places of a curve's markers, as shares of its length, shifted from those of coinciding curves.
 
     Example:
         >>> (12 * marker_places(0, 2)).round().tolist(), (12 * marker_places(1, 2)).round().tolist()
@@ -104,7 +104,7 @@ def marker_places(slot: int, curves: int) -> npt.NDArray[np.float64]:
 
 
 def line_style(slot: int) -> dict[str, Any]:
-    """Return how a curve and its markers look."""
+    """Return the style of a curve and its markers."""
     style = curve_style(slot, is_line=True)
     names = ("color", "linestyle", "linewidth", "marker", "markersize", "markeredgewidth")
     return {name: style[name] for name in names}
@@ -117,36 +117,36 @@ def half_filled(style: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def neutral() -> dict[str, Any]:
-    """Return a style that is no curve's own, for legends."""
+    """Return the neutral style of legend entries."""
     return {"color": INK, "marker": "o", "markersize": 3.6, "markeredgewidth": 0.7, "linewidth": 1.1}
 
 
 def handle(name: str, style: Mapping[str, Any]) -> Line2D:
-    """Make a legend's entry."""
+    """Make an entry of a legend."""
     return Line2D([], [], label=name, **{key: value for key, value in style.items() if key not in _ERROR_BARS})
 
 
 def unit(largest: float, units: Units = ITERATIONS) -> tuple[float, str]:
-    """Choose the unit of an axis for numbers up to the largest."""
+    """Choose the unit of an axis for numbers up to `largest`."""
     return next((unit for unit in units if largest >= unit[0]), units[-1])
 
 
-def count(of: Summary | Reference) -> str:
-    """Describe how many trials ended, or how many were solved of them, and, if trials are missing, of how many."""
-    text = f"{of.solved} of {of.judged}" if of.judged else words.count_of(of.ended, "trial")
-    if of.complete:
+def count(result: Summary | Reference) -> str:
+    """Count the solved and judged, or else the ended, trials, and the planned ones if some are missing."""
+    text = f"{result.solved} of {result.judged}" if result.judged else words.count_of(result.ended, "trial")
+    if result.complete:
         return text
-    return f"{text} so far; {of.seeds} planned" if isinstance(of, Summary) else f"{text} so far"
+    return f"{text} so far; {result.seeds} planned" if isinstance(result, Summary) else f"{text} so far"
 
 
-def forest(axes: Axes, names: Sequence[str], points: Sequence[Point], tips: Sequence[str], into: Tips) -> None:
-    """Draw a dot with its interval for each name, from the top, with the texts that a pointer reads."""
+def forest(axes: Axes, names: Sequence[str], points: Sequence[Point], tips: Sequence[str], all_tips: Tips) -> None:
+    """Draw a dot with its interval for each name, from the top, with the texts at a pointer."""
     style = neutral() | {"linewidth": 0}
     for place, ((value, interval), tip) in enumerate(zip(points, tips, strict=True)):
         if value is not None:
             axes.plot(interval or (), [place] * len(interval or ()), color=INK, linewidth=0.8, solid_capstyle="butt")
             axes.plot([value], [place], zorder=3, **style)
-            into.add(axes, value, place, tip)
+            all_tips.add(axes, value, place, tip)
     axes.set_yticks(range(len(names)), names)
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(names) - 0.4, -0.6)

@@ -1,4 +1,4 @@
-"""Rows as dots and lines of the panels: where each stands, and the values that it shows."""
+"""Rows as dots and lines of the panels: their places, and their values."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ _REFERENCE: dict[str, Any] = {
 
 _MOST_PANELS = 3
 _DIFFERENT_PACE, _EXPLAINED = 1.1, 0.25
-"""The factor between rows' seconds an iteration, and the share of their variance, from which they need a figure."""
+"""The least ratio of rows' seconds an iteration, and the least share of explained variance, for a figure of seconds."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """What a panel shows.
+    """The quantity of a panel.
 
     Args:
         kind: success rates, the times at which trials were solved, or the means of a metric.
-        title: its name for readers.
+        title: the title for readers.
         name: the metric's name.
         metric: the metric's declaration.
     """
@@ -60,16 +60,16 @@ class Panel:
         """The notation of a rate or of a metric."""
         return words.rate if self.metric is None else words.metric_notation(self.metric)
 
-    def point(self, of: Summary | Reference) -> Point:
-        """Return a row's success rate, or its mean of the metric, with the interval; not for times."""
+    def point(self, result: Summary | Reference) -> Point:
+        """Return a row's success rate, or its mean of the metric, with the interval; times aren't supported."""
         if self.metric is None:
-            return of.success_rate, of.success_rate_interval
-        summary = of.metrics.get(self.name)
+            return result.success_rate, result.success_rate_interval
+        summary = result.metrics.get(self.name)
         return (None, None) if summary is None else (summary.mean, summary.mean_interval)
 
 
 def panel_of(rows: ResultRows, name: str | None) -> Panel:
-    """Return the panel of a metric; None for that of success rates."""
+    """Return the panel of a metric, or of success rates for None."""
     if name is None:
         return Panel("rate", "success rate")
     return Panel("metric", words.metric_title(name, rows.metrics[name]), name, rows.metrics[name])
@@ -84,13 +84,13 @@ def panels_of(rows: ResultRows) -> tuple[Panel, ...]:
 
 @dataclass(frozen=True)
 class Clock:
-    """What times are measured in: iterations or seconds.
+    """The unit of times: iterations or seconds.
 
     Args:
-        name: name of the figure's files.
-        title: the figure's title; empty for the names of its panels.
-        statistic: the summary's fields are this, with _mean and _interval.
-        units: units for the axis.
+        name: the name of the figure's files.
+        title: the figure's title; empty to use the titles of its panels.
+        statistic: the prefix of the summary's fields, which end in _mean and _interval.
+        units: the units of the axis.
         noun: the unit of numbers in texts.
         write: the notation of times.
     """
@@ -103,14 +103,14 @@ class Clock:
     write: Notation
 
     def time(self, summary: Summary | Reference, unit: float = 1.0) -> Point:
-        """Return the mean time at which trials were solved, and its interval; None where this clock wasn't read."""
+        """Return the mean time to success of solved trials, with its interval; None if it wasn't measured."""
         mean: float | None = getattr(summary, f"{self.statistic}_mean", None)
         interval = getattr(summary, f"{self.statistic}_interval", None)
         return mean if mean is None else mean / unit, interval and (interval[0] / unit, interval[1] / unit)
 
 
 MOST_FACETS = 6
-"""The most rows of panels on a page of paper."""
+"""The most rows of panels on a printed page."""
 
 ITERATIONS = Clock("figure", "", "solved_at", axes_of.ITERATIONS, "iterations", words.iterations)
 SECONDS = Clock(
@@ -124,12 +124,12 @@ SECONDS = Clock(
 
 
 def paces_differ(rows: ResultRows) -> bool:
-    """Return whether rows differ in their seconds an iteration; else seconds say the same as iterations.
+    """Return True if the seconds an iteration differ between rows, so that seconds add information to iterations.
 
-    They do if Kruskal and Wallis's test of the solved trials says so at 1%, the rows explain a quarter of the variance
-    of the ranks, and their medians differ by 10%.
+    They differ if the Kruskal-Wallis test of the solved trials rejects at 1%, the rows explain a quarter of the ranks'
+    variance, and the rows' medians differ by 10%.
     """
-    from scipy.stats import kruskal  # imported late: it takes long, and most of a report does without it
+    from scipy.stats import kruskal  # imported here, since it takes long and is rarely needed
 
     known = ((t, t.solved & np.isfinite(t.seconds) & (t.iterations > 0)) for s in rows.summaries if (t := s.times))
     paces = [times.seconds[which] / times.iterations[which] for times, which in known if which.any()]
@@ -146,23 +146,23 @@ class Dot:
     """A row in the panels, or the reference that it is compared with.
 
     Args:
-        level: the place of its value on the x axis.
-        x: where it is drawn, beside other rows at that place.
-        name: its name.
-        of: its results.
-        points: its value and interval in each panel.
+        level: the position of its value on the x axis.
+        x: the position where it is drawn, beside other rows with that value.
+        name: the name.
+        result: the results.
+        points: the value and the interval in each panel.
     """
 
     level: float
     x: float
     name: str
-    of: Summary | Reference
+    result: Summary | Reference
     points: tuple[Point, ...]
 
 
 @dataclass(frozen=True)
 class Line:
-    """The dots of a curve, or of the references that it is compared with; these have no name."""
+    """The dots of a curve, or of the references that it is compared with; the latter have no name."""
 
     facet: str
     name: str
@@ -178,11 +178,11 @@ class Lines:
         panels: the panels.
         x: the x axis.
         unit: the unit of times, as in `Units`.
-        source: the source of the references; empty if there are none.
-        names: the curves' names, for the legend, in the order of their colours.
+        source: the source of the references; empty without references.
+        names: the curves' names for the legend, in the order of their colours.
         facets: the name of each row of panels.
-        lines: the lines, in the order in which they are drawn.
-        rows: the number of rows that are shown.
+        lines: the lines, in drawing order.
+        rows: the number of shown rows.
     """
 
     panels: tuple[Panel, ...]
@@ -203,25 +203,27 @@ class Lines:
         """The y axis of each panel."""
         points = [[dot.points[place] for dot in self.dots()] for place in range(len(self.panels))]
         return tuple(
-            Scale("time", of) if panel.kind == "time" else Scale.of_metric(panel.metric, of)
-            for panel, of in zip(self.panels, points, strict=True)
+            Scale("time", panel_points) if panel.kind == "time" else Scale.of_metric(panel.metric, panel_points)
+            for panel, panel_points in zip(self.panels, points, strict=True)
         )
 
 
 def lines(rows: ResultRows, against: Comparisons | None, clock: Clock) -> Lines:
-    """Lay out each curve and, slightly to its right, its references: as many curves as one can read."""
+    """Lay out each curve, up to a readable number, with its references slightly to the right."""
     x = axes_of.across(rows)
     beside = {c.row: c.beside for c in against.comparisons} if against else {}
     source = against.source if against and beside else ""
     everything: list[Summary | Reference] = [*rows.summaries, *beside.values()]
 
-    def point(panel: Panel, of: Summary | Reference, unit: float = 1.0) -> Point:
-        return clock.time(of, unit) if panel.kind == "time" else panel.point(of)
+    def point(panel: Panel, entry: Summary | Reference, unit: float = 1.0) -> Point:
+        return clock.time(entry, unit) if panel.kind == "time" else panel.point(entry)
 
-    # A rate always has something to show, if only that nothing was solved.
-    there = [p for p in panels_of(rows) if p.kind == "rate" or any(point(p, of)[0] is not None for of in everything)]
-    panels = there[:_MOST_PANELS]
-    longest = max((t for of in everything if (t := clock.time(of)[0]) is not None), default=0.0)
+    # A rate can always be shown, even if no trial was solved.
+    available = [
+        p for p in panels_of(rows) if p.kind == "rate" or any(point(p, entry)[0] is not None for entry in everything)
+    ]
+    panels = available[:_MOST_PANELS]
+    longest = max((t for entry in everything if (t := clock.time(entry)[0]) is not None), default=0.0)
     unit = axes_of.unit(longest, clock.units)
     curves = series.split(rows, x.key)
     facets = tuple(dict.fromkeys(curve.facet for curve in curves))[:MOST_FACETS]
@@ -238,19 +240,25 @@ def lines(rows: ResultRows, against: Comparisons | None, clock: Clock) -> Lines:
         at = [(x.positions[row] + shift, row) for row in curve.rows if math.isfinite(x.positions[row])]
         here, others = (
             tuple(
-                Dot(to - shift, to + aside, name + rows.name(row), of, tuple(point(p, of, unit[0]) for p in panels))
+                Dot(
+                    to - shift,
+                    to + aside,
+                    name + rows.name(row),
+                    entry,
+                    tuple(point(p, entry, unit[0]) for p in panels),
+                )
                 for to, row in at
-                if (of := found.get(row)) is not None
+                if (entry := results.get(row)) is not None
             )
-            for found, aside, name in ((dict(enumerate(rows.summaries)), 0.0, ""), (beside, step, f"{source}: "))
+            for results, aside, name in ((dict(enumerate(rows.summaries)), 0.0, ""), (beside, step, f"{source}: "))
         )
         result.append(Line(curve.facet, curve.name, style, here))
         if others:
             result.append(Line(curve.facet, "", style | beside_style(x), others))
-    count = sum(isinstance(dot.of, Summary) for line in result for dot in line.dots)
+    count = sum(isinstance(dot.result, Summary) for line in result for dot in line.dots)
     return Lines(tuple(panels), x, unit, source, names, facets, tuple(result), count)
 
 
 def beside_style(x: Across) -> dict[str, Any]:
-    """Return the style that sets references off from curves."""
+    """Return the style that distinguishes references from curves."""
     return _REFERENCE if x.is_numeric else _REFERENCE | {"linestyle": "none"}

@@ -1,4 +1,4 @@
-"""How open the gates of gated units are when training ends."""
+"""Histograms of the gates of gated units at the end of training."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from study.summaries.trial_details import Gates
 
 _BINS = 20
 _OUTCOMES = ((True, "solved", PALETTE[0], 1.0), (False, "not solved", PALETTE[1], 0.45))
-"""Names, colours and opacities, which tell the two apart in grey, too."""
+"""Names, colours and opacities, which differ in grey, too."""
 
 
 def plot(rows: ResultRows, gates: Sequence[Gates]) -> Drawn | None:
     """Draw histograms of mean gates in [0, 1], solved trials below the others, a panel a row and layer.
 
     Returns:
-        None if there are no gates.
+        The figure; None without gates.
     """
-    present = [one for one in gates if np.isfinite(one.values).any()]
+    present = [gate for gate in gates if np.isfinite(gate.values).any()]
     if not present:
         return None
     first = present[:MOST_PANELS]
     tips = Tips()
     with mpl.rc_context(STYLE):
-        titles = [f"{rows.name(one.row)}, {one.layer}" for one in first]
+        titles = [f"{rows.name(gate.row)}, {gate.layer}" for gate in first]
         handles = [Patch(color=colour, alpha=alpha, linewidth=0, label=name) for _, name, colour, alpha in _OUTCOMES]
         height = 1.9 if len(first) < 4 else 1.4
         figure, panels = grid(titles, height, handles, x="mean gate (1: adds)", y="share of gates")
         edges = np.linspace(0, 1, _BINS + 1)
-        for axes, title, one in zip(panels, titles, first, strict=True):
+        for axes, title, gate in zip(panels, titles, first, strict=True):
             foot = np.zeros(_BINS)
-            total = np.isfinite(one.values).sum()
+            total = np.isfinite(gate.values).sum()
             for is_solved, name, colour, alpha in _OUTCOMES:
-                counts = count(one, is_solved=is_solved)
+                counts = count(gate, is_solved=is_solved)
                 look: dict[str, Any] = {"fill": True, "color": colour, "alpha": alpha, "linewidth": 0}
                 axes.stairs(foot + counts / total, edges, baseline=foot, **look)
                 for i in np.flatnonzero(counts) if len(tips.marks) < MOST_TIPS else ():
@@ -51,23 +51,22 @@ def plot(rows: ResultRows, gates: Sequence[Gates]) -> Drawn | None:
         panels[0].set_xlim(-0.02, 1.02)
         panels[0].set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
         panels[0].set_ylim(0, None)
-    caption = _caption(first) + part_of(rows, (one.row for one in first)) + left_out(len(first), len(present))
+    caption = _caption(first) + part_of(rows, (gate.row for gate in first)) + left_out(len(first), len(present))
     return Drawn("gates", "Gates", caption, figure, tips)
 
 
 def count(gates: Gates, *, is_solved: bool) -> npt.NDArray[np.int64]:
-    """Count the finite gates of the solved, or of the other, trials in each bin of [0, 1]."""
+    """Count the finite gates of the solved trials, or of the others, in each bin of [0, 1]."""
     values = gates.values[gates.solved == is_solved]
     return np.histogram(values[np.isfinite(values)], _BINS, (0, 1))[0]
 
 
 def _caption(gates: Sequence[Gates]) -> str:
-    over = max(one.validation_rows for one in gates)
+    over = max(gate.validation_rows for gate in gates)
     text = (
-        f"Gates when training ended, each the mean over the first {over:,} validation rows of one output of one trial: "
-        "histograms, the trials that solved the task below the others. A gate of 1 takes the path that adds, one of 0 "
-        "the path that multiplies."
+        f"Histograms of gates at the end of training, each the mean over the first {over:,} validation rows for one "
+        "output of one trial; solved trials are stacked below the others. A gate of 1 adds, a gate of 0 multiplies."
     )
-    missing = sum(int((~np.isfinite(one.values)).sum()) for one in gates)
-    text += f" Not shown are {missing:,} gates of trials that diverged." if missing else ""
-    return text + sampled((one.trials, one.total) for one in gates)
+    missing = sum(int((~np.isfinite(gate.values)).sum()) for gate in gates)
+    text += f" Omitted: {missing:,} gates of diverged trials." if missing else ""
+    return text + sampled((gate.trials, gate.of) for gate in gates)

@@ -37,7 +37,7 @@ from study.summaries.summary import Summary
 _COLOURS = "viridis"
 _LETTER_IN = 0.62 * FIELD_PT / 72
 _AROUND_IN, _GAP_IN, _SCALE_IN = 0.9, 0.12, 0.09
-"""About the space that the layout leaves left and right of all panels, without names, and between panels."""
+"""The approximate space of the layout left and right of all panels, without names, and between panels."""
 _HIGHEST_IN, _WIDEST_IN = 0.28, 1.2
 """The largest size of a field."""
 _TALLEST_IN = 3.0
@@ -48,23 +48,23 @@ _LACKING = "†"
 
 @dataclass(frozen=True)
 class _Quantity(Panel):
-    """What the fields show: success rates, or the means of a metric; `ends` have the first and the last colour."""
+    """The quantity of the fields: success rates, or the means of a metric; `ends` are drawn in the outer colours."""
 
     ends: tuple[float, float] = (0.0, 1.0)
 
-    def text(self, of: Summary) -> str:
-        """Write what stands in a row's field."""
-        text = f"{of.solved}/{of.judged}" if self.metric is None else self.notation(self.point(of)[0])
-        return f"{text}{'' if of.complete else _LACKING}"
+    def text(self, summary: Summary) -> str:
+        """Write the text of a row's field."""
+        text = f"{summary.solved}/{summary.judged}" if self.metric is None else self.notation(self.point(summary)[0])
+        return f"{text}{'' if summary.complete else _LACKING}"
 
-    def share(self, of: Summary) -> float:
-        """Return how far between the ends a row's value is, in [0, 1]; NaN without one."""
-        value, (low, high) = self.point(of)[0], self.ends
+    def share(self, summary: Summary) -> float:
+        """Return the position of a row's value between the ends, in [0, 1]; NaN without a value."""
+        value, (low, high) = self.point(summary)[0], self.ends
         return np.nan if value is None else float(np.clip((value - low) / (high - low), 0, 1))
 
 
 def _quantity(rows: ResultRows) -> _Quantity | None:
-    """Choose what the fields show; None if there are neither success rates nor a metric of all trials."""
+    """Choose the quantity of the fields; None without success rates and without a metric of all trials."""
     panel = panel_of(rows, None if rows.has_rates else rows.main_metric)
     if panel.metric is None:
         return _Quantity(**vars(panel)) if rows.has_rates else None
@@ -78,7 +78,7 @@ def _quantity(rows: ResultRows) -> _Quantity | None:
 
 @dataclass(frozen=True)
 class _Plane:
-    """The two keys of the axes, and their values in order; None, the default, comes first."""
+    """The keys of the two axes, and their values in order; None, the default, comes first."""
 
     x: str
     y: str
@@ -91,20 +91,20 @@ class _Plane:
 
 
 def plot(rows: ResultRows) -> Drawn | None:
-    """Draw the success rate of each row as a field, with a panel for each combination of the other keys that vary.
+    """Draw the success rate of each row as a field, with a panel for each combination of the other varying keys.
 
-    Where there are no success rates, the fields show the means of the main metric.
+    Without success rates, the fields show the means of the main metric.
 
     Returns:
-        None if fewer than two numbers vary, or there is nothing to show.
+        The figure; None if fewer than two numbers vary, or without values.
     """
     plane, quantity = _plane(rows), _quantity(rows)
     if plane is None or quantity is None:
         return None
-    rest = [key for key in rows.varying() if key not in (plane.x, plane.y)]
+    other_keys = [key for key in rows.varying() if key not in (plane.x, plane.y)]
     combinations: dict[str, list[int]] = {}
     for row in range(len(rows.summaries)):
-        combinations.setdefault(rows.name(row, rest), []).append(row)
+        combinations.setdefault(rows.name(row, other_keys), []).append(row)
     first = dict([*combinations.items()][:MOST_PANELS])
     summaries = [rows.summaries[row] for members in first.values() for row in members]
     places = len(first) * len(plane.across) * len(plane.up)
@@ -138,7 +138,9 @@ def plot(rows: ResultRows) -> Drawn | None:
 def _plane(rows: ResultRows) -> _Plane | None:
     """Choose the two numeric keys with the most values."""
     levels = {key: tuple(series.levels(rows, key)) for key in rows.varying()}
-    numbers = [key for key, of in levels.items() if all(one is None or type(one) in (int, float) for one in of)]
+    numbers = [
+        key for key, values in levels.items() if all(value is None or type(value) in (int, float) for value in values)
+    ]
     if len(numbers) < 2:
         return None
     x, y = sorted(numbers, key=lambda key: -len(levels[key]))[:2]
@@ -148,11 +150,13 @@ def _plane(rows: ResultRows) -> _Plane | None:
 def _begin(
     rows: ResultRows, titles: Sequence[str], plane: _Plane, quantity: _Quantity, text_width_in: float
 ) -> tuple[Figure, list[Axes], float]:
-    """Make the panels, the names of their axes and the scale; also return about the width of a field in inches."""
-    names = [[words.format_value(key, at) for at in of] for key, of in ((plane.x, plane.across), (plane.y, plane.up))]
+    """Make the panels, the names of their axes and the scale; also return a field's approximate width in inches."""
+    names = [
+        [words.format_value(key, at) for at in values] for key, values in ((plane.x, plane.across), (plane.y, plane.up))
+    ]
     room = WIDTH_IN - _AROUND_IN - max(map(texts.width_of, names[1]))
     needed_in = max(text_width_in, 0.06 + max(map(texts.width_of, names[0])))
-    # As many panels stand side by side as let the numbers fit.
+    # Put as many panels side by side as leave space for the numbers.
     for most in range(4, 0, -1):
         across = columns(len(titles), most)
         field = (room / across - _GAP_IN) / len(plane.across)
@@ -164,7 +168,7 @@ def _begin(
     down = -(-len(titles) // across)
     above = max(heading(axes, title, width) for axes, title in zip(panels, titles, strict=True))
     figure.set_figheight(figure.get_figheight() + down * above)
-    # Few fields are no wider than their texts need: the rest of the page stays empty.
+    # A few fields are only as wide as their texts need, and leave space on the page.
     share = 1 - (room - across * (width + _GAP_IN)) / WIDTH_IN
     figure.set_layout_engine("constrained", rect=(0, 0, share, 1))
     for axes in panels:
@@ -192,4 +196,4 @@ def _caption(summaries: Sequence[Summary], quantity: _Quantity, *, is_written: b
     beyond = sum(not low <= value <= high for s in summaries if (value := quantity.point(s)[0]) is not None)
     if beyond:
         text += f" {words.count_of(beyond, 'value')} far beyond the others: the colour is that of the scale's end."
-    return text if is_full else f"{text} A place without a field was no part of the study."
+    return text if is_full else f"{text} A missing field wasn't part of the study."

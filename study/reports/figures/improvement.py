@@ -1,4 +1,4 @@
-"""How likely a trial of one method is better than one of another, over tasks: dots with intervals."""
+"""Probabilities that a trial of one method is better than one of another, over tasks: dots with intervals."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from study.reports.figures.multiples import grid
 from study.reports.figures.style import STYLE, Drawn, Tips
 
 _MOST_PAIRS = 15
-"""The most pairs that are drawn; of more, each method is compared with the best one."""
+"""The most pairs to draw; with more, each method is compared with the best one."""
 _NAME_IN, _ROW_IN, _AROUND_IN = 2.6, 0.2, 0.15
 
 
 def plot(overall: Overall | None) -> Drawn | None:
-    """Draw a line for each pair of methods: the probability that a trial of the first is better.
+    """Draw the probability that a trial of the first method is better, one line for each pair of methods.
 
     Returns:
-        None if no two methods are compared.
+        The figure; None if no two methods are compared.
     """
     if overall is None or not overall.methods:
         return None
@@ -32,8 +32,11 @@ def plot(overall: Overall | None) -> Drawn | None:
     if not are_all:
         pairs = [(best, other) for other in range(len(methods)) if other != best]
     # The method that is more likely to be better comes first.
-    known = [(i, j, of) for i, j in pairs if (of := methods[i].improvements[j]) is not None]
-    known = [(i, j, of) if of.value >= 0.5 else (j, i, methods[j].improvements[i] or of) for i, j, of in known]
+    known = [(i, j, estimate) for i, j in pairs if (estimate := methods[i].improvements[j]) is not None]
+    known = [
+        (i, j, estimate) if estimate.value >= 0.5 else (j, i, methods[j].improvements[i] or estimate)
+        for i, j, estimate in known
+    ]
     if not known:
         return None
     tips = Tips()
@@ -41,9 +44,12 @@ def plot(overall: Overall | None) -> Drawn | None:
         figure, [axes] = grid([""], _ROW_IN * len(known) + _AROUND_IN, x="probability of being better", sharex=False)
         axes.axvline(0.5, **axes_of.NULL)
         names = [f"{methods[i].name} over {methods[j].name}" for i, j, _ in known]
-        said = [f"{name}: {words.rate(of.value, of.interval)}" for name, (*_, of) in zip(names, known, strict=True)]
-        shown = [texts.fit(name, _NAME_IN) for name in names]
-        axes_of.forest(axes, shown, [(of.value, of.interval) for *_, of in known], said, tips)
+        tip_texts = [
+            f"{name}: {words.rate(estimate.value, estimate.interval)}"
+            for name, (*_, estimate) in zip(names, known, strict=True)
+        ]
+        labels = [texts.fit(name, _NAME_IN) for name in names]
+        axes_of.forest(axes, labels, [(estimate.value, estimate.interval) for *_, estimate in known], tip_texts, tips)
         axes.set_xlim(-0.02, 1.02)
         axes.set_xticks([0, 0.25, 0.5, 0.75, 1])
     against = "" if are_all else " Each method beside the one with the best interquartile mean."

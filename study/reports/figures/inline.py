@@ -1,4 +1,4 @@
-"""A figure within a page: in the page's own colours, with ids and classes that no other figure has."""
+"""Figures embedded in a page, in the page's colours and with ids and classes of their own."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from matplotlib.transforms import Bbox
 from study.reports.figures import style
 from study.reports.figures.style import Drawn, render
 
-# Quotation marks in texts are escaped, so these match only in tags.
+# Quotation marks in texts are escaped, so these patterns match only in tags.
 _ATTRIBUTE = re.compile(r' (id|xlink:href|style|fill|stroke|clip-path)="([^"]*)"')
 _REFERENCE = re.compile(r'(?:xlink:href="#|url\(#)([^")]*)')
 _PATH = re.compile(r' d="[^"]*"')
-_WHOLE = "figure_1"
-"""Matplotlib's id of a whole drawing, which the page shows in parts on narrow screens."""
+_FIGURE_ID = "figure_1"
+"""Matplotlib's id of the drawing, whose parts the page shows separately on narrow screens."""
 _COLOUR = re.compile(r"#[0-9a-f]{6}\b")
 _COLOURS = {colour.lower(): f"var(--curve-{slot})" for slot, colour in enumerate(style.PALETTE)}
 _COLOURS |= {style.INK: "var(--ink)", style.PAPER: "var(--paper)", style.RULE: "var(--rule)"}
@@ -26,22 +26,22 @@ _MARGIN_PX = 6
 
 
 def inline(figure: Drawn) -> str:
-    """Return a figure's drawing, to be put into a page as it is.
+    """Return a figure's drawing as SVG for a page.
 
-    Its colours become the page's variables, and its ids and classes begin with the figure's name. Each style is written
-    once, and ids that nothing refers to are left out: drawings get smaller by a tenth (curves) to two fifths (points).
+    Colours become the page's variables, and ids and classes begin with the figure's name. Each style is written once,
+    and unused ids are dropped, which makes drawings smaller by a tenth (curves) to two fifths (points).
     """
     svg = render(figure, "svg").decode()
     drawing = svg[svg.index("<svg") :]
     drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing, flags=re.DOTALL)
-    # Matplotlib writes each text, which may be any name, as a comment beside the paths that draw it.
+    # Matplotlib writes each text, which may be any name, as a comment beside its paths.
     drawing = re.sub(r"<!--.*?-->", "", drawing, flags=re.DOTALL)
     drawing = re.sub(r">\n\s*<", "><", drawing)
     drawing = _PATH.sub(lambda match: match[0].replace("\n", ""), drawing)  # spaces remain
     classes: dict[str, str] = {}
-    referred = {_WHOLE, *_REFERENCE.findall(drawing)}
+    referred = {_FIGURE_ID, *_REFERENCE.findall(drawing)}
 
-    def own(match: re.Match[str]) -> str:
+    def rewrite(match: re.Match[str]) -> str:
         attribute, value = match.groups()
         if attribute == "id":
             return f' id="{figure.name}-{value}"' if value in referred else ""
@@ -52,7 +52,7 @@ def inline(figure: Drawn) -> str:
             return f' class="{classes.setdefault(value, f"{figure.name}-{len(classes)}")}"'
         return f' {attribute}="{value}"'
 
-    drawing = _ATTRIBUTE.sub(own, drawing)
+    drawing = _ATTRIBUTE.sub(rewrite, drawing)
     styles = "".join(f".{name}{{{style}}}" for style, name in classes.items())
     described = f'aria-label="{escape(figure.title)}" aria-describedby="caption-{figure.name}"'
     drawing = drawing.replace("<svg", f'<svg role="img" {described}', 1)
@@ -60,13 +60,13 @@ def inline(figure: Drawn) -> str:
 
 
 def panels(figure: Drawn) -> tuple[list[str], list[str]]:
-    """Return the boxes of a figure's panels and of its legends' entries, as SVG's ``viewBox``, to be shown in parts.
+    """Return the boxes of a figure's panels and of its legends' entries as SVG's ``viewBox``.
 
-    There are no panels if it has only one, or if one takes the labels of its axis from a neighbour.
+    The list of panels is empty if there is one panel, or if a panel has the labels of its axis at a neighbour.
     """
     drawing, renderer = figure.figure, FigureCanvasAgg(figure.figure).get_renderer()  # type: ignore[no-untyped-call]
     with mpl.rc_context(style.STYLE):
-        drawing.draw_without_rendering()  # else legends are where a file of other dots an inch had them
+        drawing.draw_without_rendering()  # else legends are placed as for a file with other dots per inch
     shown = [axes for axes in drawing.axes if axes.axison]
     entries = [
         Bbox.union([handle.get_window_extent(renderer), text.get_window_extent(renderer)])
@@ -90,7 +90,7 @@ def panels(figure: Drawn) -> tuple[list[str], list[str]]:
     return [view(Bbox(box.get_points())) for box in boxes], list(map(view, entries))
 
 
-# Thousands of attributes have a few dozen values between them: the cache saves a fifth of `inline`.
+# Thousands of attributes share a few dozen values: the cache saves a fifth of the time of `inline`.
 @lru_cache(maxsize=1024)
 def _in_page_colours(value: str) -> str:
     return _COLOUR.sub(lambda match: _COLOURS.get(match[0], match[0]), value)

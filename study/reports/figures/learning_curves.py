@@ -32,19 +32,19 @@ Floats = npt.NDArray[np.float64]
 _MAIN, _OTHER = PALETTE[0], PALETTE[1]
 _THRESHOLD: dict[str, Any] = {"color": INK, "linewidth": 0.6, "linestyle": (0, (4, 2))}
 _WIDE, _NARROW = 0.14, 0.22
-"""Opacity of the bands."""
+"""The opacity of the bands."""
 _LEAST_IN_GRID, _MOST_ACROSS = 5, 4
 _RIGHT: dict[str, Any] = {"xycoords": "axes fraction", "rotation": 270, "va": "center", "annotation_clip": False}
 _MEDIAN = len(QUANTILES) // 2
 _MOST_DECADES = 24
-"""The most decades of an axis: beyond, an error is as good as zero or infinite."""
+"""The most decades of an axis; an error beyond is practically zero or infinite."""
 
 
 @dataclass(frozen=True)
 class _Content:
-    """What the panels show, and their y axis from `low` to `high`.
+    """The content of the panels, and the ends `low` and `high` of their y axis.
 
-    Of the metrics named, the first has bands, and perhaps another its median alone; they come first in `metrics`.
+    The first metric of `names` has bands; others have their medians alone. They come first in `metrics`.
     """
 
     names: tuple[str, ...]
@@ -54,31 +54,31 @@ class _Content:
     high: float
 
     def title(self, name: str) -> str:
-        """Return a metric's name for readers."""
+        """Return a metric's title for readers."""
         return words.metric_title(name, self.metrics[name])
 
     @property
     def axis(self) -> str:
-        """The name of the y axis: the last words that the metrics' names have in common."""
+        """The name of the y axis: the last words that the metrics' titles share."""
         titles = [self.title(name).split() for name in self.names]
         last = zip(*map(reversed, titles), strict=False)
-        common = [words_of[0] for words_of in takewhile(lambda words_of: len(set(words_of)) == 1, last)]
+        common = [last_words[0] for last_words in takewhile(lambda last_words: len(set(last_words)) == 1, last)]
         return " ".join(reversed(common)) or ", ".join(map(self.title, self.names))
 
     @property
     def scale(self) -> scales.Scale:
-        """The y axis, which marks values beyond it at its edge."""
+        """The y axis; values beyond it are marked at its edge."""
         return scales.Scale("log" if self.is_log else "linear", (), (0.0 if self.is_log else self.low, self.high))
 
-    def gone(self, curve: LearningCurve) -> int | None:
-        """Return the first evaluation at which the median is finite and beyond the axis; None if it never is."""
+    def first_beyond(self, curve: LearningCurve) -> int | None:
+        """Return the first evaluation with a finite median beyond the axis; None without one."""
         median = curve.quantiles[self.names[0]][_MEDIAN]
         low, high = self.scale.ends
         beyond = np.flatnonzero(np.isfinite(median) & ((median < low) | (median > high)))
         return int(beyond[0]) if beyond.size else None
 
     def clipped(self, values: Floats) -> Floats:
-        """Keep values within reach of the axis, beyond its ends: a band goes on to there."""
+        """Clip values a little beyond the ends of the axis, so that bands leave the panel."""
         room = self.high - self.low
         ends = (self.low / 10, self.high * 10) if self.is_log else (self.low - room, self.high + room)
         return np.clip(values, *ends)
@@ -89,10 +89,10 @@ class _Content:
 
 
 def plot(rows: ResultRows, learning: Sequence[LearningCurve], metrics: Mapping[str, Metric]) -> Drawn | None:
-    """Draw median and bands over trials of the metric that counts, a panel a row, with the median of a similar one.
+    """Draw the median and bands over trials of the main metric, a panel a row, with the median of a similar metric.
 
     Returns:
-        None if there are no curves.
+        The figure; None without curves.
     """
     curves = learning[:MOST_PANELS]
     content = _choose(curves, single(metrics, rows.named_metrics))
@@ -127,9 +127,9 @@ def plot(rows: ResultRows, learning: Sequence[LearningCurve], metrics: Mapping[s
 
 @dataclass(frozen=True)
 class _Layout:
-    """The grid of panels: a title for each place, some also at the right, and the place of each curve.
+    """The grid of panels: a title for each place, titles at the right, and the place of each curve.
 
-    Where panels only follow one another, `across` is None.
+    `across` is None if panels are laid out one after another.
     """
 
     titles: list[str]
@@ -139,14 +139,14 @@ class _Layout:
 
 
 def _layout(rows: ResultRows, curves: Sequence[LearningCurve]) -> _Layout:
-    """Lay out panels by the two keys in which their rows differ; few panels, or of other rows, follow one another."""
+    """Arrange panels by the two keys that vary between their rows; few panels, and other keys, one by one."""
     shown = [curve.row for curve in curves]
-    some = rows.select(shown)
-    keys = sorted(some.varying(), key=lambda key: -len(series.levels(some, key)))
-    sizes = [len(series.levels(some, key)) for key in keys]
+    selected = rows.select(shown)
+    keys = sorted(selected.varying(), key=lambda key: -len(series.levels(selected, key)))
+    sizes = [len(series.levels(selected, key)) for key in keys]
     if len(curves) < _LEAST_IN_GRID or len(keys) != 2 or sizes[0] > _MOST_ACROSS or prod(sizes) > MOST_PANELS:
         return _Layout([rows.name(row) for row in shown], range(len(shown)))
-    across, down = (series.levels(some, key) for key in keys)
+    across, down = (series.levels(selected, key) for key in keys)
     places = [down.index(rows.value(row, keys[1])) * sizes[0] + across.index(rows.value(row, keys[0])) for row in shown]
     titles = [""] * prod(sizes)
     right = {}
@@ -157,22 +157,22 @@ def _layout(rows: ResultRows, curves: Sequence[LearningCurve]) -> _Layout:
 
 
 def _choose(curves: Sequence[LearningCurve], metrics: Mapping[str, Metric]) -> _Content | None:
-    """Choose what is content, and the y axis; None if there is nothing."""
-    there = {name: metric for name, metric in metrics.items() if all(name in curve.quantiles for curve in curves)}
-    names = of_curves(there)
+    """Choose the metrics and the y axis; None if there is nothing to draw."""
+    available = {name: metric for name, metric in metrics.items() if all(name in curve.quantiles for curve in curves)}
+    names = of_curves(available)
     if not curves or not names:
         return None
-    first = there[names[0]]
+    first = available[names[0]]
     values = np.concatenate([curve.quantiles[name].ravel() for curve in curves for name in names])
     is_error = first.low == 0 and first.high is None
     is_log = is_error or scales.spans_decades(first, values.tolist())
     low, high = _limits(curves, names, first) if is_log else _linear_limits(curves, names, first)
-    ordered = {name: there[name] for name in (*names, *there)}
+    ordered = {name: available[name] for name in (*names, *available)}
     return _Content(names, ordered, is_log, low, high)
 
 
 def _linear_limits(curves: Sequence[LearningCurve], names: Sequence[str], metric: Metric) -> tuple[float, float]:
-    """Choose the y axis: finite values that didn't explode fit, and no more than a metric's limits is content."""
+    """Choose the y axis: it holds finite values that didn't explode, and hardly exceeds the metric's limits."""
     thresholds = [np.array([np.nan if curve.threshold is None else curve.threshold for curve in curves])]
     values = np.concatenate([*(curve.quantiles[name].ravel() for curve in curves for name in names), *thresholds])
     ends = scales.fences(values.tolist(), metric, is_log=False)
@@ -187,12 +187,14 @@ def _linear_limits(curves: Sequence[LearningCurve], names: Sequence[str], metric
 
 
 def _limits(curves: Sequence[LearningCurve], names: Sequence[str], metric: Metric) -> tuple[float, float]:
-    """Choose a logarithmic y axis: all small errors fit; of large ones the medians, and those at the start."""
+    """Choose a logarithmic y axis: it holds all small errors, all medians, and large errors at the start."""
     both = [curve.quantiles[name] for curve in curves for name in names]
     every = [part.ravel() for part in both] + [np.array([curve.threshold or np.nan for curve in curves])]
     large, small = (
         values[np.isfinite(values) & (values > 0)]
-        for values in map(np.concatenate, ([of for part in both for of in (part[:, 0], part[_MEDIAN])], every))
+        for values in map(
+            np.concatenate, ([quantile for part in both for quantile in (part[:, 0], part[_MEDIAN])], every)
+        )
     )
     least = small.min(initial=1.0)
     highest = scales.fences(large.tolist(), metric, is_log=True)[1]
@@ -206,13 +208,15 @@ def _plot_curve(axes: Axes, curve: LearningCurve, unit: float, content: _Content
     x = curve.iteration / unit
     main, others = curve.quantiles[content.names[0]], content.names[1:]
     for band, alpha in ((0, _WIDE), (1, _NARROW)):
-        # Infinity and zero are beyond the axis: a band goes on to there, a line ends.
+        # Infinity and zero are beyond the axis: a band leaves the panel there, and a line ends.
         axes.fill_between(x, *content.clipped(main[[band, -1 - band]]), color=_MAIN, alpha=alpha, linewidth=0)
     for name in others:
         axes.plot(x, content.line(curve.quantiles[name][_MEDIAN]), color=_OTHER, linewidth=0.7, zorder=2.5)
     axes.plot(x, content.line(main[_MEDIAN]), color=_MAIN, linewidth=1.2, zorder=3)
-    if (gone := content.gone(curve)) is not None:
-        content.scale.mark(axes, [(float(x[gone]), float(main[_MEDIAN, gone]))], {"color": _MAIN, "zorder": 3})
+    if (first_beyond := content.first_beyond(curve)) is not None:
+        content.scale.mark(
+            axes, [(float(x[first_beyond]), float(main[_MEDIAN, first_beyond]))], {"color": _MAIN, "zorder": 3}
+        )
     if not np.isfinite(main[_MEDIAN, -1]):
         who = "all have" if not np.isfinite(main[:, -1]).any() else "half or more have"
         axes.text(0.98, 0.94, f"{who} diverged", transform=axes.transAxes, ha="right", va="top", fontsize=7)
@@ -223,14 +227,15 @@ def _plot_curve(axes: Axes, curve: LearningCurve, unit: float, content: _Content
 def _add_tips(
     axes: Axes, name: str, curve: LearningCurve, unit: float, content: _Content, tips: Tips, most: int
 ) -> None:
-    """Add the quantiles of some evaluations as texts."""
+    """Add texts with the quantiles at evenly chosen evaluations."""
     main, *others = content.metrics
-    of_main = curve.quantiles[main]
+    main_quantiles = curve.quantiles[main]
     for i in spread(len(curve.iteration), most):
-        median = float(of_main[_MEDIAN, i])
+        median = float(main_quantiles[_MEDIAN, i])
         text = (
             f"{name}, iteration {curve.iteration[i]:,}: {content.title(main)} {words.error(median)} "
-            f"(90% of {curve.trials:,} trials in [{words.error(of_main[0, i])}, {words.error(of_main[-1, i])}])"
+            f"(90% of {curve.trials:,} trials in "
+            f"[{words.error(main_quantiles[0, i])}, {words.error(main_quantiles[-1, i])}])"
         )
         for other in others:
             text += f", {content.title(other)} {words.error(float(curve.quantiles[other][_MEDIAN, i]))}"
@@ -253,15 +258,15 @@ def _handles(curves: Sequence[LearningCurve], content: _Content) -> list[Artist]
 def _caption(curves: Sequence[LearningCurve], content: _Content) -> str:
     main, *others = content.names
     values = np.concatenate([curve.quantiles[main].ravel() for curve in curves])
-    beside = "".join(f" and, its median alone, {content.title(name)}" for name in others)
+    beside = "".join(f" and the median of {content.title(name)}" for name in others)
     title = content.title(main)
     sentences = [
-        f"{title[:1].upper()}{title[1:]}{beside}, at evaluations at equal steps. Quantiles are over all trials at each "
+        f"{title[:1].upper()}{title[1:]}{beside}, at evenly spaced evaluations. Quantiles are over all trials at each "
         "iteration, so a line isn't the curve of one trial. Trials that were stopped early keep their last value."
     ]
     if not np.isfinite(values).all():
-        sentences.append("Where trials have diverged a band leaves the panel, and a line ends.")
+        sentences.append("Where trials have diverged, bands leave the panel and lines end.")
     if content.is_log and (values == 0).any():
-        sentences.append(f"Where {title} is exactly 0, it is at the foot.")
-    gone = sum(content.gone(curve) is not None for curve in curves)
-    return " ".join(sentences) + scales.clipped_note(gone) + sampled((curve.trials, curve.total) for curve in curves)
+        sentences.append(f"Where {title} is exactly 0, it is drawn at the bottom.")
+    exceeding = sum(content.first_beyond(curve) is not None for curve in curves)
+    return " ".join(sentences) + scales.clipped_note(exceeding) + sampled((curve.trials, curve.of) for curve in curves)

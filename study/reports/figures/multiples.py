@@ -1,4 +1,4 @@
-"""Small multiples: many panels with the same axes, as many as one can read."""
+"""Small multiples: many panels with the same axes, up to a readable number."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ Floats = npt.NDArray[np.floating]
 
 MOST_PANELS = 12
 MOST_CURVES = 24
-"""As many as colours and dashes distinguish."""
+"""The number of curves that colours and dashes can distinguish."""
 MOST_TIPS = 600
-"""Points of a figure that show their values under a pointer: more make a page slow."""
+"""The most points of a figure with values at a pointer; more make a page slow."""
 FIELD_PT = 6.0
-"""Size of letters in a field."""
+"""The size of letters in a field."""
 
 _MOST_COLUMNS = 4
 _LEFT_IN, _BETWEEN_IN, _PAD_IN = 0.6, 0.2, 0.06
-"""About the space that the layout leaves left of panels and between them, and the space around each."""
+"""The approximate space of the layout left of panels and between them, and the space around each panel."""
 _X_AXIS_IN, _LEGEND_IN, _LEGEND_ROW_IN = 0.4, 0.1, 0.155
 _HANDLE_IN = 4.8 * STYLE["font.size"] / 72
-"""Space around each name of a legend by matplotlib's defaults: 4.8 letters' heights."""
+"""Space around each name of a legend by matplotlib's defaults: 4.8 times the font size."""
 _TITLE_LINES, _TITLE_IN, _TITLE_LINE_IN = 3, 0.08, 0.115
 _Y_NAME_IN = 1.4
 _LEVELS, _SCALE_LEVELS = 80, 40
-"""Numbers of colours in a map, and in its scale."""
+"""The numbers of colours in a map, and in its scale."""
 _SQUARE = np.array([(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)])
 
 
 def columns(count: int, most: int = _MOST_COLUMNS) -> int:
-    """Choose how many panels stand side by side.
+    """Choose the number of panels side by side.
 
     Example:
         >>> [columns(count) for count in (1, 4, 5, 9, 10, 12)]
@@ -56,7 +56,7 @@ def columns(count: int, most: int = _MOST_COLUMNS) -> int:
 
 
 def panel_in(across: int) -> float:
-    """Return about the width of each of so many panels side by side."""
+    """Return the approximate width of a panel, with `across` panels side by side."""
     return (WIDTH_IN - _LEFT_IN) / across - _BETWEEN_IN
 
 
@@ -71,18 +71,18 @@ def grid(
     sharex: bool = True,
     sharey: bool = True,
 ) -> tuple[Figure, list[Axes]]:
-    """Begin a figure of equal panels with its legend, which is laid out when the figure is drawn.
+    """Begin a figure of equal panels with its legend; the layout is computed when the figure is drawn.
 
     Args:
-        titles: one a panel; empty for none, None where a place stays empty.
-        height_in: height of a panel, with its title.
-        handles: entries of the legend.
-        across: number of panels side by side; None for that of `columns`.
-        x: name of the x axis, written once a column.
-        y: name of the y axis, written once a row.
-        sharex: whether all panels have one x axis, which is written under the lowest of each column.
-        sharey: whether all panels, or those of a row if each has its own x axis, have one y axis, which is written
-            beside the first.
+        titles: one title a panel; empty for none, None to leave the place empty.
+        height_in: the height of a panel, with its title.
+        handles: the entries of the legend.
+        across: the number of panels side by side; None to choose it by `columns`.
+        x: the name of the x axis, written once a column.
+        y: the name of the y axis, written once a row.
+        sharex: whether all panels share an x axis, labelled under the lowest of each column.
+        sharey: whether all panels, or those of a row if each has its own x axis, share a y axis, labelled beside the
+            first.
     """
     count, across = len(titles), across or columns(len(titles))
     down = -(-count // across)
@@ -100,8 +100,8 @@ def grid(
             axes.set_ylabel(texts.fit(y, _Y_NAME_IN))
         if sharex:
             axes.tick_params(labelbottom=number + across >= count)
-        # The layout measures each axis four times. If it measures only those with texts, at the grid's rim, a figure of
-        # twelve panels takes no longer than with panels placed by numbers; otherwise it takes 40% longer.
+        # The layout measures each axis four times. Restricted to those with texts, at the grid's rim, it is as fast as
+        # placing twelve panels by numbers; otherwise it takes 40% longer.
         axes.spines[:].set_in_layout(False)
         axes.xaxis.set_in_layout(not sharex or number >= (down - 1) * across)
         axes.yaxis.set_in_layout(not sharey or number % across == 0)
@@ -109,7 +109,7 @@ def grid(
 
 
 def _begin(height_in: float, handles: Sequence[Artist]) -> Figure:
-    """Begin a figure with its legend, which is read row by row: as few rows as fit, all about equally full."""
+    """Begin a figure with its legend, read row by row, in as few equally full rows as fit."""
     names = [texts.fit(str(entry.get_label()), WIDTH_IN - 2 * _HANDLE_IN) for entry in handles]
     for rows in range(1, len(names)):
         columns = -(-len(names) // rows)
@@ -129,7 +129,7 @@ def _begin(height_in: float, handles: Sequence[Artist]) -> Figure:
 
 
 def heading(axes: Axes, title: str, width_in: float) -> float:
-    """Write a panel's title in a few lines of at most this width, and return its height in inches."""
+    """Write a panel's title in a few lines up to the given width, and return its height in inches."""
     if not title:
         return 0.0
     text = texts.fit(title, width_in, _TITLE_LINES, "bold")
@@ -139,16 +139,16 @@ def heading(axes: Axes, title: str, width_in: float) -> float:
 
 
 def fields(axes: Axes, values: Floats, colours: Colormap, ends: tuple[float, float], **border: Any) -> None:
-    """Draw a matrix as coloured squares around whole numbers, row 0 at y = 0; nothing where it is no number.
+    """Draw a matrix as coloured squares around integer positions, row 0 at y = 0; NaN leaves an empty place.
 
     Args:
         axes: the axes to draw into.
         values: shape [rows, columns].
-        colours: the colours, of which `_LEVELS` steps are used.
-        ends: the values of the first and the last colour; values beyond have the same colours.
-        border: the squares' border, as matplotlib's patches take it.
+        colours: the colour map, of which `_LEVELS` steps are used.
+        ends: the values of the first and the last colour; values beyond are drawn in these colours.
+        border: keyword arguments of matplotlib's patches for the squares' borders.
     """
-    # All squares of a colour are one path: one path each would make big files, and the page shows no images.
+    # All squares of a colour are one path: separate paths would make big files, and the page can't show images.
     low, high = ends
     levels = np.round((np.clip(values, low, high) - low) / (high - low) * _LEVELS)
     for level in np.unique(levels[np.isfinite(levels)]):
@@ -160,7 +160,7 @@ def fields(axes: Axes, values: Floats, colours: Colormap, ends: tuple[float, flo
 
 
 def write_label(axes: Axes, x: float, y: float, text: str, colour: str) -> None:
-    """Write into a field."""
+    """Write a text into a field."""
     style: Any = {"ha": "center", "va": "center_baseline", "fontsize": FIELD_PT, "in_layout": False}
     axes.text(x, y, text, color=colour, **style)
 
@@ -177,13 +177,13 @@ def colour_scale(
 
     Args:
         figure: the figure to draw into.
-        colours: the colours.
+        colours: the colour map.
         ends: the values of the first and the last colour.
-        name: name of the quantity.
+        name: the name of the quantity.
         write: formats a value.
-        where: the axes next to which, or in which, matplotlib draws the colorbar.
+        where: keyword arguments of matplotlib's colorbar for its place, such as the axes.
     """
-    # A colorbar of more than 50 colours is an image, and the page may load none.
+    # A colorbar of more than 50 colours is drawn as an image, and the page may load none.
     levels = BoundaryNorm(np.linspace(*ends, _SCALE_LEVELS + 1), colours.N)
     bar = figure.colorbar(ScalarMappable(levels, colours), spacing="proportional", **where)
     ticks = (ends[0], sum(ends) / 2, ends[1])
@@ -197,7 +197,7 @@ def colour_scale(
 
 
 def left_out(count: int, every: int, noun: str = "panels") -> str:
-    """Return a caption's sentence on how many of all are shown; empty if all are.
+    """Return a caption's sentence with the number of shown panels; empty if all are shown.
 
     Example:
         >>> left_out(12, 30), left_out(9, 9)
@@ -207,20 +207,20 @@ def left_out(count: int, every: int, noun: str = "panels") -> str:
 
 
 def part_of(rows: ResultRows, members: Iterable[int]) -> str:
-    """Return a caption's sentence on how many of the report's rows are shown; empty if all are."""
+    """Return a caption's sentence with the number of shown rows of the report; empty if all are shown."""
     count = len(set(members))
     return f" {count} of {len(rows.summaries):,} {rows.noun}s are shown." if count < len(rows.summaries) else ""
 
 
 def sampled(counts: Iterable[tuple[int, int]]) -> str:
-    """Return a caption's sentence on left-out trials, given how many of how many are shown in each panel.
+    """Return a caption's sentence on sampled trials, from the numbers of shown and of all trials of each panel.
 
     Example:
         >>> sampled([(50, 1000), (20, 20)]), sampled([(20, 20)])
-        (' Not all trials are in every panel: where fewest are, 50 of 1,000.', '')
+        (' Some panels show a sample of their trials: at least 50 of 1,000.', '')
     """
-    lacking = [(trials, of) for trials, of in counts if trials < of]
+    lacking = [(trials, total) for trials, total in counts if trials < total]
     if not lacking:
         return ""
     few, many = min(lacking)
-    return f" Not all trials are in every panel: where fewest are, {few:,} of {many:,}."
+    return f" Some panels show a sample of their trials: at least {few:,} of {many:,}."

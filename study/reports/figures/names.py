@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 SEARCH = ("search-history", "search-front", "search-importance", "search-slices", "search-contour")
-"""Names of the figures that only a search has."""
+"""The names of the figures of a search."""
 
 OVERALL = ("profiles", "improvement")
-"""Names of the figures of methods aggregated over tasks."""
+"""The names of the figures of methods aggregated over tasks."""
 
 NAMES = (
     *SEARCH, "differences", "ranking", "figure", "training-time", "sources", *OVERALL, "series", "survival", "heat-map",
     "learning-curves", "gates", "weights",
 )  # fmt: skip
-"""Names of the figures' files, in the order of the page."""
+"""The names of the figures' files, in the order of the page."""
 
 KINDS = ("svg", "png", "pdf")
-"""The formats they are written in."""
+"""The formats of the figures' files."""

@@ -1,4 +1,4 @@
-"""The panels: success rates, times to success and metrics, against what is swept."""
+"""The panels: success rates, times to success and metrics against the swept hyperparameter."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from study.summaries.rows import ResultRows
 from study.summaries.summary import Summary
 
 _HEIGHTS_IN = ((2, 2.0), (4, 1.6), (MOST_FACETS, 1.3))
-"""The largest number of facets, and the height of each."""
+"""The largest number of facets for each height, and that height."""
 _PANEL_IN = 1.85
-"""About the width of a panel of three."""
+"""The approximate width of one of three panels."""
 _LABEL_HEIGHT = 0.09
-"""The height of a line of text, as a share of a panel's."""
+"""The height of a line of text, as a share of the panel's height."""
 _COINCIDE, _MOSTLY = 0.01, 0.75
-"""How far apart points may be that lie on one another, as a share of the axis; the share of points that must do so."""
+"""The largest distance of coinciding points, as a share of the axis, and the share of points that must coincide."""
 
 
 def plot(rows: ResultRows, against: Comparisons | None = None, clock: Clock = ITERATIONS) -> Drawn | None:
-    """Draw a curve a model and swept hyperparameter, with 95% intervals; references, such as published, are dashed.
+    """Draw a curve for each model against the swept hyperparameter, with 95% intervals; references are dashed.
 
     Args:
         rows: the rows, at least one.
-        against: the references.
+        against: the references, such as published results.
         clock: `ITERATIONS`, or `SECONDS` of training.
 
     Returns:
-        None if the rows have neither success rates nor metrics.
+        The figure; None if the rows have neither success rates nor metrics.
     """
     curves = lines(rows, against, clock)
     if not curves.panels:
@@ -60,12 +60,12 @@ def plot(rows: ResultRows, against: Comparisons | None = None, clock: Clock = IT
             _plot_line(facets[line.facet], line, curves)
         between = " " if each > 1.5 else "\n"
         for axes, panel in zip(every, curves.panels * len(facets), strict=True):
-            of_metric = panel.title if panel.metric is None else texts.fit(panel.title, each)
-            axes.set_ylabel(f"solved at{between}({curves.unit[1]})" if panel.kind == "time" else of_metric)
-        by_panel = [[of_facet[place] for of_facet in facets.values()] for place in range(across)]
-        is_cut = bool(sum(scale.limit(some) for scale, some in zip(curves.scales, by_panel, strict=True)))
-        for facet, some in facets.items():
-            for place, axes in enumerate(some):
+            metric_label = panel.title if panel.metric is None else texts.fit(panel.title, each)
+            axes.set_ylabel(f"solved at{between}({curves.unit[1]})" if panel.kind == "time" else metric_label)
+        by_panel = [[facet_axes[place] for facet_axes in facets.values()] for place in range(across)]
+        is_cut = bool(sum(scale.limit(panel_axes) for scale, panel_axes in zip(curves.scales, by_panel, strict=True)))
+        for facet, facet_axes in facets.items():
+            for place, axes in enumerate(facet_axes):
                 _label_coinciding(axes, [line for line in curves.lines if line.facet == facet], place, curves)
         _add_tips(facets, curves, clock, tips)
         width_in = _PANEL_IN if across == 3 else panel_in(across)
@@ -77,8 +77,10 @@ def plot(rows: ResultRows, against: Comparisons | None = None, clock: Clock = IT
 
 
 def _caption(curves: Lines, clock: Clock, *, is_cut: bool) -> str:
-    by = next((dot.of.success_rate_by for dot in curves.dots() if isinstance(dot.of, Summary)), "Wilson")
-    what = "iteration" if clock is ITERATIONS else "seconds of training"
+    interval_method = next(
+        (dot.result.success_rate_by for dot in curves.dots() if isinstance(dot.result, Summary)), "Wilson"
+    )
+    time_unit = "iteration" if clock is ITERATIONS else "seconds of training"
     kinds = [panel.kind for panel in curves.panels]
     metrics = [(panel.title, panel.metric) for panel in curves.panels if panel.metric is not None]
     trials = {"solved": "the solved trials", "ended": "the trials that ended with a number"}
@@ -86,10 +88,10 @@ def _caption(curves: Lines, clock: Clock, *, is_cut: bool) -> str:
         [f"mean {title} of {trials[metric.of]}" for title, metric in metrics if metric.interval == interval]
         for interval in ("beta", "bootstrap")
     )
-    by_likelihood = [f"mean {what} at which trials were solved"] * kinds.count("time") + by_beta
+    by_likelihood = [f"mean {time_unit} at which trials were solved"] * kinds.count("time") + by_beta
     distributions = ["a gamma"] * kinds.count("time") + ["a beta"] * bool(by_beta)
-    parts = [f"success rate with {by} intervals"] * kinds.count("rate")
-    has_more = by != DEPENDENCE_ADJUSTED  # then there are no other intervals
+    parts = [f"success rate with {interval_method} intervals"] * kinds.count("rate")
+    has_more = interval_method != DEPENDENCE_ADJUSTED  # with adjusted intervals, other means have none
     if by_likelihood:
         likelihood = f", with profile-likelihood intervals of {words.join_and(distributions)} distribution"
         parts.append(f"{words.join_and(by_likelihood)}{likelihood if has_more else ''}")
@@ -98,18 +100,16 @@ def _caption(curves: Lines, clock: Clock, *, is_cut: bool) -> str:
         parts.append(f"{words.join_and(by_bootstrap)}{bootstrap if has_more else ''}")
     text = "; ".join(parts)
     sentences = [f"{text[:1].upper()}{text[1:]}. All intervals are 95%."]
-    of_solved = ["time"] * kinds.count("time") + [title for title, metric in metrics if metric.of == "solved"]
-    if "rate" in kinds and of_solved:
-        others = "the other panels" if len(of_solved) == len(kinds) - 1 else "panels of solved trials"
-        sentences.append(f"A row that nothing solved has a rate of 0 and no point in {others}.")
+    solved_titles = ["time"] * kinds.count("time") + [title for title, metric in metrics if metric.of == "solved"]
+    if "rate" in kinds and solved_titles:
+        others = "the other panels" if len(solved_titles) == len(kinds) - 1 else "panels of solved trials"
+        sentences.append(f"A row without a solved trial has a rate of 0 and no point in {others}.")
     if is_cut:
-        sentences.append("An interval that reaches the edge of its panel goes on beyond it.")
-    if not all(dot.of.complete for dot in curves.dots()):
+        sentences.append("An interval that reaches the edge of its panel continues beyond it.")
+    if not all(dot.result.complete for dot in curves.dots()):
         sentences.append("Half-filled: trials are missing, rates are over those that finished.")
     if clock is SECONDS:
-        sentences.append(
-            "Seconds depend on the machine, and on what else was running: don't compare them between machines."
-        )
+        sentences.append("Seconds depend on the machine and its load: don't compare them between machines.")
     if curves.source:
         sentences.append(f"Hollow: {curves.source}.")
     return " ".join(sentences) + clipped_note(sum(scale.clipped for scale in curves.scales))
@@ -118,7 +118,7 @@ def _caption(curves: Lines, clock: Clock, *, is_cut: bool) -> str:
 def _plot_line(panels: Sequence[Axes], line: Line, curves: Lines) -> None:
     for panel, (axes, scale) in enumerate(zip(panels, curves.scales, strict=True)):
         scale.mark(axes, [(dot.x, dot.points[panel][0]) for dot in line.dots], line.style)
-        # NaN where there is no value, so that the line is broken there.
+        # NaN where a value is missing, which breaks the line.
         points = [
             (dot.x, y, ends or (y, y)) if y is not None and scale.has(y) else (dot.x, math.nan, (math.nan, math.nan))
             for dot in line.dots
@@ -128,13 +128,13 @@ def _plot_line(panels: Sequence[Axes], line: Line, curves: Lines) -> None:
             below = [np.maximum(0.0, y - low) for _, y, (low, _) in points]
             above = [np.maximum(0.0, high - y) for _, y, (_, high) in points]
             axes.errorbar([x for x, *_ in points], [y for _, y, _ in points], yerr=[below, above], **line.style)
-        lacking = [point[:2] for point, dot in zip(points, line.dots, strict=True) if not dot.of.complete]
+        lacking = [point[:2] for point, dot in zip(points, line.dots, strict=True) if not dot.result.complete]
         if lacking:
             axes.plot(*zip(*lacking, strict=True), **axes_of.half_filled(line.style))
 
 
 def _label_coinciding(axes: Axes, lines: Sequence[Line], place: int, curves: Lines) -> None:
-    """Write which curves lie on one another at three quarters of their points or more, where there is room."""
+    """Label groups of curves that coincide at three quarters of their points or more, where space permits."""
     seen: dict[str, dict[float, tuple[float, Dot]]] = {}
     for line in lines:
         for dot in line.dots if line.name else ():
@@ -185,12 +185,12 @@ def _add_tips(facets: Mapping[str, Sequence[Axes]], curves: Lines, clock: Clock,
         axes = facets[line.facet][panel]
         value, interval = dot.points[panel]
         y = curves.scales[panel].place(axes, value or 0.0)
-        shown, unit = curves.panels[panel], curves.unit[0]
-        text = f"{'' if shown.metric is None else f'{shown.title} '}{shown.notation(value, interval)}"
-        if shown.kind == "time":
+        drawn, unit = curves.panels[panel], curves.unit[0]
+        text = f"{'' if drawn.metric is None else f'{drawn.title} '}{drawn.notation(value, interval)}"
+        if drawn.kind == "time":
             scaled = None if interval is None else (interval[0] * unit, interval[1] * unit)
             text = f"{clock.write((value or 0.0) * unit, scaled)} {clock.noun}"
-        tips.add(axes, dot.x, y, f"{dot.name}: {text}, {axes_of.count(dot.of)}")
+        tips.add(axes, dot.x, y, f"{dot.name}: {text}, {axes_of.count(dot.result)}")
 
 
 def _handles(curves: Lines) -> list[Artist]:
@@ -200,7 +200,7 @@ def _handles(curves: Lines) -> list[Artist]:
         if not handles:
             handles.append(axes_of.handle("here", *styles.values()))
         handles.append(axes_of.handle(curves.source, axes_of.neutral() | beside_style(curves.x)))
-    if not all(dot.of.complete for dot in curves.dots()):
+    if not all(dot.result.complete for dot in curves.dots()):
         handles.append(Line2D([], [], label="lacks trials", **axes_of.half_filled(axes_of.neutral())))
     titles = [panel.title for panel in curves.panels]
     return [*handles, *mark_handles(dict(zip(titles, curves.scales, strict=True)))]

@@ -1,4 +1,4 @@
-"""Performance profiles of methods: how often their trials are better than a threshold, over tasks."""
+"""Performance profiles of methods: the shares of trials better than a threshold, over tasks."""
 
 from __future__ import annotations
 
@@ -21,38 +21,38 @@ from study.words import Notation
 Floats = npt.NDArray[np.float64]
 
 _FEW_CURVES = 4
-"""The most profiles in one panel: more bands hide each other."""
+"""The most profiles in one panel; more bands hide each other."""
 _BAND = 0.15
-"""Opacity of bands."""
+"""The opacity of bands."""
 _MARGIN = 0.03
 
 
 def plot(overall: Overall | None) -> Drawn | None:
-    """Draw the profile of each method with its band; of many methods, each in a panel with the others in grey.
+    """Draw the profile of each method with its band; with many methods, in a panel each, with the others in grey.
 
     Returns:
-        None without methods, or without a number.
+        The figure; None without methods, or without numbers.
     """
     if overall is None or not any(method.profile.thresholds.size for method in overall.methods):
         return None
     methods = overall.methods
-    is_one = len(methods) <= _FEW_CURVES
-    in_panels = methods if is_one else methods[:MOST_PANELS]
+    is_single = len(methods) <= _FEW_CURVES
+    in_panels = methods if is_single else methods[:MOST_PANELS]
     looks = [axes_of.line_style(slot) for slot in range(len(methods))]
-    handles = [axes_of.handle(m.name, look) for m, look in zip(methods, looks, strict=True)] if is_one else []
+    handles = [axes_of.handle(m.name, look) for m, look in zip(methods, looks, strict=True)] if is_single else []
     write, tips = words.metric_notation(overall.metric), Tips()
     with mpl.rc_context(STYLE):
-        titles = [""] if is_one else [method.name for method in in_panels]
-        height = 2.4 if is_one else 1.6
+        titles = [""] if is_single else [method.name for method in in_panels]
+        height = 2.4 if is_single else 1.6
         figure, panels = grid(titles, height, handles, x=overall.title, y="share better")
         is_log, low, high = _limits(overall)
         for axes in panels:
             scales.set_ends(axes, low, high, "x", is_log=is_log)
             axes.set_ylim(-0.03, 1.03)
-            axes.set_yticks([0, 0.25, 0.5, 0.75, 1] if is_one else [0, 0.5, 1])
+            axes.set_yticks([0, 0.25, 0.5, 0.75, 1] if is_single else [0, 0.5, 1])
         for place, (method, look) in enumerate(zip(in_panels, looks, strict=False)):
-            axes = panels[0] if is_one else panels[place]
-            for other in () if is_one else methods:
+            axes = panels[0] if is_single else panels[place]
+            for other in () if is_single else methods:
                 axes.plot(*_steps(other.profile, other.profile.shares, low, high), color=RULE, linewidth=0.7, zorder=1)
             at, under = _steps(method.profile, method.profile.low, low, high)
             over = _steps(method.profile, method.profile.high, low, high)[1]
@@ -71,7 +71,7 @@ def plot(overall: Overall | None) -> Drawn | None:
 
 
 def _limits(overall: Overall) -> tuple[bool, float, float]:
-    """Choose the x axis: whether it is logarithmic, and its ends."""
+    """Choose a linear or a logarithmic x axis, and its ends."""
     every = np.concatenate([method.profile.thresholds for method in overall.methods])
     is_log = scales.spans_decades(overall.metric, every.tolist())
     least, most = scales.fences(every.tolist(), overall.metric, is_log=is_log)
@@ -90,7 +90,7 @@ def _steps(profile: PerformanceProfile, heights: Floats, low: float, high: float
 
 
 def _marks(method: OverallMethod, write: Notation, most: int) -> Iterator[tuple[float, float, str]]:
-    """Yield the places of some thresholds, with texts on the share there and its band."""
+    """Yield the places of evenly chosen thresholds, with texts on the share there and its band."""
     profile = method.profile
     shares = profile.at(profile.thresholds)
     for place in spread(profile.thresholds.size, max(most, 1)):
@@ -107,6 +107,6 @@ def _caption(overall: Overall, in_panels: int) -> str:
     grey = " Grey: the other methods." if len(overall.methods) > _FEW_CURVES else ""
     return (
         f"Share of trials whose {overall.title} is {better} than the threshold, the mean over {len(overall.questions)} "
-        "tasks. A band holds the true profile at all thresholds at once with 95%; seeds are the sample."
+        "tasks. Bands are simultaneous 95% bands over all thresholds, with seeds as the sampling unit."
         f"{without}{grey}{left_out(in_panels, len(overall.methods), 'methods')}"
     )

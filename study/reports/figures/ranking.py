@@ -1,4 +1,4 @@
-"""Methods in order, and by how much each differs from the best one: two panels with shared rows."""
+"""Methods in order, and their differences to the best one: two panels with shared rows."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from study.summaries.rows import ResultRows
 _MOST_LEADING, _MOST_METHODS, _MOST_QUESTIONS = 12, 24, 6
 _NAME_IN, _TITLE_IN, _ROW_IN, _AROUND_IN = 1.5, 2.5, 0.19, 0.3
 _BAR, _BAR_STEP = 1.02, 0.02
-"""Where bars stand right of a panel, and how far apart, as shares of its width."""
+"""The position of bars right of a panel, and their distance, as shares of its width."""
 
 
 @dataclass(frozen=True)
 class _Ranked:
     """The methods of a question, the best first, with their rates or means; an average over rows has no interval.
 
-    `changes` are differences to the best one, or probabilities of being better. `ties` are the first and the last place
-    of each stretch of methods that aren't distinguished from one another.
+    `changes` are differences to the best method, or probabilities of being better. `ties` are the first and the last
+    places of each run of methods that aren't distinguished from one another.
     """
 
     name: str
@@ -45,7 +45,7 @@ class _Ranked:
 
 
 def leads(contrasts: Contrasts) -> bool:
-    """Return whether the figure stands first: a few methods are compared at one question, and no number is swept."""
+    """Return True if the figure comes first: it compares few methods at one question, and no number is swept."""
     plan = contrasts.plan
     if plan is None or [plan.x] * len(plan.by_method) != ["model"]:
         return False
@@ -55,42 +55,46 @@ def leads(contrasts: Contrasts) -> bool:
 def plot(rows: ResultRows, contrasts: Contrasts) -> Drawn | None:
     """Draw the methods of each question in order, and beside them the differences to the best one.
 
-    Bars join methods that no corrected test tells apart. Nothing is computed anew.
+    Bars join methods that no corrected test distinguishes. All numbers are those of the contrasts.
 
     Returns:
-        None where nothing is compared by tests, or factors are varied one at a time.
+        The figure; None without tests, or if factors are varied one at a time.
     """
-    asked = () if contrasts.plan is None else contrasts.plan.by_method
-    found = [(one, findings) for one in asked if not one.factor and (findings := contrasts.findings.get(one))]
-    if not found:
+    questions = () if contrasts.plan is None else contrasts.plan.by_method
+    compared = [
+        (question, findings)
+        for question in questions
+        if not question.factor and (findings := contrasts.findings.get(question))
+    ]
+    if not compared:
         return None
     panel, tips = panel_of(rows, contrasts.metric), Tips()
-    ranked = [_rank(rows, *one, panel) for one in found[:_MOST_QUESTIONS]]
+    ranked = [_rank(rows, *comparison, panel) for comparison in compared[:_MOST_QUESTIONS]]
     with mpl.rc_context(STYLE | {"axes.grid.axis": "x"}):
-        titles = [text for one in ranked for text in (one.name, "")]
-        height = _ROW_IN * max(len(one.methods) for one in ranked) + _AROUND_IN
+        titles = [text for entry in ranked for text in (entry.name, "")]
+        height = _ROW_IN * max(len(entry.methods) for entry in ranked) + _AROUND_IN
         figure, panels = grid(titles, height, across=2, sharex=False)
         clipped = sum(
-            _plot_one(left, right, one, panel, tips)
-            for one, left, right in zip(ranked, panels[::2], panels[1::2], strict=True)
+            _plot_question(left, right, entry, panel, tips)
+            for entry, left, right in zip(ranked, panels[::2], panels[1::2], strict=True)
         )
-    most = max(len(one.methods) for one, _ in found)
-    caption = _caption(panel.title, ranked, found) + clipped_note(clipped)
-    caption += left_out(_MOST_METHODS, most, "methods") + left_out(len(ranked), len(found), "questions")
-    name, what = ("ranking", "Ranking of methods") if most > 2 else ("differences", "Difference of methods")
-    return Drawn(name, f"{what} by {panel.title}", caption, figure, tips)
+    most = max(len(question.methods) for question, _ in compared)
+    caption = _caption(panel.title, ranked, compared) + clipped_note(clipped)
+    caption += left_out(_MOST_METHODS, most, "methods") + left_out(len(ranked), len(compared), "questions")
+    name, title = ("ranking", "Ranking of methods") if most > 2 else ("differences", "Difference of methods")
+    return Drawn(name, f"{title} by {panel.title}", caption, figure, tips)
 
 
 def _rank(rows: ResultRows, question: Question, findings: Sequence[Finding], panel: Panel) -> _Ranked:
     tested = {f.first: f.values[0] for f in findings} | {f.second: f.values[1] for f in findings}
     points: dict[str, Point] = {
-        one.name: (tested[one.name], None)
-        if question.tuned or len(one.rows) > 1
-        else panel.point(rows.summaries[one.rows[0]])
-        for one in question.methods
+        method.name: (tested[method.name], None)
+        if question.tuned or len(method.rows) > 1
+        else panel.point(rows.summaries[method.rows[0]])
+        for method in question.methods
     }
     sign = -1 if panel.metric is None or panel.metric.higher_is_better else 1
-    order = sorted(points, key=lambda one: (points[one][0] is None, sign * (points[one][0] or 0.0)))[:_MOST_METHODS]
+    order = sorted(points, key=lambda name: (points[name][0] is None, sign * (points[name][0] or 0.0)))[:_MOST_METHODS]
     pairs = {frozenset((f.first, f.second)): f for f in findings}
     places = range(len(order))
     apart = {(i, j) for i, j in combinations(places, 2) if pairs[frozenset((order[i], order[j]))].winner is not None}
@@ -101,7 +105,12 @@ def _rank(rows: ResultRows, question: Question, findings: Sequence[Finding], pan
     are_probabilities = 2 * sum(kinds) > len(kinds)
     changes = [_change(f, order[0]) if f and f.is_probability is are_probabilities else (None, None) for f in against]
     return _Ranked(
-        question.name, tuple(order), tuple(points[one] for one in order), tuple(changes), are_probabilities, tuple(ties)
+        question.name,
+        tuple(order),
+        tuple(points[name] for name in order),
+        tuple(changes),
+        are_probabilities,
+        tuple(ties),
     )
 
 
@@ -109,35 +118,35 @@ def _change(finding: Finding, best: str) -> Point:
     """Return the difference of the other method to the best one, or its probability of being better."""
     if finding.estimate is None or finding.second == best:
         return finding.estimate, finding.interval
-    whole = 1.0 if finding.is_probability else 0.0
+    total = 1.0 if finding.is_probability else 0.0
     interval = finding.interval
-    return whole - finding.estimate, None if interval is None else (whole - interval[1], whole - interval[0])
+    return total - finding.estimate, None if interval is None else (total - interval[1], total - interval[0])
 
 
-def _plot_one(left: Axes, right: Axes, one: _Ranked, panel: Panel, tips: Tips) -> int:
-    """Draw a question's two panels, and return how many values they have no place for."""
-    write_change = words.rate if one.are_probabilities else words.change if panel.metric is None else words.signed
-    null = 0.5 if one.are_probabilities else 0.0
-    best = one.methods[0]
-    what = f"probability of being better than {best}" if one.are_probabilities else f"difference to {best}"
-    names = [texts.fit(method, _NAME_IN) for method in one.methods]
+def _plot_question(left: Axes, right: Axes, ranked: _Ranked, panel: Panel, tips: Tips) -> int:
+    """Draw a question's two panels, and return the number of values beyond the axes."""
+    write_change = words.rate if ranked.are_probabilities else words.change if panel.metric is None else words.signed
+    null = 0.5 if ranked.are_probabilities else 0.0
+    best = ranked.methods[0]
+    change_title = f"probability of being better than {best}" if ranked.are_probabilities else f"difference to {best}"
+    names = [texts.fit(method, _NAME_IN) for method in ranked.methods]
     right.axvline(null, **axes_of.NULL)
     scales = (
-        Scale.of_metric(panel.metric, one.points, "x"),
-        Scale.of_metric(Metric(higher_is_better=True), [*one.changes, (null, None)], "x"),
+        Scale.of_metric(panel.metric, ranked.points, "x"),
+        Scale.of_metric(Metric(higher_is_better=True), [*ranked.changes, (null, None)], "x"),
     )
     for axes, scale, points, text, form in (
-        (left, scales[0], one.points, panel.title, panel.notation),
-        (right, scales[1], one.changes, what, write_change),
+        (left, scales[0], ranked.points, panel.title, panel.notation),
+        (right, scales[1], ranked.changes, change_title, write_change),
     ):
         drawn = [point if scale.has(point[0]) else (None, None) for point in points]
-        said = [f"{method}: {text} {form(*point)}" for method, point in zip(one.methods, points, strict=True)]
-        axes_of.forest(axes, names, drawn, said, tips)
+        tip_texts = [f"{method}: {text} {form(*point)}" for method, point in zip(ranked.methods, points, strict=True)]
+        axes_of.forest(axes, names, drawn, tip_texts, tips)
         scale.limit([axes])
         scale.mark(axes, [(place, value) for place, (value, _) in enumerate(points)], axes_of.neutral())
         axes.set_xlabel(texts.fit(text, _TITLE_IN))
-    ends: list[int] = []  # of the last bar in each column
-    for first, last in one.ties:
+    ends: list[int] = []  # the last place of each column of bars
+    for first, last in ranked.ties:
         column = next((place for place, end in enumerate(ends) if end < first), len(ends))
         ends[column:] = [last, *ends[column + 1 :]]
         x, transform = _BAR + column * _BAR_STEP, left.get_yaxis_transform()
@@ -145,18 +154,18 @@ def _plot_one(left: Axes, right: Axes, one: _Ranked, panel: Panel, tips: Tips) -
     return sum(scale.clipped for scale in scales)
 
 
-def _caption(title: str, ranked: Sequence[_Ranked], found: Sequence[tuple[Question, Sequence[Finding]]]) -> str:
-    findings = [finding for _, of in found for finding in of]
+def _caption(title: str, ranked: Sequence[_Ranked], compared: Sequence[tuple[Question, Sequence[Finding]]]) -> str:
+    findings = [finding for _, group in compared for finding in group]
     family = max(finding.family for finding in findings)
     text = f"Left: {title} of each method, the best first, with 95% intervals"
-    if any(value is not None and interval is None for one in ranked for value, interval in one.points):
-        text += " where it is that of one row"
-    text += ". Right: what the tests compare with the best one, with 95% intervals that aren't corrected."
-    if any(one.ties for one in ranked):
+    if any(value is not None and interval is None for entry in ranked for value, interval in entry.points):
+        text += " if they come from one row"
+    text += ". Right: the comparisons with the best method, with 95% intervals that aren't corrected."
+    if any(entry.ties for entry in ranked):
         text += (
-            f" Bars join methods of which no two are distinguished ({words.count_of(family, 'test')}, corrected by "
+            f" Bars join methods that no test distinguishes ({words.count_of(family, 'test')}, corrected by "
             "Holm's method, at 5%)."
         )
     if any(f.is_probability for f in findings) and not all(f.is_probability for f in findings):
-        text += " Without a dot at the right: compared by ranks, since trials have no number."
+        text += " Methods without a dot on the right are compared by ranks, since trials have no number."
     return text

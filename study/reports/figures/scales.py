@@ -1,4 +1,4 @@
-"""Scales of values: which values an axis shows, and how those that it has no place for are marked."""
+"""Axes of values: their limits, and the marks for values beyond them."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from study.records import Interval
 from study.reports.figures.style import INK
 
 Point = tuple[float | None, Interval | None]
-"""A value with its interval; None where there is none."""
+"""A value with its interval; None where it is missing."""
 
 _DECADES = 100.0
-"""The factor between values of a metric from which an axis is logarithmic."""
+"""The ratio of a metric's values from which its axis is logarithmic."""
 _REACH, _LOG_REACH, _LOG_SPREADS = 100.0, 4.0, 3.0
-"""How far a value may be from the typical one: in typical sizes or spreads; on a logarithmic axis in decades."""
+"""The reach of an axis around the typical value: in typical sizes or spreads; on a logarithmic axis in decades."""
 _EDGE = 0.02
-"""Where values are marked that an axis has no place for, as a share of it."""
+"""The position of marks for values beyond an axis, as a share of its length."""
 _MARK: dict[str, Any] = {"markersize": 6, "markeredgewidth": 0.7, "linestyle": "none"}
 ZERO: dict[str, Any] = _MARK | {"marker": "v", "markersize": 4}
-"""How zero is marked on a logarithmic axis."""
+"""The mark for zero on a logarithmic axis."""
 ARROW = ((0.0, 1.0), (-0.7, 0.1), (-0.2, 0.1), (-0.2, -1.0), (0.2, -1.0), (0.2, 0.1), (0.7, 0.1), (0.0, 1.0))
 BEYOND: dict[str, Any] = _MARK | {"marker": ARROW}
-"""How a value beyond the upper end of an axis is marked."""
+"""The mark for a value beyond the upper end of an axis."""
 BELOW: dict[str, Any] = _MARK | {"marker": tuple((x, -y) for x, y in ARROW)}
-"""How a value beyond the lower end of an axis is marked."""
+"""The mark for a value beyond the lower end of an axis."""
 _TURNED = {"v": "<", ARROW: tuple((y, x) for x, y in ARROW), BELOW["marker"]: tuple((-y, x) for x, y in ARROW)}
 """The same marks for a horizontal axis."""
 
@@ -41,7 +41,7 @@ _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def spans_decades(metric: Metric, values: Iterable[float]) -> bool:
-    """Return whether values of a metric that isn't negative, and has no greatest value, differ by a great factor."""
+    """Return True if the metric is better lower, nonnegative and unlimited above, and values differ by 100 times."""
     finite = [value for value in values if math.isfinite(value)]
     positive = [value for value in finite if value > 0]
     can_be_negative = metric.low != 0 and any(value <= 0 for value in finite)
@@ -51,25 +51,25 @@ def spans_decades(metric: Metric, values: Iterable[float]) -> bool:
 
 
 def fences(values: Iterable[float], metric: Metric, *, is_log: bool) -> Interval:
-    """Return the values beyond which others have exploded, so that they would flatten the rest.
+    """Return limits for an axis that exclude exploded values, since these would flatten the others.
 
-    A value has exploded if it is 100 times as far from the typical value as others are, and as that is large. On a
-    logarithmic axis, it is four decades above the median, and three times as many as others are from it. A metric
-    has no fence where all values keep its limit.
+    A value has exploded if its distance from the typical value exceeds 100 times both the spread and the typical value.
+    On a logarithmic axis, it exceeds the median by four decades and by three times the spread. A side
+    where all values keep the metric's declared limit has none.
 
     Example:
         >>> fences([5.0, 4.5, 6.0, -1e30], Metric(), is_log=False), fences([0.01, 0.1, 1e28], Metric(), is_log=True)
         ((-495.0, 505.0), (0.0, 1000.0))
     """
     finite = [value for value in values if math.isfinite(value) and (value > 0 or not is_log)]
-    of = [math.log10(value) for value in finite] if is_log else finite
-    if not of:
+    scaled = [math.log10(value) for value in finite] if is_log else finite
+    if not scaled:
         return -math.inf, math.inf
     has_high = metric.high is not None and max(finite) <= metric.high
     has_low = metric.low is not None and min(finite) >= metric.low
-    middle = (len(of) - 1) // 2
-    centre = sorted(of)[len(of) // 2] if is_log else sorted(of, key=abs)[middle]
-    spread = sorted(abs(value - centre) for value in of)[middle]
+    middle = (len(scaled) - 1) // 2
+    centre = sorted(scaled)[len(scaled) // 2] if is_log else sorted(scaled, key=abs)[middle]
+    spread = sorted(abs(value - centre) for value in scaled)[middle]
     if is_log:
         reach = centre + max(_LOG_REACH, _LOG_SPREADS * spread)
         return 0.0, math.inf if has_high or reach > 300 else 10.0**reach
@@ -79,13 +79,13 @@ def fences(values: Iterable[float], metric: Metric, *, is_log: bool) -> Interval
 
 @dataclass(frozen=True)
 class Scale:
-    """An axis of values, which several panels may have in common.
+    """An axis of values, shared by one or more panels.
 
     Args:
-        kind: whether it is of rates, of times from 0 on, or linear or logarithmic for a metric.
-        points: all that is drawn on it.
-        ends: the values beyond which others are marked at the edge.
-        which: the axis.
+        kind: an axis of rates, of times from 0 on, or a linear or logarithmic one for a metric.
+        points: all values drawn on the axis, with their intervals.
+        ends: the limits; values beyond them are marked at the edge.
+        which: the axis of the panels, x or y.
     """
 
     kind: Literal["rate", "time", "linear", "log"]
@@ -95,7 +95,7 @@ class Scale:
 
     @classmethod
     def of_metric(cls, metric: Metric | None, points: Sequence[Point], which: Literal["x", "y"] = "y") -> Scale:
-        """Choose the axis of a metric; None for rates."""
+        """Choose the axis of a metric, or of rates for None."""
         if metric is None:
             return cls("rate", points, which=which)
         values = [value for value, _ in points if value is not None]
@@ -104,28 +104,28 @@ class Scale:
 
     @property
     def is_log(self) -> bool:
-        """Whether it is logarithmic."""
+        """True if the axis is logarithmic."""
         return self.kind == "log"
 
     def has(self, value: float | None) -> bool:
-        """Return whether the axis has a place for a value."""
+        """Return True if the axis can show a value."""
         return value is not None and self.ends[0] <= value <= self.ends[1] and not (self.is_log and value == 0)
 
     @cached_property
     def clipped(self) -> int:
-        """The number of values beyond its ends."""
+        """The number of values beyond the limits."""
         return sum(y is not None and not self.ends[0] <= y <= self.ends[1] for y, _ in self.points)
 
     @property
     def has_zeros(self) -> bool:
-        """Whether values are exactly zero, for which a logarithmic axis has no place."""
+        """True if a logarithmic axis can't show some values, since they are exactly zero."""
         return self.is_log and any(y == 0 for y, _ in self.points)
 
-    def limit(self, some: Sequence[Axes]) -> bool:
-        """Set the axis of some panels, so that all values fit, and no wide interval flattens the rest.
+    def limit(self, panels: Sequence[Axes]) -> bool:
+        """Set the axis of panels, so that all values fit and no wide interval flattens the others.
 
         Returns:
-            Whether an interval is cut.
+            True if an interval is cut.
         """
         shown = [(y, interval) for y, interval in self.points if y is not None and self.has(y)]
         if self.kind == "rate":
@@ -141,14 +141,14 @@ class Scale:
             low, high, needed = 0.0, 1.05 * min(highest, 1.6 * longest), (0.0, highest)
         else:
             low, high, needed = _linear_ends(shown)
-        for axes in some:
+        for axes in panels:
             set_ends(axes, low, high, self.which, is_log=self.is_log)
             if self.kind == "rate":
                 axes.set(**{f"{self.which}ticks": [0, 0.25, 0.5, 0.75, 1]})
         return needed[0] < low or needed[1] > high
 
     def place(self, axes: Axes, value: float) -> float:
-        """Return where a value is drawn, or marked at the edge, on an axis with limits."""
+        """Return the position of a value, or of its mark at the edge, on an axis with limits."""
         if self.has(value):
             return value
         low, high = axes.get_ylim() if self.which == "y" else axes.get_xlim()
@@ -156,7 +156,7 @@ class Scale:
         return float(low * (high / low) ** share) if self.is_log else low + share * (high - low)
 
     def mark(self, axes: Axes, values: Sequence[tuple[float, float | None]], style: Mapping[str, Any]) -> None:
-        """Mark at the edge the values, each with its place on the other axis, that the axis has no place for."""
+        """Mark at the edge the values that the axis can't show; each is given with its position on the other axis."""
         look = {name: style[name] for name in ("color", "zorder", "markerfacecolor", "alpha") if name in style}
         lost = [(at, value) for at, value in values if value is not None and not self.has(value)]
         is_y = self.which == "y"
@@ -173,7 +173,7 @@ class Scale:
 
 
 def _linear_ends(points: Sequence[tuple[float, Interval | None]]) -> tuple[float, float, Interval]:
-    """Choose the ends: all means fit, and intervals as far as the means are apart, or the narrowest is wide."""
+    """Choose ends that hold all means, and intervals up to the means' range or the narrowest interval's width."""
     means, ends = [y for y, _ in points], [interval for _, interval in points if interval is not None]
     low, high = min(means, default=0.0), max(means, default=1.0)
     room = max(high - low, min((above - below for below, above in ends), default=0.0)) or 0.05 * abs(high) or 1.0
@@ -184,7 +184,7 @@ def _linear_ends(points: Sequence[tuple[float, Interval | None]]) -> tuple[float
 
 
 def mark_handles(scales: Mapping[str, Scale]) -> list[Line2D]:
-    """Make the legend's entries of marks at the edges, given the scales by what they show."""
+    """Make the legend's entries for the marks at the edges, from the axes by title."""
     texts = [
         (ZERO, "exactly 0", [title for title, scale in scales.items() if scale.has_zeros]),
         (BEYOND, "beyond the axis", [title for title, scale in scales.items() if scale.clipped]),
@@ -197,7 +197,7 @@ def mark_handles(scales: Mapping[str, Scale]) -> list[Line2D]:
 
 
 def clipped_note(count: int) -> str:
-    """Return a caption's sentence on values beyond an axis; empty if there are none.
+    """Return a caption's sentence on the number of values beyond an axis; empty for 0.
 
     Example:
         >>> clipped_note(1), clipped_note(3), clipped_note(0)
@@ -208,12 +208,12 @@ def clipped_note(count: int) -> str:
 
 
 def set_ends(axes: Axes, low: float, high: float, which: Literal["x", "y"] = "y", *, is_log: bool) -> None:
-    """Set the ends of an axis; a logarithmic one, from low > 0 to high > low, gets a few powers of ten."""
+    """Set the ends of an axis; a logarithmic one, from low > 0 to high > low, gets ticks at a few powers of ten."""
     ends = {f"{which}lim": (low, high)}
-    axes.set(**ends)  # first, or the scale would choose its own limits, and warn if all values are equal
+    axes.set(**ends)  # before the scale, which would choose its own limits and warn if all values are equal
     if not is_log:
         return
-    # The labels are plain letters: mathematics takes longer to set than all the rest of a figure.
+    # The labels are plain letters: typesetting of mathematics takes longer than all the rest of a figure.
     first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
     step = max(1, -(-(last - first) // 5))
     powers = [power for power in range(first, last + 1) if power % step == 0] or [first]
@@ -224,7 +224,7 @@ def set_ends(axes: Axes, low: float, high: float, which: Literal["x", "y"] = "y"
 
 
 def power_of_ten(power: int) -> str:
-    """Write a power of ten without mathematics.
+    """Write a power of ten in plain letters.
 
     Example:
         >>> power_of_ten(-12)

@@ -1,4 +1,4 @@
-"""What figures share: colours, the bytes of a file, and the texts that a pointer over a point shows."""
+"""The style of all figures: colours, rendering to files, and the texts at a pointer."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ INK = "#262626"
 PAPER = "#ffffff"
 RULE = "#dcdcdc"
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", INK, "#A08000")
-"""Okabe and Ito's colours, safe for colour-blind readers; their yellow, too pale for lines, darkened."""
+"""Okabe and Ito's colours, safe for colour-blind readers, with a darker yellow, since theirs is too pale for lines."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
 _DARK, _LIGHT = "#111111", "#fdfdfd"
-"""Ink on the colours of a map, which are the same on a dark page, so that texts on them must be, too."""
+"""The colours of texts on a colour map, which is the same on a dark page."""
 
 WIDTH_IN = 7.2
-"""Width of every figure, at which its letters have the right size in a paper."""
+"""The width of every figure, at which its letters have the right size in a paper."""
 DPI = 200
-"""Dots per inch of a PNG and of the layout: with fewer, letters are wider than in SVG and PDF."""
+"""Dots per inch of a PNG and of the layout; with fewer, letters are wider than in SVG and PDF."""
 
 STYLE: Any = {
     "font.family": "DejaVu Sans",
@@ -58,17 +58,17 @@ _TIP_RADIUS_PT = 4.5
 
 @dataclass
 class Tips:
-    """The texts of points and fields, which are shown when a pointer is over them; only SVG has them.
+    """The texts of points and fields, shown at a pointer in SVG.
 
     Args:
-        marks: text, axes, and a box (left, bottom, right, top) in the axes' own units, which is empty for a point.
+        marks: text, axes, and a box (left, bottom, right, top) in data coordinates, which is empty for a point.
     """
 
     marks: list[tuple[str, Axes, tuple[float, float, float, float]]] = field(default_factory=list)
 
     @property
     def texts(self) -> list[str]:
-        """The texts alone."""
+        """The texts without their places."""
         return [text for text, *_ in self.marks]
 
     def add(self, axes: Axes, x: float, y: float, text: str) -> None:
@@ -80,7 +80,7 @@ class Tips:
         self.marks.append((text, axes, (left, bottom, right, top)))
 
     def svg(self) -> str:
-        """Return the marks as invisible SVG shapes with their texts as titles, which browsers show."""
+        """Return the marks as invisible SVG shapes, with their texts as titles that browsers show."""
         marks = "\n".join(filter(None, starmap(_mark, self.marks)))
         return f'<g class="tips" fill="none" pointer-events="all">\n{marks}\n</g>\n' if marks else ""
 
@@ -90,11 +90,11 @@ class Drawn:
     """A figure, ready to be written.
 
     Args:
-        name: name of its files, without ending.
-        title: the title above it.
-        caption: the text below it: what is shown, and how it is computed.
+        name: the name of the files, without ending.
+        title: the title above the figure.
+        caption: the text below the figure, which explains the content and its computation.
         figure: the drawing; its axes are laid out here, once for all formats.
-        tips: the texts of its points.
+        tips: the texts of the points.
     """
 
     name: str
@@ -105,7 +105,7 @@ class Drawn:
     _files: dict[str, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # If this were left to savefig, the figure would be laid out anew for each format.
+        # savefig would lay out the figure for each format again.
         layout = self.figure.get_layout_engine()
         if layout is not None:
             with mpl.rc_context(STYLE):
@@ -114,7 +114,7 @@ class Drawn:
 
 
 def render(drawn: Drawn, kind: str) -> bytes:
-    """Return the figure as ``png`` (200 dots an inch), ``svg`` or ``pdf``: the same bytes for the same figure."""
+    """Return the figure as ``png`` (200 dots per inch), ``svg`` or ``pdf``, with the same bytes for the same figure."""
     if kind not in drawn._files:
         buffer = io.BytesIO()
         with mpl.rc_context(STYLE):
@@ -143,19 +143,19 @@ def _mark(text: str, axes: Axes, box: tuple[float, float, float, float]) -> str:
 
 
 def text_on(colour: tuple[float, ...]) -> str:
-    """Choose dark or light letters, whichever contrasts more with a colour (red, green, blue, in [0, 1]).
+    """Choose dark or light letters for the better contrast with a colour (red, green, blue, in [0, 1]).
 
     Example:
         >>> text_on((1, 1, 0)), text_on((0, 0, 0.5))
         ('#111111', '#fdfdfd')
     """
-    # The relative luminance of WCAG 2; at 0.18 black and white contrast alike.
+    # The relative luminance of WCAG 2; at 0.18 the contrasts of black and white are equal.
     light = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
     return _DARK if 0.2126 * light[0] + 0.7152 * light[1] + 0.0722 * light[2] > 0.18 else _LIGHT
 
 
 def plain(text: str) -> str:
-    r"""Escape a name, so that it isn't read as mathematics or left out of a legend; without a glyph, a character is �.
+    r"""Escape a name for matplotlib, so that it is drawn literally; a character without a glyph becomes �.
 
     Example:
         >>> plain("a $b$") == r"a \$b\$", plain("_c"), plain("d\x07")
@@ -172,7 +172,7 @@ def _printable(text: str) -> str:
 
 @cache
 def _letters() -> frozenset[int]:
-    """Return the characters of the font, which comes with matplotlib; any other makes drawing warn."""
+    """Return the characters of matplotlib's own font; others would cause warnings."""
     weights = (FontProperties(family=STYLE["font.family"], weight=weight) for weight in ("normal", "bold"))
     normal, bold = (frozenset(get_font(findfont(weight)).get_charmap()) for weight in weights)
     return normal & bold

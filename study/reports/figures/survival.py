@@ -1,4 +1,4 @@
-"""Time to success: the share of all trials that are solved by an iteration."""
+"""Time to success: the share of all trials solved by an iteration."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from study.summaries.summary import Summary
 Floats = npt.NDArray[np.float64]
 
 _FEW_CURVES = 6
-"""The most curves in one panel with their bands."""
+"""The most curves in one panel with bands."""
 _END: dict[str, Any] = {"marker": "*", "markersize": 5.5, "markeredgewidth": 0.7}
 _LACKING: dict[str, Any] = {"marker": "o", "markersize": 3.2, "markeredgewidth": 0.7}
 _CENSORED: dict[str, Any] = {"marker": "|", "markersize": 5, "markeredgewidth": 0.8, "linestyle": "none"}
 _TURN_PT = 6.0
-"""Length of a dash where curves on top of each other take turns."""
+"""The length of a dash where coinciding curves alternate."""
 
 
 @dataclass(frozen=True)
 class _Curve:
-    """Share solved by a time, and its interval; all arrays have shape [times], NaN where there is no interval."""
+    """The share solved by a time, and its interval; all arrays have shape [times], and NaN where it has no interval."""
 
     time: Floats
     share: Floats
@@ -47,26 +47,26 @@ class _Curve:
 
 
 _Panel = tuple[str, list[tuple[str, int]]]
-"""A panel's title, and its rows with their names for the legend."""
+"""A panel's title, and its rows with their names in the legend."""
 
 
 def plot(rows: ResultRows) -> Drawn | None:
     """Draw the share of trials solved by an iteration, with 95% bands.
 
     Returns:
-        None if no trial is solved, or no unsolved trial's last iteration is known.
+        The figure; None if no trial is solved, or the last iteration of every unsolved trial is unknown.
     """
     curves = {row: curve for row, s in enumerate(rows.summaries) if (curve := _curve(s)) is not None}
     unknown = [row for row, s in enumerate(rows.summaries) if s.judged and row not in curves]
-    # If times are known only of rows whose trials were all solved, the failures would be missing.
+    # If times are known only for rows whose trials were all solved, the failures would be missing.
     is_lopsided = bool(unknown) and not any(curve.censored.any() for curve in curves.values())
     if is_lopsided or not any(curve.solved.any() for curve in curves.values()):
         return None
     every_panel = [panel for panel in _panels(rows, curves) if panel[1]]
     every = list(dict.fromkeys(name for _, members in every_panel for name, _ in members))
     names = every[:MOST_CURVES]
-    first = [(title, [one for one in some if one[0] in names]) for title, some in every_panel[:MOST_PANELS]]
-    members = [row for _, some in first for _, row in some]
+    first = [(title, [entry for entry in entries if entry[0] in names]) for title, entries in every_panel[:MOST_PANELS]]
+    members = [row for _, entries in first for _, row in entries]
     longest = max(1.0, *(float(curves[row].time[-1]) for row in members))
     unit, unit_name = axes_of.unit(longest)
     tips = Tips()
@@ -74,16 +74,16 @@ def plot(rows: ResultRows) -> Drawn | None:
         height = 2.6 if len(first) == 1 else 1.75 if len(first) < 4 else 1.5
         handles = _handles(names, [rows.summaries[row] for row in members], [curves[row] for row in members])
         figure, panels = grid([title for title, _ in first], height, handles, x=unit_name, y="share solved")
-        for axes, (_, some) in zip(panels, first, strict=True):
-            # Behind a lone curve, those of the other panels, to compare it with.
-            for row in members if len(some) == 1 else ():
-                if row != some[0][1]:
+        for axes, (_, entries) in zip(panels, first, strict=True):
+            # Draw the curves of the other panels behind a single curve, for comparison.
+            for row in members if len(entries) == 1 else ():
+                if row != entries[0][1]:
                     axes.plot(*_line(curves[row], unit), color=RULE, linewidth=0.8, zorder=1.5)
-            flat = [row for _, row in some if not curves[row].solved.any()]
-            for name, row in some:
+            flat = [row for _, row in entries if not curves[row].solved.any()]
+            for name, row in entries:
                 style = _style(names.index(name))
                 if row in flat and len(flat) > 1:
-                    # In the gaps of its dashes, the other lines at the same place are visible.
+                    # The gaps of its dashes show the other lines at the same place.
                     style["linestyle"] = (
                         _TURN_PT * (len(flat) - flat.index(row)),
                         (_TURN_PT, _TURN_PT * (len(flat) - 1)),
@@ -117,16 +117,16 @@ def _curve(summary: Summary) -> _Curve | None:
 
 
 def _panels(rows: ResultRows, drawable: Collection[int]) -> Iterator[_Panel]:
-    """Choose the panels, each with rows to compare: the curves at one x, or the few points of a single curve."""
+    """Choose the panels with rows to compare: the curves at each x, or the few points of a single curve."""
     x = series.x_axis(rows)
     curves = series.split(rows, x, _FEW_CURVES)
     if len(curves) == 1 and len(curves[0].rows) <= _FEW_CURVES:
         yield "", [(rows.name(row, [x]), row) for row in curves[0].rows if row in drawable]
         return
     for facet in dict.fromkeys(curve.facet for curve in curves):
-        of_facet = [curve for curve in curves if curve.facet == facet]
+        facet_curves = [curve for curve in curves if curve.facet == facet]
         for level in series.levels(rows, x):
-            members = [(curve.name, row) for curve in of_facet for row in curve.rows if rows.value(row, x) == level]
+            members = [(curve.name, row) for curve in facet_curves for row in curve.rows if rows.value(row, x) == level]
             if members:
                 title = ", ".join(part for part in (facet, rows.name(members[0][1], [x])) if part)
                 yield title, [(name, row) for name, row in members if row in drawable]
@@ -154,7 +154,7 @@ def _plot_curve(axes: Axes, curve: _Curve, unit: float, style: dict[str, Any], *
 
 
 def _plot_markers(axes: Axes, curve: _Curve, unit: float, style: dict[str, Any], places: Floats) -> None:
-    """Mark a curve at some of its places, so that it is known without its colour, and beneath others."""
+    """Mark a curve at the given shares of its length, so that it can be told without colour and below others."""
     at = places * curve.time[-1]
     share = np.insert(curve.share, 0, 0.0)[np.searchsorted(curve.time, at, side="right")]
     axes.plot(at / unit, share, **style | {"linestyle": "none"})
@@ -165,7 +165,7 @@ def _line(curve: _Curve, unit: float) -> tuple[Floats, Floats]:
 
 
 def _marks(curve: _Curve, name: str, summary: Summary, most: int) -> Iterator[tuple[float, float, str]]:
-    """Yield the places of some steps and of the end, with texts on the share solved by then."""
+    """Yield places of steps and of the end, with texts on the share solved by then."""
     events = np.union1d(np.flatnonzero(np.diff(curve.solved, prepend=0.0)), [len(curve.time) - 1])
     planned = "" if summary.complete else f"; {summary.seeds} planned"
     for i in events[spread(len(events), most)] if most > 0 else []:
@@ -191,11 +191,11 @@ def _handles(names: Sequence[str], summaries: Sequence[Summary], curves: Sequenc
 def _caption(panels: Sequence[_Panel], curves: int, unknown: int) -> str:
     text = (
         "Share of the finished trials solved by an iteration: one minus the Kaplan-Meier estimate, with pointwise "
-        "95% intervals (none where no trial or every trial is solved). A trial that was not solved is censored at "
-        "its last iteration, one that diverged at the last one of its cell. A curve ends where the last trial was seen."
+        "95% intervals (none where no trial or every trial is solved). An unsolved trial is censored at its last "
+        "iteration, a diverged one at the last one of its cell. A curve ends at the last observation."
     )
     if any(len(members) == 1 for _, members in panels) and curves > 1:
         text += " Grey: the curves of the other panels."
     if unknown:
-        text += f" Left out, for not all of their times are known: rows, {unknown:,}."
+        text += f" Left out, since not all of their times are known: rows, {unknown:,}."
     return text

@@ -1,4 +1,4 @@
-"""Texts that fit: they are measured, broken and cut before anything is drawn."""
+"""Measuring, breaking and cutting of texts before they are drawn."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _LONGEST_TICK_IN, _BETWEEN_TICKS_IN = 1.2, 0.055
 
 @cache
 def width_of(text: str, weight: str = "normal") -> float:
-    """Measure a text in the font of figures, in inches."""
+    """Measure a text in the figures' font, in inches."""
     letters = FontProperties(family=STYLE["font.family"], size=STYLE["font.size"], weight=weight)
     return float(text_to_path.get_text_width_height_descent(text, letters, False)[0]) / 72
 
 
 def fit(text: str, width_in: float, lines: int = 1, weight: str = "normal") -> str:
-    r"""Break a text after commas and before brackets into at most so many lines, and cut lines that don't fit.
+    r"""Break a text after commas and before brackets into at most `lines` lines, and cut lines that are too long.
 
     Example:
         >>> fit("one, two, three (four)", 0.5, lines=2), fit("one", 0.5)
@@ -49,16 +49,16 @@ def _cut(line: str, width_in: float, weight: str) -> str:
 
 
 def x_ticks(axes: Axes, ticks: Mapping[float, str], width_in: float, *, is_numeric: bool) -> float:
-    """Write as many numbers as fit side by side, or all names, upright if they don't fit.
+    """Label the x axis with as many numbers as fit side by side, or with all names, upright if they don't fit.
 
     Args:
-        axes: the axes, whose limits are set.
+        axes: the axes, with limits that are already set.
         ticks: texts by position.
-        width_in: about the width of the axes.
+        width_in: the approximate width of the axes.
         is_numeric: whether texts may be left out.
 
     Returns:
-        The height of upright names in inches; 0 if nothing is upright.
+        The height of upright names in inches; 0 if the texts are horizontal.
     """
     low, high = axes.get_xlim()
     names = {position: fit(ticks[position], _LONGEST_TICK_IN) for position in sorted(ticks)}

@@ -25,19 +25,19 @@ Matrix = npt.NDArray[np.float32]
 
 _COLOURS = "RdBu"
 _LEFT_IN, _RIGHT_IN, _ABOVE_IN, _BELOW_IN = 0.5, 0.2, 0.26, 0.36
-"""Space around a matrix."""
+"""The space around a matrix."""
 _TITLE_IN = 0.9
 _SCALE_IN, _SCALE_HIGH_IN = 0.75, 0.9
 _FIELD_IN, _ROW_IN = 0.34, 0.22
 """The largest width and height of a field."""
 _FLAT_IN, _TALL_IN = 1.0, 3.0
-"""About the height of a matrix with narrow fields; the largest height."""
+"""The approximate height of a matrix with narrow fields, and the largest height."""
 _GATE = ", G"
 
 
 @dataclass(frozen=True)
 class _Box:
-    """The place of a matrix, in inches from the upper left."""
+    """The position of a matrix, in inches from the upper left."""
 
     left: float
     top: float
@@ -45,7 +45,7 @@ class _Box:
     height: float
 
     def axes(self, figure: Figure) -> Axes:
-        """Make the axes in a figure that has its final size."""
+        """Create the axes in a figure that has its final size."""
         wide, high = figure.get_size_inches()
         bottom = high - self.top - self.height
         return figure.add_axes((self.left / wide, bottom / high, self.width / wide, self.height / high))
@@ -55,7 +55,7 @@ def plot(rows: ResultRows, weights: TrialWeights | None) -> Drawn | None:
     """Draw each matrix with a field for each weight: inputs across, outputs down.
 
     Returns:
-        None if there are no weights.
+        The figure; None without weights.
     """
     if weights is None or not weights.matrices:
         return None
@@ -77,7 +77,7 @@ def plot(rows: ResultRows, weights: TrialWeights | None) -> Drawn | None:
             bar = _Box(right, _ABOVE_IN + number * (_SCALE_HIGH_IN + _ABOVE_IN), 0.09, _SCALE_HIGH_IN)
             colour_scale(figure, mpl.colormaps[_COLOURS], (-limit, limit), name, cax=bar.axes(figure))
         for name, matrix in sorted(weights.matrices.items(), key=lambda item: item[1].size):
-            # If there are too many, the largest weights have texts.
+            # Only the largest weights get texts if there are too many.
             greatest = np.argsort(-np.abs(matrix), axis=None, kind="stable")[: MOST_TIPS - len(tips.marks)]
             for out, into in zip(*np.unravel_index(np.sort(greatest), matrix.shape), strict=True):
                 text = f"{name}, output {out + 1}, input {into + 1}: {matrix[out, into]:.6g}"
@@ -86,7 +86,7 @@ def plot(rows: ResultRows, weights: TrialWeights | None) -> Drawn | None:
 
 
 def limits_of(matrices: Mapping[str, Matrix]) -> dict[str, float]:
-    """Find the limit of each matrix's colours: gates share one, weights another; neither is below one.
+    """Return the limit of each matrix's colours, at least 1: gates share one limit, weights another.
 
     Example:
         >>> half, three = np.float32([[0.5]]), np.float32([[-3]])
@@ -105,7 +105,7 @@ def _scale(name: str) -> str:
 
 
 def _name(rows: ResultRows, row: int) -> str:
-    """Name the trial's cell, its model and what is always swept among what is named."""
+    """Name the trial's cell by its model and the swept hyperparameters."""
     summary = rows.summaries[row]
     if not isinstance(summary, CellSummary):
         return rows.name(row)
@@ -155,7 +155,7 @@ def _plot_matrix(axes: Axes, name: str, matrix: Matrix, limit: float, box: _Box)
 
 
 def _ticks(count: int) -> tuple[list[int], list[str]]:
-    """Number some of the rows, or columns, from 1."""
+    """Number rows or columns from 1, at steps that leave about ten numbers."""
     step = next(step for step in (1, 5, 10, 25, 50, 100, 250, 10**9) if count <= 10 * step)
     numbers = list(range(1, count + 1)) if step == 1 else [1, *range(step, count + 1, step)]
     return [number - 1 for number in numbers], [str(number) for number in numbers]
@@ -163,11 +163,11 @@ def _ticks(count: int) -> tuple[list[int], list[str]]:
 
 def _caption(who: str, weights: TrialWeights) -> str:
     text = (
-        f"Effective weights of one trial ({who}) after {weights.iteration:,} updates: what each input (across) is "
-        "multiplied by for each output (down)."
+        f"Effective weights of one trial ({who}) after {weights.iteration:,} updates, with inputs across and outputs "
+        "down."
     )
     if len({_scale(name) for name in weights.matrices}) > 1:
-        text += " Gates have a scale of their own."
+        text += " Gates have their own scale."
     if not all(np.isfinite(matrix).all() for matrix in weights.matrices.values()):
-        text += " An empty field is no number."
+        text += " An empty field isn't a finite number."
     return text

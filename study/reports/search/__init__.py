@@ -1,1 +1,1 @@
-"""The part of a report that is about a search."""
+"""Report parts of a search."""

@@ -1,4 +1,4 @@
-"""Names and numbers of a search for people: objectives, parameters, and estimates by fresh seeds."""
+"""Names and numbers of a search for readers: objectives, parameters, and estimates by fresh seeds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from study.summaries.summary import Summary
 from study.words import Notation
 
 UNKNOWN = "unknown"
-"""The value of a candidate of which too many trials have no number."""
+"""The value of a candidate with too many trials without a number."""
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,11 @@ class Measured:
     """The estimate of an objective by fresh seeds.
 
     Args:
-        title: its name for people.
+        title: the title for readers.
         write: formats a value.
-        estimate: the summary's field of the estimate, or a metric's name.
-        interval: the summary's field of its 95% interval; None for a metric.
-        statistic: of a metric: ``mean`` or ``median``.
+        estimate: the summary's field with the estimate, or a metric's name.
+        interval: the summary's field with the 95% interval; None for a metric.
+        statistic: the statistic of a metric, ``mean`` or ``median``.
     """
 
     title: str
@@ -36,8 +36,8 @@ class Measured:
     interval: str | None = None
     statistic: str = "mean"
 
-    def of(self, summary: Summary) -> tuple[float | None, Interval | None]:
-        """Return the estimate and its 95% interval; None where there is none."""
+    def measure(self, summary: Summary) -> tuple[float | None, Interval | None]:
+        """Return the estimate and its 95% interval; None where they are missing."""
         if self.interval is not None:
             return getattr(summary, self.estimate), getattr(summary, self.interval)
         metric = summary.metrics.get(self.estimate)
@@ -46,10 +46,10 @@ class Measured:
         return getattr(metric, self.statistic), getattr(metric, f"{self.statistic}_interval")
 
     def text(self, summary: Summary) -> str:
-        """Format the estimate with its interval, as the table of results does."""
+        """Format the estimate with its interval, as in the table of results."""
         metric = summary.metrics.get(self.estimate)
         write = self.write if metric is None else words.metric_notation(metric.metric)
-        return write(*self.of(summary))
+        return write(*self.measure(summary))
 
 
 SUCCESS_RATE = Measured("success rate", words.rate, "success_rate", "success_rate_interval")
@@ -63,7 +63,7 @@ _MEASURED = {"success_rate": SUCCESS_RATE} | {
 
 
 def measured(objective: Objective) -> Measured:
-    """Return the estimate in the report's tables that belongs to an objective."""
+    """Return the estimate in the report's tables for an objective."""
     if objective.statistic in ("rate", "time"):
         return _MEASURED[objective.name]
     name = objective.title.partition(",")[0]
@@ -71,7 +71,7 @@ def measured(objective: Objective) -> Measured:
 
 
 def title(parameter: Parameter) -> str:
-    """Name a parameter for people, with the model in front if it is one model's own.
+    """Name a parameter for readers, prefixed by the model if only that model has it.
 
     Example:
         >>> title(Parameter("learning_rate", "learning_rate", title="step size"))
@@ -90,7 +90,7 @@ def unit(parameter: str) -> str:
 
 
 def value(parameter: str, choice: Any) -> str:
-    """Format a parameter's value, a number to three digits.
+    """Format a parameter's value; a float with three digits.
 
     Example:
         >>> [value("sparsity_strength", choice) for choice in (0.144234, 12.0, 1.2345e-05, 12345.6)]
@@ -106,19 +106,23 @@ def value(parameter: str, choice: Any) -> str:
 
 
 def objectives_note(search: SearchFindings, metrics: Mapping[str, Metric]) -> str:
-    """Say which objectives count other trials than fresh seeds do, and what unknown means; empty if neither occurs."""
-    of_solved = {name for name, metric in metrics.items() if metric.of == "solved"} | {"solved_at"}
-    names = [objective.title.partition(",")[0] for objective in search.objectives if objective.name in of_solved]
+    """Explain unknown values, and objectives whose trials differ from those of fresh seeds; empty without either."""
+    solved_names = {name for name, metric in metrics.items() if metric.of == "solved"} | {"solved_at"}
+    names = [objective.title.partition(",")[0] for objective in search.objectives if objective.name in solved_names]
     sentences = []
-    if any(not one.has_number(c.values[i]) for c in search.candidates for i, one in enumerate(search.objectives)):
+    if any(
+        not objective.has_number(c.values[i])
+        for c in search.candidates
+        for i, objective in enumerate(search.objectives)
+    ):
         sentences.append(
-            "A candidate is unknown where so many of its trials diverged or failed that the end of the interval of the "
-            "median is no number; such candidates rank last, by the share of trials that have a number."
+            "A candidate's value is unknown if so many of its trials diverged or failed that the end of the median's "
+            "interval isn't a number; such candidates rank last, by their share of trials with a number."
         )
     if names:
         sentences.append(
-            f"For {' and '.join(names)} the search takes the geometric mean of all trials, those that were not solved "
-            "at the worst; what fresh seeds say is of the solved trials alone."
+            f"For {' and '.join(names)} the search takes the geometric mean of all trials, with unsolved ones at the "
+            "worst value; estimates by fresh seeds are of the solved trials alone."
         )
     return " ".join(sentences)
 
@@ -150,26 +154,26 @@ def described(search: SearchFindings, candidate: Candidate) -> str:
 
 
 def confirmed(search: SearchFindings) -> list[tuple[Candidate, int]]:
-    """Return the candidates that were run with fresh seeds, each with its row of the report, in the rows' order."""
+    """Return the candidates that were run with fresh seeds, with their rows of the report, in the rows' order."""
     pairs = [(c, search.rows[c.number]) for c in search.candidates if c.number in search.rows]
     return sorted(pairs, key=lambda pair: pair[1])
 
 
 def by_importance(search: SearchFindings) -> list[str]:
-    """Return the parameters whose importance is known, the most important over all objectives first."""
+    """Return the parameters with known importance, the most important over all objectives first."""
     names = {name for shares in search.importance.values() for name in shares}
     order = [parameter.name for parameter in search.parameters if parameter.name in names]
     return sorted(order, key=lambda name: -importance(search, name))
 
 
 def importance(search: SearchFindings, parameter: str) -> float:
-    """Return a parameter's importance, as a mean over the objectives; 0 if it isn't known."""
-    shares = [of.get(parameter, 0.0) for of in search.importance.values()]
+    """Return a parameter's importance, averaged over the objectives; 0 if unknown."""
+    shares = [by_parameter.get(parameter, 0.0) for by_parameter in search.importance.values()]
     return sum(shares) / len(shares) if shares else 0.0
 
 
 def selected(search: SearchFindings, most: int) -> Sequence[Candidate]:
-    """Choose at most so many candidates, in order: the front, the confirmed, and others evenly between."""
+    """Select up to `most` candidates, in order: the front, the confirmed, and others evenly spaced."""
     if len(search.candidates) <= most:
         return search.candidates
     special = {*search.front, *search.rows}

@@ -1,4 +1,4 @@
-"""The tables of a search: the confirmed candidates, all candidates, and the same for other programs."""
+"""The tables of a search: confirmed candidates, all candidates, and rows for other programs."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ MOST_CANDIDATES = 500
 _MOST_NAMED = 6
 CAUTION = (
     "The search chose candidates by the worse end of a 95% interval, so these values are optimistic. The best of "
-    "several confirmed candidates is chosen again: its estimate is optimistic, too."
+    "several confirmed candidates is a choice, too, which makes its estimate optimistic."
 )
 
 
 def winners_table(search: SearchFindings, rows: ResultRows) -> TextTable:
-    """Lay out one row for each confirmed candidate: its parameters, its values in the search, those by fresh seeds."""
+    """Lay out one row for each confirmed candidate: its parameters, its values in the search, and by fresh seeds."""
     confirmed = search_names.confirmed(search)
-    some = [candidate for candidate, _ in confirmed]
+    candidates = [candidate for candidate, _ in confirmed]
     summaries = [rows.summaries[row] for _, row in confirmed]
     rates = [search_names.SUCCESS_RATE] if rows.has_rates else []
-    seeds = [f", {words.count_of(c.seeds, 'seed')}" for c in some]
+    seeds = [f", {words.count_of(c.seeds, 'seed')}" for c in candidates]
     in_search = [
         replace(column, title=f"in the search: {column.title}", texts=tuple(map(add, column.texts, seeds)))
-        for column in _values(search, some)
+        for column in _values(search, candidates)
     ]
     measured = dict.fromkeys([*rates, *map(search_names.measured, search.objectives)])
     return TextTable(
         (
-            text_column("candidate", [(f"#{c.number}", c.number) for c in some]),
-            *_parameters(search, some),
+            text_column("candidate", [(f"#{c.number}", c.number) for c in candidates]),
+            *_parameters(search, candidates),
             *in_search,
             *(
-                text_column(f"by fresh seeds: {m.title}", [(m.text(s), m.of(s)[0]) for s in summaries])
+                text_column(f"by fresh seeds: {m.title}", [(m.text(s), m.measure(s)[0]) for s in summaries])
                 for m in measured
             ),
             seeds_column("fresh seeds", summaries),
@@ -52,24 +52,24 @@ def winners_table(search: SearchFindings, rows: ResultRows) -> TextTable:
 
 
 def candidates_table(search: SearchFindings) -> TextTable:
-    """Lay out one row a candidate, in order; of very many, the front, which is marked, and others evenly between."""
-    some = search_names.selected(search, MOST_CANDIDATES)
+    """Lay out one row a candidate, in order, and mark the front; of very many, a selection that includes the front."""
+    candidates = search_names.selected(search, MOST_CANDIDATES)
     states = dict.fromkeys(search.front, "front") | dict.fromkeys(search.rows, "confirmed")
     return TextTable(
         (
-            text_column("candidate", [(f"#{c.number}", c.number) for c in some]),
-            count_column("round", [c.round + 1 for c in some]),
-            *_parameters(search, some),
-            count_column("seeds", [c.seeds for c in some]),
-            *_values(search, some),
-            names_column("front", [states.get(c.number, "") for c in some]),
+            text_column("candidate", [(f"#{c.number}", c.number) for c in candidates]),
+            count_column("round", [c.round + 1 for c in candidates]),
+            *_parameters(search, candidates),
+            count_column("seeds", [c.seeds for c in candidates]),
+            *_values(search, candidates),
+            names_column("front", [states.get(c.number, "") for c in candidates]),
         ),
-        marked=places(c.number in search.front for c in some),
+        marked=places(c.number in search.front for c in candidates),
     )
 
 
 def candidates_rows(search: SearchFindings) -> DataRows:
-    """Make one row for each candidate: number, round, parameters, seeds, values, and whether it was confirmed."""
+    """Make one row for each candidate: number, round, parameters, seeds, values, and flags (front, confirmed)."""
     names = [parameter.name for parameter in search.parameters]
     objectives = [f"value_{objective.name}" for objective in search.objectives]
     types: list[tuple[str, pa.DataType]] = [
@@ -94,12 +94,12 @@ def candidates_rows(search: SearchFindings) -> DataRows:
 
 
 def progress_note(search: SearchFindings) -> str:
-    """Describe the course of the search in a few sentences."""
+    """Describe the course of the search."""
     seeds = [candidate.seeds for candidate in search.candidates]
     rounds = len({candidate.round for candidate in search.candidates})
     parts = [
         f"{search.sampler} suggested {words.count_of(len(seeds), 'candidate')} in {words.count_of(rounds, 'round')}"
-        + (f", and {words.count_of(search.impossible, 'setting')} that can't be." if search.impossible else ".")
+        + (f", and {words.count_of(search.impossible, 'impossible setting')}." if search.impossible else ".")
     ]
     if seeds:
         each = f"{min(seeds)}" if min(seeds) == max(seeds) else f"{min(seeds)} to {max(seeds)}"
@@ -114,12 +114,12 @@ def progress_note(search: SearchFindings) -> str:
             f"only these say how good {each}."
         )
     else:
-        parts.append(f"The search goes on; what it finds is run again with {fresh} each at its end.")
+        parts.append(f"The search is running; at its end, its best candidates are run again with {fresh} each.")
     return " ".join(parts)
 
 
 def importance_line(search: SearchFindings) -> str:
-    """Name the most important parameters in a line, in order; empty if importance isn't known."""
+    """List the most important parameters in a line; empty if their importance is unknown."""
     names = search_names.by_importance(search)
     if not names:
         return ""
@@ -129,27 +129,27 @@ def importance_line(search: SearchFindings) -> str:
     ]
     more = f", and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     over = "" if len(search.importance) == 1 else ", mean over the objectives"
-    return f"What mattered (PED-ANOVA{over}): {', '.join(shares)}{more}."
+    return f"Parameter importance (PED-ANOVA{over}): {', '.join(shares)}{more}."
 
 
 def _is_number(parameter: Parameter) -> bool:
-    return all(isinstance(one, int | float) and not isinstance(one, bool) for one in parameter.choices)
+    return all(isinstance(choice, int | float) and not isinstance(choice, bool) for choice in parameter.choices)
 
 
-def _parameters(search: SearchFindings, some: Sequence[Candidate]) -> list[Column]:
-    """Lay out one column per parameter that any of some candidates has."""
+def _parameters(search: SearchFindings, candidates: Sequence[Candidate]) -> list[Column]:
+    """Lay out one column for each parameter that any of the candidates has."""
 
     def column(parameter: Parameter) -> Column:
-        values = [c.params.get(parameter.name) for c in some]
+        values = [c.params.get(parameter.name) for c in candidates]
         texts = [search_names.value(parameter.name, value) or words.NONE for value in values]
         pairs = list(zip(texts, values, strict=True))
         return text_column(search_names.title(parameter), pairs, is_number=_is_number(parameter))
 
-    return [column(p) for p in search.parameters if any(p.name in c.params for c in some)]
+    return [column(p) for p in search.parameters if any(p.name in c.params for c in candidates)]
 
 
-def _values(search: SearchFindings, some: Sequence[Candidate]) -> list[Column]:
+def _values(search: SearchFindings, candidates: Sequence[Candidate]) -> list[Column]:
     return [
-        text_column(objective.title, [(search_names.worth(objective, c.values[i]), c.values[i]) for c in some])
+        text_column(objective.title, [(search_names.worth(objective, c.values[i]), c.values[i]) for c in candidates])
         for i, objective in enumerate(search.objectives)
     ]

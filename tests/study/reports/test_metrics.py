@@ -176,7 +176,7 @@ def test_a_wide_interval_flattens_nothing():
     drawing = panels.plot(rows)
     low, high = drawing.figure.axes[0].get_ylim()
     assert high - low < 2
-    assert "goes on beyond it" in drawing.caption
+    assert "continues beyond it" in drawing.caption
 
 
 def test_means_are_compared_with_another_file():

@@ -229,7 +229,7 @@ def test_a_search_among_lists_ends_with_its_report_and_a_winner_that_is_done(kin
     options = ["--store", str(tmp_path / "studies")]
     searched = invoke("search", "listed.yaml", "--local", "--tracking-uri", "off", *options)
     assert searched.exit_code == 0, searched.output
-    assert "What mattered (PED-ANOVA): " in searched.output
+    assert "Parameter importance (PED-ANOVA): " in searched.output
     assert "Warning" not in searched.output
     report = tmp_path / "studies" / "listed" / "report"
     assert "search-importance.svg" in {path.name for path in report.iterdir()}

@@ -1,4 +1,4 @@
-"""What the figures of a search share: places of values and choices on an axis, and the look of candidates."""
+"""Shared parts of a search's figures: places of values and choices on an axis, and the style of candidates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from study.summaries.search import NO_NUMBER, Candidate, Objective, Parameter, S
 
 CANDIDATE, CONFIRMED = PALETTE[0], PALETTE[1]
 MOST_DOTS = 3000
-"""The most dots of a figure: more would make files of megabytes, and hide each other."""
+"""The most dots of a figure: more make files of megabytes, and hide each other."""
 
 _FRESH: dict[str, Any] = {"marker": "D", "color": CONFIRMED, "markersize": 4, "markeredgewidth": 0.7, "zorder": 5}
 _BARS: dict[str, Any] = {"elinewidth": 0.9, "capsize": 1.8, "capthick": 0.9, "linestyle": "none"}
@@ -35,7 +35,7 @@ _FAINT, _DENSE = 0.32, 0.85
 _LEAST_PT2, _MOST_PT2 = 7.0, 42.0
 _ROOM = 0.05
 _TICKS = 4
-"""Objectives in iterations; others but the success rate are metrics."""
+"""The approximate number of ticks on an axis."""
 _TITLE_LINES = 3
 
 
@@ -45,12 +45,12 @@ class Scale:
 
     Args:
         title: the axis's title, with its unit.
-        low: the place at which the axis begins.
-        high: the place at which it ends.
+        low: the place at the lower end of the axis.
+        high: the place at the upper end.
         ticks: texts by place.
-        unit: the number that a place of 1 stands for.
-        is_log: whether places are the logarithms of numbers.
-        parameter: the parameter whose choices are at the places 0, 1, ...; None for numbers.
+        unit: the number at place 1.
+        is_log: whether places are logarithms of numbers.
+        parameter: the parameter with choices at the places 0, 1, ...; None for numbers.
     """
 
     title: str
@@ -62,7 +62,7 @@ class Scale:
     parameter: Parameter | None = None
 
     def at(self, value: Any) -> float:
-        """Return the place of a number or name; what has none, as infinity or the logarithm of 0, is at an end."""
+        """Return the place of a number or name; infinity and the logarithm of 0 are placed at an end."""
         if self.parameter is not None:
             return float(self.parameter.place(value))
         if abs(value) >= NO_NUMBER:
@@ -72,31 +72,31 @@ class Scale:
         return float(value) / self.unit
 
     def across(self, axes: Axes, width_in: float) -> float:
-        """Make this the x axis of a panel of about this width, and return the height of upright names in inches."""
+        """Make this the x axis of a panel of about `width_in`, and return the height of upright names in inches."""
         axes.set_xlim(self.low, self.high)
         axes.set_xlabel(texts.fit(self.title, width_in))
         return texts.x_ticks(axes, self.ticks, width_in, is_numeric=self.parameter is None)
 
     def up(self, axes: Axes, height_in: float) -> None:
-        """Make this the y axis of a panel of about this height."""
+        """Make this the y axis of a panel with an approximate height."""
         axes.set_ylim(self.low, self.high)
         axes.set_yticks(list(self.ticks), list(map(plain, self.ticks.values())))
         axes.set_ylabel(self.lines(height_in), linespacing=1.1)
 
     def lines(self, height_in: float) -> str:
-        """Break the title for an axis of about this height."""
+        """Break the title for an axis of an approximate height."""
         return texts.fit(self.title, height_in, _TITLE_LINES)
 
 
 def objective_scales(search: SearchFindings, rows: ResultRows | None = None) -> list[Scale]:
-    """Lay out an axis for each objective, with room for all values and, given the rows, for those of fresh seeds."""
+    """Make an axis for each objective that holds all values and, given the rows, the estimates by fresh seeds."""
     scales = []
     summaries = [] if rows is None else [rows.summaries[row] for _, row in search_names.confirmed(search)]
     for i, objective in enumerate(search.objectives):
         values = [c.values[i] for c in search.candidates if objective.has_number(c.values[i])]
         for summary in summaries:
-            value, interval = search_names.measured(objective).of(summary)
-            values += [one for one in (value, *(interval or ())) if one is not None]
+            value, interval = search_names.measured(objective).measure(summary)
+            values += [number for number in (value, *(interval or ())) if number is not None]
         scales.append(_objective_scale(objective, values))
     return scales
 
@@ -116,7 +116,7 @@ def _objective_scale(objective: Objective, values: Sequence[float]) -> Scale:
 
 
 def parameter_scale(parameter: Parameter) -> Scale:
-    """Lay out an axis for the range, or the choices, of a parameter."""
+    """Make an axis for the range or the choices of a parameter."""
     title, unit = search_names.title(parameter), search_names.unit(parameter.name)
     title = f"{title} ({unit})" if unit else title
     if parameter.choices:
@@ -137,7 +137,7 @@ def _scale(title: str, low: float, high: float, *, unit: float = 1.0, is_log: bo
 
 
 def _powers(low: float, high: float) -> dict[float, str]:
-    """Mark a few powers of ten; if there are fewer than two, also some numbers between them."""
+    """Mark a few powers of ten, with numbers between them if there are fewer than two."""
     first, last = math.ceil(low), math.floor(high)
     if last > first:
         step = -(-(last - first) // _TICKS)
@@ -155,23 +155,23 @@ def _short(number: float) -> str:
 
 
 def area_pt2(seeds: int, most: int) -> float:
-    """Return the area of a candidate's dot, which grows with the number of its seeds."""
+    """Return the area of a candidate's dot, increasing in its number of seeds."""
     return _LEAST_PT2 + (_MOST_PT2 - _LEAST_PT2) * seeds / max(most, 1)
 
 
-def dots(axes: Axes, some: Sequence[Candidate], x: Sequence[float], y: Sequence[float], density: float) -> None:
-    """Draw candidates as dots with an area for their number of seeds, small dots over large ones."""
-    most = max(candidate.seeds for candidate in some)
-    # One line of markers for each size: for a scatter, a file would have the outline of every dot.
-    for seeds in sorted({candidate.seeds for candidate in some}, reverse=True):
-        these = [i for i, candidate in enumerate(some) if candidate.seeds == seeds]
+def dots(axes: Axes, candidates: Sequence[Candidate], x: Sequence[float], y: Sequence[float], density: float) -> None:
+    """Draw candidates as dots sized by their number of seeds, small dots over large ones."""
+    most = max(candidate.seeds for candidate in candidates)
+    # One line of markers for each size: a scatter plot would write the outline of every dot to the file.
+    for seeds in sorted({candidate.seeds for candidate in candidates}, reverse=True):
+        these = [i for i, candidate in enumerate(candidates) if candidate.seeds == seeds]
         places = [x[i] for i in these], [y[i] for i in these]
         size_pt = math.sqrt(area_pt2(seeds, most))
         axes.plot(*places, color=CANDIDATE, alpha=density, markersize=size_pt, zorder=3, **_DOT)
 
 
 def shade(number: int, last: int) -> float:
-    """Return the opacity of a candidate's dot: faint if it was tried first, dense if last."""
+    """Return the opacity of a candidate's dot: faint for the first candidate, dense for the last."""
     return _FAINT + (_DENSE - _FAINT) * number / max(last, 1)
 
 
@@ -181,10 +181,10 @@ def shades() -> list[Artist]:
 
 
 def sizes(seeds: Sequence[int]) -> list[Artist]:
-    """Make the legend of `area_pt2`: the fewest seeds, the most, and one number between."""
+    """Make the legend of `area_pt2`: the fewest seeds, the most, and a number between."""
     counts = sorted(set(seeds))
-    some = dict.fromkeys((counts[0], counts[len(counts) // 2], counts[-1]))
-    return [_dot(f"{count} seeds", 0.6, math.sqrt(area_pt2(count, counts[-1]))) for count in some]
+    chosen = dict.fromkeys((counts[0], counts[len(counts) // 2], counts[-1]))
+    return [_dot(f"{count} seeds", 0.6, math.sqrt(area_pt2(count, counts[-1]))) for count in chosen]
 
 
 def _dot(name: str, alpha: float, size_pt: float = 4.5) -> Artist:
@@ -192,21 +192,21 @@ def _dot(name: str, alpha: float, size_pt: float = 4.5) -> Artist:
 
 
 def mark_confirmed(axes: Axes, x: Sequence[float], y: Sequence[float]) -> None:
-    """Mark the confirmed candidates at the values that the search saw."""
+    """Mark the confirmed candidates at their values in the search."""
     axes.plot(x, y, **_CONFIRMED)
 
 
 def mark_among(
-    axes: Axes, search: SearchFindings, some: Sequence[Candidate], x: Sequence[float], y: Sequence[float]
+    axes: Axes, search: SearchFindings, candidates: Sequence[Candidate], x: Sequence[float], y: Sequence[float]
 ) -> None:
-    """Mark those of some candidates, given their places, that are confirmed."""
-    confirmed = [i for i, candidate in enumerate(some) if candidate.number in search.rows]
+    """Mark the confirmed candidates among those at the given places."""
+    confirmed = [i for i, candidate in enumerate(candidates) if candidate.number in search.rows]
     if confirmed:
         mark_confirmed(axes, [x[i] for i in confirmed], [y[i] for i in confirmed])
 
 
 def mark_fresh(axes: Axes, x: float, y: float, across: Interval | None, up: Interval | None) -> None:
-    """Mark the estimate by fresh seeds; the ends of its intervals are places."""
+    """Mark the estimate by fresh seeds; the ends of its intervals are given as places."""
     axes.errorbar([x], [y], xerr=_reach(x, across), yerr=_reach(y, up), **_FRESH, **_BARS)
 
 
@@ -215,13 +215,13 @@ def _reach(at: float, ends: Interval | None) -> list[list[float]] | None:
 
 
 def confirmed_handles(search: SearchFindings, *, with_fresh: bool) -> list[Artist]:
-    """Make the legend of `mark_confirmed` and, if it is used, of `mark_fresh`; empty if nothing is confirmed."""
+    """Make the legend of `mark_confirmed` and, if asked for, of `mark_fresh`; empty without confirmed candidates."""
     if not search_names.confirmed(search):
         return []
     style = {name: value for name, value in _FRESH.items() if name != "zorder"}
     name = f"by {search.fresh:,} fresh seeds, 95%"
     fresh_handle = [Line2D([], [], label=name, linewidth=0.9, **style)] if with_fresh else []
-    return [Line2D([], [], label="confirmed: as the search saw it", **_CONFIRMED), *fresh_handle]
+    return [Line2D([], [], label="confirmed: value in the search", **_CONFIRMED), *fresh_handle]
 
 
 def fresh_place(
@@ -229,9 +229,9 @@ def fresh_place(
 ) -> tuple[float, Interval | None]:
     """Return the place of the estimate by fresh seeds on an objective's axis, and the ends of its interval.
 
-    The place is NaN if there is no estimate, such as of a time if nothing was solved.
+    The place is NaN without an estimate, such as that of a time if no trial was solved.
     """
-    value, interval = search_names.measured(search.objectives[i]).of(rows.summaries[row])
+    value, interval = search_names.measured(search.objectives[i]).measure(rows.summaries[row])
     place = math.nan if value is None else scale.at(value)
     return place, None if interval is None else (scale.at(interval[0]), scale.at(interval[1]))
 
@@ -240,30 +240,34 @@ def add_tips(
     axes: Axes,
     search: SearchFindings,
     rows: ResultRows,
-    some: Sequence[Candidate],
+    candidates: Sequence[Candidate],
     scales: Mapping[int, Scale],
     tips: Tips,
     most: int,
 ) -> None:
-    """Add texts to at most so many dots, first to those of fresh seeds.
+    """Add texts to at most `most` dots, those of fresh seeds first.
 
     Args:
         axes: the panel.
         search: the search.
         rows: the report's rows.
-        some: the candidates that are drawn.
-        scales: the axes of objectives, by their places; beside a single one are the candidates' numbers.
-        tips: where texts are added.
-        most: the most texts.
+        candidates: the drawn candidates.
+        scales: the axes of objectives, by index; a single one is drawn against the candidates' numbers.
+        tips: the texts to add to.
+        most: the largest number of texts.
     """
     marks: list[tuple[int, list[float], str]] = []
     for candidate, row in search_names.confirmed(search):
         summary, estimates = rows.summaries[row], map(search_names.measured, search.objectives)
-        text = f"#{candidate.number}, fresh seeds: {', '.join(f'{one.title} {one.text(summary)}' for one in estimates)}"
+        text = (
+            f"#{candidate.number}, fresh seeds: "
+            f"{', '.join(f'{estimate.title} {estimate.text(summary)}' for estimate in estimates)}"
+        )
         text += f"; {axes_of.count(summary)} solved" if summary.judged else ""
         marks.append((candidate.number, [fresh_place(search, rows, row, i, at)[0] for i, at in scales.items()], text))
     marks += [
-        (c.number, [at.at(c.values[i]) for i, at in scales.items()], search_names.described(search, c)) for c in some
+        (c.number, [at.at(c.values[i]) for i, at in scales.items()], search_names.described(search, c))
+        for c in candidates
     ]
     for number, places, text in marks[:most]:
         x, y = places if len(places) == 2 else (number, *places)
@@ -271,20 +275,20 @@ def add_tips(
 
 
 def confirmed_notes(search: SearchFindings, rows: ResultRows, fresh: str) -> list[str]:
-    """Return a caption's sentences on confirmed candidates, of which the first is given; or that there are none."""
+    """Return a caption's sentences on confirmed candidates, beginning with `fresh`, or a note that there are none."""
     if not search_names.confirmed(search):
         return ["No candidate has been confirmed yet."]
     return [fresh, *filter(None, [search_names.objectives_note(search, rows.metrics)])]
 
 
 def part_of(search: SearchFindings, count: int) -> list[str]:
-    """Return a caption's sentence on how many candidates are shown; none if all are."""
+    """Return a caption's sentence with the number of shown candidates; empty if all are shown."""
     every = len(search.candidates)
-    return [f"{count:,} of {every:,} candidates are shown, the front among them."] if count < every else []
+    return [f"{count:,} of {every:,} candidates are shown, including the front."] if count < every else []
 
 
 CAUTION = (
     "Each value is the worse end of a candidate's 95% interval. Candidates were chosen by it, so the best values are "
     "optimistic."
 )
-"""The warning on the search's own values in every caption."""
+"""The warning in every caption about the search's own values."""

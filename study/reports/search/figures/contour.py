@@ -24,16 +24,16 @@ Floats = npt.NDArray[np.float64]
 
 _FEWEST = 10
 _MOST = 800
-"""The most candidates of a field: more can't be distinguished, and make files of megabytes."""
+"""The most candidates in a field: more can't be distinguished, and make files of megabytes."""
 _SHARE = 0.5
 """The least share of the candidates that must have both numbers."""
 _LEAST_AREA = 0.01
-"""The least share of a panel that the candidates must span: below, they lie on a line."""
+"""The least share of a panel that the candidates must span; with less, they lie on a line."""
 _LEVELS = 12
 _MOST_PANELS = 2
 _ALONE_IN, _BESIDE_IN, _SCALE_IN, _BAR_IN = 2.9, 2.2, 0.56, 0.09
 _DARK, _LIGHT = text_on((1.0, 1.0, 1.0)), text_on((0.0, 0.0, 0.0))
-"""Colours of dots on a map, which are the same on a dark page."""
+"""The colours of dots on a map, which are the same on a dark page."""
 
 
 _DOT: Any = {"linestyle": "none", "marker": "o", "markeredgecolor": _LIGHT, "markeredgewidth": 0.4}
@@ -53,19 +53,19 @@ def plot(search: SearchFindings | None) -> Drawn | None:
     """Draw each objective as a coloured field over two numbers, with the candidates as dots; a panel an objective.
 
     Returns:
-        None if there are fewer than two numbers, or too few candidates that have both, or if these lie on a line.
+        The figure; None with fewer than two numbers, too few candidates that have both, or all of them on a line.
     """
     pair = None if search is None else _pair(search)
     if search is None or pair is None:
         return None
     across, up = map(parameter_scale, pair)
-    some = [c for c in search_names.selected(search, _MOST) if all(p.name in c.params for p in pair)]
-    found = [(i, _field(search, i, some, pair, across, up)) for i in range(len(search.objectives))]
-    fields = [(i, field) for i, field in found if field is not None][:_MOST_PANELS]
+    candidates = [c for c in search_names.selected(search, _MOST) if all(p.name in c.params for p in pair)]
+    attempts = [(i, _field(search, i, candidates, pair, across, up)) for i in range(len(search.objectives))]
+    fields = [(i, field) for i, field in attempts if field is not None][:_MOST_PANELS]
     if not fields:
         return None
     height = _ALONE_IN if len(fields) == 1 else _BESIDE_IN
-    is_any_confirmed = any(candidate.number in search.rows for candidate in some)
+    is_any_confirmed = any(candidate.number in search.rows for candidate in candidates)
     handles = search_axes.confirmed_handles(search, with_fresh=False) if is_any_confirmed else []
     tips = Tips()
     with mpl.rc_context(STYLE):
@@ -73,19 +73,19 @@ def plot(search: SearchFindings | None) -> Drawn | None:
         for axes, (i, field) in zip(panels, fields, strict=True):
             _plot_field(figure, axes, search, i, field, height)
             axes.plot(field.x, field.y, color=_DARK, markersize=2.8, zorder=3, **_DOT)
-            search_axes.mark_among(axes, search, some, field.x.tolist(), field.y.tolist())
+            search_axes.mark_among(axes, search, candidates, field.x.tolist(), field.y.tolist())
             across.across(axes, panel_in(len(fields)) - _SCALE_IN)
             most = MOST_TIPS // len(fields)
-            for candidate, x, y in list(zip(some, field.x, field.y, strict=True))[-most:]:
+            for candidate, x, y in list(zip(candidates, field.x, field.y, strict=True))[-most:]:
                 tips.add(axes, float(x), float(y), search_names.described(search, candidate))
         up.up(panels[0], height)
     names = " and ".join(search_names.title(parameter) for parameter in pair)
-    caption = _caption(search, len(some))
+    caption = _caption(search, len(candidates))
     return Drawn("search-contour", f"What candidates were worth, over {names}", caption, figure, tips)
 
 
 def _pair(search: SearchFindings) -> tuple[Parameter, Parameter] | None:
-    """Choose the two most important numbers that most candidates have; among equals the first."""
+    """Choose the two most important numeric parameters that most candidates have; with ties, the first ones."""
     least = max(_FEWEST, _SHARE * len(search.candidates))
     numbers = [
         parameter
@@ -102,19 +102,19 @@ def _pair(search: SearchFindings) -> tuple[Parameter, Parameter] | None:
 def _field(
     search: SearchFindings,
     i: int,
-    some: Sequence[Candidate],
+    candidates: Sequence[Candidate],
     pair: tuple[Parameter, Parameter],
     across: Scale,
     up: Scale,
 ) -> _Field | None:
-    """Lay triangles between candidates; None if that is impossible, or all have the same value."""
+    """Triangulate candidates; None if that is impossible, or if all have the same value."""
     scale = objective_scales(search)[i]
-    x = np.array([across.at(c.params[pair[0].name]) for c in some])
-    y = np.array([up.at(c.params[pair[1].name]) for c in some])
-    z = np.array([scale.at(c.values[i]) for c in some])
-    if len(some) < _FEWEST or np.ptp(z) == 0:
+    x = np.array([across.at(c.params[pair[0].name]) for c in candidates])
+    y = np.array([up.at(c.params[pair[1].name]) for c in candidates])
+    z = np.array([scale.at(c.values[i]) for c in candidates])
+    if len(candidates) < _FEWEST or np.ptp(z) == 0:
         return None
-    # In units of the axes, so that both count alike in which candidates are neighbours.
+    # In units of the axes, so that both have equal weight in the choice of neighbours.
     unit_x = (x - across.low) / (across.high - across.low)
     unit_y = (y - up.low) / (up.high - up.low)
     try:
@@ -129,7 +129,7 @@ def _field(
 
 
 def _plot_field(figure: Figure, axes: Axes, search: SearchFindings, i: int, field: _Field, height_in: float) -> None:
-    # Bright where candidates are good.
+    # Good candidates are bright.
     colours = mpl.colormaps["viridis" if search.objectives[i].is_higher_better else "viridis_r"]
     low, high = float(field.z.min()), float(field.z.max())
     room = 1e-6 * (high - low)  # values equal to the highest level wouldn't be filled
@@ -148,11 +148,11 @@ def _plot_field(figure: Figure, axes: Axes, search: SearchFindings, i: int, fiel
 
 
 def _caption(search: SearchFindings, count: int) -> str:
-    why = "The two numbers that mattered most, of" if search.importance else "The first two numbers, of"
+    why = "The two most important numbers of" if search.importance else "The first two numbers of"
     sentences = [
-        f"{why} those that most candidates have; the brighter, the better. Colours are linear between neighbouring "
-        "candidates (Delaunay), the dots: they show what was seen of noisy values, with all else varying, and are no "
-        "prediction; outside the dots nothing is known.",
+        f"{why} those that most candidates have; brighter is better. Colours are interpolated linearly between "
+        "neighbouring candidates (Delaunay), the dots. They show noisy observations while other parameters vary, not "
+        "predictions; nothing is known outside the dots.",
         CAUTION,
     ]
     if count < len(search.candidates):

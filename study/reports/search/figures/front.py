@@ -24,18 +24,18 @@ _FRONT: dict[str, Any] = {"color": CANDIDATE, "linewidth": 1.0, "marker": "o", "
 
 
 def plot(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
-    """Draw candidates by their first two values, the front among them, and those confirmed with their intervals.
+    """Draw candidates by their first two values, the front, and the confirmed candidates with their intervals.
 
     Returns:
-        None if there is only one objective, or no candidate.
+        The figure; None with one objective, or without candidates.
     """
     if search is None or len(search.objectives) < 2 or not search.candidates:
         return None
-    some = search_names.selected(search, MOST_DOTS)
+    candidates = search_names.selected(search, MOST_DOTS)
     front = sorted((c for c in search.candidates if c.number in search.front), key=lambda c: c.values[:2])
     x_scale, y_scale, *_ = scales = search_axes.objective_scales(search, rows)
     handles: list[Artist] = [
-        *search_axes.sizes([candidate.seeds for candidate in some]),
+        *search_axes.sizes([candidate.seeds for candidate in candidates]),
         Line2D([], [], label="front", **_FRONT),
         *search_axes.confirmed_handles(search, with_fresh=True),
     ]
@@ -43,25 +43,25 @@ def plot(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
     with mpl.rc_context(STYLE):
         figure, (axes,) = grid([""], _HEIGHT_IN, handles)
         axes.grid(visible=True, axis="both")
-        search_axes.dots(axes, some, *_at(some, scales), 0.45)
+        search_axes.dots(axes, candidates, *_at(candidates, scales), 0.45)
         style = _FRONT if len(search.objectives) == 2 else _FRONT | {"linestyle": "none"}
         axes.plot(*_at(front, scales), zorder=3.5, **style)
         for candidate, row in search_names.confirmed(search):
             _plot_confirmed(axes, search, rows, candidate, row, scales)
         x_scale.across(axes, panel_in(1))
         y_scale.up(axes, _HEIGHT_IN)
-        search_axes.add_tips(axes, search, rows, some, dict(enumerate(scales[:2])), tips, MOST_TIPS)
-    return Drawn("search-front", "What can be had together", _caption(search, rows, len(some)), figure, tips)
+        search_axes.add_tips(axes, search, rows, candidates, dict(enumerate(scales[:2])), tips, MOST_TIPS)
+    return Drawn("search-front", "Trade-off between objectives", _caption(search, rows, len(candidates)), figure, tips)
 
 
-def _at(some: Sequence[Candidate], scales: Sequence[Scale]) -> tuple[list[float], list[float]]:
-    return [scales[0].at(c.values[0]) for c in some], [scales[1].at(c.values[1]) for c in some]
+def _at(candidates: Sequence[Candidate], scales: Sequence[Scale]) -> tuple[list[float], list[float]]:
+    return [scales[0].at(c.values[0]) for c in candidates], [scales[1].at(c.values[1]) for c in candidates]
 
 
 def _plot_confirmed(
     axes: Axes, search: SearchFindings, rows: ResultRows, candidate: Candidate, row: int, scales: Sequence[Scale]
 ) -> None:
-    """Draw a line from the values that the search saw to the estimates by fresh seeds."""
+    """Draw a line from the values in the search to the estimates by fresh seeds."""
     ((before_x,), (before_y,)) = _at([candidate], scales)
     search_axes.mark_confirmed(axes, [before_x], [before_y])
     (x, across), (y, up) = (search_axes.fresh_place(search, rows, row, i, scales[i]) for i in range(2))
@@ -72,15 +72,13 @@ def _plot_confirmed(
 
 
 def _caption(search: SearchFindings, rows: ResultRows, count: int) -> str:
-    sentences = [
-        "Candidates by what they were worth in the search; none is better in all respects than one of the front."
-    ]
+    sentences = ["Candidates by their values in the search; no candidate beats one of the front in all objectives."]
     if len(search.objectives) > 2:
-        rest = ", ".join(objective.title for objective in search.objectives[2:])
-        sentences.append(f"Other objectives ({rest}) count for the front and aren't shown here.")
+        others = ", ".join(objective.title for objective in search.objectives[2:])
+        sentences.append(f"Other objectives ({others}) count for the front and aren't shown here.")
     fresh = (
-        "Dashes lead from a confirmed candidate to what fresh seeds say of it, an estimate with its 95% intervals: as "
-        "an estimate it may look better than the end of an interval did."
+        "Dashed lines lead from a confirmed candidate to its estimate by fresh seeds, with 95% intervals. The estimate "
+        "may look better than the value in the search, which is the end of an interval."
     )
     sentences += [CAUTION, *search_axes.confirmed_notes(search, rows, fresh)]
     return " ".join(sentences + search_axes.part_of(search, count))

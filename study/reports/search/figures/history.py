@@ -19,24 +19,24 @@ from study.summaries.rows import ResultRows
 from study.summaries.search import Objective, SearchFindings
 
 _ALONE_IN, _BESIDE_IN = 2.3, 1.6
-"""Height of a panel."""
+"""The height of a panel."""
 _X = "candidate, in the order of suggestion"
 _MOST_ROUNDS = 60
-"""The most rounds that lines separate."""
+"""The most rounds separated by lines."""
 
 
 def plot(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
-    """Draw candidates' values against their numbers, the best so far, and estimates by fresh seeds, for each objective.
+    """Draw candidates' values by number, the best so far, and the estimates by fresh seeds, for each objective.
 
     Returns:
-        None if there is no candidate.
+        The figure; None without candidates.
     """
     if search is None or not search.candidates:
         return None
-    some = search_names.selected(search, MOST_DOTS // len(search.objectives))
+    candidates = search_names.selected(search, MOST_DOTS // len(search.objectives))
     height = _ALONE_IN if len(search.objectives) == 1 else _BESIDE_IN
     handles = [
-        *search_axes.sizes([candidate.seeds for candidate in some]),
+        *search_axes.sizes([candidate.seeds for candidate in candidates]),
         Line2D([], [], color=INK, linewidth=0.9, label="best so far"),
         *search_axes.confirmed_handles(search, with_fresh=True),
     ]
@@ -49,7 +49,9 @@ def plot(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
         for i, (axes, scale) in enumerate(zip(panels, scales, strict=True)):
             for start in starts if len(starts) < _MOST_ROUNDS else ():
                 axes.axvline(start, color=RULE, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
-            search_axes.dots(axes, some, [c.number for c in some], [scale.at(c.values[i]) for c in some], 0.6)
+            search_axes.dots(
+                axes, candidates, [c.number for c in candidates], [scale.at(c.values[i]) for c in candidates], 0.6
+            )
             best = best_so_far(search.objectives[i], np.array([c.values[i] for c in search.candidates]))
             line, numbers = [scale.at(value) for value in best], [c.number for c in search.candidates]
             axes.step(numbers, line, where="post", color=INK, linewidth=0.9, zorder=2)
@@ -59,13 +61,13 @@ def plot(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
                 if math.isfinite(place):
                     search_axes.mark_fresh(axes, candidate.number, place, None, ends)
             scale.up(axes, height)
-            search_axes.add_tips(axes, search, rows, some, {i: scale}, tips, MOST_TIPS // count)
+            search_axes.add_tips(axes, search, rows, candidates, {i: scale}, tips, MOST_TIPS // count)
         axes.set_xlim(-1, search.candidates[-1].number + 1)
-    return Drawn("search-history", "How the search went", _caption(search, rows, len(some)), figure, tips)
+    return Drawn("search-history", "How the search went", _caption(search, rows, len(candidates)), figure, tips)
 
 
 def best_so_far(objective: Objective, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Compute the best of the values up to each.
+    """Return the running best of the values.
 
     Example:
         >>> best_so_far(Objective(name="solved_at", title="", is_higher_better=False), np.array([3.0, 4.0, 2.0]))
@@ -88,5 +90,5 @@ def _caption(search: SearchFindings, rows: ResultRows, count: int) -> str:
     sentences += search_axes.confirmed_notes(search, rows, fresh)
     numbers = search.candidates[-1].number + 1
     if numbers > len(search.candidates):
-        sentences.append("A number without a dot was a suggestion that can't be, or that was known.")
+        sentences.append("A number without a dot was an impossible suggestion, or a repeated one.")
     return " ".join(sentences + search_axes.part_of(search, count))

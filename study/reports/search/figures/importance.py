@@ -13,17 +13,17 @@ from study.reports.search import names as search_names
 from study.summaries.search import SearchFindings
 
 _COLOURS = (PALETTE[0], PALETTE[2], PALETTE[3], PALETTE[4])
-"""Colours of objectives; orange is that of confirmed candidates."""
+"""The colours of objectives, without the orange of confirmed candidates."""
 _MOST_PARAMETERS = 20
 _BAR_IN, _GAP_IN, _NAME_IN = 0.13, 0.11, 2.5
 _WRITTEN_PT = 6.5
 
 
 def plot(search: SearchFindings | None) -> Drawn | None:
-    """Draw a bar for each parameter and objective: its share of all importance.
+    """Draw a bar for each parameter and objective: the parameter's share of all importance.
 
     Returns:
-        None if no importance is known.
+        The figure; None if the importance is unknown.
     """
     parameters = [] if search is None else search_names.by_importance(search)
     if search is None or not parameters:
@@ -47,23 +47,23 @@ def plot(search: SearchFindings | None) -> Drawn | None:
                 at = line * each + _GAP_IN / 2 + (slot + 0.5) * _BAR_IN
                 axes.barh(at, share, height=0.86 * _BAR_IN, color=colour, linewidth=0)
                 axes.text(share + 0.006, at, f"{share:.2f}", va="center_baseline", fontsize=_WRITTEN_PT)
-                text = f"{titles[line]}: {share:.2f} of what mattered for {objective.title}"
+                text = f"{titles[line]}: {share:.2f} of the importance for {objective.title}"
                 tips.add_field(axes, 0, at - _BAR_IN / 2, max(share, 0.01), at + _BAR_IN / 2, text)
         axes.set_ylim(height, 0)
         names = [texts.fit(title, _NAME_IN) for title in titles]
         axes.set_yticks([(line + 0.5) * each for line in range(len(first))], names)
-        axes.set_xlim(0, 1.06 * max(max(of.values()) for of in search.importance.values()))
+        axes.set_xlim(0, 1.06 * max(max(by_parameter.values()) for by_parameter in search.importance.values()))
         axes.grid(visible=False, axis="y")
         axes.tick_params(axis="y", length=0)
     caption = _caption(search) + left_out(len(first), len(parameters), "parameters")
-    return Drawn("search-importance", "What mattered", caption, figure, tips)
+    return Drawn("search-importance", "Parameter importance", caption, figure, tips)
 
 
 def _caption(search: SearchFindings) -> str:
     text = (
-        "Importance by PED-ANOVA: how much what the best tenth of the candidates chose differs from what all chose, as "
-        "a share of all such differences. It says where good candidates are, not how much a change would help, and "
-        "with few candidates it is rough. What the sampler avoided from the start can't be seen to matter."
+        "Importance by PED-ANOVA: the difference of the distributions of the best tenth and of all candidates, as a "
+        "share of all such differences. It shows where good candidates are, not the effect of a change, and is rough "
+        "with few candidates. Values that the sampler avoided from the start can't appear important."
     )
     lacking = len(search.parameters) - len(search_names.by_importance(search))
-    return f"{text} Only what all candidates have is compared." if lacking else text
+    return f"{text} Only parameters that all candidates have are compared." if lacking else text

@@ -17,29 +17,29 @@ from study.summaries.rows import ResultRows
 from study.summaries.search import Candidate, Parameter, SearchFindings
 
 _TALL_IN, _LOW_IN = 1.9, 1.65
-"""Height of a panel that is alone, and of one among many."""
+"""The height of a single panel, and of one among many."""
 _DOT_PT2 = 13.0
 _SPREAD = 0.5
-"""Share of a name's place over which its candidates are spread."""
+"""The share of a name's place over which its candidates are spread."""
 _GOLDEN = 0.6180339887
 
 
 def plot(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
-    """Draw each candidate's value against each parameter that it has; a panel a parameter, a group an objective.
+    """Draw each candidate's value against each of its parameters; a panel a parameter, a group an objective.
 
     Returns:
-        None if there is no candidate.
+        The figure; None without candidates.
     """
     if search is None or not search.candidates:
         return None
     parameters = [p for p in search.parameters if any(p.name in c.params for c in search.candidates)]
     count = len(search.objectives)
-    # The most important ones, in their order.
-    ranked = sorted(parameters, key=lambda one: -search_names.importance(search, one.name))
-    first = [one for one in parameters if one in ranked[: max(1, MOST_PANELS // count)]]
+    # The most important parameters, in the search's order.
+    ranked = sorted(parameters, key=lambda parameter: -search_names.importance(search, parameter.name))
+    first = [parameter for parameter in parameters if parameter in ranked[: max(1, MOST_PANELS // count)]]
     if not first:
         return None
-    some = search_names.selected(search, MOST_DOTS // (len(first) * count))
+    selected = search_names.selected(search, MOST_DOTS // (len(first) * count))
     scales = {p.name: parameter_scale(p) for p in first}
     handles = [*search_axes.shades(), *search_axes.confirmed_handles(search, with_fresh=False)]
     across, last = columns(len(first)), search.candidates[-1].number
@@ -55,7 +55,7 @@ def plot(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
                 axes = panels[i * len(first) + number]
                 if number % across == 0:
                     up.up(axes, height)
-                candidates = [c for c in some if parameter.name in c.params]
+                candidates = [c for c in selected if parameter.name in c.params]
                 x = _places(parameter, scales[parameter.name], candidates)
                 y = [up.at(c.values[i]) for c in candidates]
                 colours = [to_rgba(CANDIDATE, search_axes.shade(c.number, last)) for c in candidates]
@@ -67,25 +67,27 @@ def plot(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
                 for candidate, at, value in list(zip(candidates, x, y, strict=True))[-most:]:
                     tips.add(axes, at, value, search_names.described(search, candidate))
         figure.set_figheight(figure.get_figheight() + sum(upright_in))
-    caption = _caption(search, first, len(some)) + left_out(len(first), len(parameters), "parameters")
-    return Drawn("search-slices", "What candidates were worth, by what was chosen", caption, figure, tips)
+    caption = _caption(search, first, len(selected)) + left_out(len(first), len(parameters), "parameters")
+    return Drawn("search-slices", "Values of candidates by parameter", caption, figure, tips)
 
 
-def _places(parameter: Parameter, scale: Scale, some: Sequence[Candidate]) -> list[float]:
+def _places(parameter: Parameter, scale: Scale, candidates: Sequence[Candidate]) -> list[float]:
     """Place candidates on the axis; those with the same name are spread, so that they can be distinguished."""
-    spread = [_SPREAD * (math.modf(c.number * _GOLDEN)[0] - 0.5) if scale.parameter is not None else 0.0 for c in some]
-    return [scale.at(c.params[parameter.name]) + aside for c, aside in zip(some, spread, strict=True)]
+    spread = [
+        _SPREAD * (math.modf(c.number * _GOLDEN)[0] - 0.5) if scale.parameter is not None else 0.0 for c in candidates
+    ]
+    return [scale.at(c.params[parameter.name]) + aside for c, aside in zip(candidates, spread, strict=True)]
 
 
 def _caption(search: SearchFindings, first: Sequence[Parameter], dots: int) -> str:
-    sentences = ["Candidates against what was chosen; all else varies, too."]
+    sentences = ["Candidates by their values of each parameter; the other parameters vary, too."]
     if any(p.name not in c.params for p in first for c in search.candidates):
-        sentences.append("What applies to some candidates only is shown of those.")
+        sentences.append("A parameter that only some candidates have is shown for those.")
     if any(p.choices for p in first):
         sentences.append("Within a name, dots are spread sideways so that they don't hide each other.")
     sentences.append(
-        "The sampler goes where it found good values: that dots are many somewhere is its choice, and what they show "
-        "there is no sample of the range."
+        "The sampler concentrates on good values, so the density of dots reflects its choices: they aren't a uniform "
+        "sample of the range."
     )
     sentences.append(CAUTION)
     return " ".join(sentences + search_axes.part_of(search, dots))

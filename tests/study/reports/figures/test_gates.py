@@ -41,7 +41,7 @@ def test_bars_are_shares_of_the_gates():
 def test_gates_that_are_no_number_are_told():
     """NaN, of trials that diverged, is in no bar, and the caption counts it."""
     drawing = gates.plot(ROWS, [gates_of([0.22, np.nan, 0.72], [True, False, False])])
-    assert "Not shown are 1 gates" in drawing.caption
+    assert "Omitted: 1 gates" in drawing.caption
     assert drawing.tips.texts == [
         "m0, layer 1, gates from 0.20 to 0.25: 1 of 2, solved",
         "m0, layer 1, gates from 0.70 to 0.75: 1 of 2, not solved",
@@ -77,7 +77,7 @@ def test_the_caption_says_what_part_is_shown():
     """How many cells, how many trials of each, and over how many rows a gate is the mean."""
     part = gates.plot(ROWS, [gates_of([0.5], [True], row, trials=50, total=1000) for row in (0, 0, 4)]).caption
     assert "2 of 9 groups are shown." in part
-    assert "where fewest are, 50 of 1,000." in part
+    assert "at least 50 of 1,000." in part
     assert "the first 1,000 validation rows" in part
     whole = gates.plot(ROWS, [gates_of([0.5], [True], row) for row in range(9)]).caption
     assert "are shown" not in whole

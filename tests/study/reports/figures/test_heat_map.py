@@ -42,7 +42,7 @@ def test_fields_are_the_rows():
     rows = [group((a, b), 2 * a + b, 10 - 2 * a - b) for a in (1, 2, 3) for b in (0.1, 2.0) if (a, b) != (2, 2.0)]
     drawn = heat_map.plot(groups(rows, ["a", "b"]))
     axes = drawn.figure.axes[0]
-    assert "A place without a field" in drawn.caption
+    assert "A missing field" in drawn.caption
     places = {(x, y): (a, b) for x, a in enumerate((1, 2, 3)) for y, b in enumerate((0.1, 2.0))}
     by_values = {g.values: g for g in rows}
     assert set(fields(axes)) == {place for place, values in places.items() if values in by_values}
@@ -94,7 +94,7 @@ def test_rows_that_lack_trials_are_marked():
     assert texts(axes) == {(0, 0): "1/2†", (0, 1): "0/0†", (1, 0): "1/2", (1, 1): "1/2"}
     assert (0, 1) not in fields(axes)
     assert "† Some trials are missing" in drawn.caption
-    assert "A place without a field" not in drawn.caption
+    assert "A missing field" not in drawn.caption
     assert "a 1, b 1: 0.50 [0.00, 1.00], 1 of 2 so far; 5 planned" in drawn.tips.texts
 
 

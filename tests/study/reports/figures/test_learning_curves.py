@@ -80,7 +80,7 @@ def test_errors_of_zero_are_at_the_foot():
     drawing = learning_curves.plot(rows_of(1), [curve(test=(1.0, 1e-9, 0.0))], METRICS)
     (axes,) = drawing.figure.axes
     assert line(axes, TEST)[-1, 1] == pytest.approx(axes.get_ylim()[0])
-    assert "is exactly 0, it is at the foot" in drawing.caption
+    assert "is exactly 0, it is drawn at the bottom" in drawing.caption
 
 
 def test_wild_values_don_t_flatten_the_rest():

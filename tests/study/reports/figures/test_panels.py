@@ -230,7 +230,7 @@ def test_an_interval_that_is_cut_is_told():
     wide = replace(summary, solved_at_interval=(1000.0, 1e7))
     for rows, is_cut in ((cell_rows([summary], {}), False), (cell_rows([wide], {}), True)):
         drawing = panels.plot(rows)
-        assert ("goes on beyond it" in drawing.caption) == is_cut
+        assert ("continues beyond it" in drawing.caption) == is_cut
         assert drawing.figure.axes[1].get_ylim()[1] < 30
 
 

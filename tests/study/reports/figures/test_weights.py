@@ -51,7 +51,7 @@ def test_small_matrices_have_their_numbers_written():
         (0, 0): "1.00", (1, 0): "−0.25", (1, 1): "0.00"
     }  # fmt: skip
     assert (1, 0) not in fields(axes)
-    assert "An empty field is no number." in drawing.caption
+    assert "An empty field isn't a finite number." in drawing.caption
     assert "W, output 1, input 2: -0.25" in drawing.tips.texts
 
 

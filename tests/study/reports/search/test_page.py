@@ -110,13 +110,13 @@ def test_words_say_how_the_search_went():
     """Sampler, candidates, rounds, impossible suggestions, budget and fresh seeds are told."""
     search, _ = search_of()
     assert search_tables.progress_note(search) == (
-        "TPE, Optuna 5.0.0 suggested 30 candidates in 3 rounds, and 2 settings that can't be. They took 600 of 600 "
+        "TPE, Optuna 5.0.0 suggested 30 candidates in 3 rounds, and 2 impossible settings. They took 600 of 600 "
         "trials, 5 to 40 seeds each. 1 of them was run again with 100 fresh seeds, on which no decision of the search "
         "depends: only these say how good it is."
     )
     going_on, _ = search_of(winners=())
     assert search_tables.progress_note(going_on).endswith(
-        "The search goes on; what it finds is run again with 100 fresh seeds each at its end."
+        "The search is running; at its end, its best candidates are run again with 100 fresh seeds each."
     )
     none_yet, _ = search_of(count=0, winners=())
     assert "suggested 0 candidates" in search_tables.progress_note(none_yet)
@@ -126,7 +126,8 @@ def test_importance_is_a_line():
     """The most important comes first; of unknown importance nothing is said."""
     search, _ = search_of(["success_rate", "time_to_success"])
     assert search_tables.importance_line(search) == (
-        "What mattered (PED-ANOVA, mean over the objectives): learning rate 0.50, λ end 0.30, NMU: λ̂ 0.15, model 0.05."
+        "Parameter importance (PED-ANOVA, mean over the objectives): learning rate 0.50, λ end 0.30, NMU: λ̂ 0.15, "
+        "model 0.05."
     )
     assert search_tables.importance_line(search_of(importance={})[0]) == ""
 
@@ -145,7 +146,7 @@ def test_the_terminal_shows_the_winners_and_what_mattered():
     assert next(line.split() for line in lines if line.startswith("candidate")) == ["candidate", "#11", "#6"]
     fresh = next(line for line in lines if line.startswith("by fresh seeds: success rate"))
     assert re.findall(r"0\.\d\d \[0\.\d\d, 0\.\d\d\]", fresh) == ["0.90 [0.83, 0.94]", "0.89 [0.81, 0.94]"]
-    assert any(line.startswith("What mattered") for line in lines)
+    assert any(line.startswith("Parameter importance") for line in lines)
 
 
 def test_of_many_winners_the_terminal_shows_the_first():

@@ -17,7 +17,7 @@ def test_bars_are_the_shares_the_most_important_first():
     assert [bar.get_width() for bar in axes.patches] == [0.5, 0.3, 0.15, 0.05]
     assert [text.get_text() for text in axes.texts] == ["0.50", "0.30", "0.15", "0.05"]
     assert not drawn.figure.legends
-    assert drawn.tips.texts[0] == "learning rate: 0.50 of what mattered for success rate, lower end"
+    assert drawn.tips.texts[0] == "learning rate: 0.50 of the importance for success rate, lower end"
 
 
 def test_several_objectives_stand_beside_each_other():
@@ -33,7 +33,7 @@ def test_several_objectives_stand_beside_each_other():
         "success rate",
         "iterations to success, mean",
     ]
-    assert "Only what all candidates have is compared." in drawn.caption
+    assert "Only parameters that all candidates have are compared." in drawn.caption
 
 
 def test_unknown_importance_makes_no_figure():

@@ -45,7 +45,7 @@ def test_what_applies_to_some_is_shown_of_those():
     having = [c for c in search.candidates if "NMU.sparsity_strength" in c.params]
     places, _ = dots(panels(drawn)["NMU: λ̂"])
     assert 0 < len(having) == len(places) < len(search.candidates)
-    assert "What applies to some candidates only is shown of those." in drawn.caption
+    assert "A parameter that only some candidates have is shown for those." in drawn.caption
 
 
 def test_choices_are_names_and_their_dots_are_spread():

@@ -161,14 +161,14 @@ def as_published(error: str) -> dict[str, ColumnNote]:
     Args:
         error: the metric of solved trials to which the published estimators are applied.
     """
-    return notes(_AS_PUBLISHED, error=error, what=error.replace("_", " "))
+    return notes(_AS_PUBLISHED, error=error, quantity=error.replace("_", " "))
 
 
 _AS_PUBLISHED = """
 as_published_solved_at_mean | the published estimate of the mean of solved-at | iterations | >= 0
     | where no trial is solved
 as_published_solved_at_lower/upper | of that estimate | iterations | >= 0 | where no trial is solved
-as_published_<error>_mean | the published estimate of the mean of the <what> | metric's | >= 0
+as_published_<error>_mean | the published estimate of the mean of the <quantity> | metric's | >= 0
     | where no trial is solved
 as_published_<error>_lower/upper | of that estimate | metric's | >= 0 | where no trial is solved
 """

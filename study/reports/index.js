@@ -1,6 +1,5 @@
 "use strict";
-// Filters, order, studies side by side, ages, and a page that updates itself while it is served. Without it the page
-// reads the same.
+// Filters, order, studies side by side, ages, and updates of a served page. The page is readable without this script.
 (() => {
   const FILTER_FROM = 2;
   const SEARCHED = ".asks, .tags, .finding, .unreadable, .failures code";
@@ -16,7 +15,7 @@
   const nameOf = (item) => item.dataset.study;
   const tickOf = (item) => item.querySelector(".tick input");
 
-  // --- what a reader has set, over updates and a reload
+  // --- the reader's settings, kept over updates and a reload
   const KEY = `studies:${location.pathname}`;
   const remembered = () => {
     try {
@@ -29,7 +28,7 @@
   const remember = () => {
     try {
       sessionStorage.setItem(KEY, JSON.stringify(state));
-    } catch {} // a browser that keeps nothing for files
+    } catch {} // some browsers have no storage for files
   };
 
   // --- ages
@@ -46,17 +45,17 @@
   };
 
   // --- filters and order
-  let served = itemsOf(list).map(nameOf); // the order of the page as it was written
+  let served = itemsOf(list).map(nameOf); // the order in the served page
   const ORDERS = {
-    "": (one, other) => served.indexOf(nameOf(one)) - served.indexOf(nameOf(other)),
-    name: (one, other) => nameOf(one).localeCompare(nameOf(other), undefined, { numeric: true }),
+    "": (first, second) => served.indexOf(nameOf(first)) - served.indexOf(nameOf(second)),
+    name: (first, second) => nameOf(first).localeCompare(nameOf(second), undefined, { numeric: true }),
   };
   for (const key of ["newest", "trials", "done", "failed"])
-    ORDERS[key] = (one, other) => other.dataset[key] - one.dataset[key] || ORDERS[""](one, other);
+    ORDERS[key] = (first, second) => second.dataset[key] - first.dataset[key] || ORDERS[""](first, second);
   const tagsOf = (item) => item.dataset.tags.split(" ").filter(Boolean);
 
   const showTags = (items) => {
-    const counts = new Map(state.tags.map((tag) => [tag, 0])); // one that no study has any more can still be released
+    const counts = new Map(state.tags.map((tag) => [tag, 0])); // a selected tag that no study has any more can still be cleared
     for (const tag of items.flatMap(tagsOf)) counts.set(tag, (counts.get(tag) ?? 0) + 1);
     const names = [...counts.keys()].sort();
     find("tags").replaceChildren(
@@ -95,8 +94,8 @@
     const place = study.keys.indexOf(key);
     return place < 0 ? study.same[key] ?? "–" : row[2][place];
   };
-  // As `study report --compare` matches cells: those that are the same, else those that agree in all that any of the
-  // studies sweeps. Returns lines, each with a row or nothing for each study.
+  // Match cells as `study report --compare` does: equal cells, else cells with equal values of all hyperparameters that
+  // a study sweeps. Return lines, each with a row, or undefined, for each study.
   const matched = (studies) => {
     const keys = [...new Set(["model", ...studies.flatMap((study) => study.keys)])];
     const lines = [];
@@ -117,8 +116,8 @@
     });
     return { lines, differing };
   };
-  // A name says what varies in its own study: of the names of one cell, the longest says most.
-  const cellNameOf = (line) => line.map((row) => row?.[1] ?? "").reduce((one, other) => (other.length > one.length ? other : one));
+  // A name has the values that vary in its own study, so the longest name of a cell is the most specific.
+  const cellNameOf = (line) => line.map((row) => row?.[1] ?? "").reduce((first, second) => (second.length > first.length ? second : first));
 
   const tableOf = (names, studies, lines) => {
     const cells = (tag, study, i, texts) =>
@@ -149,7 +148,7 @@
         await navigator.clipboard.writeText(command);
         button.textContent = "Copied";
       } catch {
-        getSelection().selectAllChildren(code); // a browser that doesn't let files write to the clipboard
+        getSelection().selectAllChildren(code); // some browsers don't let files write to the clipboard
       }
     });
     return make("div", { class: "command" }, make("pre", {}, code), button);
@@ -165,7 +164,7 @@
   };
   const compare = () => {
     showTicks();
-    const names = state.ticked.filter((name) => data.studies[name]); // in the order in which they were ticked
+    const names = state.ticked.filter((name) => data.studies[name]); // in the order of ticking
     section.hidden = names.length < 2;
     status.hidden = names.length === 0;
     const clear = make("button", { type: "button" }, "Untick all");
@@ -183,19 +182,19 @@
     });
     const hasBoth = lines.some((line) => line.filter(Boolean).length > 1);
     const two = names.length === 2 && hasBoth;
-    const how = two ? "Whether the studies differ is for a test to say:" : "Whether two of them differ is for a test to say: tick these alone.";
+    const advice = two ? "To test whether the studies differ:" : "To test whether two of them differ, tick only these.";
     section.replaceChildren(
       make("h2", {}, joinAnd(names)),
       ...(hasBoth ? [] : [make("p", {}, "These studies have no cell in common.")]),
-      ...(different.length ? [make("p", { class: "small" }, `What else differs: ${different.join("; ")}.`)] : []),
+      ...(different.length ? [make("p", { class: "small" }, `Other differences: ${different.join("; ")}.`)] : []),
       tableOf(names, studies, lines),
-      ...(hasBoth ? [make("p", { class: "small" }, `Intervals are at 95%. ${how}`)] : []),
+      ...(hasBoth ? [make("p", { class: "small" }, `Intervals are at 95%. ${advice}`)] : []),
       ...(two ? [commandOf(names)] : []),
     );
     section.querySelector(".scroll").scrollLeft = place;
   };
 
-  // --- focus and open details, when elements are replaced
+  // --- focus and open details of replaced elements
   const FOCUSABLE = "a, input, button, summary, [tabindex]";
   const markOf = (element) => {
     const { localName, className } = element.parentElement;
@@ -217,11 +216,11 @@
     }
   };
 
-  // --- updates from the page as it is served now
+  // --- updates from the served page
   const sources = new Map(itemsOf(list).map((item) => [nameOf(item), item.outerHTML]));
   const scriptOf = (page) => page.querySelector("body > script").textContent;
   const update = (page) => {
-    if (scriptOf(page) !== scriptOf(document)) return location.reload(); // of another version
+    if (scriptOf(page) !== scriptOf(document)) return location.reload(); // the script has changed
     const fresh = itemsOf(page);
     const header = document.querySelector("header");
     const was = header.cloneNode(true);
@@ -258,7 +257,7 @@
   let version = null;
   const isRead = () => document.visibilityState !== "visible" || !getSelection().isCollapsed;
   const follow = async () => {
-    if (isRead()) return; // not under a reader's hand
+    if (isRead()) return; // don't change the page while it is hidden or text is selected
     const connection = find("connection");
     let text, latest;
     try {
@@ -266,7 +265,7 @@
       if (!answer.ok) throw new Error(answer.statusText);
       [text, latest] = [await answer.text(), answer.headers.get("ETag")];
     } catch {
-      if (connection.hidden) connection.textContent = `No answer from study ui since ${new Date().toLocaleTimeString()}. The page goes on when it is back.`;
+      if (connection.hidden) connection.textContent = `No answer from study ui since ${new Date().toLocaleTimeString()}. The page updates again once it answers.`;
       connection.hidden = false;
       return;
     }
@@ -294,13 +293,13 @@
   document.addEventListener("click", (event) => {
     const tag = event.target.closest?.("button.tag")?.dataset.tag;
     if (tag === undefined) return;
-    state.tags = state.tags.includes(tag) ? state.tags.filter((one) => one !== tag) : [...state.tags, tag];
+    state.tags = state.tags.includes(tag) ? state.tags.filter((known) => known !== tag) : [...state.tags, tag];
     arrange();
     remember();
   });
   list.addEventListener("change", (event) => {
     const name = event.target.value;
-    state.ticked = [...state.ticked.filter((one) => one !== name), ...(event.target.checked ? [name] : [])];
+    state.ticked = [...state.ticked.filter((known) => known !== name), ...(event.target.checked ? [name] : [])];
     compare();
     remember();
   });

@@ -1,6 +1,6 @@
 "use strict";
-// Sorting, filtering, scrolling sideways, trials of a row, values of a figure's points. Without it the page reads the
-// same.
+// Sorting, filtering, sideways scrolling, trials of a row, values of a figure's points. The page is readable without
+// this script.
 (() => {
   const FILTER_FROM = 8;
   const make = (tag, attributes = {}, ...children) => {
@@ -10,7 +10,7 @@
     return element;
   };
 
-  // What a cell sorts by: the number behind its text, else the text; nothing goes last.
+  // The sort key of a cell: the number behind its text, else the text; null, for an empty cell, sorts last.
   const valueOf = (cell) => {
     if (cell.dataset.v !== undefined) return Number(cell.dataset.v);
     const text = cell.textContent.trim();
@@ -65,7 +65,7 @@
     table.closest(".scroll").before(make("p", { class: "filter screen" }, input, " ", count));
   };
 
-  // The columns that tell rows apart stay at the left. Where they need most of the width, one column has their texts.
+  // Key columns stay at the left; if they need too much of the width, one column with all their texts replaces them.
   const MOST_OF_BOX = 0.45;
   const scrollable = (box) => {
     const table = box.querySelector("table");
@@ -98,7 +98,7 @@
     sizes.observe(table);
   };
 
-  // A faded edge says that a drawing goes on to the right.
+  // A faded edge shows that a drawing continues to the right.
   const fadable = (box) => {
     const look = () => box.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 1);
     box.addEventListener("scroll", look, { passive: true });
@@ -146,8 +146,8 @@
     }
   };
 
-  // On paper nothing can be opened: all is, and then as it was. Nor can a table scroll: one that is too wide folds.
-  const MOST_ON_PAPER_PX = 1000; // on A4: Chromium makes a page smaller by a third at most
+  // Open everything for printing, and restore it afterwards. A table that is too wide for paper is folded.
+  const MOST_ON_PAPER_PX = 1000; // on A4: Chromium shrinks a page by a third at most
   const printable = () => {
     const opened = [];
     window.addEventListener("beforeprint", () => {
@@ -166,7 +166,7 @@
     });
   };
 
-  // The point nearest to the pointer tells its value: points lie close, and a finger is wide.
+  // Show the value of the point nearest to the pointer, since points lie close and a finger is wide.
   const REACH_PX = 16;
   const MARK_PX = 10;
   const tips = () => {
@@ -182,7 +182,7 @@
       const above = place.y - tip.offsetHeight - MARK_PX;
       tip.style.top = `${(above > 0 ? above : place.y + MARK_PX) + window.scrollY}px`;
     };
-    // Places of marks are in points of the drawing, which a stack shows in parts.
+    // Marks have the drawing's coordinates, also where a stack shows its parts.
     const placeOf = (mark) => {
       const [x, y, width, height] = ["x", "y", "width", "height"].map((name) => Number(mark.getAttribute(name)));
       return mark.tagName === "circle" ? [mark.cx.baseVal.value, mark.cy.baseVal.value] : [x + width / 2, y + height / 2];
@@ -191,7 +191,7 @@
       const marks = [...figure.querySelectorAll(".tips > *")].map((mark) => {
         const title = mark.querySelector("title");
         const text = title ? title.textContent : "";
-        if (title) title.remove(); // else the browser shows it, too
+        if (title) title.remove(); // else the browser shows the title, too
         return [...placeOf(mark), text];
       });
       if (!marks.length) continue;

@@ -419,10 +419,10 @@ def _sentence(c: Comparison, against: Comparisons, rows: ResultRows) -> str:
     others = "the published" if against.is_published else f"{against.source}'s"
     source = f"; {c.beside.source}" if against.is_published else ""
     lacking = "" if c.summary.complete and c.beside.complete else f", over an incomplete {rows.noun}"
-    here, there = (_compared(result, against.metric) for result in (c.summary, c.beside))
+    own, other = (_compared(result, against.metric) for result in (c.summary, c.beside))
     equals = (words.NONE if p is None else f"= {words.p_value(p)}" for p in (c.finding.p_value, c.finding.p_adjusted))
     test = "p {}, after Holm {}".format(*equals).replace("= <", "<")
-    return f"{rows.name(c.row)}: {here} {verb} {others} {there} ({test}{source}{lacking})."
+    return f"{rows.name(c.row)}: {own} {verb} {others} {other} ({test}{source}{lacking})."
 
 
 def _compared(result: Summary | Reference, metric: str | None) -> str:

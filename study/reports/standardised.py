@@ -64,9 +64,9 @@ def note(standardisation: Standardisation) -> str:
     levels = (
         f"{len(standardisation.levels)} levels of {standardisation.covariate} ({', '.join(standardisation.levels)})"
     )
-    own = "its own starts" if standardisation.has_own_starts else "the starts"
-    whose = f"{own} in {standardisation.population}" if standardisation.population else "the trials of all rows"
-    text = f"Each row's success rate at {levels}, weighted by how often {whose} have each level. Intervals are at 95%."
+    kind = "its own starts" if standardisation.has_own_starts else "the starts"
+    starts = f"{kind} in {standardisation.population}" if standardisation.population else "the trials of all rows"
+    text = f"Each row's success rate at {levels}, weighted by how often {starts} have each level. Intervals are at 95%."
     if any(rate.unseen > _MOST_UNSEEN for rate in standardisation.rates):
         text += " At a level without a trial of the row, the row's trials at the adjacent levels are used."
     return text

@@ -150,14 +150,14 @@ def comparison_table(rows: ResultRows, against: Comparisons) -> TextTable:
     compared = against.comparisons
     at = [c.row for c in compared]
     keys = [key for key in rows.keys if key == "model" or len({rows.value(row, key) for row in at}) > 1] or rows.keys
-    there = "published" if against.is_published else "there"
+    other_place = "published" if against.is_published else "there"
     change = words.change if against.metric is None else words.signed
     # The verdict gives the direction of a probability.
     differences = [_estimate(c.finding, change, is_probability=False) for c in compared]
     columns = [
         *key_columns(rows, at, keys),
         *_compared_columns("here", "", [c.summary for c in compared], rows, against.metric),
-        *_compared_columns(there, "other_", [c.beside for c in compared], rows, against.metric),
+        *_compared_columns(other_place, "other_", [c.beside for c in compared], rows, against.metric),
         text_column("difference", differences, name="difference"),
         text_column("p", [_p(c.finding.p_value) for c in compared], name="p_value"),
         text_column("p, Holm", [_p(c.finding.p_adjusted) for c in compared], name="p_adjusted"),
@@ -166,7 +166,9 @@ def comparison_table(rows: ResultRows, against: Comparisons) -> TextTable:
     if against.metric is None and any(c.summary.solved_at_mean or c.beside.solved_at_mean for c in compared):
         title, name = "solved at iteration {}: median, mean", "solved_at_mean"
         columns.append(text_column(title.format("here"), [_both(c.summary) for c in compared], name=name))
-        columns.append(text_column(title.format(there), [_both(c.beside) for c in compared], name=f"other_{name}"))
+        columns.append(
+            text_column(title.format(other_place), [_both(c.beside) for c in compared], name=f"other_{name}")
+        )
     if any(c.log_rank_p is not None for c in compared):
         columns.append(text_column("p, log-rank, Holm", [_p(c.log_rank_p) for c in compared], name="log_rank_p"))
     return TextTable(tuple(columns), places(c.verdict == "differs" for c in compared), len(keys))

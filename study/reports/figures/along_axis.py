@@ -82,13 +82,13 @@ def plot(rows: ResultRows, references: ReferenceFindings | None = None) -> Drawn
         figure, every = grid(titles, _HEIGHT_IN, handles, across=across, sharex=False, sharey=False)
         for place, axes in enumerate(every):
             panel = panels[place % len(panels)]
-            here = [curve for curve in drawn if curve.facet == facets[place // len(panels)]]
+            facet_curves = [curve for curve in drawn if curve.facet == facets[place // len(panels)]]
             _label(axes, panel)
-            for curve in here:
+            for curve in facet_curves:
                 style = axes_of.curve_style(names.index(curve.name), is_line=True)
                 places = axes_of.marker_places(names.index(curve.name), len(names)).tolist()
                 _plot_line(axes, panel, panel.points[curve.rows[0]], style, places)
-            _add_tips(axes, panel, rows, [curve.rows[0] for curve in here], tips, MOST_TIPS // len(every))
+            _add_tips(axes, panel, rows, [curve.rows[0] for curve in facet_curves], tips, MOST_TIPS // len(every))
     title = words.join_and(list(dict.fromkeys(panel.series.heading for panel in panels)))
     caption = _caption(panels, references) + left_out(len(drawn), len(rows.summaries), "rows")
     return Drawn("series", title[:1].upper() + title[1:], caption, figure, tips)

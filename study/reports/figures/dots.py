@@ -238,7 +238,7 @@ def lines(rows: ResultRows, against: Comparisons | None, clock: Clock) -> Lines:
         style = axes_of.curve_style(slot, is_line=x.is_numeric)
         shift = (slot - (len(names) - 1) / 2) * step * each
         at = [(x.positions[row] + shift, row) for row in curve.rows if math.isfinite(x.positions[row])]
-        here, others = (
+        row_dots, others = (
             tuple(
                 Dot(
                     to - shift,
@@ -252,7 +252,7 @@ def lines(rows: ResultRows, against: Comparisons | None, clock: Clock) -> Lines:
             )
             for results, aside, name in ((dict(enumerate(rows.summaries)), 0.0, ""), (beside, step, f"{source}: "))
         )
-        result.append(Line(curve.facet, curve.name, style, here))
+        result.append(Line(curve.facet, curve.name, style, row_dots))
         if others:
             result.append(Line(curve.facet, "", style | beside_style(x), others))
     count = sum(isinstance(dot.result, Summary) for line in result for dot in line.dots)

@@ -218,8 +218,8 @@ def _plot_curve(axes: Axes, curve: LearningCurve, unit: float, content: _Content
             axes, [(float(x[first_beyond]), float(main[_MEDIAN, first_beyond]))], {"color": _MAIN, "zorder": 3}
         )
     if not np.isfinite(main[_MEDIAN, -1]):
-        who = "all have" if not np.isfinite(main[:, -1]).any() else "half or more have"
-        axes.text(0.98, 0.94, f"{who} diverged", transform=axes.transAxes, ha="right", va="top", fontsize=7)
+        subject = "all have" if not np.isfinite(main[:, -1]).any() else "half or more have"
+        axes.text(0.98, 0.94, f"{subject} diverged", transform=axes.transAxes, ha="right", va="top", fontsize=7)
     if curve.threshold is not None and (curve.threshold > 0 or not content.is_log):
         axes.axhline(curve.threshold, zorder=2, **_THRESHOLD)
 

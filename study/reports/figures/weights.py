@@ -59,7 +59,7 @@ def plot(rows: ResultRows, weights: TrialWeights | None) -> Drawn | None:
     """
     if weights is None or not weights.matrices:
         return None
-    who = f"{_name(rows, weights.row)}, seed {sources_of(weights.seed)}, {weights.outcome}"
+    trial_name = f"{_name(rows, weights.row)}, seed {sources_of(weights.seed)}, {weights.outcome}"
     limits = limits_of(weights.matrices)
     scales = {_scale(name): limit for name, limit in limits.items()}
     boxes = _flow([matrix.shape for matrix in weights.matrices.values()])
@@ -82,7 +82,7 @@ def plot(rows: ResultRows, weights: TrialWeights | None) -> Drawn | None:
             for out, into in zip(*np.unravel_index(np.sort(greatest), matrix.shape), strict=True):
                 text = f"{name}, output {out + 1}, input {into + 1}: {matrix[out, into]:.6g}"
                 tips.add_field(grid[name], into - 0.5, out - 0.5, into + 0.5, out + 0.5, text)
-    return Drawn("weights", f"Weights: {who}", _caption(who, weights), figure, tips)
+    return Drawn("weights", f"Weights: {trial_name}", _caption(trial_name, weights), figure, tips)
 
 
 def limits_of(matrices: Mapping[str, Matrix]) -> dict[str, float]:
@@ -161,10 +161,10 @@ def _ticks(count: int) -> tuple[list[int], list[str]]:
     return [number - 1 for number in numbers], [str(number) for number in numbers]
 
 
-def _caption(who: str, weights: TrialWeights) -> str:
+def _caption(trial_name: str, weights: TrialWeights) -> str:
     text = (
-        f"Effective weights of one trial ({who}) after {weights.iteration:,} updates, with inputs across and outputs "
-        "down."
+        f"Effective weights of one trial ({trial_name}) after {weights.iteration:,} updates, with inputs across and "
+        "outputs down."
     )
     if len({_scale(name) for name in weights.matrices}) > 1:
         text += " Gates have their own scale."

@@ -107,11 +107,11 @@ def progress_note(search: SearchFindings) -> str:
     fresh = words.count_of(search.fresh, "fresh seed")
     if search.is_over:
         count = len(search_names.confirmed(search))
-        who = "1 of them was" if count == 1 else f"{count} of them were"
+        subject = "1 of them was" if count == 1 else f"{count} of them were"
         each = "it is" if count == 1 else "they are"
         parts.append(
-            f"{who} run again with {fresh}{'' if count == 1 else ' each'}, on which no decision of the search depends: "
-            f"only these say how good {each}."
+            f"{subject} run again with {fresh}{'' if count == 1 else ' each'}, on which no decision of the search "
+            f"depends: only these say how good {each}."
         )
     else:
         parts.append(f"The search is running; at its end, its best candidates are run again with {fresh} each.")

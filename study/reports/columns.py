@@ -372,14 +372,14 @@ series | the title of the series
 along | the title of its axis
 at | the place of the metric | that of the axis | number
 metric | the metric's name
-trials | trials that ended with a number of it | | count
+trials | trials that ended with a number of the metric | | count
 mean | mean over these trials | metric's | number | where no trial has a number
 mean_lower/upper | of the mean, by the studentised bootstrap, 95% | metric's | number | where there are too few trials
 median | median over these trials | metric's | number | where no trial has a number
 median_lower/upper | of the median, by order statistics, at least 95% | metric's | number
     | where there are too few trials
 interquartile_mean | mean of their middle half | metric's | number | where no trial has a number
-interquartile_mean_lower/upper | of it, by the expanded percentile bootstrap, 95% | metric's | number
+interquartile_mean_lower/upper | of this mean, by the expanded percentile bootstrap, 95% | metric's | number
     | where there are too few trials
 """)
 SERIES = {**CELL_ID, **KEYS, **OWN_OF_SERIES}

@@ -81,7 +81,7 @@ def _missing(findings: Findings) -> Section | None:
     failed = sum(failure.trials for failure in failures) or failed
     if not pending and not failed:
         return None
-    again = f"{words.count_of(pending, 'trial')} not yet done. Run the study again to train what is missing."
+    again = f"{words.count_of(pending, 'trial')} not yet done. Run the study again to train the missing trials."
     lost = f"{words.count_of(failed, 'trial')} failed and left no result. {advice(failures)}".rstrip()
     items = [*([again] if pending else []), *([lost] if failed else [])]
     items += [
@@ -95,9 +95,7 @@ def _missing(findings: Findings) -> Section | None:
             f"Trials are missing in {words.count_of(incomplete, rows.noun)} of {len(rows.summaries)}. Their {numbers} "
             "are over the trials that finished. Tables show their finished/planned seeds, figures half-filled markers."
         )
-    return Section(
-        title="What is missing", items=items, code=failures[0].traceback if failures else "", is_warning=True
-    )
+    return Section(title="Missing trials", items=items, code=failures[0].traceback if failures else "", is_warning=True)
 
 
 def _claims(findings: Findings) -> Section:
@@ -119,7 +117,7 @@ def _sources(findings: Findings) -> Section:
         title="The next trials", sentences=[sources_advice(findings.sources)], table=after, is_brief=True, is_open=True
     )
     return Section(
-        title="Which randomness matters",
+        title="Sources of randomness",
         name="sources",
         details=[sources_note(findings.sources)],
         table=sources_table(findings.rows, findings.sources),
@@ -382,11 +380,14 @@ def _pairs_note(pairs: Sequence[Finding]) -> str:
 def _trends_note(contrasts: Contrasts) -> str:
     if contrasts.metric is not None:
         return (
-            "Does the metric grow or fall with what is swept? Test: slopes of ranks within each seed, by flipping "
-            "signs, by rank of the values; trials without a number are worst."
+            "Does the metric increase or decrease with the swept hyperparameter? Test: slopes of ranks within each "
+            "seed, by flipping signs, by rank of the values; trials without a number are worst."
         )
     test = _describe_tests(contrasts.trends, "slopes of the seeds' outcomes, by flipping signs", "Cochran-Armitage")
-    return f"Does the success rate grow or fall with what is swept? Test: {test}, by rank of the values."
+    return (
+        f"Does the success rate increase or decrease with the swept hyperparameter? Test: {test}, by rank of the "
+        "values."
+    )
 
 
 def _describe_tests(tests: Iterable[TrendTest | TimesTest], paired: str, independent: str) -> str:

@@ -236,8 +236,7 @@ def slopes_table(contrasts: Contrasts) -> TextTable:
 def pairs_table(contrasts: Contrasts) -> TextTable:
     """Lay out one row for each finding: differences of rates or means, and probabilities that the first is better.
 
-    Findings that tell methods apart are marked. The numbers of seeds at which each method was better are blank if the
-    trials don't share seeds.
+    Findings that tell methods apart are marked. The columns of seeds are blank if the trials don't share seeds.
     """
     pairs, metric = contrasts.pairs, contrasts.metric
     at = [
@@ -324,9 +323,8 @@ def verdicts_note(verdicts: Sequence[Verdict]) -> str:
     if any(v.p_value is not None for v in verdicts):
         if is_metric:
             return (
-                f"{sure} pairs differ by a sign test of which is better at each seed, ties left out and a trial "
-                "without a number worse than any that has one. It stays valid however often it is evaluated, at a "
-                "level of 5% each."
+                f"{sure} pairs differ by a sign test over seeds, without ties, in which a trial without a number is "
+                "worse than any with one. It stays valid however often it is evaluated, at a level of 5% each."
             )
         return (
             f"{sure} pairs differ by a sign test of their seeds, which stays valid however often it is evaluated, at "

@@ -100,7 +100,7 @@ def test_the_report_says_which_randomness_matters(figures, crossed: Path) -> Non
     assert re.match(r"Of the variance of success, init seeds make .*% and data seeds make .*%\. ", results.headline)
     files = {path.name: path for path in write_study_report(results)}
     page = files["report.html"].read_text(encoding="utf-8")
-    assert "<h2>Which randomness matters</h2>" in page
+    assert "<h2>Sources of randomness</h2>" in page
     assert "For the next 100 trials" in page
     assert "init 4, data 2" in page  # the list of trials
     assert {"sources.svg", "sources.png", "sources.csv"} <= set(files)
@@ -112,7 +112,7 @@ def test_the_report_says_which_randomness_matters(figures, crossed: Path) -> Non
         by_cell[row["cell_id"]] = by_cell.get(row["cell_id"], 0) + float(row["share"])
     assert by_cell
     assert all(total == pytest.approx(1) for total in by_cell.values())
-    assert "## Which randomness matters" in files["report.md"].read_text(encoding="utf-8")
+    assert "## Sources of randomness" in files["report.md"].read_text(encoding="utf-8")
     shown = invoke("show", "crossed", "--store", str(crossed))
     assert "their combination" in shown.output
 

@@ -63,7 +63,7 @@ def plot(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
             scale.up(axes, height)
             search_axes.add_tips(axes, search, rows, candidates, {i: scale}, tips, MOST_TIPS // count)
         axes.set_xlim(-1, search.candidates[-1].number + 1)
-    return Drawn("search-history", "How the search went", _caption(search, rows, len(candidates)), figure, tips)
+    return Drawn("search-history", "Course of the search", _caption(search, rows, len(candidates)), figure, tips)
 
 
 def best_so_far(objective: Objective, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -193,7 +193,7 @@ def test_pairs_are_ranked_seed_by_seed() -> None:
         (alike, 0, 0, MOST, False),
     ]
     assert judged[0].p_value == statistics.anytime_sign_test(BATCH, 0)
-    assert "ties left out" in verdicts_note(judged)
+    assert "without ties" in verdicts_note(judged)
 
 
 def test_seeds_expected_follow_from_the_deviation() -> None:

@@ -123,7 +123,7 @@ def test_trials_that_share_seeds_have_no_standardised_rate(here: Path) -> None:
     """The interval takes trials as independent; rows that pool trials of a seed say that they have none."""
     lines = [f"a,{width},{seed},{seed % 2},{seed % 3 == 0}" for width in (1, 2) for seed in range(20)]
     (here / "trials.csv").write_text("\n".join(["model,width,seed,hard,solved", *lines]) + "\n")
-    assert "has no standardised rate" in report("--standardise", "hard")
+    assert "have no standardised rate" in report("--standardise", "hard")
     assert rows(here / "trials-report" / "standardised.csv")[0]["standardised"] == ""
 
 

@@ -81,4 +81,4 @@ def test_the_caption_says_what_part_is_shown():
     assert "the first 1,000 validation rows" in part
     whole = gates.plot(ROWS, [gates_of([0.5], [True], row) for row in range(9)]).caption
     assert "are shown" not in whole
-    assert "Not all trials" not in whole
+    assert "a sample of their trials" not in whole

@@ -112,8 +112,8 @@ def test_points_tell_quantiles_and_counts():
 
 def test_a_sample_of_trials_is_told():
     """Where not all trials are in the curve, the caption says how few."""
-    assert "8 of 50" in learning_curves.plot(rows_of(1), [curve(trials=8, total=50)], METRICS).caption
-    assert "Not all trials" not in learning_curves.plot(rows_of(1), [curve()], METRICS).caption
+    assert "8 of 50" in learning_curves.plot(rows_of(1), [curve(trials=8, of=50)], METRICS).caption
+    assert "a sample of their trials" not in learning_curves.plot(rows_of(1), [curve()], METRICS).caption
 
 
 def test_rows_without_a_curve_are_told():

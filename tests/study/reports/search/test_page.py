@@ -206,7 +206,7 @@ def test_while_the_search_goes_on_nothing_is_reported_as_found(write):
     assert "winner.yaml" not in files
     assert {name.removesuffix(".png") for name in files if name.endswith(".png")} == set(SEARCH) - {"search-front"}
     text = files["report.html"].read_text()
-    assert "The search goes on" in text
+    assert "The search is running" in text
     assert "confirmed candidates" not in text
 
 
@@ -215,7 +215,7 @@ def test_before_the_first_candidate_there_is_a_report(write):
     files = write(count=0, winners=(), importance={})
     assert not [name for name in files if name.endswith(".png")]
     assert "candidates.csv" not in files
-    assert "The search goes on" in files["report.html"].read_text()
+    assert "The search is running" in files["report.html"].read_text()
 
 
 def test_the_same_search_gives_the_same_bytes(write):

@@ -221,7 +221,7 @@ def raised(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert "undecided, and out of seeds" in first
     assert "in at most 5% of studies, judged when all 3 seeds have ended" in " ".join(first.split())
     second = " ".join(ran(root, 6).split())
-    assert "judged before by 3 seeds, so wrong in at most 7.5% of studies" in second
+    assert "judged before at 3 seeds, so wrong in at most 7.5% of studies" in second
     assert "wrongly in at most 7.5% of studies, judged when all 6 seeds have ended" in second
     return root
 
@@ -229,7 +229,7 @@ def raised(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_raised_seeds_have_what_earlier_looks_left_of_the_error(raised: Path, tmp_path: Path) -> None:
     """Every output says so, also after a further run of the same file, and in another store."""
     assert error_of(raised) == pytest.approx(0.075)
-    assert "judged before by 3 seeds" in " ".join(ran(raised, 6).split())
+    assert "judged before at 3 seeds" in " ".join(ran(raised, 6).split())
     told = json.loads(invoke("check", "raised", "--store", str(raised), "--json").output)
     assert told["claims"][0]["error"] == pytest.approx(0.075)
     archive = tmp_path / "raised.zip"
@@ -263,7 +263,7 @@ def test_the_plan_says_what_earlier_looks_cost(raised: Path, tmp_path: Path) -> 
     mine = tmp_path / "mine.yaml"
     mine.write_text(FEW.replace("SEEDS", "12"))
     told = " ".join(invoke("plan", str(mine), "--quick", "--store", str(raised)).output.split())
-    assert "judged before by 3 and 6 seeds, so wrong in at most 8.75% of studies" in told
+    assert "judged before at 3 and 6 seeds, so wrong in at most 8.75% of studies" in told
 
 
 @pytest.mark.parametrize(

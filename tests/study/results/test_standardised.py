@@ -52,7 +52,7 @@ def test_a_model_with_easier_starts_loses_its_lead(here: Path) -> None:
     """Raw, b is far better than a; with equal starts it isn't, and pairs of rows say the same."""
     printed = report("--standardise", "hard")
     assert "Standardised for hard" in printed
-    assert "a fair comparison only if hard is settled" in " ".join(printed.split())
+    assert "a fair comparison only if hard is determined" in " ".join(printed.split())
     found = {row["model"]: row for row in rows(here / "trials-report" / "standardised.csv")}
     judged = [sum(levels[level][1] for levels in COUNTS.values()) for level in (EASY, HARD)]
     for model, levels in COUNTS.items():

@@ -1,4 +1,4 @@
-"""Descriptions of the columns of every file of a report; docs/columns.md is generated from them.
+"""Descriptions of the columns of every file of a report; docs/reference/columns.md is generated from them.
 
 A name in braces stands for several names: ``{metric}_mean`` exists for each metric.
 """

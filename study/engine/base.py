@@ -1,7 +1,7 @@
 """The interface of engines; one contract test (`tests/study/engine`) runs over all of them.
 
-An engine trains one pack. It knows no disk, no network and no Ray: it is pulled, a slice of time at a time, and
-hands out records. A faster engine implements this interface, and changes nothing else.
+An engine trains one pack, without disk, network or Ray. Its caller advances it by slices of time and takes records from
+it. A faster engine implements this interface, and changes nothing else.
 """
 
 from __future__ import annotations
@@ -17,85 +17,87 @@ from study.records import Cell, Checkpoint, Curve, Pack, Progress, Result, Trial
 
 
 class Training(ABC):
-    """One pack being trained.
+    """The training of one pack.
 
     Attributes:
-        notices: sentences for the user that `take_notices` hasn't returned yet.
+        notices: messages for the user that `take_notices` hasn't returned yet.
     """
 
     notices: Sequence[str] = ()
 
     def take_notices(self) -> Sequence[str]:
-        """Return the sentences for the user since the last call."""
+        """Return the messages for the user since the last call."""
         taken, self.notices = self.notices, ()
         return taken
 
     @property
     @abstractmethod
     def done(self) -> bool:
-        """Whether every update has been made."""
+        """True once every update has been made."""
 
     @abstractmethod
     def advance(self, for_s: float) -> Progress:
-        """Train for about that many seconds, at least one update, and say how far it is.
+        """Train for about `for_s` seconds, at least one update, and return the progress.
 
-        A slice ends after any iteration; where it ends changes no bit of any result.
+        A slice ends after any iteration; its end changes no bit of any result.
         """
 
     @abstractmethod
     def checkpoint(self) -> Checkpoint:
-        """Copy out everything needed to go on bit for bit."""
+        """Copy out everything needed to resume bit for bit."""
 
     @abstractmethod
     def finish(self) -> tuple[list[Result], list[Curve], list[Weights]]:
-        """Collect each trial's result, curve and weights, in the pack's order; only when `done`."""
+        """Return each trial's result, curve and weights, in the pack's order; only when `done`."""
 
-    def close(self) -> None:  # noqa: B027  # most engines have nothing that would go on
-        """End what would go on by itself; the last call, whether the pack is done or not."""
+    def close(self) -> None:  # noqa: B027  # most engines have no background work
+        """End all background work; the last call on a pack, done or not."""
 
 
 def latest_by_cell(trials: Sequence[Trial], values: Sequence[float | None]) -> dict[str, tuple[float, int]]:
-    """Return by cell the mean of trials' latest values and the number of these; NaN and None don't count.
+    """Return the mean latest value and the number of values by cell; None and values that aren't finite don't count.
 
     Args:
         trials: the trials.
-        values: the latest value of each.
+        values: the latest value of each trial.
     """
-    of_cells: dict[str, list[float]] = {}
+    values_by_cell: dict[str, list[float]] = {}
     for trial, value in zip(trials, values, strict=True):
         if value is not None and math.isfinite(value):
-            of_cells.setdefault(trial.cell.id, []).append(value)
-    return {cell: (math.fsum(own) / len(own), len(own)) for cell, own in of_cells.items()}
+            values_by_cell.setdefault(trial.cell.id, []).append(value)
+    return {
+        cell: (math.fsum(cell_values) / len(cell_values), len(cell_values))
+        for cell, cell_values in values_by_cell.items()
+    }
 
 
 class TrialFolders(Protocol):
-    """Folders of trials, for engines whose trials write files."""
+    """Folders of trials that write files."""
 
     def folder(self, trial_id: str) -> Path:
-        """Return the path of a trial's folder, which needn't exist."""
+        """Return the path of a trial's folder; it may not exist yet."""
 
     def log(self, trial_id: str) -> Path:
         """Return the path of a trial's log."""
 
     def begin(self, trial_id: str) -> None:
-        """Empty the folder of a trial that begins anew."""
+        """Empty the folder of a trial that starts anew."""
 
     def end(self, trial_id: str, error: str = "") -> Sequence[str]:
-        """Keep what is to be kept of a trial that has ended; return sentences for the user."""
+        """Keep the selected files of a trial that has ended; return messages for the user."""
 
 
 class Engine(ABC):
-    """What trains a pack.
+    """An engine that trains packs.
 
-    A trial's result must not depend on its pack, its place there, where slices end, or a resume; NaN in one
-    trial must touch no other; what a trial sees must be the bits of `study.stream.stream`.
+    A trial's result must not depend on its pack, its place there, the ends of slices, or a resume. NaN in one trial
+    must not affect another. A trial's random numbers must have the bits of `study.stream.stream`.
 
     Attributes:
-        name: under which a package offers it.
-        devices: of ``cpu`` and ``cuda``, those it trains on.
-        has_files: whether its trials may write files; then it has `with_folders`.
-        backends: names that its results and checkpoints bear where something else than usual computes, with bits of
-            its own.
+        name: the name under which a package offers it.
+        devices: the devices that it trains on, of ``cpu`` and ``cuda``.
+        has_files: whether its trials may write files; it must then implement `with_folders`.
+        backends: other names in its results and checkpoints, one for each backend with bits of its own.
     """
 
     name: str
@@ -104,52 +106,52 @@ class Engine(ABC):
     backends: tuple[str, ...] = ()
 
     def with_folders(self, folders: TrialFolders, *, is_shared: bool) -> Engine:
-        """Return the engine with folders for the files of its trials.
+        """Return the engine with folders for its trials' files.
 
         Args:
             folders: the folders.
-            is_shared: whether this process has output of its own beside that of trials.
+            is_shared: whether this process also has output of its own.
         """
         return self
 
     def prepare(self, cell: Cell) -> None:
-        """Do what is done once on a machine, such as compiling, by training a trial of the cell for a moment."""
+        """Do one-time work on a machine, such as compiling, by training a trial of the cell for a moment."""
         self.start(Pack((Trial(cell, 0),)), device="cpu").advance(0.0)
 
     def is_compiled(self, cell: Cell) -> bool | None:
-        """Tell whether `prepare` finds on disk what it would compile; None if that isn't known. Here, it does."""
+        """Return True if `prepare` would find its compiled code on disk, None if unknown; here, True."""
         return True
 
     @abstractmethod
     def refuses(self, cell: Cell) -> str | None:
-        """Say why this engine can't train the cell, or None if it can."""
+        """Return the reason that this engine can't train the cell; None if it can."""
 
     def pack_key(self, cell: Cell) -> tuple[object, ...]:
-        """Return what must be equal among the trials of a pack: here, all that tensors' shapes depend on."""
+        """Return the key that all trials of a pack share: by default, everything that tensors' shapes depend on."""
         return shape_key(cell)
 
     @abstractmethod
     def memory_mb(self, pack: Pack) -> float:
-        """Estimate the memory the pack needs on its device, in MiB."""
+        """Estimate the memory that the pack needs on its device, in MiB."""
 
     def trials_at_once(self, cell: Cell) -> int | None:
-        """Count the trials of a cell that this machine's device trains side by side; None if packs may be any size."""
+        """Return the number of a cell's trials that this machine's device trains side by side; None for any number."""
         return None
 
     def goes_on_from(self, checkpoint: Checkpoint, device: str) -> bool:
-        """Tell whether a pack goes on from a checkpoint on a device, or begins anew: here, if it is this engine's."""
+        """Return True if a pack resumes from a checkpoint on a device; by default, if it is this engine's."""
         return checkpoint.engine in (self.name, *self.backends)
 
     @abstractmethod
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
-        """Begin a pack, or go on from a checkpoint of these very trials.
+        """Start a pack, or resume it from a checkpoint of the same trials.
 
         Args:
             pack: trials of equal `pack_key`.
             device: ``cpu`` or ``cuda``.
-            checkpoint: taken by this engine of the same trials in the same order.
+            checkpoint: a checkpoint by this engine, of the same trials in the same order.
 
         Raises:
             ValueError: if the checkpoint is of other trials or of another engine.
-            DeviceError: if the device isn't there.
+            DeviceError: if the device isn't available.
         """

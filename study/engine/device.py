@@ -1,4 +1,4 @@
-"""A device that trains: whether it is there, and whether a pack fits into its memory."""
+"""Training devices: availability, memory, and reproducible computation."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import torch
 from study.errors import DeviceError, DeviceMemoryError
 from study.records import Pack
 
-# Of the free memory: the rest is for fragments, and for what other processes may take.
+# Share of the free memory that is used; the rest is for fragmentation and other processes.
 _SHARE = 0.8
 _FEW, _MORE = 4, 20
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Restrict torch to one thread, and restore its number of threads in the end.
+    """Restrict torch to one thread within the context.
 
-    Several threads divide a product by its size, and so round a trial's numbers differently in a pack than alone.
-    Besides, on several threads many small products spend most of their time waiting for each other.
+    Several threads divide a product by its size, and so round a trial's numbers differently in a pack than alone. Many
+    small products on several threads also spend most of their time waiting for each other.
 
     Example:
         >>> with one_thread():
@@ -39,14 +39,14 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def room_for(pack: Pack, memory_mb: float) -> Iterator[None]:
-    """Translate torch's error of a GPU without memory into ours.
+    """Translate torch's error for a GPU out of memory into `DeviceMemoryError`.
 
     Args:
-        pack: what is to be trained.
-        memory_mb: what it is estimated to need, in MiB.
+        pack: the pack to train.
+        memory_mb: its estimated memory, in MiB.
 
     Raises:
-        DeviceMemoryError: if the device runs out of memory within.
+        DeviceMemoryError: if the device runs out of memory within the context.
     """
     try:
         yield
@@ -58,11 +58,11 @@ def room_for(pack: Pack, memory_mb: float) -> Iterator[None]:
 
 
 def trials_that_fit(peak_bytes: Callable[[int], int], free_bytes: int) -> int:
-    """Count the trials that fit into a device's memory, by what a few and some more of them take.
+    """Return the number of trials that fit into a device's memory, from the peaks of a small and a larger pack.
 
     Args:
-        peak_bytes: trains a pack of so many trials for a moment, and gives the most it took.
-        free_bytes: of the device.
+        peak_bytes: trains a pack of the given size for a moment, and returns its peak memory.
+        free_bytes: the device's free memory.
 
     Returns:
         At least 1.
@@ -79,12 +79,12 @@ def trials_that_fit(peak_bytes: Callable[[int], int], free_bytes: int) -> int:
 
 @contextmanager
 def reproducible(device: str) -> Iterator[None]:
-    """On a GPU, compute float32 as float32, and by operations that give the same bits each time, where torch has them.
+    """On a GPU, compute float32 in full precision, and with deterministic operations where torch has them.
 
-    Where it has none, torch warns, and what is computed may differ each time.
+    Where torch has none, it warns, and results may differ each time.
 
     Args:
-        device: ``cuda``; for any other nothing changes.
+        device: ``cuda``; a no-op for any other.
 
     Example:
         >>> with reproducible("cuda"):
@@ -109,10 +109,10 @@ def reproducible(device: str) -> Iterator[None]:
 
 
 def check_device(device: str) -> None:
-    """Check that the device is here.
+    """Check that the device is available.
 
     Raises:
-        DeviceError: if ``cuda`` is asked for and torch sees no GPU.
+        DeviceError: if the device is ``cuda`` and torch sees no GPU.
     """
     if device == "cuda" and not torch.cuda.is_available():
         raise DeviceError("device: 'cuda' was asked for, but torch sees no GPU here; use --device cpu or --device auto")

@@ -1,4 +1,4 @@
-"""The code that an engine is sent with: unpacked and opened once a process."""
+"""The code that is sent with an engine, unpacked and opened once per process."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from study.source import CodeFolder, check_distributions, code_cache, unpacked
 
 @dataclass(frozen=True, kw_only=True)
 class OwnCode:
-    """The code of a study, as data that workers are sent.
+    """The code of a study, as data for workers.
 
     Args:
-        archive: the files, as `study.source.SourceCode.archive` returns them; empty if all of it is installed.
-        digest: the digest that the files in the archive must have.
-        distributions: installed packages that must be there, as ``name==1.2``.
+        archive: the files, as returned by `study.source.SourceCode.archive`; empty if all of it is installed.
+        digest: the digest that the archive's files must have.
+        distributions: installed packages that are required, as ``name==1.2``.
     """
 
     archive: bytes = field(repr=False)
@@ -24,10 +24,10 @@ class OwnCode:
     distributions: Sequence[str] = ()
 
     def folder(self) -> CodeFolder:
-        """Return the one folder of the code in this process, since it holds the modules that were imported from it.
+        """Return this process's only folder of the code; it holds the modules imported from it.
 
         Raises:
-            InputError: if a package isn't installed here in its version.
+            InputError: if a required package isn't installed in its version.
         """
         check_distributions(self.distributions)
         path = unpacked(self.archive, self.digest, code_cache()) if self.archive else None

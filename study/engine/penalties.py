@@ -1,4 +1,4 @@
-"""The L1 penalty of all parameters, and its strength that grows in steps."""
+"""The L1 penalty of all parameters, and its stepwise growing strength."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from torch import Tensor
 
 
 def l1(parameters: Iterable[Tensor], has_trials: bool = False) -> Tensor:
-    """Sum the absolute values of all parameters, gates among them: sum |θ|.
+    """Sum the absolute values of all parameters, gates included: sum |θ|.
 
     Source: Heim, Pevný & Šmídl, "Neural Power Units", NeurIPS 2020.
 
     Args:
-        parameters: at least one, any shapes.
-        has_trials: whether the first axis of each is that of trials.
+        parameters: at least one, of any shape.
+        has_trials: whether the first axis of each is the trial.
 
     Returns:
         Shape [trials], or [] without trials.
 
     Raises:
-        ValueError: if there is no parameter.
+        ValueError: if no parameter is given.
 
     Example:
         >>> import torch
@@ -37,9 +37,9 @@ def l1(parameters: Iterable[Tensor], has_trials: bool = False) -> Tensor:
 def stepwise(iteration: int, first: float, last: float, every: int = 10_000, factor: int = 10) -> float:
     """Compute a strength that grows in steps: β = min(β_0 factor^floor(t / every), β_1).
 
-    The steps are exact in decimals: from 1e-7, the first leads to 1e-6 and not beside it.
+    Steps are exact in decimals: the first step from 1e-7 gives the float 1e-6.
 
-    Source: Heim, Pevný & Šmídl, "Neural Power Units", NeurIPS 2020. For one layer, Mistry et al., 2022, took 1e-7 to
+    Source: Heim, Pevný & Šmídl, "Neural Power Units", NeurIPS 2020. For one layer, Mistry et al., 2022, used 1e-7 to
     1e-5 for products and 1e-9 to 1e-7 for quotients.
 
     Args:
@@ -50,7 +50,7 @@ def stepwise(iteration: int, first: float, last: float, every: int = 10_000, fac
         factor: of each step, >= 2.
 
     Raises:
-        ValueError: if one of these doesn't hold.
+        ValueError: if an argument is out of range.
 
     Example:
         >>> [stepwise(iteration, 1e-7, 1e-5) for iteration in (0, 9_999, 10_000, 20_000, 1_000_000)]

@@ -1,4 +1,4 @@
-"""The engine that trains a cell: by name, or the first of those that the cell's family prefers."""
+"""Lookup of the engine that trains a cell: by name, or the first that the cell's family prefers."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ def engine_for(name: str, cell: Cell, device: str, own: Engine | None = None) ->
     """Choose the engine that trains a cell.
 
     Args:
-        name: of an engine that an installed package offers, or ``auto`` for the first engine of the cell's family that
-            has the device and doesn't refuse the cell.
-        cell: what is to be trained.
+        name: an engine that an installed package offers, or ``auto`` for the first engine of the cell's family that has
+            the device and doesn't refuse the cell.
+        cell: the cell to train.
         device: ``cpu`` or ``cuda``.
-        own: the engine that a study brings; what it refuses, engines of the cell's family train, if it has one.
+        own: the study's own engine. Cells that it refuses are trained by engines of their family, if there are any.
 
     Raises:
-        InputError: if the engine named refuses the cell, or none takes it.
+        InputError: if the named engine refuses the cell, or no engine takes it.
     """
     engines = _engines(name, cell, own)
     passed: dict[str, str] = {}
     for engine in engines:
-        reason = _against(engine, cell, device)
+        reason = _objection(engine, cell, device)
         if reason is None:
             return engine
         passed[engine.name] = reason
@@ -41,13 +41,13 @@ def engine_named(name: str) -> Engine:
     """Return the engine that an installed package offers under a name; it is imported once.
 
     Raises:
-        InputError: if there is none, it can't be imported, or isn't an engine of that name.
+        InputError: if there is none, it can't be imported, or it isn't an engine of that name.
     """
     return _engine(name, offers.load("engines", name))
 
 
 def pack_key(name: str, cell: Cell, devices: Iterable[str], own: Engine | None = None) -> tuple[object, ...]:
-    """Return what must be equal among the trials of a pack that any of some devices may train.
+    """Return the key that all trials of a pack share, on any of the given devices.
 
     Args:
         name: as for `engine_for`, as are cell and own.
@@ -60,11 +60,11 @@ def pack_key(name: str, cell: Cell, devices: Iterable[str], own: Engine | None =
 
 
 def passed_over(engine: Engine, cell: Cell, device: str) -> dict[str, str]:
-    """List the engines of the cell's family that come before this one and can't train the cell, each with the reason.
+    """Return the engines that the cell's family prefers to this one and that can't train the cell, with their reasons.
 
     Args:
-        engine: which was chosen.
-        cell: what it trains.
+        engine: the chosen engine.
+        cell: the cell that it trains.
         device: ``cpu`` or ``cuda``; engines without it aren't listed.
 
     Example:
@@ -79,17 +79,17 @@ def passed_over(engine: Engine, cell: Cell, device: str) -> dict[str, str]:
 
 
 def trials_at_once(name: str, cells: Sequence[Cell], own: Engine | None = None) -> list[int | None]:
-    """Count, for each cell, the trials that the GPU of this machine trains side by side; see `Engine`."""
+    """Return, for each cell, the number of trials that this machine's GPU trains side by side; see `Engine`."""
     return [engine_for(name, cell, "cuda", own).trials_at_once(cell) for cell in cells]
 
 
 def _engines(name: str, cell: Cell, own: Engine | None) -> Sequence[Engine]:
-    """Return the engines that may train a cell, the preferred first."""
-    preferred = _preferred(cell)
+    """Return the engines that may train a cell, in order of preference."""
+    preferred = _family_engines(cell)
     if own is not None and name in ("auto", own.name, *own.backends) and (own.refuses(cell) is None or not preferred):
         return [own]
     if name == "auto":
-        return [engine_named(one) for one in preferred]
+        return [engine_named(preferred_name) for preferred_name in preferred]
     if name in preferred or offers.is_offered("engines", name):
         return [engine_named(name)]
     known = preferred or ([] if own is None else [own.name])
@@ -99,7 +99,7 @@ def _engines(name: str, cell: Cell, own: Engine | None) -> Sequence[Engine]:
     )
 
 
-def _preferred(cell: Cell) -> Sequence[str]:
+def _family_engines(cell: Cell) -> Sequence[str]:
     try:
         return family_of(cell).engines
     except ValueError as error:
@@ -117,5 +117,5 @@ def _engine(name: str, class_: Any) -> Engine:
     return engine
 
 
-def _against(engine: Engine, cell: Cell, device: str) -> str | None:
+def _objection(engine: Engine, cell: Cell, device: str) -> str | None:
     return engine.refuses(cell) if device in engine.devices else f"it doesn't run on {device}"

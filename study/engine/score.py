@@ -1,8 +1,8 @@
-"""Best step, solved-at and outcome of each trial of a pack, updated while it trains: what all engines share.
+"""Running scores of a pack's trials, shared by all engines: best step, solved-at and outcome.
 
 Definitions (`docs/reference/glossary.md`): the best step is the evaluation with the best first metric, among the last
-`best_step_window` evaluations of a full run (ties: the first; what isn't finite is skipped). A trial is solved if its
-metrics there meet the criterion.
+`best_step_window` evaluations of a full run (ties: the first; values that aren't finite are skipped). A trial is solved
+if its metrics there meet the criterion.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from study.interface.declarations import Metric
 from study.records import Curve, Outcome, Result, Trial
 
 NO_STEP = -1
-"""Stands for an evaluation that there is not."""
+"""Placeholder for a missing evaluation."""
 
 
 class Evaluations(Protocol):
-    """How long trials train, and when they are evaluated."""
+    """Length of training and times of evaluations."""
 
     @property
     def iterations(self) -> int: ...
@@ -38,11 +38,11 @@ class Scores(ABC):
     """The running scores of a pack's trials; every array's first axis is the trial.
 
     Args:
-        protocol: the same for all of them.
+        protocol: length of training and times of evaluations, the same for all trials.
         trials: their number.
-        metrics: what each evaluation has; the best step is chosen by the first.
-        finite: the metrics without whose finite values there is no best step, and by which a trial has diverged.
-        dtype: of the metrics.
+        metrics: metrics of each evaluation; the first one selects the best step.
+        finite: metrics that must be finite for a best step, and by which a trial has diverged.
+        dtype: dtype of the metrics.
     """
 
     def __init__(
@@ -69,19 +69,19 @@ class Scores(ABC):
 
     @abstractmethod
     def _meets(self, metrics: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.bool_]:
-        """Tell of each trial whether metrics, each [trials], meet its criterion; NaN does not."""
+        """Return the trials whose metrics, each [trials], meet their criterion, bool [trials]; NaN doesn't."""
 
     @abstractmethod
     def _judged_by(self, trial: int) -> dict[str, Any]:
-        """Return the fields of a trial's result that say what it is judged by."""
+        """Return the fields of a trial's result that describe its criterion."""
 
     @abstractmethod
     def _outcome(self, *, solved: bool, finite: bool) -> Outcome:
-        """Say how a trial ended.
+        """Return a trial's outcome.
 
         Args:
             solved: whether its metrics at the best step meet the criterion.
-            finite: whether those of its last evaluation are finite.
+            finite: whether the metrics of its last evaluation are finite.
         """
 
     @property
@@ -96,7 +96,7 @@ class Scores(ABC):
 
     @property
     def active(self) -> npt.NDArray[np.bool_]:
-        """Of each trial whether it still trains, bool [trials]."""
+        """Mask of the trials that still train, bool [trials]."""
         return np.equal(self._ended_at, NO_STEP)
 
     def record(self, **metrics: npt.NDArray[Any]) -> None:
@@ -108,7 +108,8 @@ class Scores(ABC):
         active, index = self.active, self._made
         if index == self._curves[self._first].shape[1]:
             self._curves = {
-                name: np.concatenate([a, np.full_like(a, np.nan)], axis=1) for name, a in self._curves.items()
+                name: np.concatenate([curve, np.full_like(curve, np.nan)], axis=1)
+                for name, curve in self._curves.items()
             }
         for name in self._metrics:
             self._curves[name][active, index] = metrics[name]
@@ -131,7 +132,7 @@ class Scores(ABC):
         return values
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Copy everything out, for a checkpoint."""
+        """Copy out all arrays, for a checkpoint."""
         arrays = {f"curve/{name}": self._curves[name][:, : self._made].copy() for name in self._metrics}
         return arrays | {
             "score/best": self._best.copy(),
@@ -140,7 +141,7 @@ class Scores(ABC):
         }
 
     def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Go on from what `state` copied out."""
+        """Resume from the arrays that `state` copied out."""
         self._made = arrays[f"curve/{self._first}"].shape[1]
         room = max(64, 2 * self._made)
         for name in self._metrics:
@@ -152,13 +153,13 @@ class Scores(ABC):
         self._ended_at = arrays["score/ended_at"].copy()
 
     def results(self, trials: Sequence[Trial], *, training_s: float, engine: str, device: str) -> list[Result]:
-        """Compute each trial's result.
+        """Return each trial's result.
 
         Args:
             trials: the pack's trials.
-            training_s: seconds the whole pack trained.
+            training_s: seconds that the whole pack trained.
             engine: name of the engine.
-            device: on what it trained.
+            device: the device that it trained on.
         """
         every, solves, finite = self.protocol.evaluate_every, self._solves(), self._is_finite(self._last())
         metrics = {name: self._at(name, self._best) for name in self._metrics}
@@ -170,7 +171,7 @@ class Scores(ABC):
                     trial=trial,
                     outcome=self._outcome(solved=bool(solves[i]), finite=bool(finite[i])),
                     best_iteration=None if best == NO_STEP else best * every,
-                    metrics={name: float(of[i]) for name, of in metrics.items() if not np.isnan(of[i])},
+                    metrics={name: float(values[i]) for name, values in metrics.items() if not np.isnan(values[i])},
                     solved_at_iteration=None if at == NO_STEP else at * every,
                     iterations=trial.cell.iterations if ended == NO_STEP else ended * every,
                     stopped_early=ended != NO_STEP and ended * every < trial.cell.iterations,
@@ -183,12 +184,16 @@ class Scores(ABC):
         return results
 
     def curves(self, trials: Sequence[Trial]) -> list[Curve]:
-        """Collect each trial's evaluations."""
+        """Return each trial's curve."""
         last = self._last()
         steps = np.arange(self._made, dtype=np.int64) * self.protocol.evaluate_every
         return [
-            Curve(trial.id, steps[: n + 1], {name: self._curves[name][i, : n + 1].copy() for name in self._metrics})
-            for i, (trial, n) in enumerate(zip(trials, last, strict=True))
+            Curve(
+                trial.id,
+                steps[: index + 1],
+                {name: self._curves[name][i, : index + 1].copy() for name in self._metrics},
+            )
+            for i, (trial, index) in enumerate(zip(trials, last, strict=True))
         ]
 
     def updates(self) -> npt.NDArray[np.int64]:

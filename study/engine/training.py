@@ -1,4 +1,4 @@
-"""What the engines' trainings share: slices of time, evaluations, scores and checkpoints of a pack."""
+"""The base class of packs in training: time slices, evaluations, scores and checkpoints."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from study.records import Checkpoint, Curve, Pack, Progress, Result, Weights
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 PendingEvaluation = Callable[[], Mapping[str, npt.NDArray[np.floating[Any]]]]
-"""Waits for an evaluation and gives the trials' metrics, each [trials]."""
+"""Waits for an evaluation and returns the trials' metrics, each [trials]."""
 
 
 class SlicedTraining(Training):
-    """A pack that an engine trains between evaluations.
+    """A pack that an engine trains in time slices, with evaluations.
 
     Args:
         engine: name of the engine.
-        pack: what to train.
+        pack: the pack to train.
         device: ``cpu`` or ``cuda``.
-        checkpoint: to go on from, or None.
-        scores: of the pack's trials, without an evaluation.
+        checkpoint: the checkpoint to resume from, or None.
+        scores: scores of the pack's trials, without an evaluation.
 
     Raises:
         ValueError: if the checkpoint is of other trials or of another engine.
@@ -47,49 +47,47 @@ class SlicedTraining(Training):
 
     @abstractmethod
     def _begin(self, arrays: Arrays | None) -> None:
-        """Lay out the trials' state: what `_state` gave, or that of the start."""
+        """Set up the trials' state from the arrays of `_state`, or the initial state."""
 
     @abstractmethod
     def _update(self, most: int, for_s: float) -> int:
         """Update the trials that still train: at least once, at most `most` times, for about `for_s` seconds.
 
         Returns:
-            How many updates each of them made.
+            The number of updates of each of them.
         """
 
     @abstractmethod
     def _start_evaluation(self) -> PendingEvaluation:
-        """Evaluate the trials that still train as they are now; the device may still be working on it."""
+        """Start to evaluate the trials that still train, as they are now; the device may finish later."""
 
     @abstractmethod
     def _state(self) -> dict[str, npt.NDArray[Any]]:
-        """Copy out every trial's weights and optimiser state; an ended trial's as they were at its end."""
+        """Copy out every trial's weights and optimiser state; those of an ended trial are as at its end."""
 
     @abstractmethod
     def _weights(self) -> list[Weights]:
-        """Collect each trial's weights."""
+        """Return each trial's weights."""
 
-    def _synchronise(self) -> None:  # most engines have nothing under way
-        """Wait until the device has done everything that was started: a slice of time ends."""
+    def _synchronise(self) -> None:  # most engines compute synchronously
+        """Wait until the device has finished all work, at the end of a slice."""
 
     def _resume(self, checkpoint: Checkpoint) -> None:
         if checkpoint.engine != self._engine:
             raise ValueError(f"checkpoint.engine must be {self._engine!r}, but got {checkpoint.engine!r}")
         if checkpoint.trial_ids != tuple(trial.id for trial in self._pack.trials):
-            raise ValueError(
-                f"the checkpoint of pack {checkpoint.pack_id} is of other trials than pack {self._pack.id}"
-            )
+            raise ValueError(f"the checkpoint of pack {checkpoint.pack_id} has other trials than pack {self._pack.id}")
         self._iteration = checkpoint.iteration
         self._training_s = checkpoint.training_s
         self._scores.restore(checkpoint.arrays)
 
     @property
     def done(self) -> bool:
-        """Whether every update has been made, or every trial has been decided."""
+        """True once every update has been made, or every trial has been decided."""
         return self._iteration > self._scores.protocol.iterations or not self._scores.active.any()
 
     def advance(self, for_s: float) -> Progress:
-        """Train for about that many seconds, at least one update."""
+        """Train for about `for_s` seconds, at least one update."""
         protocol, began = self._scores.protocol, time.perf_counter()
         every, updates = protocol.evaluate_every, protocol.iterations + 1
         while not self.done:
@@ -119,7 +117,7 @@ class SlicedTraining(Training):
         self._pending = self._start_evaluation()
 
     def _record(self) -> None:
-        """Record the last evaluation, unless it has been recorded."""
+        """Record the pending evaluation, if there is one."""
         if self._pending is not None:
             self._scores.record(**self._pending())
             self._pending = None
@@ -136,7 +134,11 @@ class SlicedTraining(Training):
         )
 
     def finish(self) -> tuple[list[Result], list[Curve], list[Weights]]:
-        """Collect each trial's result, curve and weights."""
+        """Return each trial's result, curve and weights.
+
+        Raises:
+            ValueError: if the pack isn't done.
+        """
         if not self.done:
             raise ValueError(f"pack {self._pack.id} must be done, but is at iteration {self._iteration}")
         results = self._scores.results(
@@ -145,7 +147,7 @@ class SlicedTraining(Training):
         return results, self._scores.curves(self._pack.trials), self._weights()
 
     def _of_each_trial(self, arrays: Arrays) -> list[Weights]:
-        """Divide weights, each [trials, ...], among the trials."""
+        """Split weights, each [trials, ...], by trial."""
         return [
             Weights(trial.id, int(updates), {name: array[i].copy() for name, array in arrays.items()})
             for i, (trial, updates) in enumerate(zip(self._pack.trials, self._scores.updates(), strict=True))

@@ -1,1 +1,1 @@
-"""The counter-based random stream: the same numbers for a trial, whatever trains beside it and wherever."""
+"""The counter-based random stream: a trial's numbers don't depend on its pack or its device."""

@@ -1,4 +1,4 @@
-"""How compiled functions are linked, and cached on disk until a file that they are made of changes."""
+"""Linking of compiled functions, and their cache on disk, valid until one of their source files changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import numba as nb
 from numba.core import bytecode, caching, codegen, compiler
 
 Decorator = Callable[[Callable[..., Any]], Any]
-# numba's types know fewer options of njit than it takes, and the other modules have no types that fit.
+# numba's types lack options of njit, and its other modules have no suitable types.
 _njit: Any = nb.njit
 _bytecode: Any = bytecode
 _caching: Any = caching
@@ -27,27 +27,27 @@ _compiler: Any = compiler
 _unliteral: Any = nb.types.unliteral
 _numbers = itertools.count()
 
-# numba names machine code after its function, its types and the function's number, and counts in each process from 1.
-# Two functions of a factory have the same name then if one was compiled here and the other in the process that cached
-# it, and a caller of both gets one of them for both: wrong numbers, and no error (numba's issue 10486).
+# numba names machine code after its function, its types and the function's number, which each process counts from 1.
+# Two functions of a factory then have the same name if one is compiled here and the other comes from another process's
+# cache. A caller of both silently gets one of them for both, and so wrong numbers (numba's issue 10486).
 _ID_BITS = 62
 _bytecode.FunctionIdentity._unique_ids = iter(lambda: secrets.randbits(_ID_BITS), None)
 
 Library: Any = _codegen.JITCodeLibrary
-"""The machine code of a function and of what it calls, as numba makes it."""
+"""numba's class for the machine code of a function and its callees."""
 
 
 def digest(sources: Iterable[Path]) -> str:
-    """Hash the contents of some files."""
+    """Hash the contents of files."""
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
 
 
 class _ClosedLibrary(Library):  # type: ignore[misc]
     """Machine code that calls its own copies of its parts.
 
-    Each part of a function is in the process twice: compiled by itself, and inside the function, optimised with it. By
-    default the linker may take one for the other, as C++ allows for inline functions. It takes the first, which is one
-    copy in the process that compiles the function, and the other in those that only load it.
+    Each part of a function exists twice in a process: compiled by itself, and inside the function, optimised with it.
+    By default the linker may replace one by the other, as C++ allows for inline functions. It takes the first, which
+    differs between the process that compiles the function and those that only load it.
     """
 
     def _optimize_final_module(self) -> None:
@@ -58,7 +58,7 @@ class _ClosedLibrary(Library):  # type: ignore[misc]
 
 
 class IntoLibrary(_compiler.Compiler):  # type: ignore[misc]
-    """Compiles a function into a library of its own class; a ``pipeline_class`` for `cached`."""
+    """A compiler into a library of its own class; a ``pipeline_class`` for `cached`."""
 
     library_class: type[Any] = _ClosedLibrary
 
@@ -70,12 +70,12 @@ class IntoLibrary(_compiler.Compiler):  # type: ignore[misc]
 
 
 class _CacheFile(_caching.IndexDataCacheFile):  # type: ignore[misc]
-    """A function's machine code on disk, which several processes and versions of the program write, or begin to.
+    """A function's machine code on disk, safe for several processes and versions of the program, even if one is killed.
 
-    numba numbers the files of a function's signatures by what its index holds, and writes the index first. Two
-    processes may then give one number to two signatures, and one that is killed between both writes leaves an index
-    of its sources with another version's machine code. Here a file is named after its signature, tells its sources,
-    and is there before the index names it.
+    numba numbers the files of a function's signatures by its index, and writes the index first. Two processes may then
+    give one number to two signatures. A process that is killed between both writes leaves an index of its sources with
+    another version's machine code. Here a file is named after its signature, contains the stamp of its sources, and is
+    written before the index names it.
     """
 
     def save(self, key: Any, data: Any) -> None:
@@ -86,7 +86,7 @@ class _CacheFile(_caching.IndexDataCacheFile):  # type: ignore[misc]
     def _load_index(self) -> Any:
         try:
             return super()._load_index()
-        except (AttributeError, ImportError):  # it names a class of that version that this one doesn't have
+        except (AttributeError, ImportError):  # it names a class that this version doesn't have
             return {}
 
     def _load_data(self, name: str) -> Any:
@@ -106,22 +106,22 @@ _STAMP = digest([Path(__file__)])
 
 
 def _define(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """Make numba's dispatcher of a function, with machine code on disk."""
+    """Return numba's dispatcher of a function, with machine code on disk."""
     try:
         return _njit(cache=True, **options)(function)
-    except RuntimeError:  # of its folders, none can be written to, as in a container with a read-only file system
+    except RuntimeError:  # none of its folders is writable, as in a container with a read-only file system
         nb.config.CACHE_DIR = str(_temporary_folder(nb.config.CACHE_DIR))  # type: ignore[attr-defined]
         return _njit(cache=True, **options)(function)
 
 
 def _temporary_folder(unwritable: str) -> Path:
-    """Make this user's temporary folder for machine code, or find it; at first it has what the other folder has.
+    """Return this user's temporary folder for machine code; a new one starts as a copy of the given folder.
 
-    Machine code is run, so a folder that others can write to isn't used.
+    Machine code is executed, so a folder that others can write to isn't used.
     """
     new = Path(tempfile.mkdtemp(prefix="study-numba-"))
     if unwritable and Path(unwritable).is_dir():
-        with suppress(OSError):  # what can't be read is compiled
+        with suppress(OSError):  # unreadable code is compiled again
             shutil.copytree(unwritable, new, dirs_exist_ok=True, copy_function=shutil.copyfile)
     new.chmod(0o700)
     folder = new.with_name(f"study-numba-{os.getuid()}")
@@ -135,20 +135,20 @@ def _temporary_folder(unwritable: str) -> Path:
 
 
 def cached(stamp: str, *, made_for: object = None, **options: Any) -> Decorator:
-    """Compile a function with numba, and use what is on disk only if it has the same stamp.
+    """Compile a function with numba, and use machine code on disk only if it has the same stamp.
 
-    numba itself compares only the function's own file, and would go on using old versions of the functions that it
-    calls. The process that compiles a function runs the machine code that others load.
+    numba itself compares only the function's own file, and would keep using old versions of the functions that it
+    calls. The process that compiles a function runs the same machine code that others load.
 
-    numba would also compile a function once more for each integer constant that compiled code calls it with. Here a
-    constant is an integer like any other; where the function becomes part of its caller, LLVM knows its value anyway.
+    numba would also compile a function again for each integer constant in a call by compiled code. Here a constant is
+    an integer like any other; when the function is inlined, LLVM knows its value anyway.
 
-    Where none of numba's folders can be written to, machine code goes to one in the temporary folder.
+    If none of numba's folders is writable, machine code goes to a temporary folder.
 
     Args:
-        stamp: a `digest` of all files that the function is made of; this one is added.
-        made_for: what distinguishes the functions that a factory makes; its text must be the same in every process.
-            numba would distinguish them by the compiled functions that they call, which differ in every process.
+        stamp: a `digest` of all files that the function depends on; this file is added.
+        made_for: key that distinguishes the functions of a factory; its repr must be the same in every process. numba
+            would distinguish them by the compiled functions that they call, which differ in every process.
         options: of `numba.njit`.
     """
 
@@ -170,7 +170,7 @@ def cached(stamp: str, *, made_for: object = None, **options: Any) -> Decorator:
 
 
 def is_on_disk(function: Any) -> bool:
-    """Return whether a compiled function is on disk for its present sources and this processor.
+    """Return True if a compiled function is on disk for its present sources and this processor.
 
     Args:
         function: made by `cached`, or by numba with ``cache=True``.

@@ -1,4 +1,4 @@
-"""The device that tasks compute on: where their streams' numbers, their data and new tensors are put."""
+"""The device that tasks compute on, for the numbers of streams, data and new tensors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DEVICE: ContextVar[torch.device | None] = ContextVar("device", default=None)
 
 @contextmanager
 def use_device(device: str) -> Iterator[None]:
-    """Compute on a device: torch's factory functions make tensors there, and streams put their numbers there.
+    """Compute on a device within the context: torch's factory functions and streams put their tensors there.
 
     Args:
         device: such as ``cpu`` or ``cuda``.
@@ -26,7 +26,7 @@ def use_device(device: str) -> Iterator[None]:
         (device(type='meta'), device(type='meta'))
     """
     chosen = None if device == "cpu" else torch.device(device)
-    if chosen == _DEVICE.get():  # the CPU is what torch uses anyway, and its calls take longer if that is said
+    if chosen == _DEVICE.get():  # torch uses the CPU by default, and is slower if told so
         yield
         return
     token = _DEVICE.set(chosen)
@@ -38,15 +38,15 @@ def use_device(device: str) -> Iterator[None]:
 
 
 def current_device() -> torch.device | None:
-    """Return the device that `use_device` chose; None for the CPU."""
+    """Return the device of `use_device`; None for the CPU."""
     return _DEVICE.get()
 
 
 def on_device(data: Tensor) -> Tensor:
-    """Return data of a task on the device that is used; they are copied there once.
+    """Return a task's data on the device in use; each tensor is copied there once.
 
     Args:
-        data: on the CPU, such as a data set that is kept from call to call; any shape.
+        data: on the CPU, such as a data set that is kept between calls; any shape.
 
     Example:
         >>> data = torch.arange(3)

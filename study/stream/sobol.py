@@ -1,4 +1,4 @@
-"""Sobol points, which fill a cube more evenly than random ones, each computed alone from its number."""
+"""Sobol points: they fill a cube more evenly than random ones, and each is computed from its number alone."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from torch.quasirandom import SobolEngine
 from study.stream.device import use_device
 
 BITS = 24
-"""Bits of a coordinate: as many as a float32 in [0, 1) has."""
+"""Bits of a coordinate, as of a float32 in [0, 1)."""
 
 MOST_POINTS = 2**30
-"""The points of the sequence that there are."""
+"""Length of the sequence."""
 
-# Points that are kept: all others are one of them, shifted.
+# Points that are cached; all others are shifts of these.
 _BLOCK = 2**12
 
 
 def sobol_points(start: int, points: int, dimensions: int) -> Tensor:
-    """Compute points of the Sobol sequence as whole numbers: x_n = sum of the bits of n, modulo 2, of x_(2^bit).
+    """Compute points of the Sobol sequence as integers: x_n = sum of the bits of n, modulo 2, of x_(2^bit).
 
-    The sequence is that of `torch.quasirandom.SobolEngine`, from 0 on, in the order of the Gray code. Of every 2^k
-    points from a multiple of 2^k on, each coordinate has one in each of 2^k equal intervals.
+    The sequence is that of `torch.quasirandom.SobolEngine`, from 0 on, in the order of the Gray code. In each
+    coordinate, 2^k points from a multiple of 2^k on have one point in each of 2^k equal intervals.
 
     Source: Sobol, "On the distribution of points in a cube and the approximate evaluation of integrals", 1967;
     Antonov & Saleev, "An economic method of computing LPτ-sequences", 1979, for the order; Joe & Kuo, "Constructing
@@ -32,14 +32,14 @@ def sobol_points(start: int, points: int, dimensions: int) -> Tensor:
 
     Args:
         start: number of the first point, >= 0.
-        points: how many, >= 0.
+        points: number of points, >= 0.
         dimensions: coordinates of a point, 1 ... 21,201.
 
     Returns:
         int32 [points, dimensions] on the CPU, each 0 <= x < 2^24.
 
     Raises:
-        ValueError: if the sequence has no such points.
+        ValueError: if the points lie outside the sequence.
 
     Example:
         >>> (sobol_points(0, 4, 2) / 2**24).tolist()
@@ -68,16 +68,16 @@ def _first_points(dimensions: int) -> Tensor:
 
 @lru_cache(maxsize=16)
 def _first_of_block(block: int, dimensions: int) -> Tensor:
-    found = torch.zeros(dimensions, dtype=torch.int32)
+    point = torch.zeros(dimensions, dtype=torch.int32)
     for bit in range(block.bit_length()):
         if block >> bit & 1:
-            found ^= _point(_BLOCK * 2**bit, dimensions)
-    return found
+            point ^= _point(_BLOCK * 2**bit, dimensions)
+    return point
 
 
 @lru_cache(maxsize=128)
 def _point(number: int, dimensions: int) -> Tensor:
-    """Compute one point in the time that it takes to go there: with 100 coordinates, about a second for the 2^24th."""
+    """Compute one point by going through the sequence: with 100 coordinates, about a second to the 2^24th."""
     return _drawn(dimensions, number, 1)[0]
 
 

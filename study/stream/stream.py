@@ -1,4 +1,4 @@
-"""The counter-based random stream: what a trial sees is a pure function of its seed and the iteration.
+"""The counter-based random stream: a trial's numbers are a pure function of its seed and the iteration.
 
 Philox4x32-10 turns a 128-bit counter and a 64-bit key into four 32-bit words. Here
 
@@ -6,8 +6,8 @@ Philox4x32-10 turns a 128-bit counter and a 64-bit key into four 32-bit words. H
     counter = (row, feature div 4, iteration, purpose)
     number  = word[feature mod 4]
 
-so any number of any trial can be computed alone, in any order, on any device, with the same bits; a larger batch
-only adds rows. A word w becomes an input by float32 operations with one rounding each, and never a fused multiply-add:
+So any number of any trial can be computed alone, in any order, on any device, with the same bits; a larger batch only
+adds rows. A word w becomes an input by float32 operations with one rounding each, never by a fused multiply-add:
 
     x = low_k + width * ((w div 2**8) * 2**-24),    k = w mod 2 picks the interval when there are two
 
@@ -49,7 +49,7 @@ _STEP = 2.0**-24
 
 
 def philox(counter: tuple[Tensor, ...], key: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Encrypt counters with Philox4x32-10, on any device: the reference for the faster one, `study.stream.stream_simd`.
+    """Encrypt counters with Philox4x32-10, on any device: the reference for the faster `study.stream.stream_simd`.
 
     Args:
         counter: four int64 tensors that broadcast together, each 0 <= c < 2**32.
@@ -66,7 +66,7 @@ def philox(counter: tuple[Tensor, ...], key: tuple[Tensor, ...]) -> tuple[Tensor
     c0, c1, c2, c3 = counter
     k0, k1 = key
     for _ in range(ROUNDS):
-        # The 64-bit products wrap as signed numbers; their bits, and so both halves, are right.
+        # The 64-bit products overflow as signed numbers; their bits, and so both halves, are right.
         p0, p1 = c0 * MULTIPLIERS[0], c2 * MULTIPLIERS[1]
         c0, c1 = ((p1 >> 32) & _MASK) ^ c1 ^ k0, p1 & _MASK
         c2, c3 = ((p0 >> 32) & _MASK) ^ c3 ^ k1, p0 & _MASK
@@ -79,8 +79,8 @@ def words(seeds: Tensor, features: int, rows: int, iteration: int, purpose: Purp
 
     Args:
         seeds: int64 [trials].
-        features: numbers a row, n.
-        rows: rows.
+        features: numbers per row, n.
+        rows: number of rows.
         iteration: 0 <= iteration < 2**32.
         purpose: the use of the numbers.
 
@@ -107,10 +107,10 @@ def inputs(
 
     Args:
         seeds: int64 [trials].
-        low: float32 [trials, 2], where each of the two intervals starts (twice the same for one interval).
+        low: float32 [trials, 2], the starts of the two intervals (equal for a single interval).
         width: float32 [trials], the intervals' width.
-        features: numbers a row, n.
-        rows: rows, usually the batch size.
+        features: numbers per row, n.
+        rows: number of rows, usually the batch size.
         iteration: 0 <= iteration < 2**32.
         purpose: the use of the numbers.
 
@@ -130,11 +130,11 @@ def inputs(
 
 
 def uniforms(seeds: npt.NDArray[np.uint64], count: int, iteration: int, purpose: Purpose) -> npt.NDArray[np.float64]:
-    """Draw numbers strictly between 0 and 1, (w + 1/2) / 2**32: for initial weights and offsets.
+    """Draw numbers strictly between 0 and 1, (w + 1/2) / 2**32, for initial weights and offsets.
 
     Args:
         seeds: uint64 [trials].
-        count: numbers a trial.
+        count: numbers per trial.
         iteration: distinguishes draws of one purpose, such as the index of a parameter.
         purpose: the use of the numbers.
 

@@ -1,14 +1,14 @@
 """The random stream in vectors, for compiled engines: Philox4x32-10 for 32 rows at a time.
 
-A word is multiplied by a constant in each of the ten rounds, and both halves of the 64-bit product are wanted. A
-vector of 32-bit words is taken as 64-bit numbers twice, once for the words in even places and once, shifted down,
-for those in odd ones; two shuffles sort the halves of the products.
+Each of the ten rounds multiplies words by constants, and needs both halves of the 64-bit products. A vector of 32-bit
+words is read as 64-bit numbers twice: once for the words in even places and once, shifted down, for those in odd ones.
+Two shuffles sort the halves of the products.
 
-Rows (counter word 0) and features (word 1) vary, iteration and purpose don't, and words mix slowly: five of the six
+Rows (counter word 0) and features (word 1) vary; iteration and purpose don't, and words mix slowly. Five of the six
 products of the first three rounds depend on the row alone, on the feature alone or on neither, and are computed once
-for it. That leaves 15 of 20 for each row and feature. With AVX-512 this is 1.7 times as fast as the ten rounds left to
-the compiler's own vectorisation, with AVX2 1.4 times; and 32 rows are faster than 16 on either, though they take
-several registers.
+for each. That leaves 15 of 20 products for each row and feature. With AVX-512 this is 1.7 times as fast as ten rounds
+that the compiler vectorises, with AVX2 1.4 times. 32 rows are faster than 16 on both, though they take several
+registers.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ import study.stream.stream
 from study.stream.compile import cached, digest
 from study.stream.stream import MULTIPLIERS, ROUNDS, WEYL
 
-# Neither has types that fit.
+# Neither has suitable types.
 cgutils: Any = core.cgutils
 _intrinsic: Any = extending.intrinsic
 
 _STAMP = digest((Path(study.stream.stream.__file__), Path(__file__)))
 
 LANES = 16
-"""The number of rows is a multiple of this, the length of a vector."""
+"""Length of a vector; the number of rows is a multiple of it."""
 
 _WIDE_ROWS = 2 * LANES
 _MASK = 0xFFFFFFFF
@@ -44,7 +44,7 @@ _HALF_WORD, _LOW_WORD = np.uint64(32), np.uint64(_MASK)
 
 
 class _Words:
-    """Operations of Philox on words: vectors of so many lanes, or single words that are the same in all lanes."""
+    """Operations of Philox on words: vectors of `lanes` words, or single words that are the same in all lanes."""
 
     def __init__(self, builder: Any, lanes: int) -> None:
         self.builder, self.lanes = builder, lanes
@@ -59,8 +59,8 @@ class _Words:
 
     def splat(self, number: Any) -> Any:
         kind = ir.VectorType(number.type, self.lanes)
-        one = self.builder.insert_element(ir.Constant(kind, ir.Undefined), number, ir.Constant(_WORD, 0))
-        return self.builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), self._mask([0] * self.lanes))
+        first = self.builder.insert_element(ir.Constant(kind, ir.Undefined), number, ir.Constant(_WORD, 0))
+        return self.builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), self._mask([0] * self.lanes))
 
     def count(self, first: Any) -> Any:
         """Count up: first, first + 1, ..., in the lanes of a vector."""
@@ -78,9 +78,9 @@ class _Words:
         """Return the upper and the lower halves of the products."""
         builder = self.builder
         if not isinstance(word.type, ir.VectorType):
-            whole = builder.mul(builder.zext(word, _DOUBLE), ir.Constant(_DOUBLE, factor))
-            high = builder.lshr(whole, ir.Constant(_DOUBLE, 32))
-            return builder.trunc(high, _WORD), builder.trunc(whole, _WORD)
+            full_product = builder.mul(builder.zext(word, _DOUBLE), ir.Constant(_DOUBLE, factor))
+            high = builder.lshr(full_product, ir.Constant(_DOUBLE, 32))
+            return builder.trunc(high, _WORD), builder.trunc(full_product, _WORD)
         count = self.lanes // 2
         factors = ir.Constant(self._double, [factor] * count)
         doubles = builder.bitcast(word, self._double)
@@ -95,10 +95,10 @@ class _Words:
         return [self.xor(high_1, state[1], keys[0]), low_1, self.xor(high_0, state[3], keys[1]), low_0]
 
     def number(self, word: Any, low: Any, second: Any | None, scale: Any) -> Any:
-        """Turn words into inputs: low + scale * (word div 2**8), rounded after each of the two."""
+        """Convert words to inputs: low + scale * (word div 2**8), rounded after each of the two operations."""
         builder = self.builder
-        of_word = builder.lshr(word, ir.Constant(self.kind, [8] * self.lanes))
-        uniform = builder.sitofp(of_word, ir.VectorType(_FLOAT, self.lanes))
+        shifted = builder.lshr(word, ir.Constant(self.kind, [8] * self.lanes))
+        uniform = builder.sitofp(shifted, ir.VectorType(_FLOAT, self.lanes))
         start = low
         if second is not None:
             last_bit = builder.trunc(word, ir.VectorType(ir.IntType(1), self.lanes))
@@ -107,7 +107,7 @@ class _Words:
 
 
 def _strip(lanes: int, *, two: bool) -> Any:
-    """Make the kernel that draws x[:, column:column + lanes], from one interval or two."""
+    """Build the kernel that draws x[:, column:column + lanes], from one interval or two."""
 
     @_intrinsic  # type: ignore[untyped-decorator]
     def strip(
@@ -130,7 +130,7 @@ def _strip(lanes: int, *, two: bool) -> Any:
                 for n in range(ROUNDS)
             ]
             low_v, second_v, scale_v = (words.splat(value) for value in (low_, second_, scale_))
-            # Before the loop over features, since it depends on the row alone; LLVM moves the rest of it there.
+            # Before the loop over features, since it depends on the row alone; LLVM moves other such operations there.
             rows = words.count(row_)
             with cgutils.for_range_slice(builder, ir.Constant(_PLACE, 0), features, ir.Constant(_PLACE, 4)) as (
                 feature,
@@ -162,10 +162,10 @@ def draw(x, rows, seed, low, second, width, iteration, purpose, first):  # type:
 
     Args:
         x: float32 [features, rows or more], contiguous; features a multiple of 4; written.
-        rows: how many, a multiple of `LANES`.
+        rows: number of rows, a multiple of `LANES`.
         seed: uint64.
-        low: float32, where the interval starts.
-        second: float32, where the second interval starts; the same if there is but one.
+        low: float32, the start of the interval.
+        second: float32, the start of the second interval; equal to `low` for a single interval.
         width: float32.
         iteration: 0 <= iteration < 2**32.
         purpose: a `Purpose`.
@@ -173,8 +173,8 @@ def draw(x, rows, seed, low, second, width, iteration, purpose, first):  # type:
     """
     k0, k1 = np.uint32(seed & _LOW_WORD), np.uint32(seed >> _HALF_WORD)
     count, use = np.uint32(iteration), np.uint32(purpose)
-    # In `study.stream.stream` the 24 bits are multiplied by 2**-24 and then by the width, here at once by both: a power
-    # of two moves the exponent only, so the bits are the same.
+    # `study.stream.stream` multiplies the 24 bits by 2**-24 and then by the width, here by both at once: a power of two
+    # changes the exponent only, so the bits are the same.
     scale = width * _STEP
     wide = rows - rows % _WIDE_ROWS
     if low == second:
@@ -196,7 +196,7 @@ def _fill(out, spare, seeds, low, width, iterations, purpose):  # type: ignore[n
     for s in range(trials):
         x = out[s] if direct else spare
         draw(x, x.shape[1], seeds[s], low[s, 0], low[s, 1], width[s], iterations[s], purpose, 0)
-        if not direct:  # by loops: for a copy of slices, numba compiles its messages of errors, which takes 2 s
+        if not direct:  # loops, since numba compiles error messages for copies of slices, which takes 2 s
             for i in range(features):
                 for b in range(rows):
                     out[s, i, b] = spare[i, b]
@@ -210,7 +210,7 @@ def fill_inputs(
     iteration: int | npt.NDArray[np.integer[Any]],
     purpose: int,
 ) -> None:
-    """Fill `out` with inputs of one iteration, or of one of each trial, at the speed of the processor.
+    """Fill `out` with inputs of one iteration, or of one iteration per trial, by compiled code.
 
     The bits are those of `study.stream.stream.inputs`.
 
@@ -238,21 +238,21 @@ def fill_inputs(
     if len(seeds) == 0:
         return
     _, features, rows = out.shape
-    whole = (padded(features, 4), padded(rows, LANES))
-    # Words past the last feature or row are drawn, too, into memory that nothing reads.
-    spare = out[0] if whole == (features, rows) else np.empty(whole, np.float32)
+    padded_shape = (padded(features, 4), padded(rows, LANES))
+    # Words past the last feature or row are drawn into memory that isn't read.
+    spare = out[0] if padded_shape == (features, rows) else np.empty(padded_shape, np.float32)
     iterations = np.full(len(seeds), iteration, np.uint32)
     _fill(out, spare, seeds, low, width, iterations, np.uint32(purpose))
 
 
-def padded(count: int, whole: int) -> int:
-    """Round a count up to a multiple, in compiled code too.
+def padded(count: int, multiple: int) -> int:
+    """Round a count up to a multiple, also in compiled code.
 
     Example:
         >>> padded(100, 16)
         112
     """
-    return -(-count // whole) * whole
+    return -(-count // multiple) * multiple
 
 
 extending.register_jitable(padded)

@@ -1,13 +1,14 @@
 """The random numbers that a task and a model draw, written as for one trial.
 
-The numbers of all trials of a pack are drawn in one call, and inside `torch.func.vmap` each trial sees its own row. A
-number is a pure function of its trial's seed, the iteration, the purpose and which call of the stream it was:
+The numbers of all trials of a pack are drawn in one call; inside `torch.func.vmap` each trial sees its own row. A
+number is a pure function of its trial's seed, the iteration, the purpose and the call's number:
 
     counter = (row, feature div 4, iteration, purpose + 2**8 call)
 
-with rows along the first axis of what is drawn, features along the others, and calls counted from 0 in each iteration.
-So a larger batch only adds rows, and the first call of an iteration sees the bits of `study.stream.stream`. Numbers are
-drawn on the CPU and then put where they are used (`study.stream.device`): they have the same bits on every device.
+with rows along the first axis of the drawn array, features along the others, and calls counted from 0 in each
+iteration. So a larger batch only adds rows, and the first call of an iteration has the bits of `study.stream.stream`.
+Numbers are drawn on the CPU and then moved to the device in use (`study.stream.device`), so that they have the same
+bits on every device.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ class Draw:
 
     Args:
         kind: the name of the stream's method.
-        shape: of what is drawn for one trial.
-        high: of integers and of places, one more than the largest.
+        shape: shape of the numbers of one trial.
+        high: for integers and places, one more than the largest.
     """
 
     kind: Literal["uniform", "normal", "integers", "permutation", "batch", "sobol"]
@@ -50,15 +51,15 @@ class Draw:
 
 
 BY_ROW = ("uniform", "normal", "integers", "permutation")
-"""The kinds of draws that depend on an iteration only through the counter of each trial's numbers."""
+"""The kinds of draws that depend on the iteration only through the counter of each trial's numbers."""
 
 
 class Stream:
-    """Draw random numbers for one trial, or for the trials of a pack side by side.
+    """A stream of random numbers for one trial, or for the trials of a pack side by side.
 
     Args:
-        seeds: of the pack's trials.
-        iteration: 0 <= iteration < 2**32; or one of each trial, for the kinds of `BY_ROW`.
+        seeds: the seeds of the pack's trials.
+        iteration: 0 <= iteration < 2**32; or one per trial, for the kinds of `BY_ROW`.
         purpose: the use of the numbers.
         trial: inside `torch.func.vmap`, the trial's place in the pack, an int64 scalar; None for one trial alone.
 
@@ -102,7 +103,7 @@ class Stream:
         """Draw int64 numbers of a shape, each of 0..high - 1 equally likely to within high / 2**48.
 
         Raises:
-            ValueError: if not 1 <= high <= 2**32.
+            ValueError: unless 1 <= high <= 2**32.
         """
         if not 1 <= high <= 2**32:
             raise ValueError(f"1 <= high <= 2**32 must hold, but got {high}")
@@ -115,10 +116,10 @@ class Stream:
     def batch(self, n: int, size: int) -> Tensor:
         """Draw the places of this iteration's batch in a data set: each place once an epoch, int64 [size].
 
-        An epoch has n // size iterations, and an order of its own; what is left over isn't in it.
+        An epoch has n // size iterations and its own order; the n mod size last places in that order are left out.
 
         Raises:
-            ValueError: if not 1 <= size <= n.
+            ValueError: unless 1 <= size <= n.
         """
         if not 1 <= size <= n:
             raise ValueError(f"a batch must have 1 ... {n} of the {n} places, but size is {size}")
@@ -129,14 +130,14 @@ class Stream:
 
             number = (x_n xor s) * 2**-24,    n = iteration * rows + row
 
-        The trial's seed draws the shift s, one for each coordinate, the same in all iterations: trials go through the
-        same sequence, each in a place of its own.
+        The trial's seed draws the shift s of each coordinate, the same in all iterations: all trials use the same
+        sequence with different shifts.
 
         Source: Sobol, "On the distribution of points in a cube and the approximate evaluation of integrals", 1967;
         L'Ecuyer & Lemieux, "Recent advances in randomized quasi-Monte Carlo methods", 2002, for the shift.
 
         Raises:
-            ValueError: if the sequence ends before, after 2**30 points.
+            ValueError: if the sequence, of 2**30 points, ends earlier.
         """
         return self.draw(Draw("sobol", shape))
 
@@ -156,7 +157,7 @@ class Stream:
         numbers = getattr(self, f"_{draw.kind}")(draw)
         return numbers.mT.reshape(len(self._seeds), *draw.shape)  # type: ignore[no-any-return]
 
-    # --- what is drawn, [trials, features, rows] ----------------------------------------------------------
+    # --- numbers by kind, [trials, features, rows] ---------------------------------------------------------
 
     def _uniform(self, draw: Draw) -> Tensor:
         return self._words(draw.shape, 1)
@@ -191,7 +192,7 @@ class Stream:
         return pairs[:, 0::2] + pairs[:, 1::2] * _STEP
 
     def _words(self, shape: Sequence[int], numbers: int) -> Tensor:
-        """Draw that many numbers for each place of a shape, float32 [trials, numbers * features, rows]."""
+        """Draw `numbers` numbers for each place of a shape, float32 [trials, numbers * features, rows]."""
         if any(size < 0 for size in shape):
             raise ValueError(f"every size of a shape must be 0 or more, but got {tuple(shape)}")
         if self._calls >= 2**_CALL_BITS:
@@ -207,7 +208,7 @@ class Stream:
 
 @lru_cache(maxsize=4)
 def _order(seeds: bytes, epoch: int, purpose: int, calls: int, n: int) -> Tensor:
-    """Draw the order of an epoch for each trial, as a permutation of that iteration, int64 [trials, 1, n]."""
+    """Draw an epoch's order for each trial, the permutation of the iteration of that number, int64 [trials, 1, n]."""
     stream = Stream(np.frombuffer(seeds, np.uint64), epoch, Purpose(purpose))
     stream._calls = calls
     return stream._on_cpu(Draw("permutation", (n,)))[:, None]
@@ -222,7 +223,7 @@ def _shift(seeds: bytes, purpose: int, calls: int, features: int) -> Tensor:
 
 
 def evaluation_stream(purpose: Purpose) -> Stream:
-    """Return the stream that validation and test sets are drawn from, the same for all trials."""
+    """Return the stream of validation and test sets, the same for all trials."""
     return Stream([EVALUATION_SEED], 0, purpose)
 
 
@@ -231,7 +232,7 @@ _STREAM: ContextVar[Stream | None] = ContextVar("stream", default=None)
 
 @contextmanager
 def noise_from(stream: Stream) -> Iterator[None]:
-    """Let models draw noise from a stream."""
+    """Let models draw noise from a stream within the context."""
     token = _STREAM.set(stream)
     try:
         yield
@@ -240,15 +241,15 @@ def noise_from(stream: Stream) -> Iterator[None]:
 
 
 def noise() -> Stream | None:
-    """Return the stream that a model draws its noise from; None outside of a study's training."""
+    """Return the stream of a model's noise; None outside of a study's training."""
     return _STREAM.get()
 
 
 class Dropout(nn.Module):
-    """Set each number to 0 with probability p in training, and scale the others by 1 / (1 - p).
+    """A layer that sets each number to 0 with probability p in training, and scales the others by 1 / (1 - p).
 
-    It draws from the trial's own stream, so that models with it train in packs; `torch.nn.Dropout` draws from a global
-    generator, and so they don't. Outside of a study it is `torch.nn.functional.dropout`.
+    It draws from the trial's own stream, so that models with it train in packs. `torch.nn.Dropout` draws from a global
+    generator, so models with it don't. Outside of a study it is `torch.nn.functional.dropout`.
 
     Source: Srivastava et al., "Dropout: a simple way to prevent neural networks from overfitting", 2014.
 
@@ -256,7 +257,7 @@ class Dropout(nn.Module):
         p: 0 <= p < 1.
 
     Raises:
-        ValueError: if p is not.
+        ValueError: if p is out of range.
 
     Example:
         >>> with noise_from(Stream([7], 0, Purpose.NOISE)):
@@ -271,7 +272,7 @@ class Dropout(nn.Module):
         self.p = p
 
     def forward(self, x: Tensor) -> Tensor:
-        """Drop numbers of any shape."""
+        """Drop numbers of a tensor of any shape."""
         if not self.training or self.p == 0:
             return x
         stream = noise()

@@ -1,4 +1,4 @@
-"""The program of a process that trains packs beside the driver, which is `study.cluster.beside`."""
+"""The program of a process that trains packs beside the driver (`study.cluster.beside`)."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _EVENTS = {kind.__name__: kind for kind in (Notice, PackCrashed, PackDone, Prepa
 
 
 def run(parent: Connection, request: Mapping[str, Any]) -> None:
-    """Train packs as they come, until the parent closes the connection or asks to stop.
+    """Train packs as they arrive, until the parent closes the connection or asks to stop.
 
-    The parent sends objects, as Ray sends them to workers: a `PackWork`, a cell of the study, and then packs. While a
-    pack trains, whatever it sends is a request to stop. The answers are data, because the user's code runs here: null
-    when that code is imported, and then events (`event_of`).
+    The parent sends pickled objects: a `PackWork`, a cell of the study, and then packs. While a pack trains, anything
+    it sends is a request to stop. The answers are JSON, because the user's code runs here: null once that code is
+    imported, and then events (`event_of`).
     """
     work: PackWork = parent.recv()
     assert work.own is not None
-    with suppress(BaseException):  # the first pack fails of it, with the reason
+    with suppress(BaseException):  # the first pack fails for the same reason
         work.own.prepare(parent.recv())
     parent.send_bytes(json.dumps(None).encode())
     with suppress(EOFError):
@@ -38,10 +38,10 @@ def run(parent: Connection, request: Mapping[str, Any]) -> None:
 
 
 def event_of(data: bytes) -> Event | None:
-    """Return the event that such a process has sent; None for what it sends when the code is imported.
+    """Return the event that such a process has sent; None for the null after its import of the code.
 
     Raises:
-        ValueError: if it is none of these: code of the user's has written it.
+        ValueError: if the data are neither, since the user's code has written them.
     """
     try:
         content = json.loads(data)

@@ -1,7 +1,7 @@
-"""Several packs at once in one worker: on a GPU that one of them alone would leave half idle.
+"""Several packs at once in one worker, on a GPU that a single pack would leave half idle.
 
 Kernels of different processes take turns on a GPU; those of one process run in parallel. So packs that share a GPU are
-threads of one worker, each of which mostly waits for the device. On the CPU a worker has one pack and no thread.
+threads of one worker, which mostly wait for the device. On the CPU a worker has one pack and no threads.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from study.interface.stop_signals import noting_stops, requested_stop
 from study.records import Event, Pack, PackCrashed, PackDone
 
 Work = Callable[[Pack], Iterator[Event]]
-"""Trains and stores a pack, yielding its progress about every second; closed early, it stores a checkpoint."""
+"""Trains and stores a pack, and yields its progress about every second; if closed early, stores a checkpoint."""
 
 # Concurrent packs' events are yielded together, at most this often: each report costs the driver some milliseconds.
 _EVERY_S = 1.0
@@ -28,7 +28,7 @@ _MOST_FRAMES = 16
 def concurrently(work: Work, packs: Sequence[Pack]) -> Generator[list[Event], None, None]:
     """Run packs in parallel, and yield their events, including the end of each, done or crashed.
 
-    If it is closed early, each pack stores a checkpoint. If one crashes, the others continue to their end.
+    If it is closed early, each pack stores a checkpoint. If one crashes, the others continue.
 
     Args:
         work: trains one pack.
@@ -43,7 +43,7 @@ def concurrently(work: Work, packs: Sequence[Pack]) -> Generator[list[Event], No
         [2]
     """
     if len(packs) == 1:
-        with closing(_with_its_end(work, packs[0])) as steps:
+        with closing(_events_with_end(work, packs[0])) as steps:
             for event in steps:
                 yield [event]
         return
@@ -54,8 +54,8 @@ def concurrently(work: Work, packs: Sequence[Pack]) -> Generator[list[Event], No
         threads.stop()
 
 
-def _with_its_end(work: Work, pack: Pack) -> Generator[Event, None, None]:
-    """Yield the events of a pack's work, and then how it ended."""
+def _events_with_end(work: Work, pack: Pack) -> Generator[Event, None, None]:
+    """Yield the events of a pack's work, and its end as the last event."""
     steps = work(pack)
     try:
         while (event := _next_event(steps, pack)) is not None:
@@ -70,7 +70,7 @@ def _with_its_end(work: Work, pack: Pack) -> Generator[Event, None, None]:
 def _next_event(steps: Iterator[Event], pack: Pack) -> Event | None:
     """Return the next event, the crash of the pack, or None at the end.
 
-    A pack's crash must not end the others, whatever a user's code raises: only a signal ends the process.
+    An error of the user's code must not end other packs: only a signal ends the process.
     """
     with noting_stops():
         try:
@@ -99,12 +99,12 @@ class _Threads:
 
     def _run(self, pack: Pack) -> None:
         try:
-            with closing(_with_its_end(self._work, pack)) as steps:
+            with closing(_events_with_end(self._work, pack)) as steps:
                 for event in steps:
                     self._queue.put(event)
                     if self._stop.is_set():
                         return
-        except BaseException as error:  # even what would end a process: a thread would end without a report
+        except BaseException as error:  # also SystemExit and the like, which would end a thread without a report
             self._queue.put(PackCrashed(pack.id, crash_text(error)))
         finally:
             self._queue.put(None)

@@ -1,7 +1,6 @@
-"""What a worker does with one pack: from its checkpoint, through an engine, to results in the store.
+"""A worker's work on one pack: from its checkpoint, through an engine, to results in the store.
 
-It is the counterpart of `run`: it joins engine and store in the worker's process, as `run` joins the stages in the
-driver's.
+It joins engine and store in the worker's process, as `run` joins the stages in the driver's.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ Trained = tuple[list[Result], list[Curve], list[Weights]]
 _SLICE_S = 1.0
 _BACK = "the store is back: checkpoints and results are kept again"
 _RUNGS: dict[tuple[str, str, str], StoredRungs] = {}
-"""Values at rungs by store, study and attempt, so that this process has one file in an attempt at a study."""
-# A pack that doesn't fit on a GPU is halved down to this many trials: if these don't fit, nothing does.
+"""Values at rungs by store, study and attempt, so that this process writes one file per attempt at a study."""
+# A pack that doesn't fit on a GPU is halved down to this many trials; if these don't fit, it trains on the CPU.
 _FEWEST_HALVED = 8
 
 
 @dataclass(frozen=True)
 class PackWork:
-    """Trains packs of one study; sent to the workers.
+    """A callable that trains packs of one study; it is sent to workers.
 
     Args:
         root: the store's address, the same on every machine.
@@ -46,12 +45,12 @@ class PackWork:
         attempt: id of the driver's attempt; a worker stops when another driver has taken the study over.
         engine: name of an engine, or ``auto``.
         device: ``cpu`` or ``cuda``.
-        own: the engine of a study that brings its own.
+        own: the study's own engine, if it has one.
         checkpoint_every_s: seconds of training between checkpoints.
         patience_s: seconds that the store may be away before a pack fails.
         repository: fields of the user's repository for the provenance; workers run copies of the code.
-        keep: which files of trials are kept.
-        is_shared: whether this process has output of its own beside that of trials.
+        keep: the files of trials that are kept.
+        is_shared: whether this process also has output of its own.
     """
 
     root: str
@@ -69,9 +68,9 @@ class PackWork:
     def __call__(self, pack: Pack) -> Iterator[Event]:
         """Train the pack and store its results, yielding its progress about every second.
 
-        If it crashes, the last checkpoint remains; if it is closed early, it stores a new one. While the store is away,
-        it continues training without checkpoints, and waits to store its results. What another worker has stored
-        meanwhile is left as it is.
+        If it crashes, the last checkpoint remains. If it is closed early, it stores a new one. While the store is away,
+        it continues training without checkpoints, and waits to store its results. Results that another worker has
+        stored meanwhile are left unchanged.
         """
         folder = Store(self.root).study(self.study).of_attempt(self.attempt)
         yield from self._patiently(folder.check)
@@ -87,12 +86,12 @@ class PackWork:
         yield from self._patiently(lambda: folder.drop_checkpoint(pack.id))
 
     def _has(self, folder: StudyStore, pack: Pack) -> bool:
-        """Return whether the store has a pack's results; trials that were stopped count where some are stopped."""
+        """Return True if the store has a pack's results; stopped trials count if the study stops trials early."""
         is_pruned = isinstance(self.own, CallEngine) and self.own.pruning is not None
         return folder.has_pack(pack.id, with_stopped=is_pruned)
 
     def _train_and_store(self, folder: StudyStore, pack: Pack) -> Generator[Event, None, str | None]:
-        """Train and store a pack; return a reason if it doesn't fit on its device, else None."""
+        """Train and store a pack; return the reason if it doesn't fit on its device, else None."""
         checkpoint = yield from self._patiently(lambda: folder.load_checkpoint(pack.id))
         for notice in folder.notices:
             yield Notice(notice)
@@ -129,7 +128,7 @@ class PackWork:
     def _start(
         self, files: TrialFiles, pack: Pack, checkpoint: Checkpoint | None
     ) -> Generator[Event, None, tuple[Training, int]]:
-        """Begin a pack, or go on from a checkpoint; also return the number of updates that this saves."""
+        """Start a pack, or resume it from a checkpoint; also return its first iteration."""
         cell = pack.trials[0].cell
         engine = engine_for(self.engine, cell, self.device, self.own)
         for step in prepared(engine, cell):
@@ -150,17 +149,17 @@ class PackWork:
     def _train(
         self, folder: StudyStore, files: TrialFiles, pack: Pack, checkpoint: Checkpoint | None
     ) -> Generator[Event, None, tuple[Trained | None, bool]]:
-        """Train to the end, or until another worker has stored the pack: then there are no results to return.
+        """Train to the end, or until another worker has stored the pack; then there are no results.
 
-        Also return whether the store was away at the last attempt to store a checkpoint.
+        Also return True if the store was away at the last attempt to store a checkpoint.
         """
         training, begun_at = yield from self._start(files, pack, checkpoint)
-        yield from _told(training)
+        yield from _notices(training)
         stored_at, is_away = time.monotonic(), False
         try:
             while not training.done:
                 progress = training.advance(_SLICE_S)
-                yield from _told(training)
+                yield from _notices(training)
                 if time.monotonic() - stored_at >= self.checkpoint_every_s:
                     was_away = is_away
                     try:
@@ -190,7 +189,7 @@ class PackWork:
             files.upload([trial.id for trial in pack.trials])
 
     def _store(self, folder: StudyStore, files: TrialFiles, pack: Pack, trained: Trained) -> None:
-        folder.check()  # a file system that isn't mounted looks like an empty store
+        folder.check()  # an unmounted file system looks like an empty store
         if not self._has(folder, pack):
             self._upload(files, pack)
             folder.write_pack(pack.id, *trained, provenance(self.device, self.repository))
@@ -198,7 +197,7 @@ class PackWork:
 
 @contextmanager
 def _scratch(folder: StudyStore) -> Iterator[Path]:
-    """Yield a folder for trials' files until they are uploaded; a store that is a folder needs none."""
+    """Yield a folder for trials' files until they are uploaded: the store itself if it is a folder."""
     if folder.path is not None:
         yield folder.path
         return
@@ -206,12 +205,12 @@ def _scratch(folder: StudyStore) -> Iterator[Path]:
         yield Path(scratch)
 
 
-def _told(training: Training) -> Iterator[Notice]:
+def _notices(training: Training) -> Iterator[Notice]:
     return (Notice(text, is_once=True) for text in training.take_notices())
 
 
 def _halves(pack: Pack) -> tuple[Pack, ...]:
-    """Split a pack into two halves; none of a small pack."""
+    """Split a pack into two halves; return () for a small pack."""
     if len(pack.trials) <= _FEWEST_HALVED:
         return ()
     middle = len(pack.trials) // 2

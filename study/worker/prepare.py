@@ -1,6 +1,6 @@
-"""Preparing engines, such as compiling them, once on a machine: one worker does it, the others wait.
+"""One-time preparation of engines on a machine, such as compiling: one worker does it, the others wait.
 
-`python -m` runs this file as a process, in parallel with whatever else has to start.
+`python -m` runs this file as a process, in parallel with other starts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _prepared: set[str] = set()
 
 
 def prepare(engine: Engine, cell: Cell) -> None:
-    """Let an engine prepare itself once on this machine, or wait while another process of this user prepares it.
+    """Prepare an engine once on this machine, or wait while another process of this user prepares it.
 
     The engine finds the results on disk. The lock is released when its holder dies.
 
@@ -38,7 +38,7 @@ def prepare(engine: Engine, cell: Cell) -> None:
 
 
 def prepared(engine: Engine, cell: Cell) -> Iterator[Preparing]:
-    """Do what `prepare` does, and report what takes long: before it begins, and when the engine is ready."""
+    """Do the work of `prepare`, and report a long step before it begins, and the engine once it is ready."""
     if engine.name in _prepared:
         return
     has_reported, waited = False, False
@@ -51,7 +51,7 @@ def prepared(engine: Engine, cell: Cell) -> Iterator[Preparing]:
                 has_reported = True
                 yield replace(step, doing="waiting")
             fcntl.flock(file, fcntl.LOCK_EX)
-        # The other process may have died before it was done, or compiled other sources than these.
+        # The other process may have died early, or compiled other sources.
         if not waited or engine.is_compiled(cell) is False:
             if (step := first_step(engine, cell)) is not None:
                 has_reported = True
@@ -63,7 +63,7 @@ def prepared(engine: Engine, cell: Cell) -> Iterator[Preparing]:
 
 
 def first_step(engine: Engine, cell: Cell) -> Preparing | None:
-    """Return what `prepare` would begin with here; None if it has nothing to do that takes long."""
+    """Return the first step of `prepare` here; None if nothing takes long."""
     compiled = engine.is_compiled(cell)
     if compiled:
         return None
@@ -84,8 +84,8 @@ def _lock_file(engine: Engine) -> Iterator[int]:
 def preparing(engines: Sequence[tuple[Engine, Cell]]) -> Iterator[subprocess.Popen[bytes]]:
     """Prepare engines in a separate process, in the background.
 
-    It is a process, not a thread, so that it doesn't slow down this interpreter and can be ended at any moment. If it
-    fails, the workers prepare their engines themselves, and report what is wrong.
+    It is a process rather than a thread, so that it doesn't slow down this interpreter and can be ended at any moment.
+    If it fails, the workers prepare their engines themselves, and report the error.
 
     Args:
         engines: the engines, each with a cell that it supports.
@@ -99,10 +99,10 @@ def preparing(engines: Sequence[tuple[Engine, Cell]]) -> Iterator[subprocess.Pop
         0
     """
     process = subprocess.Popen(
-        # -P: no file that happens to be in the working folder is imported.
+        # -P: imports nothing from the working folder.
         [sys.executable, "-P", "-m", "study.worker.prepare"],
         stdin=subprocess.PIPE,
-        # Not the driver's: if the driver is killed, a process that reads them would wait for this one too.
+        # Not the driver's: if it is killed, a reader of its output would wait for this process, too.
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(import_path())},

@@ -1,13 +1,13 @@
-"""Trials that are called: one after another, each a call of the user's own code; of a function, or of a program.
+"""Trials that run user code, one after another: each calls a function or runs a program.
 
-- engine: what the engines of functions and of programs share
-- trial: what a call is given, and the record of what comes of it
-- call: a call, pulled a slice of time at a time; pack: a pack of them
-- limits: what a trial in a process of its own may use
-- guarded: a process that ends with this one, whatever happens; guard: the program that ends it
-- fresh: such a process in which functions are called
-- output: the log of a trial; pump: the program that writes logs
-- helper: how pump, and the guard of programs, are started
+- engine: the base class of the engines for functions and programs
+- trial: the arguments of a call, and the record of its results
+- call: a call that advances in time slices; pack: a pack of calls
+- limits: resource limits of a trial in its own process
+- guarded: a process that ends with this one; guard: the program that ends it
+- fresh: a guarded process in which functions are called
+- output: a trial's log; pump: the program that writes logs
+- helper: a process controlled over a socket; pump and the guard of programs are two
 """
 
 from study.engine.calls.call import TrialCall

@@ -1,4 +1,4 @@
-"""What the two ways to run a trial of a training function share: the history, the end, and the record."""
+"""The base class of called trials: history, end and record."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from study.engine.calls.trial import Arrays, CallProgress, CallRecord, CallTrial
 
 
 class TrialCall(ABC):
-    """A trial of a training function, pulled a slice of time at a time.
+    """A called trial that advances in time slices.
 
     Args:
-        trial: what the function is called with, and what it reports.
-        checkpoint: what `checkpoint` returned, to go on from; None to begin.
+        trial: the arguments of the call, and the metrics that it reports.
+        checkpoint: the arrays that `checkpoint` returned, to resume from; None to start.
         state_every_s: seconds between two copies of the function's state.
 
     Attributes:
-        left_threads: names of threads that it has left running in this process; known when it is done.
+        left_threads: names of the threads that the call left running in this process; set once it is done.
 
     Raises:
-        ValueError: if the checkpoint is of other metrics.
+        ValueError: if the checkpoint has other metrics.
     """
 
     left_threads: Sequence[str] = ()
@@ -41,41 +41,41 @@ class TrialCall(ABC):
 
     @property
     def done(self) -> bool:
-        """Whether the trial has ended."""
+        """True once the trial has ended."""
         return self._done
 
     @property
     @abstractmethod
     def reports_steps(self) -> bool:
-        """Whether the function yields its steps; known after the first."""
+        """True if the function yields its steps; known after the first."""
 
     @abstractmethod
     def advance(self, for_s: float) -> CallProgress:
-        """Go on for about that many seconds."""
+        """Continue for about `for_s` seconds."""
 
     @abstractmethod
     def checkpoint(self) -> dict[str, npt.NDArray[Any]] | None:
-        """Return what is needed to go on from the latest state; None if the function has given none."""
+        """Return the arrays to resume from the latest state; None if the function has saved no state."""
 
     @abstractmethod
     def close(self) -> None:
-        """End the call; early, the trial has no result."""
+        """End the call; a trial that is ended early has no result."""
 
     @property
     def failure(self) -> str | None:
-        """Why the trial failed, with its traceback; None if it hasn't."""
+        """The error of a failed trial, with its traceback; None otherwise."""
         return None if self._error is None else "\n".join(filter(None, reversed(self._error)))
 
     @property
     def undeclared(self) -> list[str]:
-        """The names of the undeclared numbers so far."""
+        """Names of the undeclared numbers so far."""
         return self._history.undeclared
 
     def finish(self) -> CallRecord:
-        """Collect what came of the trial; only when `done`.
+        """Return the trial's record.
 
         Raises:
-            ValueError: if it isn't.
+            ValueError: if the trial isn't done.
         """
         if not self._done:
             raise ValueError(f"the trial must be done, but is at step {self._history.last_step}")
@@ -88,7 +88,7 @@ class TrialCall(ABC):
         return CallProgress(self._history.last_step, self._trial.iterations, self._done, self._history.latest)
 
     def _stop_early(self, step: int, metrics: Mapping[str, float]) -> bool:
-        """End the trial if it is to be stopped at a step, and return whether it is."""
+        """End the trial if it is to be stopped at this step; return True if so."""
         if self._trial.is_stopped_at is not None and self._trial.is_stopped_at(step, metrics):
             self._was_stopped = self._done = True
             self.close()

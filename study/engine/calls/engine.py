@@ -1,4 +1,4 @@
-"""The engine of trials that are called one after another, each of them a call of the user's own code."""
+"""The base class of engines that call user code, one trial after another."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from study.records import Cell, Pack, Trial
 _MIB_PER_GIB = 1024
 
 CALLED = "called"
-"""The name of the file by which a rehearsed trial says that it is called."""
+"""Name of the file that a rehearsed trial creates once its code is loaded."""
 
 Begin = Callable[[CallTrial, Arrays | None, Path | None, TrialOutput | None], TrialCall]
-"""Begins the call of a trial, given its checkpoint, its folder and its log, or None for each of these."""
+"""Starts the call of a trial, given its checkpoint, folder and log, each of which may be None."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CallEngine(Engine):
-    """Calls the user's own code, a trial of a pack after another; a trial that fails fails alone.
+    """An engine that calls user code, one trial of a pack after another; a failed trial doesn't affect the others.
 
-    It is data, so that it can be sent to workers, which run the copy of the code in it.
+    It is data, so that it can be sent to workers, which run its copy of the code.
 
     Args:
-        code: the code.
-        metrics: what trials report.
-        criterion: what the metrics of a solved trial meet; empty if nothing says what success is.
-        limits: what a trial may use.
-        folders: folders for the files of trials; None if nothing is kept.
-        is_shared: whether this process has output of its own beside that of trials.
-        pruning: when trials are stopped early; None to let all end by themselves.
-        rungs: what trials had reached where they are compared; must be there with `pruning`.
+        code: the user's code.
+        metrics: the metrics that trials report.
+        criterion: bounds that the metrics of a solved trial meet; empty without a success criterion.
+        limits: resource limits of a trial.
+        folders: folders for the files of trials; None to keep no files.
+        is_shared: whether this process also has output of its own.
+        pruning: the rule that stops trials early; None to stop none.
+        rungs: values of trials at the steps where they are compared; required with `pruning`.
 
     Attributes:
         task: the task of its cells.
-        own_names: what its cells have besides hyperparameters.
+        own_names: names of its cells' values that aren't hyperparameters.
     """
 
     code: OwnCode
@@ -66,37 +66,37 @@ class CallEngine(Engine):
     @property
     @abstractmethod
     def called(self) -> str:
-        """The name of what is called, which is the model of its cells."""
+        """Name of the called function or program; the model of its cells."""
 
     @abstractmethod
     def rehearse(self, call: CallTrial, scratch: Path) -> TrialCall:
-        """Begin a trial in a process of its own, without a time limit, to find out whether it begins without an error.
+        """Start a trial in its own process, without a time limit, to find errors at its start.
 
         Args:
-            call: what it is given.
-            scratch: an empty folder. A file `CALLED` appears there once the code is imported.
+            call: the arguments of the call.
+            scratch: an empty folder. The file `CALLED` appears there once the code is imported.
         """
 
     def with_folders(self, folders: TrialFolders, *, is_shared: bool) -> Self:
-        """Return the engine with folders for the files of its trials."""
+        """Return the engine with folders for its trials' files."""
         return replace(self, folders=folders, is_shared=is_shared)
 
     def with_rungs(self, rungs: Rungs) -> Self:
-        """Return the engine with what trials had reached where they are compared."""
+        """Return the engine with the values of trials at the steps where they are compared."""
         return replace(self, rungs=rungs)
 
     def refuses(self, cell: Cell) -> str | None:
-        """Say why this engine can't train the cell, or None if it can."""
+        """Return the reason that this engine can't train the cell; None if it can."""
         if (cell.task, cell.model) == (self.task, self.called):
             return None
         return f"it calls {self.called}, and nothing else"
 
     def memory_mb(self, pack: Pack) -> float:
-        """Return the memory that a trial may use, in MiB; 0 if that isn't limited."""
+        """Return a trial's memory limit, in MiB; 0 without a limit."""
         return (self.limits.memory_gb or 0.0) * _MIB_PER_GIB
 
     def call_of(self, trial: Trial) -> CallTrial:
-        """Return what the call of a trial is given."""
+        """Return the arguments of a trial's call."""
         is_stopped_at = None
         if self.pruning is not None and self.rungs is not None and self.pruning.applies_to(trial.seed):
             is_stopped_at = Comparison(trial.id, trial.cell.id, self.pruning, self.rungs, trial.cell.iterations or None)
@@ -109,5 +109,5 @@ class CallEngine(Engine):
         )
 
     def values_of(self, cell: Cell) -> dict[str, Any]:
-        """Return a cell's values that are hyperparameters."""
+        """Return a cell's hyperparameters by name."""
         return {name: value for name, value in cell.values.items() if name not in self.own_names}

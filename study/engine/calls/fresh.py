@@ -1,4 +1,4 @@
-"""A new process of Python in which functions are called, each call in a fork of its own."""
+"""A new Python process that calls functions, each in a fork of its own."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _PROGRAM = "study.interface.function.fresh"
 
 
 class FreshCallError(Exception):
-    """A call in a fresh process didn't return; the message is one line."""
+    """A call in a fresh process that didn't return; the message is one line."""
 
 
 class FreshProcess:
-    """A process that has imported nothing of the user's yet; as a context manager, it ends with the block.
+    """A process that has imported no user code yet; as a context manager, it ends with the block.
 
-    The process ends, with everything that it has started, when this one ends in whatever way.
+    The process and everything it has started end with this process, even if this process is killed.
 
     Args:
-        environment: of the process; None for that of this one.
-        is_quiet: whether what the calls print is dropped; otherwise it goes to standard error.
+        environment: environment variables; None for those of this process.
+        is_quiet: whether to drop the calls' output; otherwise it goes to stderr.
 
     Example:
         >>> with FreshProcess() as fresh:
@@ -43,27 +43,27 @@ class FreshProcess:
         self._process.close()
 
     def prepare(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Begin to call a function in the process itself, so that later calls find what it imported; `ready` waits."""
+        """Start a function in the process itself, so that later calls reuse its imports; `ready` waits for it."""
         self._send(False, function, arguments)
 
     def ready(self, timeout_s: float | None = None) -> None:
         """Wait until the prepared call has returned.
 
         Raises:
-            FreshCallError: if it failed, or took longer than `timeout_s`.
+            FreshCallError: if the call failed, or took longer than `timeout_s`.
         """
         self._receive(timeout_s)
 
     def call(self, function: Callable[..., Any], *arguments: Any, timeout_s: float | None = None) -> Any:
-        """Call a function of a module in a fork of the process, and return its value.
+        """Call a module's function in a fork of the process, and return its value.
 
         Args:
-            function: it is sent by its name, so a module must have it.
-            arguments: its arguments, which are JSON, as its value is.
-            timeout_s: seconds that it may take; None for any.
+            function: a function of a module; it is sent by name.
+            arguments: its arguments, as JSON; the return value is JSON, too.
+            timeout_s: seconds that it may take; None for no limit.
 
         Raises:
-            FreshCallError: if it failed, or took longer than `timeout_s`; no other call can be made then.
+            FreshCallError: if the call failed, or took longer than `timeout_s`; no other call can be made then.
         """
         self._send(True, function, arguments)
         return self._receive(timeout_s)

@@ -1,17 +1,16 @@
-"""The program that starts trials in processes of their own, and ends them, whatever happens to the worker.
+"""The program that starts trials in their own processes, and ends them even if the worker is killed.
 
-It is run by its path, since importing this package would import torch, which takes seconds; it imports nothing of ours.
-It has two uses:
+It is run by its path and imports nothing of this package, whose import of torch takes seconds. It has two modes:
 
-- `guard.py CONNECTION END` guards one process that runs a program of ours (`guarded.py`), such as a trial of a
-  function. It is a fork of the guard; its exit code is written to the file descriptor END;
-- `guard.py programs SOCKET` starts programs, one after another, as the socket's commands say: to start Python for each
-  of them would take longer than many a program does.
+- `guard.py CONNECTION END` guards one process that runs a module of this package (`guarded.py`), such as a trial of a
+  function. The process is a fork of the guard. Its exit code is written to the file descriptor END.
+- `guard.py programs SOCKET` starts programs, one after another, on commands from the socket. Starting Python for each
+  program would take longer than many programs run.
 
-A trial has a process group of its own. It is ended when its worker wants it to end, and when the worker ends, in
-whatever way, which closes the guard's input. All that the trial has started is killed then, and also when it ends by
-itself. On Linux, processes in sessions of their own are among that: the guard becomes the parent of those whose parents
-have ended. It runs no code of a user, so nothing can keep it from doing so.
+Each trial has its own process group. The guard kills it on the worker's command, and when the worker ends, which closes
+the guard's input. All processes that the trial has started are then killed, also when the trial ends by itself. On
+Linux this includes processes in their own sessions: the guard becomes the parent of processes whose parents have ended.
+The guard runs no user code, so user code can't prevent this.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ from typing import Any
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # of prctl(2)
 GRACE_S = 5.0
-"""The seconds that a program has after SIGTERM, before it is killed."""
+"""Seconds from SIGTERM until a program is killed."""
 
-_OUT_OF_THE_WAY = 500
-"""The pipe's descriptor in the trial, at least: code that closes, or writes to, the usual ones doesn't meet it."""
+_LOWEST_DESCRIPTOR = 500
+"""The lowest descriptor of the trial's pipe, out of reach of user code that closes or writes to low ones."""
 
 
 def main() -> None:
-    """Guard one trial of a function, or programs."""
+    """Guard one trial of a function, or serve programs."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     if sys.argv[1] == "programs":
@@ -47,40 +46,40 @@ def main() -> None:
 
 
 def guard_function(connection: int, end: int) -> None:
-    """Start a process, such as a trial of a function, guard it, and report its exit code; negative for a signal.
+    """Fork and guard a process, such as a trial of a function, and write its exit code; negative for a signal.
 
     Args:
-        connection: file descriptor of the trial's connection to its worker.
+        connection: file descriptor of the process's connection to its worker.
         end: file descriptor to which the exit code is written.
     """
-    import threading  # only here, as elsewhere in this file: the guard of programs is to start quickly
+    import threading  # imported here, so that the guard of programs starts quickly
 
     guard = os.getpid()
     trial = os.fork()
     if trial == 0:
         os.close(end)
-        _trial(guard, connection)
+        _run_trial(guard, connection)
     with suppress(OSError):  # the trial has done it already, or has ended
         os.setpgid(trial, trial)
     os.close(connection)
     threading.Thread(target=_kill_when_input_ends, args=(trial,), daemon=True).start()
     _, status = os.waitpid(trial, 0)
-    _kill(trial)  # what it has left behind
+    _kill(trial)  # the processes that it has left
     _kill_adopted(guard)
     with suppress(OSError):  # the worker has ended
         os.write(end, str(os.waitstatus_to_exitcode(status)).encode())
 
 
 class Programs:
-    """Starts programs, one after another, and reports how they end.
+    """A server that starts programs, one after another, and reports their exit codes.
 
     A command is a line of JSON:
 
-    - `start`: a table with `words`, `environment`, `folder` and `memory_gb`; the file descriptor of its output comes
-      with it. The answer is `{"failed": reason}` if the program can't be run, else nothing;
-    - `end`: seconds that the program has after SIGTERM, before it is killed.
+    - `start`: a table with `words`, `environment`, `folder` and `memory_gb`, sent with the file descriptor of the
+      program's output. The answer is `{"failed": reason}` if the program can't be run; otherwise there is none;
+    - `end`: seconds from SIGTERM until the program is killed.
 
-    When a program has ended, and all that it has started, `{"exit": code}` is sent; negative for a signal.
+    `{"exit": code}` is sent once the program and everything it has started have ended; negative for a signal.
 
     Args:
         commands: the socket.
@@ -88,7 +87,7 @@ class Programs:
 
     def __init__(self, commands: socket.socket) -> None:
         self._commands = commands
-        self._commands.set_inheritable(False)  # programs don't get it
+        self._commands.set_inheritable(False)  # programs must not inherit it
         self._arrived = bytearray()
         self._outputs: list[int] = []
         self._program: int | None = None
@@ -96,7 +95,7 @@ class Programs:
         self._is_closed = False
 
     def serve(self) -> None:
-        """Obey commands until the socket is closed and the last program has ended."""
+        """Execute commands until the socket is closed and the last program has ended."""
         ended, wake = os.pipe()
         for descriptor in (ended, wake):
             os.set_blocking(descriptor, False)
@@ -143,7 +142,7 @@ class Programs:
                 os.setpgid(0, 0)
                 _die_with(guard)
                 signal.set_wakeup_fd(-1)
-                _become(output, words, environment, folder, memory_gb)
+                _execute(output, words, environment, folder, memory_gb)
             except BaseException as error:
                 os.write(failure, (getattr(error, "strerror", None) or str(error)).encode())
             os._exit(127)
@@ -151,7 +150,7 @@ class Programs:
         os.close(output)
         with suppress(OSError):
             os.setpgid(program, program)
-        if reason := os.read(failed, 4096):  # nothing, once the program has taken the place of the fork
+        if reason := os.read(failed, 4096):  # empty once the fork has executed the program
             os.waitpid(program, 0)
             self._answer({"failed": reason.decode(errors="replace")})
         else:
@@ -173,7 +172,7 @@ class Programs:
             if process == 0:
                 return
             if process == self._program:
-                _kill(process)  # what it has left behind
+                _kill(process)  # the processes that it has left
                 _kill_adopted(os.getpid())
                 self._program, self._kill_at_s = None, float("inf")
                 self._answer({"exit": os.waitstatus_to_exitcode(status)})
@@ -183,8 +182,8 @@ class Programs:
             self._commands.sendall(json.dumps(content).encode() + b"\n")
 
 
-def _become(output: int, words: list[str], environment: dict[str, str], folder: str, memory_gb: float | None) -> None:
-    """Let a program take the place of this process."""
+def _execute(output: int, words: list[str], environment: dict[str, str], folder: str, memory_gb: float | None) -> None:
+    """Replace this process by a program."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(output, 1)
@@ -192,7 +191,7 @@ def _become(output: int, words: list[str], environment: dict[str, str], folder: 
     if memory_gb is not None:
         limit = int(memory_gb * 2**30)
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and programs would inherit that
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores SIGPIPE, and programs would inherit that
     os.chdir(folder)
     os.execvpe(words[0], words, environment)
 
@@ -203,12 +202,12 @@ def _kill_when_input_ends(trial: int) -> None:
 
 
 def _kill(trial: int) -> None:
-    with suppress(ProcessLookupError, PermissionError):  # nothing is left; on macOS, only what has ended is left
+    with suppress(ProcessLookupError, PermissionError):  # no process is left; on macOS, only ended ones are
         os.killpg(trial, signal.SIGKILL)
 
 
 def _kill_adopted(guard: int) -> None:
-    """Kill the processes that have become children of the guard, and those that become so when these end."""
+    """Kill the children that the guard has adopted, and their children in turn."""
     while True:
         try:
             if os.waitpid(-1, os.WNOHANG)[0]:
@@ -216,7 +215,7 @@ def _kill_adopted(guard: int) -> None:
         except ChildProcessError:
             return
         if not any(list(map(_is_killed, _children(guard)))):
-            return  # those of other users
+            return  # they belong to other users
         os.waitpid(-1, 0)
 
 
@@ -238,8 +237,8 @@ def _is_killed(process: int) -> bool:
     return True
 
 
-def _trial(guard: int, connection: int) -> None:
-    """Run the trial, and end this process."""
+def _run_trial(guard: int, connection: int) -> None:
+    """Run the trial, and exit."""
     import importlib
     from multiprocessing.connection import Connection
 
@@ -250,8 +249,8 @@ def _trial(guard: int, connection: int) -> None:
         _die_with(guard)
         with open(os.devnull) as nothing:  # noqa: PTH123 (pathlib isn't needed otherwise)
             os.dup2(nothing.fileno(), 0)
-        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a crash would take lines along
-        parent = Connection(_moved(connection))
+        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a crash would lose buffered lines
+        parent = Connection(_move_descriptor(connection))
         request: dict[str, Any] = json.loads(parent.recv_bytes())
         sys.argv, sys.path[:] = sys.argv[:1], request["path"]
         importlib.import_module(request.get("program", "study.interface.function.child")).run(parent, request)
@@ -265,13 +264,13 @@ def _trial(guard: int, connection: int) -> None:
         os._exit(code)
 
 
-def _moved(descriptor: int) -> int:
-    """Move a descriptor out of the way of the user's code; programs that it starts don't get it."""
+def _move_descriptor(descriptor: int) -> int:
+    """Move a descriptor out of reach of the user's code and of the programs that it starts."""
     import fcntl
 
     try:
-        moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _OUT_OF_THE_WAY)
-    except OSError:  # the process may not have so many
+        moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _LOWEST_DESCRIPTOR)
+    except OSError:  # the limit on open files is lower
         os.set_inheritable(descriptor, False)
         return descriptor
     os.close(descriptor)
@@ -279,7 +278,7 @@ def _moved(descriptor: int) -> int:
 
 
 def _die_with(guard: int) -> None:
-    """End this process when the guard ends without having ended it: somebody has killed the guard alone."""
+    """Let Linux kill this process when the guard dies, as when someone kills the guard alone."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != guard:

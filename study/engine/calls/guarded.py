@@ -1,4 +1,4 @@
-"""A new process of Python that runs a program of ours, and ends with this process, with all that it has started."""
+"""A new Python process that runs a module of this package, and ends with this process."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class GuardedProcess:
 
     Args:
         program: the module's name.
-        request: data of JSON for the program; ``path`` is its `sys.path`.
-        environment: of the process; None for that of this one.
-        output: file descriptor for what it prints; None to drop it.
-        folder: the folder that it runs in; None for that of this process.
+        request: JSON data for the module; its ``path`` becomes `sys.path`.
+        environment: environment variables; None for those of this process.
+        output: file descriptor for stdout and stderr; None to drop them.
+        folder: working directory; None for that of this process.
 
     Attributes:
-        connection: this end of the connection to the program.
-        end: file descriptor that can be read once the process has ended.
+        connection: this end of the connection to the process.
+        end: file descriptor that is readable once the process has ended.
     """
 
     def __init__(
@@ -72,46 +72,46 @@ class GuardedProcess:
         self.send({"program": program, **request})
 
     def send(self, data: Any) -> None:
-        """Send data of JSON to the program; if it has ended, its end says so."""
+        """Send JSON data to the process; a no-op if it has ended."""
         with suppress(OSError):
             self.connection.send_bytes(json.dumps(data).encode())
 
     def has_ended(self, timeout_s: float) -> bool:
-        """Wait for the end of the process, and return whether it has ended."""
+        """Wait up to `timeout_s` seconds for the process to end; return True if it has."""
         return bool(wait([self.end], timeout_s))
 
     def exit_code(self) -> int:
-        """Wait for the end of the process, and return its exit code; negative for a signal.
+        """Wait until the process has ended, and return its exit code; negative for a signal.
 
-        A guard that was killed has taken the process along, so the code is then that of SIGKILL.
+        If the guard was killed, the process died with it: the code is that of SIGKILL.
         """
         return int(self._end.read() or -signal.SIGKILL)
 
     def close(self) -> None:
-        """End the process and everything that it has started."""
+        """End the process and everything it has started."""
         self.kill()
         self.connection.close()
         self._guard.wait()
         self._end.close()
 
     def kill(self) -> None:
-        """Begin to end the process; `exit_code` waits for it."""
+        """Begin to end the process; `exit_code` waits for its end."""
         assert self._guard.stdin is not None
         with suppress(OSError):
-            self._guard.stdin.close()  # at which the guard kills the process
+            self._guard.stdin.close()  # the guard then kills the process
 
 
 def import_path() -> list[str]:
-    """Return the folders that this process imports from, for a process that runs elsewhere."""
+    """Return this process's import path with absolute entries, for a process in another folder."""
     return [os.path.abspath(entry) for entry in sys.path]  # noqa: PTH100 (an empty entry is the working folder)
 
 
 def ending(code: int, memory_gb: float | None = None) -> str:
-    """Say how a process ended.
+    """Return an exit code in words.
 
     Args:
-        code: its exit code; negative for a signal.
-        memory_gb: GiB that it was allowed to allocate; None for no limit.
+        code: the exit code; negative for a signal.
+        memory_gb: the process's memory limit, in GiB; None for no limit.
 
     Example:
         >>> ending(3)

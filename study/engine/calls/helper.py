@@ -1,4 +1,4 @@
-"""A small process beside this one, which serves it by commands over a socket."""
+"""A small process that serves this one, with commands over a socket."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import sys
 
 
 class Helper:
-    """A process that runs a file of Python by its path, with a socket as its last argument.
+    """A process that runs a Python file by its path, with a socket as its last argument.
 
-    The file imports nothing of ours, so the process starts in some hundredths of a second. It ends when the socket is
-    closed, and so also when this process ends.
+    The file imports nothing of this package, so the process starts in hundredths of a second. It ends when the socket
+    is closed, and so when this process ends.
 
     Args:
         path: the file's path.
@@ -33,9 +33,9 @@ class Helper:
 
     @property
     def is_running(self) -> bool:
-        """True until it has ended."""
+        """True until the process has ended."""
         return self.process.poll() is None
 
     def close(self) -> None:
-        """Let it end, once it has done what is left to do."""
+        """Close the socket; the process ends once its work is done."""
         self.commands.close()

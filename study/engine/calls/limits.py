@@ -1,4 +1,4 @@
-"""Limits of a trial in a process of its own."""
+"""Resource limits of a trial in its own process."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEX
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Limits of a trial's process.
+    """Resource limits of a trial's process.
 
     Args:
-        cpus: threads of OpenMP, of BLAS and of torch; None for as many as this process may use.
-        gpus: 0 hides them; otherwise it sees those that this process sees.
-        memory_gb: GiB that it may allocate, of memory that it can write to; None for no limit. macOS has no such limit.
-        time_limit_s: seconds after which it is killed, its start included; None for no limit.
+        cpus: threads of OpenMP, BLAS and torch; None for as many as this process may use.
+        gpus: 0 to hide all GPUs; otherwise the process sees the same ones as this process.
+        memory_gb: GiB of writable memory that it may allocate; None for no limit. macOS ignores it.
+        time_limit_s: seconds from its start until it is killed; None for no limit.
     """
 
     cpus: int | None = None
@@ -25,7 +25,7 @@ class Limits:
     time_limit_s: float | None = None
 
     def environment(self) -> dict[str, str]:
-        """Return the environment of the process: this one's, with threads, GPUs, and the same hashes of texts."""
+        """Return this process's environment with the limits of threads and GPUs, and fixed hashes of strings."""
         threads = {} if self.cpus is None else dict.fromkeys(_THREADS, str(self.cpus))
         gpus = {"CUDA_VISIBLE_DEVICES": ""} if self.gpus == 0 else {}
         return dict(os.environ) | {"PYTHONHASHSEED": "0"} | threads | gpus

@@ -1,4 +1,4 @@
-"""The output of trials: stdout and stderr, in the log of the trial that runs."""
+"""The logs of trials: stdout and stderr of the trial that runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Pump(Helper):
         super().__init__(pump.__file__)
 
     def open(self, log: Path) -> int:
-        """Return a descriptor: what is written there is copied to a log."""
+        """Return a file descriptor whose input is copied to a log."""
         reading, writing = os.pipe()
         try:
             socket.send_fds(self.commands, [json.dumps({"log": str(log)}).encode() + b"\n"], [reading])
@@ -35,10 +35,10 @@ class _Pump(Helper):
         return writing
 
     def wait(self) -> str:
-        """Wait until what was written so far to the latest descriptor stands in its log.
+        """Wait until everything written to the latest descriptor so far is in its log.
 
         Returns:
-            The end of what couldn't be written; empty if all could.
+            The end of the text that couldn't be written; empty if all was.
         """
         answer = b""
         with suppress(OSError):  # it was killed
@@ -64,12 +64,12 @@ def _pump() -> _Pump:
 
 
 class TrialOutput:
-    """The log of a trial that runs in this process or in one that it starts.
+    """The log of a trial that runs in this process or in a child of it.
 
     Args:
-        log: the log's path; it is made with the first output.
-        is_shared: whether this process has output of its own, too, as a terminal or a notebook has: then only what
-            Python prints is logged, and it is still printed.
+        log: the log's path; the first output creates it.
+        is_shared: whether this process also has output of its own, such as in a terminal or a notebook. Then only the
+            output of Python is logged, and it is printed as well.
     """
 
     def __init__(self, log: Path, *, is_shared: bool) -> None:
@@ -82,25 +82,25 @@ class TrialOutput:
 
     @property
     def descriptor(self) -> int:
-        """File descriptor of the log, opened by the first access."""
+        """File descriptor of the log; the first access opens it."""
         if self._pump is None:
             self._pump = _pump()
             self._descriptor = self._pump.open(self._log)
         return self._descriptor
 
     def write(self, text: str) -> None:
-        """Write a line into the log."""
+        """Write a line to the log."""
         self.write_bytes(f"{text}\n".encode(errors="backslashreplace"))
 
     def write_bytes(self, data: bytes) -> None:
-        """Write into the log, unless it is closed; what can't be logged is lost."""
+        """Write to the log; a no-op once it is closed. Data that can't be written are lost."""
         with suppress(OSError):
             while data and not self.is_closed:
                 data = data[os.write(self.descriptor, data) :]
 
     @contextmanager
     def capturing(self) -> Iterator[None]:
-        """Log what is printed inside. `sys.stdout` and `sys.stderr` are for the caller to put back."""
+        """Log all output within the context; the caller restores `sys.stdout` and `sys.stderr`."""
         if self._streams is None:
             self._streams = (self._stream(sys.stdout), self._stream(sys.stderr))
             sys.stdout, sys.stderr = self._streams
@@ -114,23 +114,23 @@ class TrialOutput:
             yield
         finally:
             for stream in (sys.stdout, sys.stderr, *self._streams):
-                with suppress(Exception):  # the user's code may have put anything there, or closed it
+                with suppress(Exception):  # user code may have replaced or closed it
                     stream.flush()
             for number, descriptor in zip((1, 2), before, strict=True):
                 os.dup2(descriptor, number)
                 os.close(descriptor)
 
     def last_lines(self) -> list[str]:
-        """Return the last lines of the log, without empty ones at its end."""
+        """Return the last lines of the log, without trailing empty lines."""
         lost = self._pump.wait() if self._pump is not None and not self.is_closed else ""
         text = ""
-        with suppress(OSError), self._log.open("rb") as log:  # nothing was printed, or could be logged
+        with suppress(OSError), self._log.open("rb") as log:  # the log doesn't exist without output
             log.seek(max(0, log.seek(0, io.SEEK_END) - _TAIL_BYTES))
             text = log.read().decode("utf-8", "replace")
         return f"{text}{lost}".rstrip().splitlines()[-_TAIL_LINES:]
 
     def close(self) -> None:
-        """End the log: all that was printed stands in it."""
+        """Close the log, once all output is in it."""
         self.is_closed = True
         if self._pump is not None and self._descriptor >= 0:
             self._pump.wait()
@@ -150,7 +150,7 @@ class TrialOutput:
 
 
 class _Raw(io.RawIOBase):
-    """The log as a stream of bytes; it has no descriptor of its own that could be closed."""
+    """The log as a byte stream, without a descriptor of its own that user code could close."""
 
     def __init__(self, output: TrialOutput) -> None:
         self._output = output
@@ -167,7 +167,7 @@ class _Raw(io.RawIOBase):
 
 
 class _Tee:
-    """A stream whose text is logged, too."""
+    """A text stream that is also logged."""
 
     def __init__(self, usual: TextIO, output: TrialOutput) -> None:
         self._usual, self._output = usual, output

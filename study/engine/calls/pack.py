@@ -1,4 +1,4 @@
-"""A pack of trials that are called one after another, with checkpoints between them."""
+"""A pack of trials that are called one after another, with checkpoints."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from study.words import count_of
 
 _RECORD, _CALL = "record/", "call/"
 _CURVES = ("curves", "undeclared")
-_told: set[str] = set()
-"""Functions whose threads this process has warned of."""
+_warned: set[str] = set()
+"""Functions whose leftover threads this process has warned of."""
 
 
 class CallPack(Training):
-    """Trials that are called one after another.
+    """The training of a pack whose trials are called one after another.
 
     Args:
-        engine: what calls them.
+        engine: the engine that calls them.
         pack: the trials.
         device: ``cpu`` or ``cuda``.
-        begin: begins the call of a trial.
-        checkpoint: to go on from, or None.
-        code: path of the folder with the copy of the code; None if all of it is installed.
-        activate: is called before each slice.
+        begin: starts the call of a trial.
+        checkpoint: the checkpoint to resume from, or None.
+        code: folder with the copy of the code; None if all of it is installed.
+        activate: called before each slice.
 
     Raises:
         ValueError: if the checkpoint is of other trials or of another engine.
@@ -70,9 +70,7 @@ class CallPack(Training):
         if checkpoint.engine != self._engine.name:
             raise ValueError(f"checkpoint.engine must be {self._engine.name!r}, but got {checkpoint.engine!r}")
         if checkpoint.trial_ids != tuple(trial.id for trial in self._pack.trials):
-            raise ValueError(
-                f"the checkpoint of pack {checkpoint.pack_id} is of other trials than pack {self._pack.id}"
-            )
+            raise ValueError(f"the checkpoint of pack {checkpoint.pack_id} has other trials than pack {self._pack.id}")
         arrays = checkpoint.arrays
         while (record := arrays.get(f"{_RECORD}{len(self._records)}")) is not None:
             self._records.append(_record_of(record))
@@ -81,11 +79,11 @@ class CallPack(Training):
 
     @property
     def done(self) -> bool:
-        """Whether every trial has ended."""
+        """True once every trial has ended."""
         return len(self._records) == len(self._pack.trials)
 
     def advance(self, for_s: float) -> Progress:
-        """Go on for about that many seconds, at least one step of a trial."""
+        """Train for about `for_s` seconds, at least one step of a trial."""
         self._activate()
         until = perf_counter() + for_s
         while not self.done:
@@ -95,19 +93,19 @@ class CallPack(Training):
             self._step, self._value = progress.step or 0, progress.value
             if progress.is_done:
                 self._end(self._pack.trials[len(self._records)], self._call.finish())
-                self._tell_threads(self._call.left_threads)
-                self._tell_undeclared(self._records[-1].undeclared)
+                self._warn_of_threads(self._call.left_threads)
+                self._note_undeclared(self._records[-1].undeclared)
                 self._call, self._call_checkpoint, self._step, self._value = None, None, 0, None
             if perf_counter() >= until:
                 break
         return self._progress()
 
-    def _tell_threads(self, names: Sequence[str]) -> None:
-        """Warn of threads that a trial has left, once for each function in a process."""
+    def _warn_of_threads(self, names: Sequence[str]) -> None:
+        """Warn of threads that a trial has left running, once for each function in a process."""
         function = self._engine.called
-        if not names or function in _told:
+        if not names or function in _warned:
             return
-        _told.add(function)
+        _warned.add(function)
         seed = self._pack.trials[len(self._records) - 1].seed
         self.notices = [
             *self.notices,
@@ -123,7 +121,7 @@ class CallPack(Training):
             error = "" if record.error is None else self._error(record.error, record.details)
             self.notices = [*self.notices, *self._engine.folders.end(trial.id, error)]
 
-    def _tell_undeclared(self, names: Collection[str]) -> None:
+    def _note_undeclared(self, names: Collection[str]) -> None:
         if names:
             self.notices = [
                 *self.notices,
@@ -135,7 +133,7 @@ class CallPack(Training):
         return self._begin_call(self._engine.call_of(trial), self._call_checkpoint, folder, self._output)
 
     def _open_folder(self, trial: Trial) -> Path | None:
-        """Return the path of a trial's folder, and open its log; the folder of a trial that begins anew is empty."""
+        """Return a trial's folder, emptied if the trial starts anew, and open its log."""
         folders = self._engine.folders
         if folders is None:
             return None
@@ -150,7 +148,7 @@ class CallPack(Training):
         made = each * len(self._records) + min(self._step, each - 1)
         outcomes = [self._outcome(record) for record in self._records]
         first = next(iter(self._engine.metrics))
-        values = [None if one.metrics is None else one.metrics[first] for one in self._records]
+        values = [None if record.metrics is None else record.metrics[first] for record in self._records]
         values += [self._value] if self._call is not None else []
         return Progress(
             pack_id=self._pack.id,
@@ -164,7 +162,7 @@ class CallPack(Training):
         )
 
     def checkpoint(self) -> Checkpoint:
-        """Copy out the records of the trials that have ended, and the state of the one that runs, if it gave one."""
+        """Copy out the records of the ended trials, and the saved state of the running one."""
         arrays = {f"{_RECORD}{i}": _array_of(record) for i, record in enumerate(self._records)}
         call = self._call_checkpoint if self._call is None else self._call.checkpoint()
         arrays |= {_CALL + name: array for name, array in (call or {}).items()}
@@ -178,19 +176,23 @@ class CallPack(Training):
         )
 
     def finish(self) -> tuple[list[Result], list[Curve], list[Weights]]:
-        """Collect each trial's result, and the curves of those that reported steps; weights are the function's own."""
+        """Return each trial's result, the curves of trials with steps or undeclared numbers, and no weights.
+
+        Raises:
+            ValueError: if a trial hasn't ended.
+        """
         if not self.done:
             raise ValueError(f"pack {self._pack.id} must be done, but {len(self._records)} of its trials are")
         ended = list(zip(self._pack.trials, self._records, strict=True))
         curves = [
-            Curve(trial.id, one.steps, {**(one.curves if one.reports_steps else {}), **one.undeclared})
-            for trial, one in ended
-            if one.reports_steps or one.undeclared
+            Curve(trial.id, record.steps, {**(record.curves if record.reports_steps else {}), **record.undeclared})
+            for trial, record in ended
+            if record.reports_steps or record.undeclared
         ]
-        return [self._result(trial, one) for trial, one in ended], curves, []
+        return [self._result(trial, record) for trial, record in ended], curves, []
 
     def close(self) -> None:
-        """End the trial that runs."""
+        """End the running trial."""
         if self._call is not None:
             self._call.close()
         if self._output is not None:
@@ -219,16 +221,16 @@ class CallPack(Training):
         )
 
     def _error(self, error: str, details: str) -> str:
-        """Return traceback and message, in which the files of the copy are named as the user's own."""
+        """Return traceback and message, with the code's files relative to the root of its copy."""
         return f"{details}\n{error}".strip().replace(f"{self._code}{os.sep}", "")
 
 
 def outcome_of(record: CallRecord, criterion: Mapping[str, Bound]) -> Outcome:
-    """Say how a trial ended.
+    """Return a trial's outcome.
 
     Args:
-        record: what came of it.
-        criterion: what the metrics of a solved trial meet; empty if nothing says what success is.
+        record: the trial's record.
+        criterion: bounds that the metrics of a solved trial meet; empty without a success criterion.
     """
     if record.error is not None:
         return Outcome.FAILED
@@ -242,10 +244,10 @@ def outcome_of(record: CallRecord, criterion: Mapping[str, Bound]) -> Outcome:
 
 
 def _array_of(record: CallRecord) -> npt.NDArray[np.uint8]:
-    """Write a record as bytes of JSON, which keeps every bit of its numbers, NaN and infinity among them."""
+    """Encode a record as JSON bytes; they keep every bit of its numbers, NaN and infinity included."""
     content = vars(record) | {
         "steps": record.steps.tolist(),
-        **{name: {key: c.tolist() for key, c in getattr(record, name).items()} for name in _CURVES},
+        **{name: {key: curve.tolist() for key, curve in getattr(record, name).items()} for name in _CURVES},
     }
     return np.frombuffer(json.dumps(content).encode(), np.uint8)
 

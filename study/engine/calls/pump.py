@@ -1,11 +1,16 @@
-"""A process that copies the output of trials into their logs, bounded, and live.
+"""A process that copies the output of trials live into logs of bounded size.
 
-It is run by its path and imports nothing of ours, so it starts in some hundredths of a second. A thread would not do:
-a library that writes a lot without releasing Python's lock would wait for the thread, and the thread for the lock.
+It is run by its path and imports nothing of this package, so it starts in hundredths of a second. A thread could
+deadlock: a library that writes a lot without releasing Python's lock would wait for the thread, and the thread for the
+lock.
 
-It gets commands by a socket, in JSON: `log`, the path of a log, together with the reading end of a pipe; and `wait`,
-which it answers once all that is in the latest pipe so far stands in the log, with the end of what couldn't be written,
-as on a full disk. It ends when socket and pipes are closed.
+It receives commands in JSON over a socket:
+
+- `log`: the path of a log, sent with the reading end of a pipe;
+- `wait`: answered once everything in the latest pipe so far is in its log. The answer is the end of the text that
+  couldn't be written, as on a full disk.
+
+It ends when the socket and all pipes are closed.
 """
 
 from __future__ import annotations
@@ -18,14 +23,14 @@ import socket
 import sys
 
 HALF = 500_000
-"""The bytes of a log's beginning, and of its end, that are kept."""
+"""Bytes kept of a log's beginning, and of its end."""
 
 _AT_ONCE = 2**16
 _MOST_LOST = 20_000
 
 
 class Log:
-    """A log file with a bounded size: its beginning and its end. The first byte creates it.
+    """A log file of bounded size: its beginning and its end. The first byte creates it.
 
     Args:
         path: its path.
@@ -36,10 +41,10 @@ class Log:
         self._left_out = 0
         self._mark = b""
         self.lost = b""
-        """The end of what couldn't be written."""
+        """The end of the data that couldn't be written."""
 
     def write(self, data: bytes) -> None:
-        """Append, and shorten the log if it is far too long; what can't be written is lost, but for its end."""
+        """Append data, and shorten a log that is far too long; of data that can't be written, `lost` keeps the end."""
         try:
             os.makedirs(os.path.dirname(self._path), exist_ok=True)  # noqa: PTH103, PTH120 (pathlib takes long)
             with open(self._path, "ab") as log:  # noqa: PTH123
@@ -64,7 +69,7 @@ class Log:
 
 
 def main() -> None:
-    """Copy until nobody writes any more."""
+    """Copy until the socket and all pipes are closed."""
     commands = socket.socket(fileno=int(sys.argv[1]))
     pipes = selectors.DefaultSelector()
     pipes.register(commands, selectors.EVENT_READ)
@@ -89,7 +94,7 @@ def main() -> None:
 
 
 def _copy_all(pipes: selectors.BaseSelector, pipe: int) -> bytes:
-    """Copy all that is in a pipe, and return what couldn't be written."""
+    """Copy everything in a pipe, and return the end of the data that couldn't be written."""
     with contextlib.suppress(KeyError):
         log: Log = pipes.get_key(pipe).data
         while _copy(pipes, pipe, log):
@@ -99,7 +104,7 @@ def _copy_all(pipes: selectors.BaseSelector, pipe: int) -> bytes:
 
 
 def _copy(pipes: selectors.BaseSelector, pipe: int, log: Log) -> bool:
-    """Copy once what is in a pipe; return whether there may be more."""
+    """Copy one block from a pipe; return True if there may be more."""
     try:
         data = os.read(pipe, _AT_ONCE)
     except BlockingIOError:

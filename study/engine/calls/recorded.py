@@ -1,4 +1,4 @@
-"""A trial that ran elsewhere: its steps are known, and nothing is called."""
+"""A trial that ran elsewhere and whose steps are known."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from study.interface.function import Step
 
 
 class RecordedCall(TrialCall):
-    """A trial whose steps were recorded elsewhere; those after a number that isn't finite don't count.
+    """A trial whose steps were recorded elsewhere; steps after a metric that isn't finite don't count.
 
     Args:
-        trial: its seed and hyperparameters, and what it reports.
-        steps: each step, its metrics, and its other numbers.
-        reports_steps: whether the steps say something of time.
+        trial: its seed, hyperparameters and metrics.
+        steps: each step, with its metrics and its undeclared numbers.
+        reports_steps: whether the steps were reported during training, rather than at its end.
         training_s: seconds that it took.
     """
 
@@ -40,11 +40,11 @@ class RecordedCall(TrialCall):
         self._done = True
 
     def advance(self, for_s: float) -> CallProgress:
-        """Return that it is done."""
+        """Return the progress of an ended trial."""
         return self._progress()
 
     def checkpoint(self) -> None:
-        """Return None: there is nothing to go on from."""
+        """Return None, as a recorded trial has no state."""
 
     def close(self) -> None:
-        """Do nothing: nothing runs."""
+        """Do nothing, since nothing runs."""

@@ -1,4 +1,4 @@
-"""What a call of a training function is given, and the record of what comes of it; no outcome is among that."""
+"""The arguments of a trial's call, and the record of its results, without an outcome."""
 
 from __future__ import annotations
 
@@ -19,21 +19,20 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 _CURVE = "curve/"
 _UNDECLARED = "undeclared/"
 MOST_UNDECLARED = 100
-"""The most undeclared numbers of a trial that are kept, by name: some scripts make a new name at each step."""
+"""Names of undeclared numbers kept per trial, at most: some scripts make a new name at each step."""
 _STATE = "state/"
 
 
 @dataclass(frozen=True, kw_only=True)
 class CallTrial:
-    """One call of a training function.
+    """The arguments of one call.
 
     Args:
         seed: the trial's seed.
-        values: the function's hyperparameters by name, as a study file has them.
-        metrics: what it reports; the first one chooses the best step.
-        iterations: the greatest step that it may report; None for any.
-        is_stopped_at: given a step and the metrics there, returns whether the trial is stopped early; None to let it
-            end by itself.
+        values: hyperparameters by name, as in a study file.
+        metrics: the metrics that it reports; the first one selects the best step.
+        iterations: the highest step that it may report; None for no limit.
+        is_stopped_at: given a step and its metrics, returns True to stop the trial early; None to never stop it.
     """
 
     seed: int
@@ -45,11 +44,11 @@ class CallTrial:
 
 @dataclass(frozen=True)
 class CallProgress:
-    """How far a trial is.
+    """The progress of a trial.
 
     Args:
         step: the latest step; None before the first.
-        iterations: the greatest step that it may report, if there is one.
+        iterations: the highest step that it may report, if there is one.
         is_done: whether it has ended.
         value: the first metric at the latest step; None before the first.
     """
@@ -62,21 +61,21 @@ class CallProgress:
 
 @dataclass(frozen=True, kw_only=True)
 class CallRecord:
-    """What came of a trial.
+    """The results of a trial.
 
     Args:
-        metrics: at the best step: the first one at which the first metric is best, of those at which all metrics are
-            finite numbers; None if there is none.
+        metrics: values at the best step: among the steps with finite metrics, the first at which the first metric is
+            best. None if there is none.
         best_step: that step.
         last_step: the latest step; None if there is none.
-        steps: every step, int64 [steps]. A function that returned a dict has one, 0 unless the dict says another.
+        steps: every step, int64 [steps]. A function that returned a dict has one, 0 unless the dict gives another.
         curves: each metric at each step, float64 [steps].
-        undeclared: the same of other numbers that it reported; NaN where it didn't report one.
-        reports_steps: whether the function yields its steps; otherwise they say nothing of time.
+        undeclared: the same of undeclared numbers; NaN at steps without one.
+        reports_steps: whether the function yields its steps; otherwise they say nothing about time.
         has_diverged: whether the last step has a metric that is NaN or infinite, which ended the trial.
-        error: why it failed, one line; None if it didn't. What it reported before is here all the same.
+        error: the reason of a failure, one line; None without one. Values reported before a failure are kept.
         details: the traceback of the user's code; empty if there is none.
-        training_s: seconds that the call took, those before a checkpoint included.
+        training_s: seconds that the call took, including those before a checkpoint.
         was_stopped: whether it was stopped early.
     """
 
@@ -98,11 +97,11 @@ class History:
     """The steps of a trial so far.
 
     Args:
-        metrics: what it reports; the first one chooses the best step.
-        checkpoint: what `arrays` returned; None to begin.
+        metrics: the metrics that it reports; the first one selects the best step.
+        checkpoint: the arrays that `arrays` returned, to resume from; None to start.
 
     Raises:
-        ValueError: if the checkpoint is of other metrics.
+        ValueError: if the checkpoint has other metrics.
     """
 
     def __init__(self, metrics: Mapping[str, Metric], checkpoint: Arrays | None) -> None:
@@ -114,7 +113,7 @@ class History:
         if checkpoint is None:
             return
         if (names := {name.removeprefix(_CURVE) for name in checkpoint if name.startswith(_CURVE)}) != set(metrics):
-            raise ValueError(f"the checkpoint must be of the metrics {sorted(metrics)}, but is of {sorted(names)}")
+            raise ValueError(f"the checkpoint must have the metrics {sorted(metrics)}, but has {sorted(names)}")
         self.steps = checkpoint["steps"].tolist()
         self._curves = {name: checkpoint[_CURVE + name].tolist() for name in metrics}
         kept = {name: array for name, array in checkpoint.items() if name.startswith(_UNDECLARED)}
@@ -134,7 +133,7 @@ class History:
 
     @property
     def undeclared(self) -> list[str]:
-        """The names of the undeclared numbers so far."""
+        """Names of the undeclared numbers so far."""
         return list(self._undeclared)
 
     def metrics_by_step(self) -> Iterator[tuple[int, dict[str, float]]]:
@@ -154,7 +153,7 @@ class History:
         self.steps.append(step.step)
 
     def arrays(self, state: Arrays) -> dict[str, npt.NDArray[Any]]:
-        """Copy everything out that is needed to go on from a state of the latest step."""
+        """Copy out the history and a state of the latest step, to resume from."""
         return {
             "steps": np.array(self.steps, np.int64),
             "training_s": np.array(self.training_s),
@@ -164,7 +163,7 @@ class History:
         }
 
     def record(self, *, reports_steps: bool, error: str | None, details: str, was_stopped: bool = False) -> CallRecord:
-        """Collect what came of the trial."""
+        """Return the trial's record."""
         curves = _arrays(self._curves)
         finite = np.logical_and.reduce([np.isfinite(curve) for curve in curves.values()])
         best = self._best(curves, finite)
@@ -196,5 +195,5 @@ def _arrays(curves: Mapping[str, Sequence[float]]) -> dict[str, npt.NDArray[np.f
 
 
 def state_in(checkpoint: Arrays) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of the function's own state, out of those of a checkpoint."""
+    """Return the function's own state from the arrays of a checkpoint."""
     return {name.removeprefix(_STATE): array for name, array in checkpoint.items() if name.startswith(_STATE)}

@@ -1,7 +1,7 @@
-"""Training functions: one trial is one call, in this process or in one of its own.
+"""Training functions: one trial is one call, in this process or in its own.
 
-- training: a call in this process, pulled a slice of time at a time
-- isolated: the same in a process of its own
+- training: a call in this process, in time slices
+- isolated: a call in its own process
 - engine: the engine that calls a function
 """
 

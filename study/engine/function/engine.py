@@ -24,15 +24,15 @@ from study.source import CodeFolder, load_announced, load_copied, parse_import_s
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionEngine(CallEngine):
-    """Calls a training function.
+    """An engine that calls a training function.
 
     Trials never run in threads beside each other, since all draw from the process's global generators.
 
     Args:
         function: the function's import string.
-        is_isolated: whether each trial has a process of its own.
+        is_isolated: whether each trial runs in its own process.
 
-    The others are those of `CallEngine`.
+    The other arguments are those of `CallEngine`.
     """
 
     function: str
@@ -44,15 +44,15 @@ class FunctionEngine(CallEngine):
 
     @property
     def called(self) -> str:
-        """The function's import string."""
+        """Import string of the function."""
         return self.function
 
     def prepare(self, cell: Cell) -> None:
-        """Unpack the code, and import the function once, so that what is missing here is said before a trial begins."""
+        """Unpack the code and import the function, to find errors before a trial begins."""
         self._load()
 
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
-        """Begin a pack, or go on from a checkpoint of these very trials."""
+        """Start a pack, or resume it from a checkpoint of the same trials."""
         folder, function = self._load()
         self._limit_threads()
         begin = partial(self._begin_here, function)
@@ -61,7 +61,7 @@ class FunctionEngine(CallEngine):
         return CallPack(self, pack, device, begin, checkpoint, code=folder.path, activate=folder.activate)
 
     def rehearse(self, call: CallTrial, scratch: Path) -> TrialCall:
-        """Begin a trial in a process of its own, to find out whether it begins without an error."""
+        """Start a trial in its own process, to find errors at its start."""
         path = str(self.code.folder().path or "")
         load = partial(load_announced, path, self.function, str(scratch / CALLED))
         return IsolatedTraining(load, call, limits=replace(self.limits, time_limit_s=None))
@@ -95,7 +95,7 @@ class FunctionEngine(CallEngine):
         return folder, function
 
     def _limit_threads(self) -> None:
-        """Set the number of torch's threads, on which sums depend, now or for when it is imported."""
+        """Set torch's number of threads, now or for its import, since sums depend on it."""
         threads = self.limits.cpus or 1
         if self.is_shared:
             pass  # the environment of this process isn't ours

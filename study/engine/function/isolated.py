@@ -1,7 +1,7 @@
-"""A trial of a training function in a process of its own: whatever it does, only it fails.
+"""A trial of a training function in its own process: a crash there fails this trial only.
 
-The process is started anew for each trial, not forked from this one, which has threads, and imports the user's modules
-again. What it reports is data: nothing that comes from it could run code here.
+Each trial starts a new process, since a fork of this one, which has threads, wouldn't be safe. It imports the user's
+modules again. It reports data only, so that nothing from it can run code here.
 """
 
 from __future__ import annotations
@@ -33,22 +33,23 @@ _MOST_S = 3600.0
 
 
 class IsolatedTraining(TrialCall):
-    """A trial of a function that runs in a process of its own, from the first slice on.
+    """A trial of a function that runs in its own process, from the first slice on.
 
-    The trial goes on between slices. `close` ends its process, and so does the end of this one, in whatever way.
+    The trial continues between slices. Its process ends with `close`, and with this process, even if this one is
+    killed.
 
     Args:
-        load: returns the function there: a function of a module, or a `functools.partial` of one with arguments of
-            JSON. Its module should import little: the process imports it for each trial.
-        trial: what the function is called with, and what it reports.
-        limits: what the process may use.
-        checkpoint: what `checkpoint` returned, to go on from; None to begin.
+        load: returns the function in the process: a function of a module, or a `functools.partial` of one with JSON
+            arguments. Its module should import little, since each trial's process imports it.
+        trial: the arguments of the call, and the metrics that it reports.
+        limits: resource limits of the process.
+        checkpoint: the arrays that `checkpoint` returned, to resume from; None to start.
         state_every_s: seconds between two copies of the function's state.
-        folder: the trial's folder, in which it runs; None for a temporary one, which isn't.
+        folder: the trial's folder, its working directory; None for a temporary one, which isn't the working directory.
         output: the trial's log; None to print to this process's stderr.
 
     Raises:
-        ValueError: if `load` isn't such a function, or if the checkpoint is of other metrics.
+        ValueError: if `load` isn't such a function, or if the checkpoint has other metrics.
     """
 
     def __init__(
@@ -74,11 +75,11 @@ class IsolatedTraining(TrialCall):
 
     @property
     def reports_steps(self) -> bool:
-        """Whether the function yields its steps; known after the first."""
+        """True if the function yields its steps; known after the first."""
         return self._reports_steps
 
     def advance(self, for_s: float) -> CallProgress:
-        """Wait for about that many seconds, or until the trial has ended."""
+        """Wait for about `for_s` seconds, or until the trial has ended."""
         if self._process is None and not self._done:
             self._start()
         until = time.monotonic() + for_s
@@ -92,11 +93,11 @@ class IsolatedTraining(TrialCall):
         return self._progress()
 
     def checkpoint(self) -> dict[str, npt.NDArray[Any]] | None:
-        """Return what is needed to go on from the latest state; None if the function has given none."""
+        """Return the arrays to resume from the latest state; None if the function has saved no state."""
         return self._checkpoint
 
     def close(self) -> None:
-        """End the process and everything that it has started."""
+        """End the process and everything it has started."""
         if self._process is not None:
             self._process.close()
 
@@ -112,7 +113,7 @@ class IsolatedTraining(TrialCall):
             folder=self._folder,
         )
         self._messages = MessageReader(self._process.connection.fileno())
-        with suppress(OSError):  # it has ended already; the reason is found when its answer is awaited
+        with suppress(OSError):  # it has already ended; `_receive` finds the reason
             state = b"" if self._checkpoint is None else packed(state_in(self._checkpoint))
             self._process.connection.send_bytes(state)
 
@@ -140,7 +141,7 @@ class IsolatedTraining(TrialCall):
         return limit_s - self._before_s - (time.monotonic() - self._started_at)
 
     def _receive(self, timeout_s: float) -> None:
-        """Take what the process has reported, or see that it has ended."""
+        """Handle the process's reports, or its end."""
         process = self._process
         assert process is not None
         assert self._messages is not None
@@ -154,7 +155,7 @@ class IsolatedTraining(TrialCall):
                 self._take_all(self._messages)
                 return
             if not process.has_ended(_GRACE_S):
-                process.kill()  # it has closed the connection, and reports nothing any more
+                process.kill()  # it has closed the connection, and can't report any more
         if ready:
             self._fail(self._reason(process))
 
@@ -196,11 +197,11 @@ class IsolatedTraining(TrialCall):
                 raise BrokenMessageError(shortened(repr(content), 60))
 
     def _reason(self, process: GuardedProcess) -> str:
-        """Say why the process ended before the function did."""
+        """Return the reason that the process ended before the function did."""
         code = process.exit_code()
         how = ending(code, self._limits.memory_gb)
         if code >= 0:
-            return f"its process ended with {how} before the function did, as by os._exit"
+            return f"its process ended with {how} before the function did, for example by os._exit"
         return f"its process was ended by {how}"
 
 
@@ -216,7 +217,7 @@ def _state(data: bytes) -> dict[str, npt.NDArray[Any]]:
 
 
 def _reference(load: Callable[..., Any]) -> tuple[str, str, list[Any]]:
-    """Return module, name and arguments of a function, as data."""
+    """Return a function's module, name and arguments, as data."""
     function, arguments = (load.func, load.args) if isinstance(load, partial) else (load, ())
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "<none>")
     if module is None or module == "__main__" or "<" in name or (isinstance(load, partial) and load.keywords):

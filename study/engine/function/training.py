@@ -1,4 +1,4 @@
-"""A trial of a training function in this process, pulled a slice of time at a time."""
+"""A trial of a training function in this process, in time slices."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from study.interface.stop_signals import noting_stops, requested_stop
 class FunctionTraining(TrialCall):
     """A trial of a function that runs in this process.
 
-    It must not run beside another one in a thread: both would draw from the same global generators. Between its slices,
-    others may: what it changes of the process (`ProcessState`) holds during its slices only.
+    Two of them must not run in parallel threads: both would draw from the same global generators. Others may run
+    between its slices: its changes to the process (`ProcessState`) hold only during its slices.
 
     Args:
-        function: what is called.
-        trial: what it is called with, and what it reports.
-        time_limit_s: seconds after which the trial has failed; None for no limit. It is looked at after each step: a
-            function that returns a dict, and a step that takes long, can't be interrupted here.
-        checkpoint: what `checkpoint` returned, to go on from; None to begin.
+        function: the function to call.
+        trial: the arguments of the call, and the metrics that it reports.
+        time_limit_s: seconds after which the trial fails; None for no limit. It is checked after each step: a function
+            that returns a dict, or a long step, can't be interrupted here.
+        checkpoint: the arrays that `checkpoint` returned, to resume from; None to start.
         state_every_s: seconds between two copies of the function's state.
-        folder: the path of the trial's folder, which is made when the trial asks for it; None for a temporary one.
+        folder: path of the trial's folder, created when the trial asks for it; None for a temporary one.
         output: the trial's log; None to log nothing.
 
     Raises:
-        ValueError: if the checkpoint is of other metrics.
+        ValueError: if the checkpoint has other metrics.
 
     Example:
         >>> from study.interface.declarations import Metric
@@ -80,24 +80,26 @@ class FunctionTraining(TrialCall):
             metrics=trial.metrics,
             iterations=trial.iterations,
             resume=None if checkpoint is None else (self._history.steps[-1], state_of(state_in(checkpoint))),
-            place=None if folder is None else Place(partial(_made, folder), print if output is None else output.write),
+            place=None
+            if folder is None
+            else Place(partial(_make_folder, folder), print if output is None else output.write),
         )
 
     @property
     def reports_steps(self) -> bool:
-        """Whether the function yields its steps; known after the first."""
+        """True if the function yields its steps; known after the first."""
         return self._call.reports_steps
 
     def advance(self, for_s: float) -> CallProgress:
-        """Train for about that many seconds, at least one step; a function that returns a dict has only one.
+        """Train for about `for_s` seconds, at least one step; a function that returns a dict has only one.
 
-        A signal whose handler raises an exception ends the slice and the call with it; `checkpoint` still has the
-        latest copy of the state. KeyboardInterrupt and SystemExit that the function itself raises fail the trial.
+        A signal handler's exception ends the slice and the call; `checkpoint` still returns the latest copy of the
+        state. KeyboardInterrupt and SystemExit that the function itself raises fail the trial.
         """
-        with self._in_its_state():
+        with self._own_process_state():
             began = now = time.perf_counter()
             while not self._done and (now == began or now - began < for_s):
-                self._one_step()
+                self._take_step()
                 now, before = time.perf_counter(), now
                 self._history.training_s += now - before
                 self._check_time()
@@ -106,8 +108,8 @@ class FunctionTraining(TrialCall):
         return self._progress()
 
     @contextmanager
-    def _in_its_state(self) -> Iterator[None]:
-        """Run the function in the state in which it left the process, and put the process back afterwards."""
+    def _own_process_state(self) -> Iterator[None]:
+        """Restore the trial's state of the process within the context, and the earlier one afterwards."""
         if self._is_running:
             yield
             return
@@ -126,22 +128,25 @@ class FunctionTraining(TrialCall):
             self._is_running = False
 
     def checkpoint(self) -> dict[str, npt.NDArray[Any]] | None:
-        """Copy out what is needed to go on from the latest state; None if the function has given none."""
+        """Return the arrays to resume from the latest state; None if the function has saved no state."""
         self._copy_state()
         return self._checkpoint
 
     def close(self) -> None:
-        """End the call early, as after a last checkpoint."""
+        """End the call early, for example after a last checkpoint."""
         if self._is_closed:
             return
         self._is_closed = True
-        with self._in_its_state(), suppress(BaseException):  # the trial has no result that an error could spoil
+        with (
+            self._own_process_state(),
+            suppress(BaseException),
+        ):  # an error can't change the result, since there is none
             self._call.close()
 
-    def _one_step(self) -> None:
+    def _take_step(self) -> None:
         if self._copied_at is None or time.perf_counter() - self._copied_at >= self._state_every_s:
             self._copy_state()
-        self._step = None  # what it refers to may change from here on
+        self._step = None  # the function may change the objects that it refers to
         try:
             step = None if self._done else self._call.next_step()
         except FunctionError as error:
@@ -159,7 +164,7 @@ class FunctionTraining(TrialCall):
             return
         try:
             self._checkpoint = self._history.arrays(state_arrays(self._step.state))
-        except BaseException as error:  # objects of the user's may raise anything
+        except BaseException as error:  # user objects may raise anything
             if requested_stop() is not None:
                 raise
             self._fail(error_line(error).removeprefix("ValueError: "))
@@ -171,6 +176,6 @@ class FunctionTraining(TrialCall):
             self._fail(f"it took {took_s:.1f} s, and its time limit is {limit_s:g} s")
 
 
-def _made(folder: Path) -> Path:
+def _make_folder(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     return folder

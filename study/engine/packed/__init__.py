@@ -1,1 +1,1 @@
-"""The `packed` engine: any task and any torch module, trials side by side by `torch.func.vmap`."""
+"""The `packed` engine: any task and any torch module, with trials side by side by `torch.func.vmap`."""

@@ -1,7 +1,8 @@
 """Dense layers of any width whose matrices all begin on a cache line.
 
-BLAS rounds by where a matrix begins in memory. In a pack, the matrices of dense layers lie one after another, so those
-of odd sizes begin in other places for each trial. Widened with zeros to whole cache lines, all begin alike.
+BLAS rounds depending on where a matrix begins in memory. The dense layers' matrices of a pack lie one after another, so
+those of odd sizes begin at other offsets for each trial. Zero-padded to whole cache lines, all begin at the same
+offset.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _ALIGNED = 16
 
 
 class AlignedProducts(TorchFunctionMode):
-    """While it is in force, `torch.nn.functional.linear` computes on matrices that are widened with zeros.
+    """A context for zero-padded matrices in `torch.nn.functional.linear`.
 
     Example:
         >>> import torch
@@ -34,7 +35,7 @@ class AlignedProducts(TorchFunctionMode):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Replace one function and leave all others."""
+        """Replace `linear`, and call all other functions unchanged."""
         compute = _linear if func is functional.linear else func
         return compute(*args, **(kwargs or {}))
 

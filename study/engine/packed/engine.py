@@ -1,4 +1,4 @@
-"""The engine that trains tasks and models in packs: one's own, and those that installed packages offer."""
+"""The engine that trains tasks and models in packs: the user's own, and those that installed packages offer."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from study.records import Cell, Checkpoint, Pack, Sources
 from study.source import CodeFolder, SourceData, data_cache, is_import_string, parse_import_string
 
 _MIB = 2**20
-# Iterations from which compiling a recipe's updates, 2 to 10 s in each process, takes less time than it saves: some
-# 0.3 ms an update of 16 small networks.
+# Iterations from which compiling a recipe's updates, 2 to 10 s in each process, takes less time than it saves: about
+# 0.3 ms per update of 16 small networks.
 _COMPILED_FROM = 20_000
 
 
@@ -47,18 +47,18 @@ class _Protocol:
 
 @dataclass(frozen=True, kw_only=True)
 class PackedEngine(Engine):
-    """Trains one task and models of it; it is data, so that it can be sent to workers with the code in it.
+    """An engine that trains one task and its models; it is data, so that it can be sent to workers with their code.
 
     Args:
         task: the task's import string, or its name if an installed package offers it.
-        fields: the names of the task's hyperparameters.
-        models: of each model, by its import string, the names of its arguments.
-        code: the code of them all.
-        metrics: what the task measures.
-        criterion: what the metrics of a solved trial meet; empty if nothing says what success is.
+        fields: names of the task's hyperparameters.
+        models: names of each model's arguments, by its import string.
+        code: the code of the task and the models.
+        metrics: the metrics that the task measures.
+        criterion: bounds that the metrics of a solved trial meet; empty without a success criterion.
         data: the data that fields of the task name.
-        layouts: how the trials of each recipe train on the CPU, as `as_layout` writes it; recipes that aren't among
-            them are proven where they train. On a GPU all are proven there, since a proof is of a device.
+        layouts: each recipe's proof for the CPU, as text from `as_layout`. Other recipes are proven where they train.
+            On a GPU all are proven there, since a proof holds for one device.
     """
 
     task: str
@@ -75,30 +75,30 @@ class PackedEngine(Engine):
     devices = ("cpu", "cuda")
 
     def prepare(self, cell: Cell) -> None:
-        """Unpack the code, and build a module once, so that what is missing here is said before a trial begins."""
+        """Unpack the code and build a module, to find errors before a trial begins."""
         folder, recipe = self._recipe(cell)
         with folder:
             build(recipe, 0)
 
     def refuses(self, cell: Cell) -> str | None:
-        """Say why this engine can't train the cell, or None if it can."""
+        """Return the reason that this engine can't train the cell; None if it can."""
         if cell.task == self.task and cell.model in self.models:
             return None
         return f"it trains {', '.join(self.models)} on {self.task}, and nothing else"
 
     def memory_mb(self, pack: Pack) -> float:
-        """Estimate the memory of weights, gradients and the optimiser's state, in MiB; activations aren't known."""
+        """Estimate the memory of weights, gradients and optimiser state, in MiB; activations aren't included."""
         cell = pack.trials[0].cell
         _, recipe = self._recipe(cell)
         arrays = FlatWeights(build(recipe, 0), 1, []).arrays
-        one = sum(array.numel() * array.element_size() for array in arrays.values()) / len(arrays)
-        return len(pack.trials) * (2 + MOMENTS[recipe.optimizer.name]) * one / _MIB
+        array_bytes = sum(array.numel() * array.element_size() for array in arrays.values()) / len(arrays)
+        return len(pack.trials) * (2 + MOMENTS[recipe.optimizer.name]) * array_bytes / _MIB
 
     def trials_at_once(self, cell: Cell) -> int | None:
-        """Count the trials that the GPU here has memory for, at most `MOST_ON_GPU`, by training a few.
+        """Return the number of trials that fit into this machine's GPU, at most `MOST_ON_GPU`, by training a few.
 
         Returns:
-            None if there is no GPU, not even room for a few, or the trials don't train side by side.
+            None without a GPU, without room for a few trials, or if trials don't train side by side.
 
         Raises:
             InputError: if they can't be trained there.
@@ -113,7 +113,7 @@ class PackedEngine(Engine):
             before = torch.cuda.memory_allocated()
             members = SideBySide(recipe, [_member(cell, Sources(seed, seed)) for seed in range(trials)], device="cuda")
             members.evaluate()
-            members.update()  # all that it ever holds
+            members.update()  # reaches the peak
             return torch.cuda.max_memory_allocated() - before
 
         try:
@@ -125,16 +125,16 @@ class PackedEngine(Engine):
             raise _untrainable(cell, folder, error) from None
 
     def prove(self, cell: Cell, *, device: str = "cpu", trials: int | None = None, is_compiled: bool = False) -> Proof:
-        """Find out how the trials of a cell train on a device.
+        """Test a cell's trials for the same bits in all packs on a device; return the proof.
 
         Args:
-            cell: whose recipe is proven.
-            device: that trains them.
-            trials: of the pack that is trained; None for the most that the task has in a pack.
+            cell: the cell whose recipe is proven.
+            device: the device that trains them.
+            trials: size of the pack; None for the task's maximum.
             is_compiled: whether XLA is to compile updates, if bits are the same in all packs.
 
         Raises:
-            InputError: if they can't be trained at all, or not so that a trial repeats itself.
+            InputError: if they can't be trained at all, or a trial doesn't repeat itself.
             torch.OutOfMemoryError: if a GPU has no room for the pack.
         """
         folder, recipe = self._recipe(cell)
@@ -149,14 +149,14 @@ class PackedEngine(Engine):
             raise _untrainable(cell, folder, error) from None
 
     def proven(self, cells: Iterable[Cell], layouts: Mapping[str, str]) -> PackedEngine:
-        """Return this engine with the layouts of some cells' recipes, which are proven unless they are known.
+        """Return this engine with the layouts of the cells' recipes, proving those that aren't known.
 
-        Where JAX is installed, XLA compiles the updates of recipes that train for long enough to gain by it. That
-        depends on the study alone, so that trials have the same bits when it is trained again.
+        If JAX is installed, XLA compiles the updates of recipes that train long enough to gain by it. This depends on
+        the study alone, so that trials have the same bits when it is trained again.
 
         Args:
             cells: the cells.
-            layouts: those that are known, by recipe.
+            layouts: known layouts, by recipe.
 
         Raises:
             InputError: if a recipe can't be trained.
@@ -164,7 +164,9 @@ class PackedEngine(Engine):
         known = {**self.layouts, **layouts}
         longest: dict[str, Cell] = {}
         for cell in cells:
-            longest[recipe_text(cell)] = max(longest.get(recipe_text(cell), cell), cell, key=lambda c: c.iterations)
+            longest[recipe_text(cell)] = max(
+                longest.get(recipe_text(cell), cell), cell, key=lambda candidate: candidate.iterations
+            )
         for recipe, cell in longest.items():
             if recipe not in known:
                 is_compiled = can_compile() and cell.iterations >= _COMPILED_FROM
@@ -172,16 +174,13 @@ class PackedEngine(Engine):
         return replace(self, layouts=known)
 
     def _proof(self, cell: Cell, device: str, trials: int) -> tuple[Proof, Sequence[str]]:
-        """Return how a pack trains: as was found out for the CPU beforehand, or is found out here, once a process.
-
-        Also return what the user wasn't told beforehand.
-        """
+        """Return the proof for a pack on a device, and new messages for the user; proofs for a GPU are cached."""
         recipe = recipe_text(cell)
         layout = self.layouts.get(recipe)
         if device == "cpu":
             return (self.prove(cell) if layout is None else proof_of(layout)), ()
-        # What doesn't train side by side on the CPU doesn't on a GPU; that it repeats itself there is to be seen. What
-        # does, also does so in a pack of one: the network by itself would have other bits than in a larger pack.
+        # Trials that don't train side by side on the CPU don't on a GPU; there they must still repeat themselves. Other
+        # trials do so in a pack of one, too: the network alone would have other bits than in a larger pack.
         size = max(2, trials) if layout is None or proof_of(layout).packs else 1
         key = (self.code.digest, recipe, device, size)
         if key in _proven:
@@ -192,11 +191,11 @@ class PackedEngine(Engine):
         return proof, (f"trials of {cell.model} train one after another on {device}: {proof.reason}",)
 
     def goes_on_from(self, checkpoint: Checkpoint, device: str) -> bool:
-        """Tell whether a checkpoint is this engine's, of that device: half a trial on each has bits of neither."""
+        """Return True for a checkpoint of this engine on this kind of device, since bits differ between kinds."""
         return super().goes_on_from(checkpoint, device) and (OFF_CPU in checkpoint.arrays) == (device != "cpu")
 
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
-        """Begin a pack, or go on from a checkpoint of these very trials."""
+        """Start a pack, or resume it from a checkpoint of the same trials."""
         check_device(device)
         cell = pack.trials[0].cell
         folder, recipe = self._recipe(cell)
@@ -229,7 +228,7 @@ class PackedEngine(Engine):
         )
         try:
             with exceptions_only():
-                made = task(**arguments_of(task, _some(cell, self.fields)))
+                made = task(**arguments_of(task, _named_values(cell, self.fields)))
         except Exception as error:  # such as fields that don't fit each other
             raise InputError(f"{cell.task} can't be made: {folder.reason(error)}") from None
         try:
@@ -242,7 +241,7 @@ class PackedEngine(Engine):
         return folder, Recipe(
             task=made,
             model=model,
-            hyperparameters=arguments_of(model, _some(cell, self.models[cell.model])),
+            hyperparameters=arguments_of(model, _named_values(cell, self.models[cell.model])),
             optimizer=Optimizer(name=cell.value("optimizer"), **optimizer),
             sparsity=None
             if strength is None
@@ -257,17 +256,17 @@ def _untrainable(cell: Cell, folder: CodeFolder, error: Exception) -> InputError
 
 
 _proven: dict[tuple[str, str, str, int], Proof] = {}
-"""How recipes train on this machine's GPU, by the digest of the code, the recipe, the device and the pack's size."""
+"""Proofs for this machine's GPU, by the code's digest, the recipe, the device and the pack's size."""
 
 
 @lru_cache(maxsize=8)
 def _programs(*recipe: str) -> dict[Any, Any]:
-    """Keep the programs that this process compiled for the recipes that it trained last: each pack builds its own."""
+    """Return a recipe's cache of compiled programs, shared by its packs; only the latest recipes are kept."""
     return {}
 
 
 def _builder(folder: CodeFolder, cell: Cell, task: Task) -> Callable[..., nn.Module]:
-    """Return what builds a trial's module, given the values of the model's hyperparameters."""
+    """Return the function that builds a trial's module from the values of the model's hyperparameters."""
     if not is_import_string(cell.model):
         return builder_of(task, cell.model)
     model = folder.load(parse_import_string(cell.model), (nn.Module,))
@@ -278,7 +277,7 @@ def _builder(folder: CodeFolder, cell: Cell, task: Task) -> Callable[..., nn.Mod
 
 
 def as_layout(proof: Proof) -> str:
-    """Write a proof as text.
+    """Encode a proof as text.
 
     Example:
         >>> as_layout(Proof(layout=PackLayout())), as_layout(Proof(layout=None, reason="no"))
@@ -286,14 +285,16 @@ def as_layout(proof: Proof) -> str:
     """
     if proof.layout is None:
         return json.dumps({"reason": proof.reason})
-    # Those of torch are written as they were before there was another backend.
-    of_torch = ("multiple", "is_aligned")
-    layout = {k: v for k, v in vars(proof.layout).items() if proof.layout.backend == "xla" or k in of_torch}
+    # Layouts of torch keep the form from before there was another backend.
+    torch_fields = ("multiple", "is_aligned")
+    layout = {
+        key: value for key, value in vars(proof.layout).items() if proof.layout.backend == "xla" or key in torch_fields
+    }
     return json.dumps(layout | ({"uncompiled": proof.uncompiled} if proof.uncompiled else {}))
 
 
 def proof_of(layout: str) -> Proof:
-    """Read what `as_layout` wrote."""
+    """Decode a proof from the text of `as_layout`."""
     content = json.loads(layout)
     if "reason" in content:
         return Proof(layout=None, reason=content["reason"])
@@ -301,7 +302,7 @@ def proof_of(layout: str) -> Proof:
     return Proof(layout=PackLayout(**content), uncompiled=uncompiled)
 
 
-def _some(cell: Cell, names: Sequence[str]) -> dict[str, Any]:
+def _named_values(cell: Cell, names: Sequence[str]) -> dict[str, Any]:
     return {name: cell.values.get(name) for name in names}
 
 

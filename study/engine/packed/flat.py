@@ -1,7 +1,7 @@
-"""The weights of a pack's trials in one array, of which the parameters are views.
+"""The weights of a pack's trials in one array; the parameters are views of it.
 
-A row of the array is a trial, and each parameter begins on a cache line of it: BLAS rounds by where a matrix begins in
-memory. One optimiser step passes over the whole array.
+Each row of the array is a trial. Each parameter begins on a cache line of its row, since BLAS rounds depending on where
+a matrix begins in memory. One optimiser step passes over the whole array.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ _ALIGNED = 16
 
 
 class FlatWeights:
-    """The parameters that a model trains, and arrays like them.
+    """The trainable parameters of a model, and arrays of the same layout.
 
     Args:
-        module: with these parameters; all trials have the same shapes.
-        trials: rows.
-        moments: names of the arrays that the optimiser keeps.
-        device: where the arrays are.
+        module: a module with these parameters; all trials have the same shapes.
+        trials: number of rows.
+        moments: names of the optimiser's arrays.
+        device: device of the arrays.
 
     Raises:
-        ValueError: if there is no parameter to train, or they aren't all float32 or all float64.
+        ValueError: unless the module has trainable parameters, all float32 or all float64.
 
     Example:
         >>> flat = FlatWeights(nn.Linear(3, 2), 5, ["first"])
@@ -51,32 +51,32 @@ class FlatWeights:
         }
         self.moments = moments
         self.leaves = {name: part.detach().requires_grad_() for name, part in self.parts("weight").items()}
-        """The parameters as autograd takes them; they share the memory of the weights."""
+        """The parameters as leaves of autograd; they share the memory of the weights."""
         self._gradients = self.parts("gradient")
 
     def parts(self, kind: str) -> dict[str, Tensor]:
-        """Return each parameter's part of one of the arrays, [trials, *shape], by name."""
+        """Return each parameter's part of the named array, [trials, *shape], by name."""
         return self.parts_of(self.arrays[kind])
 
     def copied(self, kind: str, rows: int) -> dict[str, npt.NDArray[Any]]:
-        """Copy each parameter's part of the first rows of an array out, by name: [rows, *shape]."""
+        """Copy out each parameter's part of an array's first rows, by name: [rows, *shape]."""
         parts = self.parts_of(self.arrays[kind][:rows].cpu())
         return {name: part.numpy().copy() for name, part in parts.items()}
 
     def parts_of(self, array: Tensor) -> dict[str, Tensor]:
-        """Return each parameter's part of an array that is laid out as these are, [trials, *shape], by name."""
+        """Return each parameter's part of an array with this layout, [trials, *shape], by name."""
         return {
             name: array[:, at : at + shape.numel()].view(len(array), *shape)
             for name, (at, shape) in self._places.items()
         }
 
     def set_gradient(self, gradients: Mapping[str, Tensor | None], row: slice | int = slice(None)) -> None:
-        """Copy gradients in, of all rows or of one; that of a parameter that the loss doesn't depend on is 0."""
+        """Copy gradients of all rows or of one; the gradient of a parameter that the loss doesn't depend on is 0."""
         fill({name: part[row] for name, part in self._gradients.items()}, gradients)
 
 
 def fill(parts: Mapping[str, Tensor], gradients: Mapping[str, Tensor | None]) -> None:
-    """Copy gradients into parts of an array by their names; that of a parameter that has none is 0."""
+    """Copy gradients into the parts of an array by name; a missing gradient is 0."""
     for name, part in parts.items():
         gradient = gradients.get(name)
         if gradient is None:

@@ -1,7 +1,8 @@
-"""Recorded operations of torch as operations of JAX, so that XLA compiles a whole update into one program.
+"""Recorded operations of torch as operations of JAX, so that XLA compiles an update into one program.
 
-An operation is looked up by its name in `_OPERATIONS`. Before, torch decomposes the rest into those: what an installed
-package registers with `torch.library.custom_op` is lowered if it has a decomposition (`register_decomposition`).
+Operations are looked up by name in `_OPERATIONS`. Torch first decomposes all others into these. An operation that an
+installed package registers with `torch.library.custom_op` is lowered if it has a decomposition
+(`register_decomposition`).
 """
 
 from __future__ import annotations
@@ -26,29 +27,29 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from study.engine.packed.traced import LoweringError
 
 Array = Any
-"""An array of JAX, or what stands for one while a program is compiled."""
+"""An array of JAX, or its tracer while a program is compiled."""
 
 
-# 6,000 of them, a recurrent network over 1,280 steps, take half a minute on a busy core.
+# 6,000 operations, a recurrent network over 1,280 steps, take half a minute to compile on a busy core.
 _MOST_OPERATIONS = 10_000
 
 
 def lowered(compute: Callable[..., Sequence[Tensor]], tensors: Sequence[Tensor]) -> Callable[..., list[Array]]:
-    """Return a function of JAX that computes what a function of torch does.
+    """Translate a function of torch into a function of JAX.
 
     Args:
-        compute: takes tensors and returns tensors; which operations there are must not depend on their values.
-        tensors: inputs of the shapes and types that the function is for.
+        compute: takes tensors and returns tensors; its operations must not depend on the tensors' values.
+        tensors: example inputs; the function is for their shapes and types.
 
     Raises:
-        LoweringError: if an operation has no counterpart, or there are too many.
+        LoweringError: if an operation has no counterpart, or there are too many operations.
 
     Example:
         >>> double = lowered(lambda x: [2 * x + 1], [torch.arange(3.0)])
         >>> print(*double(jnp.arange(3.0)))
         [1. 3. 5.]
     """
-    # Autograd has done its part in the first recording; functions that write are replaced in the second.
+    # The first recording includes autograd's operations; the second replaces operations that write in place.
     first = make_fx(compute)(*tensors)
     own = {op: into for op, into in global_decomposition_table["post_autograd"].items() if not _is_of_torch(op)}
     table = {**core_aten_decompositions(), **own}
@@ -58,7 +59,7 @@ def lowered(compute: Callable[..., Sequence[Tensor]], tensors: Sequence[Tensor])
         raise LoweringError(f"XLA would take minutes to compile the {len(graph.graph.nodes):,} operations of an update")
     missing = sorted({str(node.target) for node in graph.graph.nodes if _is_missing(node)})
     if missing:
-        raise LoweringError(f"XLA has no counterpart here of {', '.join(missing)}")
+        raise LoweringError(f"no XLA counterpart is implemented for {', '.join(missing)}")
     return partial(_run, graph, _constants(graph))
 
 
@@ -71,7 +72,7 @@ def _is_missing(node: Node) -> bool:
 
 
 def _name(operation: Any) -> str:
-    """Return an operation's name without its variants: of arguments, or copying instead of viewing."""
+    """Return an operation's name, without its overload and the suffix `_copy`."""
     packet = getattr(operation, "overloadpacket", operation)
     return str(packet).rpartition(".")[2].removesuffix("_copy")
 
@@ -90,7 +91,7 @@ def _run(graph: GraphModule, constants: Mapping[str, Array], *inputs: Array) -> 
         elif node.op == "get_attr":
             values[node] = constants[str(node.target)]
         elif node.op == "output":
-            return [values[one] for one in node.args[0]]
+            return [values[output] for output in node.args[0]]
         else:
             args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
             compute = operator.getitem if node.target is operator.getitem else _OPERATIONS[_name(node.target)]
@@ -99,12 +100,12 @@ def _run(graph: GraphModule, constants: Mapping[str, Array], *inputs: Array) -> 
 
 
 def _as_expected(node: Node, value: Any) -> Any:
-    """Convert a result to the type that torch gives it: the two promote types by other rules."""
+    """Convert a result to torch's type, since JAX promotes types by other rules."""
     expected = node.meta.get("val")
     if not isinstance(expected, Tensor):
         return value
     if tuple(jnp.shape(value)) != tuple(expected.shape):
-        raise LoweringError(f"{node.target} gives the shape {jnp.shape(value)} in place of {tuple(expected.shape)}")
+        raise LoweringError(f"{node.target} gives shape {jnp.shape(value)} instead of {tuple(expected.shape)}")
     return jnp.asarray(value).astype(_dtype(expected.dtype))
 
 
@@ -118,7 +119,7 @@ def _dtype(dtype: torch.dtype) -> np.dtype[Any]:
 def _axes(x: Array, dim: Any) -> tuple[int, ...] | None:
     if dim is None or dim == []:
         return None
-    return tuple(one % max(1, x.ndim) for one in ([dim] if isinstance(dim, int) else dim))
+    return tuple(axis % max(1, x.ndim) for axis in ([dim] if isinstance(dim, int) else dim))
 
 
 def _reduction(reduce: Callable[..., Array]) -> Callable[..., Array]:
@@ -128,7 +129,7 @@ def _reduction(reduce: Callable[..., Array]) -> Callable[..., Array]:
     return compute
 
 
-def _placed(reduce: Callable[..., Array]) -> Callable[..., Array]:
+def _index_reduction(reduce: Callable[..., Array]) -> Callable[..., Array]:
     def compute(x: Array, dim: int | None = None, keepdim: bool = False) -> Array:
         return reduce(x, axis=dim, keepdims=keepdim)
 
@@ -155,7 +156,7 @@ def _divide(x: Array, y: Array, *, rounding_mode: str | None = None) -> Array:
 
 
 def _power(x: Array, exponent: Any) -> Array:
-    # A whole number is multiplied out; otherwise it takes a logarithm.
+    # An integer exponent is computed by products; a float one takes a logarithm.
     return x ** (int(exponent) if isinstance(exponent, float) and exponent.is_integer() else exponent)
 
 
@@ -195,12 +196,12 @@ def _vector_norm(x: Array, order: float = 2, dim: Any = None, keepdim: bool = Fa
         return jnp.sqrt(jnp.square(x).sum(_axes(x, dim), keepdims=keepdim))
     if order in (1, math.inf):
         return (jnp.sum if order == 1 else jnp.max)(jnp.abs(x), axis=_axes(x, dim), keepdims=keepdim)
-    raise LoweringError(f"XLA has no counterpart here of a norm of order {order:g}")
+    raise LoweringError(f"no XLA counterpart is implemented for a norm of order {order:g}")
 
 
 def _expand(x: Array, shape: Sequence[int], **_: Any) -> Array:
-    whole = [1] * (len(shape) - x.ndim) + list(x.shape)
-    return jnp.broadcast_to(x, [old if new == -1 else new for old, new in zip(whole, shape, strict=True)])
+    padded_shape = [1] * (len(shape) - x.ndim) + list(x.shape)
+    return jnp.broadcast_to(x, [old if new == -1 else new for old, new in zip(padded_shape, shape, strict=True)])
 
 
 def _slice(x: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Array:
@@ -212,9 +213,9 @@ def _slices(x: Array, dim: int, start: int | None, end: int | None, step: int = 
 
 
 def _slice_scatter(
-    x: Array, of: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+    x: Array, src: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Array:
-    return x.at[_slices(x, dim, start, end, step)].set(of)
+    return x.at[_slices(x, dim, start, end, step)].set(src)
 
 
 def _select(x: Array, dim: int, index: int) -> Array:
@@ -252,23 +253,23 @@ def _index_put(x: Array, indices: Sequence[Array | None], values: Array, accumul
     return at.add(values) if accumulate else at.set(values)
 
 
-def _along(x: Array, dim: int, index: Array) -> tuple[Array, ...]:
-    """Return what indexes the places that gather and scatter mean."""
+def _gather_index(x: Array, dim: int, index: Array) -> tuple[Array, ...]:
+    """Return the index of the elements that torch's gather and scatter address."""
     places = list(jnp.indices(index.shape, sparse=True))
     places[dim % x.ndim] = index
     return tuple(places)
 
 
 def _gather(x: Array, dim: int, index: Array, **_: Any) -> Array:
-    return x[_along(x, dim, index)]
+    return x[_gather_index(x, dim, index)]
 
 
-def _scatter(x: Array, dim: int, index: Array, of: Array) -> Array:
-    return x.at[_along(x, dim, index)].set(of)
+def _scatter(x: Array, dim: int, index: Array, src: Array) -> Array:
+    return x.at[_gather_index(x, dim, index)].set(src)
 
 
-def _scatter_add(x: Array, dim: int, index: Array, of: Array) -> Array:
-    return x.at[_along(x, dim, index)].add(of)
+def _scatter_add(x: Array, dim: int, index: Array, src: Array) -> Array:
+    return x.at[_gather_index(x, dim, index)].add(src)
 
 
 def _addmm(x: Array, a: Array, b: Array, *, beta: float = 1, alpha: float = 1) -> Array:
@@ -287,7 +288,7 @@ def _convolution(
     groups: int,
 ) -> Array:
     if transposed:
-        raise LoweringError("XLA has no counterpart here of a transposed convolution")
+        raise LoweringError("no XLA counterpart is implemented for a transposed convolution")
     if groups == 1:
         y = lax.conv_general_dilated(x, weight, stride, [(p, p) for p in padding], rhs_dilation=dilation)
     else:
@@ -298,9 +299,9 @@ def _convolution(
 def _grouped_convolution(
     x: Array, weight: Array, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int
 ) -> Array:
-    """Sum products of matrices over the places of the kernel: the trials of a pack are groups, and XLA has no fast way.
+    """Sum matrix products over the kernel's places: XLA's convolution is slow for a pack's trials as groups.
 
-    A batch of 32 images of 8x8 pixels in a network of two layers, packs of 16: 0.3 times the time of XLA's.
+    For a batch of 32 images of 8x8 pixels, two layers and packs of 16, this takes 0.3 times as long as XLA's.
     """
     kernel = weight.shape[2:]
     padded = jnp.pad(x, [(0, 0), (0, 0), *((p, p) for p in padding)])
@@ -342,13 +343,13 @@ def _max_pool(
     ceil_mode: bool = False,
 ) -> tuple[Array, Array]:
     if ceil_mode or set(dilation) != {1}:
-        raise LoweringError("XLA has no counterpart here of pooling with dilation or ceil_mode")
+        raise LoweringError("no XLA counterpart is implemented for pooling with dilation or ceil_mode")
     windows = _windows(x, kernel, stride, padding)
     size = math.prod(x.shape[-len(kernel) :])
     places = jnp.broadcast_to(jnp.arange(size).reshape(x.shape[-len(kernel) :]), x.shape)
 
-    def larger(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
-        (a, i), (b, j) = one, other
+    def larger(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[Array, Array]:
+        (a, i), (b, j) = first, second
         is_first = (a > b) | ((a == b) & (i < j)) | jnp.isnan(a)
         return jnp.where(is_first, a, b), jnp.where(is_first, i, j)
 
@@ -363,7 +364,7 @@ def _max_pool_backward(grad: Array, x: Array, kernel: Sequence[int], *more: Any)
     return _scatter_add(zeros, -1, places.reshape(flat), grad.reshape(flat)).reshape(x.shape)
 
 
-def _same(x: Array, *_: Any, **__: Any) -> Array:
+def _identity(x: Array, *_: Any, **__: Any) -> Array:
     return x
 
 
@@ -377,7 +378,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     **{name: getattr(lax, name) for name in ("rsqrt", "erf", "erfc")},
     **{"asin": jnp.arcsin, "acos": jnp.arccos, "atan": jnp.arctan, "atan2": jnp.arctan2, "asinh": jnp.arcsinh},
     **{"acosh": jnp.arccosh, "atanh": jnp.arctanh},
-    **dict.fromkeys(("clone", "detach", "alias", "lift_fresh", "_to"), _same),
+    **dict.fromkeys(("clone", "detach", "alias", "lift_fresh", "_to"), _identity),
     "view": lambda x, shape: jnp.reshape(x, shape),
     "full": _full,
     **dict.fromkeys(("empty", "empty_permuted"), lambda shape, *_, **__: jnp.zeros(tuple(shape))),
@@ -398,7 +399,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "native_layer_norm": _layer_norm,
     "linalg_vector_norm": _vector_norm,
     "expand": _expand,
-    "copy": lambda x, of, *_: jnp.broadcast_to(of, x.shape),
+    "copy": lambda x, src, *_: jnp.broadcast_to(src, x.shape),
     "permute": jnp.transpose,
     "unsqueeze": jnp.expand_dims,
     "squeeze": _squeeze,
@@ -421,8 +422,8 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "amax": _reduction(jnp.max),
     "amin": _reduction(jnp.min),
     "any": _reduction(jnp.any),
-    "argmax": _placed(jnp.argmax),
-    "argmin": _placed(jnp.argmin),
+    "argmax": _index_reduction(jnp.argmax),
+    "argmin": _index_reduction(jnp.argmin),
     "max": _extreme(jnp.max, jnp.argmax),
     "min": _extreme(jnp.min, jnp.argmin),
     "var": _variance,

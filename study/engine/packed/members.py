@@ -1,8 +1,8 @@
 """The trials of a pack of any task and any torch module: updates, evaluations and state.
 
-The sum of the trials' losses is differentiated in one backward pass through `torch.func.vmap`. `torch.func.grad` inside
-of it computes the same in 0.9 to 2.4 times the time, for networks of two hidden layers of 2, 32 and 128. After some
-updates, that pass is recorded once, and from then on its operations are repeated (`traced`).
+One backward pass through `torch.func.vmap` differentiates the sum of the trials' losses. `torch.func.grad` inside of it
+computes the same in 0.9 to 2.4 times the time, for networks of two hidden layers of 2, 32 and 128. After some updates
+the pass is recorded, and its operations are repeated from then on (`traced`).
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ Strengths = tuple[Tensor, Tensor]
 """The weights of the sparsity regulariser and of the L1 penalty in an iteration, scalars."""
 
 SPARSITY_ERROR = "sparsity_error"
-"""The end of the name of a metric that the engine measures, where the task doesn't: of the units in the model."""
+"""Suffix of the metric that the engine measures on the model's units, unless the task measures it."""
 
-# Trials evaluated at once on the CPU: an evaluation set may be large, and each of them has its activations for it. On a
-# GPU all are, since each operation takes about as long for a few as for many.
+# Trials evaluated at once on the CPU: each has activations for a whole evaluation set, which may be large. On a GPU all
+# are evaluated at once, since an operation takes about as long for few trials as for many.
 _EVALUATED = 16
 
-# Updates after which they are recorded: recording costs as much as some tens of them.
+# Updates before the recording, which costs as much as tens of updates.
 _RECORDED_AFTER = 64
 
 
@@ -55,14 +55,14 @@ class Members(ABC):
     """The trials of a pack in training.
 
     Args:
-        recipe: what they have in common.
-        members: what each has of its own.
-        size: trials in the arrays: the last one is repeated where there are fewer.
-        state: of these trials, as `state` returned it; None to begin.
-        device: that computes. Modules are built on the CPU, so that initial weights are the same everywhere.
+        recipe: the trials' common settings.
+        members: each trial's own settings.
+        size: number of rows in the arrays; the last trial is repeated to fill them.
+        state: the trials' arrays as returned by `state`; None to start.
+        device: the device that computes. Modules are built on the CPU, so that initial weights are the same everywhere.
 
     Raises:
-        ValueError: if there is no parameter to train, or they aren't all float32 or all float64.
+        ValueError: unless the model has trainable parameters, all float32 or all float64.
     """
 
     def __init__(self, recipe: Recipe, members: Sequence[Member], size: int, state: Arrays | None, device: str) -> None:
@@ -73,7 +73,7 @@ class Members(ABC):
         self._optimizer = recipe.optimizer
         self._count = len(members)
         self._rows = [min(row, self._count - 1) for row in range(size)]
-        self._seeds = np.array([members[row].of_data for row in self._rows], np.uint64)
+        self._seeds = np.array([members[row].stream_seed for row in self._rows], np.uint64)
         self._rates = Rates([members[row].schedule for row in self._rows])
         self._modules = [build(recipe, member.seed) for member in members]
         moments = ["first", "second"][: MOMENTS[recipe.optimizer.name]]
@@ -101,7 +101,7 @@ class Members(ABC):
     # --- for engines --------------------------------------------------------------------------------------
 
     def update(self, updates: int = 1) -> None:
-        """Update every trial so many times."""
+        """Make a number of updates of every trial."""
         weight, gradient = self._flat.arrays["weight"], self._flat.arrays["gradient"]
         moments = [self._flat.arrays[name] for name in self._flat.moments]
         with self._computing():
@@ -112,18 +112,18 @@ class Members(ABC):
                 self.iteration += 1
 
     def update_for(self, most: int, for_s: float) -> int:
-        """Update every trial for about so many seconds, at least once and at most `most` times; return how often."""
+        """Update every trial for about `for_s` seconds, 1 to `most` times; return the number of updates."""
         self.update()
         return 1
 
     def gradients(self) -> dict[str, npt.NDArray[Any]]:
-        """Compute the gradients of the next update without making it, each [trials, ...]."""
+        """Return the gradients of the next update without making it, each [trials, ...]."""
         with self._computing():
             self._differentiate()
         return self._copied("gradient")
 
     def evaluate(self) -> dict[str, npt.NDArray[np.float64]]:
-        """Compute the task's metrics of every trial as it is now, each float64 [trials]; scores are left out.
+        """Return the task's metrics of every trial as it is now, without scores, each float64 [trials].
 
         Raises:
             ValueError: if the task declares other metrics than it measures.
@@ -145,19 +145,19 @@ class Members(ABC):
                     metrics[name] = (none if errors is None else errors[: self._count]).double()
         self._check_metrics(metrics)
         names = [name for name in self._metrics_names if name not in self._scores]
-        numbers = torch.stack([metrics[name] for name in names]).cpu().numpy()  # one copy, for which a GPU is waited
+        numbers = torch.stack([metrics[name] for name in names]).cpu().numpy()  # one copy, since each waits for a GPU
         return dict(zip(names, numbers, strict=True))
 
     def is_finite(self) -> npt.NDArray[np.bool_]:
-        """Tell of each trial whether all its weights are finite numbers, bool [trials]."""
+        """Return the trials whose weights are all finite, bool [trials]."""
         return self._flat.arrays["weight"][: self._count].isfinite().all(1).cpu().numpy()
 
     def weights(self) -> dict[str, npt.NDArray[Any]]:
-        """Copy the trained parameters and the buffers out by their names in the module, each [trials, ...]."""
+        """Copy out the trained parameters and the buffers by name in the module, each [trials, ...]."""
         return self._copied("weight") | self.buffers()
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Copy out all that is needed to go on bit for bit; each array's first axis is the trial."""
+        """Copy out everything needed to resume bit for bit; each array's first axis is the trial."""
         arrays = {
             f"{kind}/{name}": array
             for kind in ("weight", *self._flat.moments)
@@ -166,7 +166,7 @@ class Members(ABC):
         buffers = {f"buffer/{name}": array for name, array in self.buffers().items()}
         return arrays | buffers | {"iteration": np.full(self._count, self.iteration, np.int64)}
 
-    # --- what the two ways do differently -----------------------------------------------------------------
+    # --- implemented by the two subclasses -----------------------------------------------------------------
 
     @abstractmethod
     def _differentiate(self) -> None:
@@ -174,7 +174,7 @@ class Members(ABC):
 
     @abstractmethod
     def _evaluation(self, stream: Stream, purpose: Purpose) -> Any:
-        """Draw an evaluation set, as `_measure` takes it."""
+        """Draw an evaluation set, in the form for `_measure`."""
 
     @abstractmethod
     def _measure(self, batch: Any) -> dict[str, Tensor]:
@@ -182,26 +182,26 @@ class Members(ABC):
 
     @abstractmethod
     def buffers(self) -> dict[str, npt.NDArray[Any]]:
-        """Copy out what no optimiser moves, each [trials, ...]."""
+        """Copy out the state that no optimiser moves, each [trials, ...]."""
 
-    # --- what they share ----------------------------------------------------------------------------------
+    # --- shared --------------------------------------------------------------------------------------------
 
     def _computing(self) -> AbstractContextManager[None]:
-        """Return what is computed within: one thread of the CPU, and the device."""
+        """Return the context for computations: one thread of the CPU, and the device."""
         return one_thread() if self._device == "cpu" else self._computing_elsewhere()
 
     @contextmanager
     def _computing_elsewhere(self) -> Iterator[None]:
-        # Autograd would use a thread a GPU, which doesn't know what this one's context says.
+        # Autograd would use one thread per GPU, where this thread's context variables aren't set.
         with one_thread(), use_device(self._device), torch.autograd.set_multithreading_enabled(False):
             yield
 
     def _products(self) -> AbstractContextManager[Any]:
-        """Return what dense layers are computed within."""
+        """Return the context for dense layers."""
         return nullcontext()
 
     def _limit(self, weights: Mapping[str, Tensor]) -> None:
-        """Keep parameters within their limits."""
+        """Clamp parameters to their limits."""
         for name, limits in self._limits.items():
             weights[name].clamp_(*limits)
 
@@ -215,32 +215,34 @@ class Members(ABC):
             loss = self.task.loss(self._outputs(module, tensors, batch), batch)
         if loss.dim() != 0:
             raise ValueError(f"loss must return a scalar, but returned a tensor of shape {tuple(loss.shape)}")
-        of_sparsity, of_l1 = strengths
+        sparsity_strength, l1_strength = strengths
         if self._sparsity is not None:
             errors = (regulariser(tensors[name]) for name, regulariser in self._regularisers.items())
-            loss = loss + of_sparsity * sum(errors)
+            loss = loss + sparsity_strength * sum(errors)
         if self._l1 is not None:
-            loss = loss + of_l1 * l1(tensors[name] for name in self._flat.leaves)
+            loss = loss + l1_strength * l1(tensors[name] for name in self._flat.leaves)
         return loss
 
     def _strengths(self) -> Strengths:
         weight = self._flat.arrays["weight"]
-        of_sparsity, of_l1 = (
-            torch.tensor(0.0 if of is None else of.at(self.iteration), dtype=weight.dtype, device=self._device)
-            for of in (self._sparsity, self._l1)
+        sparsity_strength, l1_strength = (
+            torch.tensor(
+                0.0 if penalty is None else penalty.at(self.iteration), dtype=weight.dtype, device=self._device
+            )
+            for penalty in (self._sparsity, self._l1)
         )
-        return of_sparsity, of_l1
+        return sparsity_strength, l1_strength
 
     def _metrics(
         self, module: nn.Module, tensors: Mapping[str, Tensor], batch: Any, noise: Stream
     ) -> dict[str, Tensor]:
         with noise_from(noise), self._products():
             metrics = self.task.measure(self._outputs(module, tensors, batch), batch)
-        tensors_of = {name: torch.as_tensor(value) for name, value in metrics.items()}
-        for name, value in tensors_of.items():
+        metric_tensors = {name: torch.as_tensor(value) for name, value in metrics.items()}
+        for name, value in metric_tensors.items():
             if value.dim() != 0:
                 raise ValueError(f"measure must return scalars, but {name!r} has shape {tuple(value.shape)}")
-        return tensors_of
+        return metric_tensors
 
     def _outputs(self, module: nn.Module, tensors: Mapping[str, Tensor], batch: Any) -> Any:
         def model(*inputs: Any, **options: Any) -> Any:
@@ -252,24 +254,27 @@ class Members(ABC):
         declared = {name for name in self._metrics_names if name not in self._scores}
         missing = sorted(declared - set(metrics))
         endings = {name.partition("_")[2] for name in declared}
-        more = sorted({name.partition("_")[2] for name in metrics} - endings)
+        undeclared = sorted({name.partition("_")[2] for name in metrics} - endings)
         name = type(self.task).__name__
         if missing:
             raise ValueError(f"task {name} declares metrics that measure doesn't return: {', '.join(missing)}")
-        if more:
-            raise ValueError(f"task {name} measures {', '.join(more)}, which none of its declared metrics ends with")
+        if undeclared:
+            raise ValueError(
+                f"task {name} measures {', '.join(undeclared)}, but no declared metric ends with that name"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
 class PackLayout:
-    """How arrays of a pack are laid out, so that each trial's place in memory is as good as any other.
+    """A layout of a pack's arrays that makes each trial's place in memory as good as any other.
 
     Args:
-        multiple: they have this many trials, or a multiple: the last trial is repeated. They have two at least, since
-            some kernels round otherwise for one.
-        is_aligned: whether dense layers are widened with zeros until every matrix begins on a cache line.
-        backend: what computes updates; evaluations are torch's.
-        wide: of XLA, trials of the larger of its two programs; 0 if there is one, for `multiple` trials.
+        multiple: the number of trials in the arrays is a multiple of this, and at least two, since some kernels round
+            otherwise for one. The last trial is repeated to fill them.
+        is_aligned: whether dense layers are zero-padded until every matrix begins on a cache line.
+        backend: the backend that computes updates; torch always computes evaluations.
+        wide: for XLA, number of trials of the larger of its two programs; 0 if there is only one, for `multiple`
+            trials.
     """
 
     multiple: int = 1
@@ -285,11 +290,11 @@ class SideBySide(Members):
     """The trials of a pack as one array program.
 
     Args:
-        recipe: what they have in common.
-        members: what each has of its own.
-        layout: of the arrays.
-        state: of these trials, as `state` returned it; None to begin.
-        device: that computes.
+        recipe: the trials' common settings.
+        members: each trial's own settings.
+        layout: layout of the arrays.
+        state: the trials' arrays as returned by `state`; None to start.
+        device: the device that computes.
 
     Example:
         >>> from dataclasses import dataclass
@@ -343,12 +348,12 @@ class SideBySide(Members):
         self._setup = self._set_up()
         self._updates = 0
         self.draws: Draws = {}
-        """What an update draws, once it is recorded."""
+        """The draws of an update, once it is recorded."""
         self._repeat: Compute | None = None
 
     @property
     def is_recorded(self) -> bool:
-        """Whether updates repeat recorded operations."""
+        """True if updates repeat recorded operations."""
         return self._repeat is not None
 
     def _set_up(self) -> tuple[Any, ...]:
@@ -375,7 +380,7 @@ class SideBySide(Members):
             self._flat.set_gradient(self._repeat(*inputs, drawn(self.draws, self._seeds, self.iteration)))
 
     def _record(self, inputs: tuple[Any, ...]) -> None:
-        """Record how gradients are computed, for all updates from now on."""
+        """Record the computation of gradients, for all later updates."""
 
         def compute(weights: Any, others: Any, strengths: Strengths, setup: Any, numbers: Numbers) -> Gradients:
             return self._compute(self._stream, weights, others, strengths, setup, numbers)
@@ -384,7 +389,7 @@ class SideBySide(Members):
         self._repeat = recorded(compute, expected, *inputs, drawn(self.draws, self._seeds, self.iteration))
 
     def _listened(self, *inputs: Any) -> tuple[Gradients, Draws]:
-        """Compute gradients, and write down what is drawn for them."""
+        """Compute gradients, and record their draws."""
 
         def listening(purpose: Purpose, place: Tensor) -> Stream:
             return ListeningStream(draws[purpose], self._seeds, self.iteration, purpose, trial=place)
@@ -405,11 +410,11 @@ class SideBySide(Members):
 
         Args:
             stream: returns a trial's stream.
-            weights: the parameters that are trained, each [trials, ...].
-            others: those that aren't.
-            strengths: the weights of what is added to the losses.
-            setup: what the task drew for each trial before its first iteration, if anything.
-            numbers: those of the streams, if they are drawn already.
+            weights: the trained parameters, each [trials, ...].
+            others: the other parameters and the buffers.
+            strengths: the weights of the penalties that are added to the losses.
+            setup: the task's setup of each trial, if it has one.
+            numbers: the numbers of the streams, if they are drawn already.
         """
         module = self._modules[0].train()
         leaves = {name: tensor.detach().requires_grad_() for name, tensor in weights.items()}
@@ -441,19 +446,19 @@ class SideBySide(Members):
 
         tensors = self._flat.parts("weight") | self._others
         parts = []
-        for some in self._evaluated:
-            each = tree_map(partial(self._of_trials, some=some), batch)
+        for rows in self._evaluated:
+            each = tree_map(partial(self._for_rows, rows=rows), batch)
             parts.append(
-                vmap(metrics)({name: tensor[some] for name, tensor in tensors.items()}, each, self._places[some])
+                vmap(metrics)({name: tensor[rows] for name, tensor in tensors.items()}, each, self._places[rows])
             )
         return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
-    def _of_trials(self, tensor: Tensor, some: slice) -> Tensor:
-        """Return what some trials see of a tensor of an evaluation set."""
+    def _for_rows(self, tensor: Tensor, rows: slice) -> Tensor:
+        """Return the part of an evaluation set's tensor that the given trials see."""
         if self.task.has_setup:
-            return tensor[some]
-        # Trials that see one batch would be folded into one matrix product, which rounds by their number.
-        return tensor.expand(some.stop - some.start, *tensor.shape)
+            return tensor[rows]
+        # A batch that all trials share would be folded into one matrix product, which rounds by their number.
+        return tensor.expand(rows.stop - rows.start, *tensor.shape)
 
     def buffers(self) -> dict[str, npt.NDArray[Any]]:
         return {name: tensor[: self._count].cpu().numpy().copy() for name, tensor in self._others.items()}
@@ -508,8 +513,11 @@ class OneByOne(Members):
             with seeded_generators(seed, self._device):
                 noise = self._stream(Purpose.EVALUATION_NOISE, row)
                 metrics.append(self._metrics(module, tensors, batch[row], noise))
-        return {name: torch.stack([one[name] for one in metrics]) for name in metrics[0]}
+        return {name: torch.stack([trial_metrics[name] for trial_metrics in metrics]) for name in metrics[0]}
 
     def buffers(self) -> dict[str, npt.NDArray[Any]]:
         each = [untrained(module) for module in self._modules]
-        return {name: torch.stack([one[name].detach() for one in each]).cpu().numpy() for name in each[0]}
+        return {
+            name: torch.stack([trial_buffers[name].detach() for trial_buffers in each]).cpu().numpy()
+            for name in each[0]
+        }

@@ -1,7 +1,7 @@
-"""Pack layers inside of a user's module: side by side they use their own axis of trials, and keep bounds.
+"""Pack layers in a user's module: in packs they use their own axis of trials, and keep their bounds.
 
-Their arithmetic rounds a trial alike in any pack, which `torch.func.vmap` of its operations would not keep, and their
-gradients may have formulas of their own, which vmap can't transform.
+Their arithmetic rounds a trial the same in any pack, unlike `torch.func.vmap` of their operations. Their gradients may
+have formulas of their own, which vmap can't transform.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from study.interface.layers import pack_layers
 
 
 class _Plain(nn.Module):
-    """A unit as its class computes, whatever stands in for the method of the instance."""
+    """A unit that computes by its class's `forward`, even if the instance's is replaced."""
 
     def __init__(self, unit: nn.Module) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class _Packed(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Keep nothing: what `vmap` computes is differentiated as it stands."""
+        """Save nothing: autograd differentiates the operations inside of `vmap` directly."""
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], plain: _Plain, x: Tensor, *tensors: Tensor) -> tuple[Tensor, int]:
@@ -49,9 +49,9 @@ class _Packed(torch.autograd.Function):
 
 
 def side_by_side(module: nn.Module) -> None:
-    """Make the pack layers in a module compute with their own axis of trials.
+    """Make a module's pack layers compute with their own axis of trials.
 
-    The module works within `torch.func.vmap` only from then on.
+    The module then works only within `torch.func.vmap`.
 
     Example:
         >>> from torch.func import vmap
@@ -73,7 +73,7 @@ def side_by_side(module: nn.Module) -> None:
 
 
 def limits_of(module: nn.Module) -> Mapping[str, tuple[float, float]]:
-    """Return the parameters that are clamped after each optimiser step, by their names in the module, with bounds.
+    """Return the bounds of the parameters that are clamped after each optimiser step, by name in the module.
 
     Example:
         >>> from units import UNITS
@@ -88,7 +88,7 @@ def limits_of(module: nn.Module) -> Mapping[str, tuple[float, float]]:
 
 
 class _SparsityError(nn.Module):
-    """A unit whose output is its sparsity error: of some, the mean over their matrices."""
+    """A unit whose output is its sparsity error; for some units, the mean over their matrices."""
 
     def __init__(self, unit: nn.Module) -> None:
         super().__init__()
@@ -100,11 +100,11 @@ class _SparsityError(nn.Module):
 
 
 def sparsity_errors(module: nn.Module, parameters: Mapping[str, Tensor]) -> Tensor | None:
-    """Find each trial's largest sparsity error of a unit in a module.
+    """Return each trial's largest sparsity error over the units of a module.
 
     Args:
         module: any module.
-        parameters: of the trials by their names in it, each [trials, ...].
+        parameters: the trials' parameters by name in the module, each [trials, ...].
 
     Returns:
         Shape [trials]; None for a module without units.
@@ -124,7 +124,7 @@ def sparsity_errors(module: nn.Module, parameters: Mapping[str, Tensor]) -> Tens
 
 
 def regularisers(module: nn.Module) -> Mapping[str, Callable[[Tensor], Tensor]]:
-    """Return the regularised weights of the layers in a module, by their names in it, with their regularisers.
+    """Return the regularisers of the weights in a module's layers, by the weights' names in the module.
 
     Example:
         >>> from units import UNITS

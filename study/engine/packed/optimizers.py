@@ -1,4 +1,4 @@
-"""Optimisers as functions over the trials of a pack, each with a learning rate and a schedule of its own."""
+"""Optimisers as functions over the trials of a pack, with a learning rate and a schedule for each trial."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-# Numbers that a core's second-level cache holds of each array: an optimiser passes over them several times.
+# Numbers of each array that fit into a core's L2 cache, since an optimiser passes over them several times.
 _BLOCK_NUMBERS = 32 * 1024
 
 
@@ -28,12 +28,12 @@ class Schedule:
 
     Args:
         learning_rate: the highest rate, > 0.
-        warmup: iterations over which the rate grows to that, >= 0.
-        decay: how it falls afterwards.
-        iterations: at which it has fallen to 0, > warmup; not needed for a constant rate.
+        warmup: iterations until the rate has grown to it, >= 0.
+        decay: form of the decrease afterwards.
+        iterations: iteration at which the rate has fallen to 0, > warmup; not needed for a constant rate.
 
     Raises:
-        ValueError: if a number is outside of its limits.
+        ValueError: if an argument is out of range.
     """
 
     learning_rate: float = 1e-3
@@ -64,11 +64,13 @@ class Rates:
     """
 
     def __init__(self, schedules: Sequence[Schedule]) -> None:
-        self._peak: npt.NDArray[np.float64] = np.array([one.learning_rate for one in schedules])
-        self._warmup = np.array([one.warmup for one in schedules])
-        self._length = np.array([(one.iterations or one.warmup + 1) - one.warmup for one in schedules])
-        self._linear = np.array([one.decay == "linear" for one in schedules])
-        self._cosine = np.array([one.decay == "cosine" for one in schedules])
+        self._peak: npt.NDArray[np.float64] = np.array([schedule.learning_rate for schedule in schedules])
+        self._warmup = np.array([schedule.warmup for schedule in schedules])
+        self._length = np.array(
+            [(schedule.iterations or schedule.warmup + 1) - schedule.warmup for schedule in schedules]
+        )
+        self._linear = np.array([schedule.decay == "linear" for schedule in schedules])
+        self._cosine = np.array([schedule.decay == "cosine" for schedule in schedules])
         self._constant = not (self._warmup.any() or self._linear.any() or self._cosine.any())
 
     def at(self, iteration: int) -> npt.NDArray[np.float64]:
@@ -84,7 +86,7 @@ class Rates:
 
 @dataclass(frozen=True, kw_only=True)
 class Optimizer:
-    """How weights move along a gradient g; the rate comes from each trial's schedule.
+    """An optimiser: the update of weights w along a gradient g, at the rate of each trial's schedule.
 
         sgd:       w <- w - rate g
         momentum:  m <- momentum m + g;   w <- w - rate m
@@ -93,7 +95,7 @@ class Optimizer:
         adamw:     w <- (1 - rate weight_decay) w;   then as adam
         rmsprop:   v <- a v + (1 - a) g²;   w <- w - rate g / (sqrt(v) + epsilon)
 
-    With a `clip_norm` c, g is g min(1, c / |g|) before that, over all of a trial's weights.
+    With a `clip_norm` c, g is first scaled to g min(1, c / |g|), with the norm over all of a trial's weights.
 
     Source: Kingma & Ba, "Adam: a method for stochastic optimization", ICLR 2015; Loshchilov & Hutter, "Decoupled weight
     decay regularization", ICLR 2019; Sutskever et al., "On the importance of initialization and momentum in deep
@@ -101,17 +103,17 @@ class Optimizer:
     al., "On the difficulty of training recurrent neural networks", ICML 2013, for the norm.
 
     Args:
-        name: which of them.
+        name: the optimiser's name.
         momentum: 0 <= momentum < 1.
         beta_1: b1, 0 <= b1 < 1.
         beta_2: b2, 0 <= b2 < 1.
         alpha: a, 0 <= a < 1, of RMSprop.
         epsilon: > 0.
         weight_decay: >= 0, of AdamW.
-        clip_norm: c > 0; None for gradients of any norm.
+        clip_norm: c > 0; None for no clipping.
 
     Raises:
-        ValueError: if a number is outside of its limits.
+        ValueError: if an argument is out of range.
     """
 
     name: Literal["sgd", "momentum", "adam", "adamw", "rmsprop"] = "adam"
@@ -139,28 +141,28 @@ class Optimizer:
     def step(
         self, weight: Tensor, gradient: Tensor, moments: Sequence[Tensor], rate: npt.NDArray[np.float64], updates: int
     ) -> None:
-        """Move the weights of a pack by one step.
+        """Move a pack's weights by one step.
 
         Args:
             weight: [trials, numbers]; written.
-            gradient: the same shape; written, if its norm is clipped.
-            moments: as many as `MOMENTS` says, of that shape, 0 before the first step; written.
+            gradient: the same shape; written if its norm is clipped.
+            moments: the arrays of `MOMENTS`, of the same shape, 0 before the first step; written.
             rate: [trials].
             updates: updates made before this one.
         """
-        factors = {name: _column(of, weight) for name, of in self.factors(rate, updates).items()}
+        factors = {name: _column(factor, weight) for name, factor in self.factors(rate, updates).items()}
         rows = max(1, _BLOCK_NUMBERS // max(1, weight.shape[1])) if weight.is_cpu else len(weight)
         self.move(weight, gradient, moments, factors, rows)
 
     def factors(self, rate: npt.NDArray[np.float64], updates: int) -> dict[str, npt.NDArray[np.float64]]:
-        """Compute what the numbers of a step are multiplied by.
+        """Return the factors of a step.
 
         Args:
             rate: [trials].
             updates: updates made before this one.
 
         Returns:
-            By names, each [trials].
+            By name, each [trials].
         """
         factors = {"rate": rate}
         if self.name.startswith("adam"):
@@ -178,13 +180,13 @@ class Optimizer:
         factors: Mapping[str, Tensor],
         rows: int | None = None,
     ) -> None:
-        """Move the weights of a pack by one step.
+        """Move a pack's weights by one step.
 
         Args:
             weight: [trials, numbers]; written.
-            gradient: the same shape; written, if its norm is clipped.
-            moments: as many as `MOMENTS` says, of that shape, 0 before the first step; written.
-            factors: those of `factors`, each [trials, 1].
+            gradient: the same shape; written if its norm is clipped.
+            moments: the arrays of `MOMENTS`, of the same shape, 0 before the first step; written.
+            factors: the factors from `factors`, each [trials, 1].
             rows: trials that are moved at once; None for all.
         """
         if self.clip_norm is not None:
@@ -192,20 +194,20 @@ class Optimizer:
             gradient.mul_((self.clip_norm / norm).clamp_(max=1))
         rows = rows or len(weight)
         for start in range(0, len(weight), rows):
-            some = slice(start, start + rows)
-            w, g, own = weight[some], gradient[some], [moment[some] for moment in moments]
-            by = {name: factor[some] for name, factor in factors.items()}
+            block = slice(start, start + rows)
+            w, g, block_moments = weight[block], gradient[block], [moment[block] for moment in moments]
+            by = {name: factor[block] for name, factor in factors.items()}
             if self.name == "sgd":
                 w.sub_(g * by["rate"])
             elif self.name == "momentum":
-                w.sub_(own[0].mul_(self.momentum).add_(g) * by["rate"])
+                w.sub_(block_moments[0].mul_(self.momentum).add_(g) * by["rate"])
             elif self.name == "rmsprop":
-                root = own[0].mul_(self.alpha).addcmul_(g, g, value=1 - self.alpha).sqrt().add_(self.epsilon)
+                root = block_moments[0].mul_(self.alpha).addcmul_(g, g, value=1 - self.alpha).sqrt().add_(self.epsilon)
                 w.sub_(g.div(root).mul_(by["rate"]))
             else:
                 if self.name == "adamw":
                     w.mul_(by["decay"])
-                self._adam(w, g, own, by)
+                self._adam(w, g, block_moments, by)
 
     def _adam(self, w: Tensor, g: Tensor, moments: Sequence[Tensor], by: Mapping[str, Tensor]) -> None:
         first, second = moments
@@ -215,11 +217,11 @@ class Optimizer:
         w.add_((first * by["by_first"]).div_(root))
 
 
-def _column(of_trials: npt.NDArray[np.float64], weight: Tensor) -> Tensor:
-    """Return a number of each trial as a column beside the weights, rounded on the CPU."""
-    column = torch.from_numpy(of_trials).to(weight.dtype)[:, None]
+def _column(numbers: npt.NDArray[np.float64], weight: Tensor) -> Tensor:
+    """Return one number per trial as a column beside the weights, rounded on the CPU."""
+    column = torch.from_numpy(numbers).to(weight.dtype)[:, None]
     return column if weight.is_cpu else column.to(weight.device)
 
 
 MOMENTS = {"sgd": 0, "momentum": 1, "adam": 2, "adamw": 2, "rmsprop": 1}
-"""How many arrays as large as the weights each optimiser needs."""
+"""Number of arrays of the weights' size that each optimiser needs."""

@@ -1,13 +1,13 @@
 """The proof, on a user's own task and model, that a trial's bits don't depend on its pack.
 
-A few updates and evaluations in packs of several sizes, at other places, after a resume, and beside trials whose
-weights are NaN or 0, must give the bits that each trial has in a pack of two. Where they don't, the trials train one by
-one. There, a trial must at least repeat itself.
+A few updates and evaluations must give the same bits as in a pack of two: in packs of several sizes, at other places,
+after a resume, and beside trials whose weights are NaN or 0. Otherwise the trials train one by one. There, a trial must
+at least repeat itself.
 
-A proof is of a device. On the CPU, operations that have the same bits for packs of these sizes have them for all. On a
-GPU, libraries choose kernels by the size of what they compute, and cut long sums by how many of them there are. There a
-proof holds for the sizes that it compared, which are to include that of the pack that is trained, and the task itself
-is proven, not a quicker one.
+A proof holds for one device. On the CPU, operations that have the same bits for packs of the compared sizes have them
+for all sizes. On a GPU, libraries choose kernels, and split long sums, by the size of the arrays. There a proof holds
+for the compared sizes only, which must include that of the pack to train, and it uses the task itself, not a quicker
+one.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ Numbers = dict[str, npt.NDArray[Any]]
 
 _UPDATES = 3
 _RESUMED_AT = 2
-# Trials whose bits are compared, wherever they are in a pack.
+# Trials whose bits are compared, at any place in a pack.
 _COMPARED = 8
-# Torch's vectorised operations compute the numbers past the last multiple of this by other instructions.
+# Torch's vectorised operations compute the numbers past the last multiple of this with other instructions.
 _VECTORS = 32
 # Programs of 16 trials are the fastest for large packs, and those of 4 for packs of ten, which would pay for 16.
 _COMPILED = tuple(
@@ -55,7 +55,7 @@ _COMPILED = tuple(
     for is_aligned in (False, True)
     for multiple, wide in ((4, 16), (16, 0))
 )
-# From the fastest to that in which the fewest places differ.
+# From the fastest to the one with the fewest differing places.
 _LAYOUTS = (
     PackLayout(),
     PackLayout(is_aligned=True),
@@ -63,24 +63,24 @@ _LAYOUTS = (
     PackLayout(multiple=_VECTORS, is_aligned=True),
 )
 MOST_ON_GPU = 512
-"""The most trials of a pack on a GPU, if its size isn't given."""
+"""Default maximum number of trials in a pack on a GPU."""
 
-# On a GPU, arrays of one size for all packs: kernels can't be chosen by the number of trials.
+# On a GPU, arrays of one size for all packs, so that kernels don't depend on the number of trials.
 _ONE_SIZE = PackLayout(multiple=MOST_ON_GPU)
-# Of the largest gradient of a parameter: the packed and the plain network differ in the order of sums only. A gradient
-# that is this much smaller than those of other parameters may be what rounding leaves of sums that cancel.
+# Relative to a parameter's largest gradient: the packed and the plain network differ in the order of sums only. A
+# parameter's gradient that is smaller than _ROUNDING times the others' may be a rounding error of sums that cancel.
 _TOLERANCE = 1e-3
 _ROUNDING = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """How the trials of a recipe must train.
+    """The result of a proof for the trials of a recipe.
 
     Args:
-        layout: of the arrays in which they train side by side; None if they train one by one.
-        reason: why they don't train side by side, in words; empty if they do.
-        uncompiled: why XLA doesn't compile their updates, where it was tried; otherwise empty.
+        layout: layout of the arrays in which they train side by side; None if they train one by one.
+        reason: the reason that they don't train side by side; empty if they do.
+        uncompiled: the reason that XLA doesn't compile their updates, if it was tried; otherwise empty.
     """
 
     layout: PackLayout | None
@@ -89,14 +89,14 @@ class Proof:
 
     @property
     def packs(self) -> bool:
-        """Whether trials train side by side."""
+        """True if trials train side by side."""
         return self.layout is not None
 
 
 def start(
     recipe: Recipe, members: Sequence[Member], proof: Proof, *, state: Arrays | None = None, device: str = "cpu"
 ) -> Members:
-    """Begin the trials of a pack in the way that their proof says, or go on from their state."""
+    """Start the trials of a pack as their proof requires, or resume them from their state."""
     if proof.layout is None:
         return OneByOne(recipe, members, state=state, device=device)
     return _side_by_side(recipe, members, proof.layout, state, device)
@@ -118,21 +118,21 @@ def _side_by_side(
 
 
 def can_compile() -> bool:
-    """Tell whether JAX is installed, whose XLA compiles updates."""
+    """Return True if JAX is installed, whose XLA compiles updates."""
     return find_spec("jax") is not None
 
 
 def prove(recipe: Recipe, *, sizes: Sequence[int] = (2, 5, 8), device: str = "cpu", is_compiled: bool = False) -> Proof:
-    """Find out whether trials train side by side with the bits that they have elsewhere.
+    """Test trials for the same bits in all packs; return the fastest layout that passes.
 
     Args:
         recipe: the task, the model and the optimiser.
-        sizes: numbers of trials that are compared; the size of a study's packs belongs to them, too.
-        device: that trains them.
+        sizes: pack sizes to compare; they must include the size of a study's packs.
+        device: the device that trains them.
         is_compiled: whether XLA is to compile their updates, if bits are the same in all packs.
 
     Raises:
-        ValueError: if not even one trial alone repeats itself, or goes on after a resume as if there had been none.
+        ValueError: if even a trial alone doesn't repeat itself, or changes by a resume.
         torch.OutOfMemoryError: if a GPU has no room for a pack of these sizes.
 
     Example:
@@ -157,7 +157,7 @@ def prove(recipe: Recipe, *, sizes: Sequence[int] = (2, 5, 8), device: str = "cp
         >>> print(prove(Recipe(task=Double(), model=mlp, hyperparameters={"dropout": nn.Dropout})).reason)
         they can't be one array program: Dropout 2 draws from torch's global generator; ...
     """
-    recipe = _quick(recipe, device)
+    recipe = _quick_recipe(recipe, device)
     members = [
         Member(seed=seed, schedule=Schedule(learning_rate=1e-2 / (1 + seed % _COMPARED)))
         for seed in range(max(_COMPARED, _VECTORS + 1, *sizes))
@@ -168,32 +168,32 @@ def prove(recipe: Recipe, *, sizes: Sequence[int] = (2, 5, 8), device: str = "cp
     uncompiled = ""
     if is_compiled and device == "cpu":
         try:
-            layout, uncompiled = _first_sound(recipe, members, sizes, _COMPILED, device)
+            layout, uncompiled = _first_valid(recipe, members, sizes, _COMPILED, device)
         except LoweringError as error:
             layout, uncompiled = None, str(error)
         if layout is not None:
             return Proof(layout=layout)
     layouts = _LAYOUTS if device == "cpu" else (*_LAYOUTS, _ONE_SIZE)
-    layout, reason = _first_sound(recipe, members, sizes, layouts, device)
+    layout, reason = _first_valid(recipe, members, sizes, layouts, device)
     return Proof(layout=layout, reason=reason, uncompiled="" if layout is None else uncompiled)
 
 
-def _first_sound(
+def _first_valid(
     recipe: Recipe, members: Sequence[Member], sizes: Sequence[int], layouts: Sequence[PackLayout], device: str
 ) -> tuple[PackLayout | None, str]:
-    """Return the first layout in which trials have the same bits in all packs; None, and why the first isn't one."""
+    """Return the first layout with the same bits in all packs; else None, and the reason against the first layout."""
     reasons = []
     for layout in layouts:
         more = () if layout == _ONE_SIZE else (max(layout.multiple, layout.wide) + 1,)
-        reason = _breach(recipe, members, (*sizes, *more), layout, device)
+        reason = _pack_dependence(recipe, members, (*sizes, *more), layout, device)
         if not reason:
             return layout, ""
         reasons.append(reason)
     return None, reasons[0]
 
 
-def _quick(recipe: Recipe, device: str) -> Recipe:
-    """Return a recipe of the same operations, on the CPU of less time, whose regulariser is in force at once."""
+def _quick_recipe(recipe: Recipe, device: str) -> Recipe:
+    """Return a quicker recipe of the same operations (on the CPU), whose regulariser is in force at once."""
     sparsity = None if recipe.sparsity is None else replace(recipe.sparsity, start=-1, end=0)
     return replace(recipe, task=recipe.task.for_proof() if device == "cpu" else recipe.task, sparsity=sparsity)
 
@@ -206,21 +206,23 @@ def _check_repeats(recipe: Recipe, members: Sequence[Member], device: str) -> No
     first = _train(begin())
     if different := _differences(first, _train(begin())):
         raise ValueError(
-            f"task {name} and its model gave other numbers when the same trial was trained again ({different}): they "
-            "read something else than the trial's stream, such as a generator of their own without a seed, or a module "
+            f"task {name} and its model gave different numbers when the same trial was trained again ({different}): "
+            "they depend on more than the trial's stream, such as a generator of their own without a seed, or a module "
             "that all trials share; draw from the stream, and build new modules"
             + ("" if device == "cpu" else ". Or an operation gives other bits each time on this device")
         )
     resumed = _resumed(begin)
-    if different := _differences(_last(first), resumed):
+    if different := _differences(_final_numbers(first), resumed):
         raise ValueError(
-            f"task {name} and its model gave other numbers after a resume ({different}): the module keeps something "
-            f"outside of its parameters and buffers{_sentence(_attributes(recipe))}; register it as a buffer"
+            f"task {name} and its model gave different numbers after a resume ({different}): the module keeps state "
+            f"outside its parameters and buffers{_sentence(_attributes(recipe))}; register it as a buffer"
         )
 
 
-def _breach(recipe: Recipe, members: Sequence[Member], sizes: Sequence[int], layout: PackLayout, device: str) -> str:
-    """Say how the law is broken by packs, or nothing."""
+def _pack_dependence(
+    recipe: Recipe, members: Sequence[Member], sizes: Sequence[int], layout: PackLayout, device: str
+) -> str:
+    """Return the reason that trials' bits depend on their pack in a layout; empty if they don't."""
     before = generator_states(device)
     try:
         with exceptions_only():
@@ -228,10 +230,10 @@ def _breach(recipe: Recipe, members: Sequence[Member], sizes: Sequence[int], lay
     except torch.OutOfMemoryError:
         if layout != _ONE_SIZE:  # there may be room for a smaller pack
             raise
-        return "there is no room for arrays of one size"
+        return "the device has no room for arrays of one fixed size"
     except LoweringError:
         raise
-    except Exception as error:  # whatever a user's code raises under vmap: trained one by one, it didn't
+    except Exception as error:  # user code may raise anything under vmap, though it didn't one by one
         return f"they can't be one array program: {_explained(recipe, error)}"
     if moved := moved_generators(before, device):
         return f"the task or the model reads the global generator of {' and '.join(moved)}, which all trials share"
@@ -243,30 +245,30 @@ def _breach(recipe: Recipe, members: Sequence[Member], sizes: Sequence[int], lay
 def _first_difference(
     recipe: Recipe, members: Sequence[Member], sizes: Sequence[int], layout: PackLayout, device: str
 ) -> str:
-    def pack(some: Sequence[Member], state: Arrays | None = None) -> SideBySide:
-        return _side_by_side(recipe, some, layout, state, device)
+    def pack(chosen: Sequence[Member], state: Arrays | None = None) -> SideBySide:
+        return _side_by_side(recipe, chosen, layout, state, device)
 
     pairs = [_train(pack(members[at : at + 2])) for at in range(0, _COMPARED, 2)]
     expected = {name: np.concatenate([pair[name] for pair in pairs]) for name in pairs[0]}
     alone = OneByOne(recipe, [Member(seed=0), Member(seed=1)], device=device)
-    if name := _unlike_alone(alone, pack(members[:2])):
-        return f"{name} of a pack isn't that of the network by itself"
-    if different := _differences(_some(expected, [0]), _train(pack(members[:1]))):
+    if name := _mismatch(alone, pack(members[:2])):
+        return f"{name} differs between a pack and the network alone"
+    if different := _differences(_select(expected, [0]), _train(pack(members[:1]))):
         return f"a trial alone has other bits than beside another one ({different})"
     for size in sizes:
         rows = range(min(size, _COMPARED))
         for order in (range(size), range(size)[::-1]):
             numbers = _train(pack([members[row] for row in order]))
-            if different := _differences(_some(expected, rows), _some(numbers, [order.index(row) for row in rows])):
+            if different := _differences(_select(expected, rows), _select(numbers, [order.index(row) for row in rows])):
                 return f"trials have other bits in a pack of {size} than in a pack of 2 ({different})"
     resumed = _resumed(lambda state: pack(members[:5], state))
-    if different := _differences(_last(_some(expected, range(5))), resumed):
+    if different := _differences(_final_numbers(_select(expected, range(5))), resumed):
         return f"trials have other bits after a resume ({different})"
-    return _touched(pack, members)
+    return _interference(pack, members)
 
 
-def _touched(pack: Callable[..., SideBySide], members: Sequence[Member]) -> str:
-    """Say whether the weights of some trials change the bits of others."""
+def _interference(pack: Callable[..., SideBySide], members: Sequence[Member]) -> str:
+    """Return a message if trials with weights of NaN or 0 change the bits of others."""
     clean = pack(members[:_COMPARED]).state()
     for value in (np.nan, 0.0):
         state = {name: array.copy() for name, array in clean.items()}
@@ -275,14 +277,14 @@ def _touched(pack: Callable[..., SideBySide], members: Sequence[Member]) -> str:
                 array[3] = value
         others = [row for row in range(_COMPARED) if row != 3]
         beside = _train(pack(members[:_COMPARED], state))
-        undisturbed = _train(pack([members[row] for row in others], _some(clean, others)))
-        if different := _differences(undisturbed, _some(beside, others)):
+        undisturbed = _train(pack([members[row] for row in others], _select(clean, others)))
+        if different := _differences(undisturbed, _select(beside, others)):
             return f"a trial whose weights are {value:g} changes the bits of others ({different})"
     return ""
 
 
 def _train(trials: Members) -> Numbers:
-    """Train for a few updates, and collect what was evaluated before each, and the state in the end."""
+    """Train for a few updates; return the metrics before each, and those and the state at the end."""
     numbers: Numbers = {}
     for update in range(_UPDATES):
         numbers |= {f"{name} at {update}": values for name, values in trials.evaluate().items()}
@@ -302,29 +304,29 @@ def _resumed(begin: Callable[[Arrays | None], Members]) -> Numbers:
     return trials.evaluate() | trials.state()
 
 
-def _last(numbers: Numbers) -> Numbers:
+def _final_numbers(numbers: Numbers) -> Numbers:
     return {name: values for name, values in numbers.items() if " at " not in name}
 
 
-def _some(numbers: Mapping[str, npt.NDArray[Any]], rows: Sequence[int]) -> Numbers:
+def _select(numbers: Mapping[str, npt.NDArray[Any]], rows: Sequence[int]) -> Numbers:
     return {name: values[list(rows)] for name, values in numbers.items()}
 
 
 def _differences(expected: Numbers, actual: Numbers) -> str:
-    """Name the first numbers that aren't the same bits."""
+    """Return the name of the first array whose bits differ."""
     names = [name for name, values in expected.items() if values.tobytes() != actual[name].tobytes()]
     return names[0] if names else ""
 
 
-def _unlike_alone(alone: OneByOne, pack: SideBySide) -> str:
-    """Name a gradient or a buffer that the pack computes otherwise than the network by itself."""
-    for what in ("gradient", "buffer"):
-        here, there = (each.gradients() if what == "gradient" else each.buffers() for each in (pack, alone))
+def _mismatch(alone: OneByOne, pack: SideBySide) -> str:
+    """Return the name of a gradient or buffer that differs between a pack and the network alone."""
+    for kind in ("gradient", "buffer"):
+        here, there = (each.gradients() if kind == "gradient" else each.buffers() for each in (pack, alone))
         largest = max((np.abs(values).max(initial=0) for values in there.values()), default=0.0)
         for name, values in there.items():
             scale = max(np.abs(values).max(initial=0), _ROUNDING * largest) or 1.0
             if not np.allclose(here[name], values, rtol=0, atol=_TOLERANCE * scale, equal_nan=True):
-                return f"{what} {name}"
+                return f"{kind} {name}"
     return ""
 
 
@@ -349,7 +351,7 @@ def _explained(recipe: Recipe, error: Exception) -> str:
 
 
 def _culprits(recipe: Recipe) -> str:
-    """Say what in a module often depends on other trials."""
+    """Describe the parts of a module that often depend on other trials."""
     reasons = []
     if norms := _names(recipe, nn.modules.batchnorm._NormBase):
         reasons.append(f"{norms} keeps running statistics")
@@ -381,7 +383,7 @@ def _changed_buffers(recipe: Recipe) -> str:
 
 
 def _attributes(recipe: Recipe) -> str:
-    """Name the attributes that are no tensors and that a forward pass changes."""
+    """Describe the plain attributes that a forward pass changes."""
     before, after = _plain_attributes(build(recipe, 0)), _plain_attributes(_forward(recipe))
     names = [name for name, value in after.items() if before.get(name) != value]
     return f"its attribute {', '.join(names)} changes while it computes" if names else ""

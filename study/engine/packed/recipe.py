@@ -1,4 +1,4 @@
-"""What the trials of a pack have in common, what each has of its own, and how its module is built."""
+"""A pack's common settings, its trials' own settings, and the construction of their modules."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Sparsity:
     Args:
         strength: λ̂ > 0.
         start: iteration at which λ begins to grow.
-        end: iteration at which it has grown, > start.
+        end: iteration at which λ reaches λ̂, > start.
     """
 
     strength: float
@@ -74,16 +74,16 @@ class L1:
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """What the trials of a pack have in common.
+    """The common settings of a pack's trials.
 
     Args:
-        task: what they learn.
+        task: the task that they learn.
         model: a module's class, or a function that builds a module.
         hyperparameters: keyword arguments of `model`.
-        optimizer: how weights move.
-        sparsity: the regulariser of the units in the model; None for none.
-        l1: the penalty of all parameters; None for none.
-        programs: those that were compiled for it, by what they are compiled for.
+        optimizer: the optimiser.
+        sparsity: the regulariser of the model's units, or None.
+        l1: the penalty of all parameters, or None.
+        programs: cache of the programs compiled for it.
     """
 
     task: Task
@@ -97,11 +97,11 @@ class Recipe:
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """What a trial of a pack has of its own.
+    """A trial's own settings in a pack.
 
     Args:
-        seed: of its weights, 0 <= seed < 2**63, and, if `data_seed` is None, of data and noise.
-        data_seed: of data and noise; None where it is the same.
+        seed: seed of its weights, 0 <= seed < 2**63; also of its data and noise if `data_seed` is None.
+        data_seed: seed of its data and noise; None for `seed`.
         schedule: its learning rate.
     """
 
@@ -110,16 +110,16 @@ class Member:
     schedule: Schedule = field(default_factory=Schedule)
 
     @property
-    def of_data(self) -> int:
+    def stream_seed(self) -> int:
         """The seed of its data and noise."""
         return self.seed if self.data_seed is None else self.data_seed
 
 
 def build(recipe: Recipe, seed: int) -> nn.Module:
-    """Build a trial's module, with torch's, numpy's and Python's global generators seeded from the trial's seed.
+    """Build a trial's module, with the global generators of torch, numpy and Python seeded from the trial's seed.
 
     Raises:
-        TypeError: if what was built isn't a module.
+        TypeError: if the model doesn't build a module.
 
     Example:
         >>> from study.interface.task import Task
@@ -135,18 +135,18 @@ def build(recipe: Recipe, seed: int) -> nn.Module:
 
 
 def untrained(module: nn.Module) -> dict[str, Tensor]:
-    """List a module's buffers and the parameters that need no gradient: state that no optimiser moves."""
+    """Return a module's buffers and its parameters without gradient: the state that no optimiser moves."""
     frozen = {name: p for name, p in module.named_parameters() if not p.requires_grad}
     return frozen | dict(module.named_buffers())
 
 
 @contextmanager
 def seeded_generators(seed: int, device: str = "cpu") -> Iterator[None]:
-    """Seed the global generators of torch, numpy and Python, and restore them in the end.
+    """Seed the global generators of torch, numpy and Python within the context, and restore them afterwards.
 
     Args:
         seed: 0 <= seed < 2**64.
-        device: that computes; besides the CPU's generator of torch, those of the GPUs are seeded if it is ``cuda``.
+        device: the device that computes; for ``cuda``, torch's generators of the GPUs are seeded as well.
     """
     before = generator_states(device)
     for generator in _torch_generators(device):
@@ -168,7 +168,7 @@ def seed_of(seed: int, iteration: int, purpose: Purpose) -> int:
 
 
 def _torch_generators(device: str) -> list[torch.Generator]:
-    # Those of GPUs are there once a GPU is in use.
+    # Generators of GPUs exist once a GPU is in use.
     return [torch.default_generator, *(torch.cuda.default_generators if device == "cuda" else ())]
 
 
@@ -182,7 +182,7 @@ def generator_states(device: str = "cpu") -> GeneratorStates:
 
 
 def moved_generators(before: GeneratorStates, device: str = "cpu") -> list[str]:
-    """Name the global generators that have been read since a copy of their states."""
+    """Return the names of the global generators that were used since their states were copied."""
     now = generator_states(device)
     is_same = (
         all(torch.equal(a, b) for a, b in zip(before[0], now[0], strict=True)),

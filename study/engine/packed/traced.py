@@ -1,7 +1,7 @@
-"""Array programs that are recorded once and then repeated, without what Python adds to their operations.
+"""Array programs that are recorded once and then repeated, without the overhead of Python.
 
-`torch.func.vmap` and autograd find out anew in every update which operations there are. For small networks this takes
-most of the time. Recorded, they are a list of operations on arrays, with the same bits.
+`torch.func.vmap` and autograd determine the operations anew in every update. For small networks this takes most of the
+time. A recording is a list of operations on arrays, with the same bits.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from study.interface.stop_signals import exceptions_only
 from study.stream.stream import Purpose
 from study.stream.trial_stream import BY_ROW, Draw, Stream
 
-# The interpreter looks at the first runs, and rewrites the program for those that follow.
+# The interpreter profiles the first runs, and rewrites the program for later ones.
 _CHECKED = 3
 
 
 class LoweringError(Exception):
-    """An operation of torch has no counterpart of XLA here."""
+    """An operation of torch that has no counterpart of XLA here."""
 
 
 Draws = dict[Purpose, list[Draw]]
-"""The calls of an update's streams, in their order."""
+"""The calls of an update's streams, in order."""
 
 Numbers = dict[Purpose, list[Tensor]]
-"""What these calls draw, each [trials, *shape]."""
+"""The numbers that these calls draw, each [trials, *shape]."""
 
 Gradients = dict[str, Tensor]
-"""The gradients of all trials by the names of their parameters; those that are 0 are left out."""
+"""The gradients of all trials by parameter name, without those that are 0."""
 
 Compute = Callable[..., Gradients]
 """Computes gradients from nested tensors and the numbers of an update."""
 
 
 class ListeningStream(Stream):
-    """A stream that writes down its calls.
+    """A stream that records its calls.
 
     Args:
-        draws: where they are written.
+        draws: the list to which calls are appended.
         more: as for `Stream`.
     """
 
@@ -71,10 +71,10 @@ class ListeningStream(Stream):
 
 
 class GivenStream(Stream):
-    """A stream of numbers that have been drawn already, as `torch.func.vmap` gives them to one trial.
+    """A stream of given numbers, inside of `torch.func.vmap` those of one trial.
 
     Args:
-        numbers: those of each call.
+        numbers: the numbers of each call.
     """
 
     def __init__(self, numbers: Sequence[Tensor]) -> None:
@@ -87,7 +87,7 @@ class GivenStream(Stream):
 
 
 def drawn(draws: Draws, seeds: npt.NDArray[np.uint64], iteration: int) -> Numbers:
-    """Draw what some calls draw in an iteration, laid out in memory as a trial sees it: products depend on that.
+    """Draw the numbers of an iteration, contiguous in memory for each trial, since products depend on the layout.
 
     Example:
         >>> drawn({Purpose.TRAIN: [Draw("uniform", (3,))]}, np.array([7], np.uint64), 0)[Purpose.TRAIN]
@@ -101,7 +101,7 @@ def drawn(draws: Draws, seeds: npt.NDArray[np.uint64], iteration: int) -> Number
 
 
 def drawn_ahead(draws: Draws, seeds: npt.NDArray[np.uint64], iterations: range) -> Numbers:
-    """Draw what some calls draw in each of some iterations, as `drawn` does; each [iterations, trials, *shape].
+    """Draw the numbers of several iterations, as `drawn` does, each [iterations, trials, *shape].
 
     Example:
         >>> draws = {Purpose.TRAIN: [Draw("uniform", (3,))]}
@@ -111,31 +111,35 @@ def drawn_ahead(draws: Draws, seeds: npt.NDArray[np.uint64], iterations: range) 
     if any(draw.kind not in BY_ROW for calls in draws.values() for draw in calls):
         each = [drawn(draws, seeds, iteration) for iteration in iterations]
         return {
-            purpose: [torch.stack(parts) for parts in zip(*(one[purpose] for one in each), strict=True)]
+            purpose: [
+                torch.stack(parts)
+                for parts in zip(*(iteration_numbers[purpose] for iteration_numbers in each), strict=True)
+            ]
             for purpose in draws
         }
     count = len(iterations)
-    of_trials = np.repeat(np.array(iterations, np.uint32), len(seeds))
+    trial_iterations = np.repeat(np.array(iterations, np.uint32), len(seeds))
     numbers = {}
     for purpose, calls in draws.items():
-        stream = Stream(np.tile(seeds, count), of_trials, purpose)
+        stream = Stream(np.tile(seeds, count), trial_iterations, purpose)
         numbers[purpose] = [stream.of_all(draw).contiguous().view(count, len(seeds), *draw.shape) for draw in calls]
     return numbers
 
 
 def recorded(compute: Compute, expected: Gradients, *inputs: Any) -> Compute | None:
-    """Record the operations of a computation, as it is with some inputs; they must not depend on the numbers.
+    """Record the operations of a computation for given inputs; the operations must not depend on the numbers.
 
-    They are repeated by TorchScript's interpreter, which takes about 1 us an operation more than the operation itself,
-    where Python takes 4: updates of small networks took 0.5 times as long.
+    TorchScript's interpreter repeats them with an overhead of about 1 us per operation; Python's is 4 us. Updates of
+    small networks took 0.5 times as long.
 
     Args:
         compute: the computation.
-        expected: its gradients with these inputs.
+        expected: its gradients for these inputs.
         inputs: its arguments, nested tensors.
 
     Returns:
-        What repeats them for inputs of the same shapes; None if they can't be recorded, or, repeated, give other bits.
+        A function that repeats them for inputs of the same shapes. None if they can't be recorded, or give other bits
+        when repeated.
 
     Example:
         >>> repeat = recorded(lambda x: {"y": (x * x).sum()}, {"y": torch.tensor(5.0)}, torch.arange(3.0))
@@ -146,18 +150,18 @@ def recorded(compute: Compute, expected: Gradients, *inputs: Any) -> Compute | N
         with exceptions_only():
             repeat = _Repeat(compute, inputs, list(expected))
             repeated = [repeat(*inputs) for _ in range(_CHECKED)]
-    except Exception:  # whatever an operation of a user's code raises under a recorder: not recorded, it didn't
+    except Exception:  # the user's code may raise anything under a recorder, though it didn't without
         return None
-    return repeat if all(_are_same(expected, one) for one in repeated) else None
+    return repeat if all(_are_same(expected, gradients) for gradients in repeated) else None
 
 
 class _Repeat:
-    """Repeats recorded operations.
+    """A repetition of recorded operations.
 
     Args:
         compute: the computation.
-        inputs: what it is recorded with.
-        names: of its outputs.
+        inputs: the inputs for which it is recorded.
+        names: names of its outputs.
     """
 
     def __init__(self, compute: Compute, inputs: tuple[Any, ...], names: list[str]) -> None:
@@ -171,19 +175,19 @@ class _Repeat:
         graph = make_fx(flat)(*tensors)
         _remove_detours(graph)
         with torch.no_grad(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # tracers warn of what `recorded` checks
+            warnings.simplefilter("ignore")  # `recorded` checks for what tracers warn of
             self._program = torch.jit.trace(graph, tuple(tensors), check_trace=False)  # type: ignore[no-untyped-call]
 
     def __call__(self, *inputs: Any) -> Gradients:
         tensors = _leaves(inputs)
-        # On a GPU the interpreter would fuse operations into kernels that round products and sums at once.
+        # On a GPU the interpreter would fuse operations into kernels that round a product and a sum together.
         as_recorded = nullcontext() if tensors[0].is_cpu else torch.jit.optimized_execution(False)  # type: ignore[attr-defined]
         with torch.no_grad(), as_recorded:
             return dict(zip(self._names, self._program(*tensors), strict=True))
 
 
 def _leaves(tree: Any) -> list[Tensor]:
-    """Return the tensors of a nested input in the order of `tree_flatten`, which takes several times as long."""
+    """Return the tensors of a nested input in the order of `tree_flatten`, in a fraction of its time."""
     if isinstance(tree, Tensor):
         return [tree]
     if type(tree) not in (dict, list, tuple):
@@ -192,7 +196,7 @@ def _leaves(tree: Any) -> list[Tensor]:
 
 
 def _remove_detours(graph: GraphModule) -> None:
-    """Remove operations that return their input, and those that nothing depends on."""
+    """Remove `detach` operations and dead code."""
     for node in graph.graph.nodes:
         if node.target is torch.ops.aten.detach.default:
             node.replace_all_uses_with(node.args[0])

@@ -1,4 +1,4 @@
-"""A pack of trials of a task and a model of one's own, in slices of time, with evaluations and checkpoints."""
+"""A pack of trials of a packed task in training, with time slices, evaluations and checkpoints."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from study.records import Checkpoint, Outcome, Pack, Progress, Result, Trial, We
 from study.source import CodeFolder
 
 COMPILED = "packed-xla"
-"""The engine that results and checkpoints name where XLA computes updates: bits are those of a backend."""
+"""Engine name in results and checkpoints if XLA computes updates, since bits depend on the backend."""
 
 OFF_CPU = "off_cpu"
-"""The array of a checkpoint that is there if it was taken on another device than the CPU."""
+"""Name of an array that only checkpoints from devices other than the CPU have."""
 
 
 class CriterionScores(Scores):
-    """The scores of trials that are solved if their metrics are within bounds, as `study.store.judge` judges them anew.
+    """Scores of trials that are solved if their metrics are within bounds; `study.store.judge` later judges them again.
 
-    A trial whose last evaluation has a metric that isn't finite has diverged; a sparsity error there is only of a model
-    with units.
+    A trial has diverged if a metric of its last evaluation isn't finite, except for sparsity errors, which only models
+    with units have.
 
     Args:
-        protocol: the same for all of them.
+        protocol: length of training and times of evaluations, the same for all trials.
         trials: their number.
-        metrics: what each evaluation has; the best step is chosen by the first.
-        criterion: what the metrics of a solved trial meet; empty if nothing says what success is.
+        metrics: metrics of each evaluation; the first one selects the best step.
+        criterion: bounds that the metrics of a solved trial meet; empty without a success criterion.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class CriterionScores(Scores):
         return Outcome.SOLVED if solved else Outcome.UNSOLVED
 
     def results(self, trials: Sequence[Trial], *, training_s: float, engine: str, device: str) -> list[Result]:
-        """Compute each trial's result; only of a solved one it is said when it was solved."""
+        """Return each trial's result; only solved trials have a solved-at."""
         results = super().results(trials, training_s=training_s, engine=engine, device=device)
         return [
             result if result.outcome is Outcome.SOLVED else replace(result, solved_at_iteration=None)
@@ -76,19 +76,19 @@ class CriterionScores(Scores):
 
 
 class PackedTraining(SlicedTraining):
-    """One pack being trained.
+    """One pack in training.
 
     Args:
         engine: name of the engine.
-        pack: what to train.
+        pack: the pack to train.
         device: ``cpu`` or ``cuda``.
-        checkpoint: to go on from, or None.
-        scores: of the pack's trials, without an evaluation.
-        folder: the copy of the user's code, whose modules Python imports while it runs.
-        recipe: what the trials have in common.
-        members: what each has of its own.
-        proof: how they train.
-        memory_mb: what it is estimated to need, for the error of a GPU without room.
+        checkpoint: the checkpoint to resume from, or None.
+        scores: scores of the pack's trials, without an evaluation.
+        folder: the copy of the user's code, from which Python imports while it runs.
+        recipe: the trials' common settings.
+        members: each trial's own settings.
+        proof: the recipe's proof.
+        memory_mb: the pack's estimated memory in MiB, for the error of a GPU without room.
 
     Raises:
         ValueError: if the checkpoint is of other trials or of another engine.
@@ -116,7 +116,7 @@ class PackedTraining(SlicedTraining):
         super().__init__(COMPILED if is_compiled else engine, pack, device, checkpoint, scores)
 
     def advance(self, for_s: float) -> Progress:
-        """Train for about that many seconds, at least one update."""
+        """Train for about `for_s` seconds, at least one update."""
         self._folder.activate()
         before = ProcessState.now()
         try:
@@ -137,7 +137,7 @@ class PackedTraining(SlicedTraining):
         return self._members.update_for(most, for_s)
 
     def _start_evaluation(self) -> PendingEvaluation:
-        # A classifier whose outputs are NaN has an accuracy all the same, which says nothing.
+        # A classifier whose outputs are NaN has an accuracy, too, but a meaningless one.
         is_finite = self._members.is_finite()
         metrics = {name: np.where(is_finite, values, np.nan) for name, values in self._members.evaluate().items()}
         if self._score_metrics:

@@ -1,4 +1,4 @@
-"""What untrained networks measure: the 100 % of a task's scores."""
+"""Metrics of untrained networks: the 100 % of a task's scores."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from study.engine.packed.proof import Proof, start
 from study.engine.packed.recipe import Member, Recipe
 from study.interface.task import SCORE_NETWORKS
 
-# Trials of a study begin at 0, and nobody has trained as many.
+# Seeds of trials begin at 0, so they never reach these.
 _FIRST_SEED = 2**62
 _PACK_SIZE = 50
 
 
 def untrained_means(recipe: Recipe, proof: Proof, metrics: Sequence[str], *, device: str = "cpu") -> dict[str, float]:
-    """Compute the means of metrics over untrained networks, the same ones for all trials of a recipe.
+    """Return the means of metrics over untrained networks, the same networks for all trials of a recipe.
 
     Args:
         recipe: the task and the model.
-        proof: how their trials train.
+        proof: the recipe's proof.
         metrics: names of metrics.
-        device: that computes.
+        device: the device that computes.
     """
     seeds = range(_FIRST_SEED, _FIRST_SEED + SCORE_NETWORKS)
     packs = [seeds[at : at + _PACK_SIZE] for at in range(0, SCORE_NETWORKS, _PACK_SIZE)]
     started = (start(recipe, [Member(seed=seed) for seed in pack], proof, device=device) for pack in packs)
     measured = [trials.evaluate() for trials in started]
-    return {name: float(np.concatenate([one[name] for one in measured]).mean()) for name in metrics}
+    return {name: float(np.concatenate([pack_metrics[name] for pack_metrics in measured]).mean()) for name in metrics}
 
 
 def scored(
     measured: Mapping[str, npt.NDArray[np.float64]], scores: Mapping[str, str], means: Mapping[str, float]
 ) -> dict[str, npt.NDArray[np.float64]]:
-    """Compute scores of trials, each float64 [trials].
+    """Return the trials' scores, each float64 [trials].
 
         score = 100 metric / (mean of the metric over untrained networks)
 
     Args:
         measured: the trials' metrics.
-        scores: of each score its metric.
-        means: of each metric its mean.
+        scores: the metric of each score.
+        means: the mean of each metric.
 
     Example:
         >>> scored({"test_mse": np.array([0.5, 3.0])}, {"test_score": "test_mse"}, {"test_mse": 2.0})

@@ -1,8 +1,8 @@
-"""A pack whose updates XLA compiles: gradients, the optimiser's step and limits are one program, in a loop.
+"""A pack whose updates XLA compiles: a loop of gradients, the optimiser's step and limits in one program.
 
-A program is that of so many trials, whatever the pack: a pack calls it for one group of trials after another. So it is
-compiled once for each recipe, and a trial's bits can only depend on its place in a group. What the streams draw is
-drawn beforehand, for some iterations at once, with the bits of every other backend. Evaluations are torch's.
+A program is compiled for a fixed number of trials; a pack calls it for one group of trials after another. So it is
+compiled once per recipe, and a trial's bits can only depend on its place in a group. The numbers of the streams are
+drawn ahead for several iterations, with the same bits as for every other backend. Torch computes evaluations.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from study.engine.packed.members import Arrays, PackLayout, SideBySide
 from study.engine.packed.recipe import Member, Recipe
 from study.engine.packed.traced import Draws, drawn, drawn_ahead
 
-# Iterations whose numbers are drawn at once, and how much memory those of a group may take: a cache.
+# Iterations whose numbers are drawn at once, and the memory for those of a group, which must fit into a cache.
 _MOST_UPDATES = 64
 _MOST_BYTES = 4 * 2**20
 
 
 @dataclass(frozen=True)
 class _Programs:
-    """What is compiled for a recipe.
+    """The compiled programs of a recipe.
 
     Args:
         draws: the calls of an update's streams.
-        at_once: iterations of a call, at most.
-        by_size: the programs by the number of their trials.
+        at_once: maximum number of iterations per call.
+        by_size: the programs by their number of trials.
     """
 
     draws: Draws
@@ -56,12 +56,12 @@ class XlaSideBySide(SideBySide):
     """The trials of a pack as an array program that XLA compiles for the CPU.
 
     Args:
-        recipe: what they have in common.
-        members: what each has of its own.
-        layout: of the arrays, with ``xla`` as its backend.
-        state: of these trials, as `state` returned it; None to begin.
+        recipe: the trials' common settings.
+        members: each trial's own settings.
+        layout: layout of the arrays, with ``xla`` as its backend.
+        state: the trials' arrays as returned by `state`; None to start.
 
-    An update raises `LoweringError` if there is an operation that XLA has no counterpart of.
+    An update raises `LoweringError` if XLA has no counterpart of an operation.
     """
 
     def __init__(
@@ -74,18 +74,18 @@ class XlaSideBySide(SideBySide):
         self._update_s = 0.0
 
     def update(self, updates: int = 1) -> None:
-        """Update every trial so many times."""
+        """Make a number of updates of every trial."""
         with self._computing():
             while updates:
                 count = min(updates, self._programs.at_once)
-                for some, new in self._computed(count):
-                    for tensor, value in zip(self._state_of(some), new, strict=True):
+                for rows, new in self._computed(count):
+                    for tensor, value in zip(self._state_of(rows), new, strict=True):
                         tensor.copy_(from_dlpack(value))
                 self.iteration += count
                 updates -= count
 
     def update_for(self, most: int, for_s: float) -> int:
-        """Update every trial for about so many seconds, at least once and at most `most` times; return how often."""
+        """Update every trial for about `for_s` seconds, 1 to `most` times; return the number of updates."""
         in_time = int(for_s / self._update_s) if self._update_s else 1
         count = max(1, min(most, self._programs.at_once, in_time))
         began = time.perf_counter()
@@ -94,47 +94,47 @@ class XlaSideBySide(SideBySide):
         return count
 
     def _differentiate(self) -> None:
-        for some, new in self._computed(1):
-            self._flat.arrays["gradient"][some].copy_(from_dlpack(new[-1]))
+        for rows, new in self._computed(1):
+            self._flat.arrays["gradient"][rows].copy_(from_dlpack(new[-1]))
 
     # --- the program --------------------------------------------------------------------------------------
 
     @cached_property
     def _programs(self) -> _Programs:
-        """What is compiled for the recipe, made by the first of its packs that trains."""
+        """The compiled programs of the recipe, shared by all packs of this process that train it."""
         programs: dict[bool, _Programs] = self._recipe.programs
         if self._layout.is_aligned not in programs:
-            programs[self._layout.is_aligned] = self._without_programs()
+            programs[self._layout.is_aligned] = self._new_programs()
         return programs[self._layout.is_aligned]
 
-    def _without_programs(self) -> _Programs:
-        some = slice(0, self._layout.multiple)
-        weight, *_ = self._state_of(some)
-        others = {name: tensor[some].clone() for name, tensor in self._others.items()}
-        _, draws = self._listened(self._flat.parts_of(weight), others, self._strengths(), self._setup_of(some))
+    def _new_programs(self) -> _Programs:
+        rows = slice(0, self._layout.multiple)
+        weight, *_ = self._state_of(rows)
+        others = {name: tensor[rows].clone() for name, tensor in self._others.items()}
+        _, draws = self._listened(self._flat.parts_of(weight), others, self._strengths(), self._setup_of(rows))
         of_trial = drawn(draws, self._seeds[:1], self.iteration)
         group = max(self._layout.wide, self._layout.multiple)
         size = group * sum(tensor.numel() * tensor.element_size() for tensor in tree_flatten(of_trial)[0])
         return _Programs(draws, max(1, min(_MOST_UPDATES, _MOST_BYTES // max(1, size))), {})
 
     def _program(self, size: int) -> Callable[..., Sequence[Array]]:
-        some = slice(0, size)
-        numbers = drawn(self._programs.draws, self._seeds[some], self.iteration)
-        factors = {name: one[0, some] for name, one in self._factors(range(1)).items()}
-        inputs = self._state_of(some), self._setup_of(some), numbers, factors
+        rows = slice(0, size)
+        numbers = drawn(self._programs.draws, self._seeds[rows], self.iteration)
+        factors = {name: factor[0, rows] for name, factor in self._factors(range(1)).items()}
+        inputs = self._state_of(rows), self._setup_of(rows), numbers, factors
         tensors, structure = tree_flatten(inputs)
 
         def update(*tensors: Tensor) -> list[Tensor]:
             return self._updated(*tree_unflatten(list(tensors), structure))
 
-        # The math of attention has gradients that torch transforms for many trials; its fused kernels don't.
+        # Torch can vectorise the gradients of attention in its math backend, but not those of its fused kernels.
         with sdpa_kernel(SDPBackend.MATH):
             compute = lowered(update, tensors)
 
         @jax.jit
         def run(state: Sequence[Array], setup: Sequence[Array], each: Sequence[Array], count: Array) -> Sequence[Array]:
             def body(i: Array, state: Sequence[Array]) -> Sequence[Array]:
-                return tuple(compute(*state, *setup, *(one[i] for one in each)))
+                return tuple(compute(*state, *setup, *(array[i] for array in each)))
 
             updated: Sequence[Array] = lax.fori_loop(0, count, body, tuple(state))
             return updated
@@ -144,7 +144,7 @@ class XlaSideBySide(SideBySide):
     def _updated(
         self, state: list[Tensor], setup: tuple[Any, ...], numbers: Any, factors: Mapping[str, Tensor]
     ) -> list[Tensor]:
-        """Return the state of some trials after an update, without writing to what is given."""
+        """Return the given trials' state after an update; the inputs aren't written to."""
         weight, *arrays, gradient = (tensor.clone() for tensor in state)
         moments = arrays[: len(self._flat.moments)]
         others = dict(zip(self._others, arrays[len(moments) :], strict=True))
@@ -159,17 +159,17 @@ class XlaSideBySide(SideBySide):
 
     # --- its inputs ---------------------------------------------------------------------------------------
 
-    def _state_of(self, some: slice) -> list[Tensor]:
-        """Return what an update changes of some trials: weights, moments, buffers, and last the gradient."""
+    def _state_of(self, rows: slice) -> list[Tensor]:
+        """Return the given trials' arrays that an update changes: weights, moments, buffers, and last the gradient."""
         arrays = self._flat.arrays
         kinds = [arrays["weight"], *(arrays[name] for name in self._flat.moments), *self._others.values()]
-        return [tensor[some] for tensor in (*kinds, arrays["gradient"])]
+        return [tensor[rows] for tensor in (*kinds, arrays["gradient"])]
 
-    def _setup_of(self, some: slice) -> Any:
-        return tree_map(lambda tensor: tensor[some], self._setup)
+    def _setup_of(self, rows: slice) -> Any:
+        return tree_map(lambda tensor: tensor[rows], self._setup)
 
     def _factors(self, iterations: range) -> dict[str, Tensor]:
-        """Return what differs in each iteration and isn't drawn, each [iterations, trials]."""
+        """Return the values that differ by iteration and aren't drawn, each [iterations, trials]."""
         rows = []
         for iteration in iterations:
             row = self._optimizer.factors(self._rates.at(iteration), iteration)
@@ -180,24 +180,24 @@ class XlaSideBySide(SideBySide):
         return {name: torch.from_numpy(np.stack([row[name] for row in rows])).to(dtype) for name in rows[0]}
 
     def _computed(self, count: int) -> Iterator[tuple[slice, Sequence[Array]]]:
-        """Compute the state of each group after so many updates."""
-        _begin()
+        """Yield each group and its state after the given number of updates."""
+        _start_jax()
         programs, iterations = self._programs, range(self.iteration, self.iteration + count)
         factors = self._factors(iterations)
-        # Otherwise JAX would make numbers of 64 bits shorter.
+        # Otherwise JAX would truncate 64-bit numbers.
         with jax.enable_x64(True):
-            for some in self._groups:
+            for rows in self._groups:
                 state, setup = (
                     [jnp.asarray(tensor.numpy()) for tensor in tree_flatten(part)[0]]
-                    for part in (self._state_of(some), self._setup_of(some))
+                    for part in (self._state_of(rows), self._setup_of(rows))
                 )
-                drawn_numbers = drawn_ahead(programs.draws, self._seeds[some], iterations)
-                ahead = drawn_numbers, {name: factor[:, some] for name, factor in factors.items()}
-                each = [jnp.asarray(_longer(one.numpy(), programs.at_once)) for one in tree_flatten(ahead)[0]]
-                size = some.stop - some.start
+                drawn_numbers = drawn_ahead(programs.draws, self._seeds[rows], iterations)
+                ahead = drawn_numbers, {name: factor[:, rows] for name, factor in factors.items()}
+                each = [jnp.asarray(_padded(array.numpy(), programs.at_once)) for array in tree_flatten(ahead)[0]]
+                size = rows.stop - rows.start
                 if size not in programs.by_size:
                     programs.by_size[size] = self._program(size)
-                yield some, programs.by_size[size](state, setup, each, count)
+                yield rows, programs.by_size[size](state, setup, each, count)
 
 
 def _groups(trials: int, sizes: Sequence[int]) -> Iterator[slice]:
@@ -208,8 +208,8 @@ def _groups(trials: int, sizes: Sequence[int]) -> Iterator[slice]:
             start += size
 
 
-def _longer(array: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:
-    """Return an array of this length: a program is compiled for arrays of one shape."""
+def _padded(array: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:
+    """Pad an array with zeros to a length, since a program is compiled for one shape."""
     if len(array) == length:
         return array
     longer = np.zeros((length, *array.shape[1:]), array.dtype)
@@ -218,18 +218,18 @@ def _longer(array: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:
 
 
 @cache
-def _begin() -> None:
-    """Start JAX on one thread of the CPU, unless the user's code started it."""
+def _start_jax() -> None:
+    """Start JAX on one thread of the CPU, unless the user's code has started it."""
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false".strip()
     settings = {"XLA_FLAGS": flags, "NPROC": "1"}
     before = {name: os.environ.get(name) for name in settings}
-    # They are read once, when it starts; what the user's processes inherit stays as it was.
+    # JAX reads them once, at its start. The environment that the user's processes inherit is restored.
     os.environ.update(settings)
     try:
         jax.config.update("jax_platforms", "cpu")  # type: ignore[no-untyped-call]
         jax.config.update("jax_cpu_enable_async_dispatch", False)  # type: ignore[no-untyped-call]
         jax.devices()
-        os.register_at_fork(before=_without_warning)  # what is registered last is called first
+        os.register_at_fork(before=_ignore_fork_warning)  # the last one registered is called first
     finally:
         for name, value in before.items():
             if value is None:
@@ -238,6 +238,6 @@ def _begin() -> None:
                 os.environ[name] = value
 
 
-def _without_warning() -> None:
-    """Keep JAX from warning of a fork: Ray's execute a program at once. A filter set earlier might be gone by then."""
+def _ignore_fork_warning() -> None:
+    """Ignore JAX's warning of forks; set before each fork, since user code may reset filters."""
     warnings.filterwarnings("ignore", message=r"os\.fork\(\) was called", category=RuntimeWarning)

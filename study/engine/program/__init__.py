@@ -1,10 +1,10 @@
 """Programs: one trial is one process, whose results are read from its files or its output.
 
 - engine: the engine that runs a program
-- training: a trial of it, pulled a slice of time at a time
-- command: its words and its environment
+- training: a trial of a program, in time slices
+- command: its words and environment
 - process: its process, which ends with this one
-- results: what reads its results
+- results: readers of its results
 """
 
 from study.engine.program.command import command_of

@@ -1,4 +1,4 @@
-"""The command of a trial of a program: its words and its environment."""
+"""The command of a trial of a program: words and environment."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def command_of(
     limits: Limits | None = None,
     is_resumed: bool = False,
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the words and the environment with which a trial of a program runs; its configuration file is written.
+    """Return the words and the environment of a trial's command, and write its configuration file.
 
     Args:
         program: the program.
         trial: its seed and hyperparameters.
         folder: the trial's folder, which exists.
-        code: the folder with the copy of its code; None if it has none.
+        code: the folder with the copy of the program's code; None if it has none.
         files: the names of the code's files.
-        limits: what it may use.
-        is_resumed: whether it goes on from what an interrupted attempt has left in the folder.
+        limits: resource limits of the trial.
+        is_resumed: whether it resumes from the files that an interrupted attempt left in the folder.
     """
     given: dict[str, Any] = {**trial.values, "seed": trial.seed, "folder": str(folder), "code": str(code or "")}
     for placeholder, name in CONFIG_FILES.items():
@@ -63,10 +63,10 @@ def command_of(
 
 
 def _environment(code: Path | None, limits: Limits) -> dict[str, str]:
-    """Return this process's environment, for programs."""
+    """Return this process's environment, adapted for programs."""
     environment = limits.environment() | {"PYTHONUNBUFFERED": "1"}
-    environment.pop("PYTHONSAFEPATH", None)  # set for workers, and a script of Python imports what lies beside it
-    if not {"VIRTUAL_ENV", "CONDA_PREFIX"} & environment.keys():  # no environment is active: this process's is
+    environment.pop("PYTHONSAFEPATH", None)  # set for workers, but a Python script imports modules beside it
+    if not {"VIRTUAL_ENV", "CONDA_PREFIX"} & environment.keys():  # no environment is active: use this process's
         environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
     if code is not None:
         python_path = environment.get("PYTHONPATH")

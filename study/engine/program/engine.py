@@ -21,14 +21,14 @@ from study.records import Cell, Checkpoint, Pack
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramEngine(CallEngine):
-    """Runs a program for each trial, in a process of its own.
+    """An engine that runs a program for each trial, in its own process.
 
     Args:
-        program_name: a short name of the program, which is the model of its cells.
+        program_name: short name of the program, which is the model of its cells.
         program: the program.
         files: the names of its code's files.
 
-    The others are those of `CallEngine`.
+    The other arguments are those of `CallEngine`.
     """
 
     program_name: str
@@ -41,25 +41,25 @@ class ProgramEngine(CallEngine):
 
     @property
     def called(self) -> str:
-        """The short name of the program."""
+        """Short name of the program."""
         return self.program_name
 
     def prepare(self, cell: Cell) -> None:
-        """Unpack the code, so that what is missing here is said before a trial begins."""
+        """Unpack the code, to find errors before a trial begins."""
         self.code.folder()
 
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
-        """Begin a pack, or go on from a checkpoint of these very trials."""
+        """Start a pack, or resume it from a checkpoint of the same trials."""
         code = self.code.folder().path
         return CallPack(self, pack, device, partial(self._begin, code), checkpoint, code=code)
 
     def command(self, call: CallTrial, folder: Path) -> tuple[list[str], dict[str, str]]:
-        """Return the words and the environment of a trial that runs in a folder."""
+        """Return the words and the environment of a trial that runs in the given folder."""
         code = self.code.folder().path
         return command_of(self.program, call, folder, code=code, files=self.files, limits=self.limits)
 
     def rehearse(self, call: CallTrial, scratch: Path) -> TrialCall:
-        """Begin a trial without a time limit, to find out whether it begins without an error."""
+        """Start a trial without a time limit, to find errors at its start."""
         (scratch / CALLED).touch()
         limits, output = replace(self.limits, time_limit_s=None), TrialOutput(scratch / "log.txt", is_shared=False)
         return replace(self, limits=limits)._begin(self.code.folder().path, call, None, scratch / "trial", output)

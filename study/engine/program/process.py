@@ -1,4 +1,4 @@
-"""A program in a process of its own, which ends with this process, whatever happens; and all that it has started."""
+"""A program in its own process; this process's end also ends the program and everything it has started."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Guard(Helper):
         super().__init__(guard.__file__, "programs")
 
     def close(self) -> None:
-        """Let it end with its program, and wait for that."""
+        """Let the guard end its program and itself, and wait for that."""
         super().close()
         self.process.wait()
 
@@ -42,21 +42,18 @@ def _end_idle() -> None:
 
 
 class ProgramError(Exception):
-    """A program can't be started or guarded; the message says why."""
+    """A program that can't be started or guarded; the message has the reason."""
 
 
 class Process:
-    """A program that runs.
+    """A running program.
 
     Args:
         words: the program and its arguments.
-        environment: its environment.
-        folder: the folder that it runs in.
-        output: file descriptor of its stdout and stderr.
+        environment: environment variables.
+        folder: working directory.
+        output: file descriptor for stdout and stderr.
         memory_gb: GiB that it may allocate; None for no limit.
-
-    Raises:
-        ProgramError: if the program doesn't exist, or can't be run.
     """
 
     def __init__(
@@ -80,10 +77,10 @@ class Process:
         self._guard.commands.sendall(message[sent:])
 
     def wait(self, timeout_s: float, *others: int) -> None:
-        """Wait until it has ended, one of some file descriptors can be read, or the time is over.
+        """Wait until the program has ended, one of the given file descriptors is readable, or the time is over.
 
         Raises:
-            ProgramError: if it couldn't be started.
+            ProgramError: if the program couldn't be started, or its guard was killed.
         """
         if self.exit_code is None and self._guard.commands in wait(
             [self._guard.commands, *others], max(0.0, min(timeout_s, _MOST_S))
@@ -91,7 +88,7 @@ class Process:
             self._receive()
 
     def terminate(self, grace_s: float = GRACE_S) -> None:
-        """Ask it to end, by SIGTERM; it is killed if it still runs after some seconds. `wait` waits for that."""
+        """Send SIGTERM, and SIGKILL after `grace_s` seconds if the program still runs; `wait` waits for its end."""
         if self.exit_code is None:
             with suppress(OSError):
                 self._guard.commands.sendall(json.dumps({"end": grace_s}).encode() + b"\n")
@@ -102,7 +99,7 @@ class Process:
         if not data:
             self.exit_code = -9
             self._guard.close()
-            raise ProgramError("its guard, a process of the service, was killed, and so was it")
+            raise ProgramError("its guard process was killed, and the program with it")
         if b"\n" not in self._arrived:
             return
         answer: dict[str, Any] = json.loads(self._arrived)

@@ -20,14 +20,13 @@ _STEP = "step"
 
 
 class ResultsError(ValueError):
-    """Results that can't be read; the message says what and where."""
+    """Results that can't be read; the message has the place and the reason."""
 
 
 class Steps:
-    """The numbers of a trial by step, as far as they are known; they may come in any order.
+    """The numbers of a trial by step so far; they may come in any order.
 
-    Numbers without a step belong to the step that is being collected, until one of them comes again: that begins the
-    next step.
+    Numbers without a step belong to the current step, until one of them comes again, which begins the next step.
 
     Attributes:
         are_numbered: whether steps have numbers of their own, or there is more than one.
@@ -39,7 +38,7 @@ class Steps:
         self.are_numbered = False
 
     def add(self, step: int | None, numbers: Mapping[str, float]) -> None:
-        """Add numbers, at a step or without one; at a step, a number that is there is replaced."""
+        """Add numbers with or without a step; with a step, they replace earlier numbers of the same name."""
         if step is None:
             if numbers.keys() & self.numbers.get(self._current, {}).keys():
                 self._current += 1
@@ -50,14 +49,14 @@ class Steps:
         self.numbers.setdefault(step, {}).update(numbers)
 
     def clear(self) -> None:
-        """Forget everything: what was read is written anew."""
+        """Remove all numbers, for results that are written anew."""
         self.__init__()  # type: ignore[misc]
 
     def complete(self, metrics: Sequence[str]) -> Iterator[tuple[int, dict[str, float], dict[str, float]]]:
-        """Yield each step that counts, its metrics, and its other numbers.
+        """Yield each step that counts, with its metrics and its other numbers.
 
-        That is each step with the first metric; the others have their latest value, at this step or an earlier one.
-        Steps before every metric has a value don't count.
+        A step counts if it has the first metric and every metric has a value at it or at an earlier step. The other
+        metrics have their latest value.
         """
         latest: dict[str, float] = {}
         for step in sorted(self.numbers):
@@ -68,7 +67,7 @@ class Steps:
                 yield step, {name: latest[name] for name in metrics}, others
 
     def latest(self, metric: str) -> float | None:
-        """Return a metric at the latest step that has it; None before."""
+        """Return a metric at the latest step that has it; None if there is none."""
         step = max((step for step, numbers in self.numbers.items() if metric in numbers), default=None)
         return None if step is None else self.numbers[step][metric]
 
@@ -79,12 +78,12 @@ class Steps:
 
 
 class Reader(ABC):
-    """Reads what a program has written since the last call.
+    """A reader of a program's new results at each call.
 
     Args:
-        results: where its results are.
+        results: the place of its results.
         folder: the trial's folder.
-        steps: where numbers are added.
+        steps: the steps to which numbers are added.
     """
 
     def __init__(self, results: Results, folder: Path, steps: Steps) -> None:
@@ -92,13 +91,13 @@ class Reader(ABC):
 
     @abstractmethod
     def read(self, *, has_ended: bool) -> None:
-        """Read what is new.
+        """Read new results.
 
         Args:
-            has_ended: whether the program has ended, and everything is there.
+            has_ended: whether the program has ended, so that its results are complete.
 
         Raises:
-            ResultsError: if it can't be read.
+            ResultsError: if they can't be read.
         """
 
     @property
@@ -107,23 +106,23 @@ class Reader(ABC):
         """Place of the results, for messages."""
 
     def _add(self, numbers: Mapping[str, Any], place: str) -> None:
-        """Add the numbers of a line or an object; what isn't a number is left out."""
+        """Add the numbers of a line or an object; other values are ignored."""
         flat = dict(_flat(numbers))
         name = self._results.step or _STEP
         step = _step(flat.pop(name, None), name, place)
         if step is None and self._results.step:
-            raise ResultsError(f"{place} has no {name}, which results name as the step, but {_names(flat)}")
+            raise ResultsError(f"{place} has no {name}, the step according to results; it has {_names(flat)}")
         if flat:
             self._steps.add(step, flat)
 
 
 def reader_of(results: Results, folder: Path, steps: Steps) -> Reader:
-    """Return what reads the results of a program.
+    """Return the reader of a program's results.
 
     Args:
-        results: where they are.
+        results: the place of its results.
         folder: the trial's folder.
-        steps: where numbers are added.
+        steps: the steps to which numbers are added.
     """
     if results.kind in ("lines", "pattern"):
         return OutputReader(results, folder, steps)
@@ -138,7 +137,7 @@ def reader_of(results: Results, folder: Path, steps: Steps) -> Reader:
 
 
 class OutputReader(Reader):
-    """Lines of a program's output: JSON objects, or matches of a pattern."""
+    """A reader of lines of a program's output: JSON objects, or matches of a pattern."""
 
     def __init__(self, results: Results, folder: Path, steps: Steps) -> None:
         super().__init__(results, folder, steps)
@@ -148,7 +147,7 @@ class OutputReader(Reader):
 
     @property
     def where(self) -> str:
-        """The kind of lines that are read, with one that can't be."""
+        """The kind of lines that are read, with an unreadable one as an example."""
         if self._pattern is not None:
             return "its output: no line matches the pattern" if not self._steps.numbers else "its output"
         if self._broken and not self._steps.numbers:
@@ -156,14 +155,14 @@ class OutputReader(Reader):
         return "the lines of JSON in its output"
 
     def feed(self, output: bytes) -> None:
-        """Take what the program has printed."""
+        """Add output of the program."""
         self._unread += output
 
     def read(self, *, has_ended: bool) -> None:
-        """Read the lines that are complete, or that end the output."""
-        *lines, rest = re.split(rb"[\r\n]", self._unread)  # progress bars go back to the beginning of their line
-        self._unread = b"" if has_ended or len(rest) > _LONGEST_LINE else rest
-        for line in [*lines, rest] if has_ended else lines:
+        """Read the complete lines; at the end, also an unfinished one."""
+        *lines, unfinished = re.split(rb"[\r\n]", self._unread)  # progress bars return to the start of their line
+        self._unread = b"" if has_ended or len(unfinished) > _LONGEST_LINE else unfinished
+        for line in [*lines, unfinished] if has_ended else lines:
             text = line.decode("utf-8", "replace")
             if self._pattern is None:
                 self._read_json(text)
@@ -176,7 +175,7 @@ class OutputReader(Reader):
             try:
                 numbers = json.loads(line)
             except (ValueError, RecursionError):
-                self._broken = self._broken or shortened(line, 200)  # perhaps it only looks like JSON
+                self._broken = self._broken or shortened(line, 200)  # it may only look like JSON
                 return
             self._add(numbers, "a line of its output")
 
@@ -196,9 +195,9 @@ _LONGEST_LINE = 2**20
 
 
 class FileReader(Reader):
-    """One file in the trial's folder, which a pattern such as ``**/metrics.json`` may name."""
+    """A reader of one file in the trial's folder, given by a path or a pattern such as ``**/metrics.json``."""
 
-    _found: Path | None = None
+    _known_path: Path | None = None
 
     @property
     def where(self) -> str:
@@ -206,27 +205,27 @@ class FileReader(Reader):
         return self._results.where
 
     def _path(self) -> Path | None:
-        """Return the file's path; None before it is there."""
-        if self._found is None or not self._found.is_file():
-            found = sorted(path for path in self._folder.glob(self._results.where) if path.is_file())
-            if len(found) > 1:  # files of hyperparameters aren't results
+        """Return the file's path; None before it exists."""
+        if self._known_path is None or not self._known_path.is_file():
+            paths = sorted(path for path in self._folder.glob(self._results.where) if path.is_file())
+            if len(paths) > 1:  # files of hyperparameters aren't results
                 configs = CONFIG_FILES.values()
-                found = [path for path in found if path.parent != self._folder or path.name not in configs]
-            if len(found) > 1:
-                names = ", ".join(str(path.relative_to(self._folder)) for path in found[:3])
-                raise ResultsError(f"{self.where} names {len(found)} files, such as {names}: name one")
-            self._found = found[0] if found else None
-        return self._found
+                paths = [path for path in paths if path.parent != self._folder or path.name not in configs]
+            if len(paths) > 1:
+                names = ", ".join(str(path.relative_to(self._folder)) for path in paths[:3])
+                raise ResultsError(f"{self.where} matches {len(paths)} files, such as {names}: name exactly one")
+            self._known_path = paths[0] if paths else None
+        return self._known_path
 
     def _name(self) -> str:
-        assert self._found is not None
-        return self._found.relative_to(self._folder).as_posix()
+        assert self._known_path is not None
+        return self._known_path.relative_to(self._folder).as_posix()
 
 
 class JsonReader(FileReader):
-    """A file of one JSON value, which is read once the program has ended.
+    """A reader of a file with one JSON value, once the program has ended.
 
-    It is an object of numbers, a list of such objects, a step each, or an object of lists of numbers.
+    The value is an object of numbers, a list of such objects, one for each step, or an object of lists of numbers.
     """
 
     def read(self, *, has_ended: bool) -> None:
@@ -237,7 +236,7 @@ class JsonReader(FileReader):
         try:
             content = json.loads(path.read_bytes())
         except (ValueError, RecursionError) as error:
-            raise ResultsError(f"{self._name()} isn't a whole file of JSON: {error}") from None
+            raise ResultsError(f"{self._name()} isn't valid JSON: {error}") from None
         except OSError as error:
             raise ResultsError(f"{self._name()} can't be read: {error.strerror}") from None
         entries = _entries(content, self._name())
@@ -253,7 +252,9 @@ def _entries(content: Any, name: str) -> Sequence[Mapping[str, Any]]:
         raise ResultsError(f"{name} must be an object of numbers, or a list of such objects")
     if not isinstance(content, dict):
         return entries
-    curves = {key: one for key, one in content.items() if isinstance(one, list) and all(map(_is_number, one))}
+    curves = {
+        key: column for key, column in content.items() if isinstance(column, list) and all(map(_is_number, column))
+    }
     lengths = {len(curve) for curve in curves.values()}
     if curves and len(lengths) == 1 and not any(map(_is_number, content.values())):
         return [dict(zip(curves, row, strict=True)) for row in zip(*curves.values(), strict=True)]
@@ -261,14 +262,14 @@ def _entries(content: Any, name: str) -> Sequence[Mapping[str, Any]]:
 
 
 class LinesReader(FileReader):
-    """A file that grows by lines; what was read is forgotten if it is written anew."""
+    """A reader of a file that grows by lines; when the file is written anew, earlier numbers are removed."""
 
     def __init__(self, results: Results, folder: Path, steps: Steps) -> None:
         super().__init__(results, folder, steps)
         self._read_bytes, self._unread, self._line = 0, b"", 0
 
     def read(self, *, has_ended: bool) -> None:
-        """Read the lines that are complete; at the end, also one that isn't."""
+        """Read the complete lines; at the end, also an unfinished one."""
         path = self._path()
         if path is None:
             return
@@ -302,7 +303,7 @@ class LinesReader(FileReader):
 
 
 class JsonLinesReader(LinesReader):
-    """A file with a JSON object on each line."""
+    """A reader of a file with a JSON object on each line."""
 
     def _take(self, line: str, place: str) -> None:
         try:
@@ -315,7 +316,7 @@ class JsonLinesReader(LinesReader):
 
 
 class CsvReader(LinesReader):
-    """A file of comma-separated values, whose first line names its columns."""
+    """A reader of a file of comma-separated values, whose first line names its columns."""
 
     _columns: Sequence[str] = ()
 
@@ -332,7 +333,7 @@ class CsvReader(LinesReader):
 
 
 class FolderReader(Reader):
-    """A folder of several files, each of which grows."""
+    """A reader of a folder of several growing files."""
 
     @property
     def where(self) -> str:
@@ -344,14 +345,14 @@ class FolderReader(Reader):
 
 
 class TensorBoardReader(FolderReader):
-    """Scalars in TensorBoard's event files, by their tags."""
+    """A reader of scalars in TensorBoard's event files, by their tags."""
 
     def __init__(self, results: Results, folder: Path, steps: Steps) -> None:
         super().__init__(results, folder, steps)
         self._loaders: dict[Path, Any] = {}
 
     def read(self, *, has_ended: bool) -> None:
-        """Read the events that are new."""
+        """Read the new events."""
         for path in self._files("*tfevents*"):
             if path not in self._loaders:
                 self._loaders[path] = _event_loader(path)
@@ -383,21 +384,21 @@ def _scalar(value: Any) -> float | None:
 
 
 class MlflowReader(FolderReader):
-    """Metrics in the files of MLflow's runs: a file a metric, with a time, a value and a step on each line."""
+    """A reader of metrics in the files of MLflow's runs, one per metric: a time, a value and a step on each line."""
 
     def __init__(self, results: Results, folder: Path, steps: Steps) -> None:
         super().__init__(results, folder, steps)
         self._read_bytes: dict[Path, int] = {}
 
     def read(self, *, has_ended: bool) -> None:
-        """Read the lines that are new."""
+        """Read the new lines."""
         for path in (path for folder in self._folders() for path in sorted(folder.rglob("*")) if path.is_file()):
             with path.open("rb") as file:
                 file.seek(self._read_bytes.get(path, 0))
-                whole, end, _ = file.read().rpartition(b"\n")
-            self._read_bytes[path] = self._read_bytes.get(path, 0) + len(whole) + len(end)
-            name = path.relative_to(next(one for one in path.parents if one.name == "metrics")).as_posix()
-            for line in whole.decode("utf-8", "replace").splitlines():
+                complete, end, _ = file.read().rpartition(b"\n")
+            self._read_bytes[path] = self._read_bytes.get(path, 0) + len(complete) + len(end)
+            name = path.relative_to(next(parent for parent in path.parents if parent.name == "metrics")).as_posix()
+            for line in complete.decode("utf-8", "replace").splitlines():
                 try:
                     _, value, step = line.split()[:3]
                     self._steps.add(int(step), {name: float(value)})
@@ -414,7 +415,7 @@ class MlflowReader(FolderReader):
 
 
 def _flat(numbers: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, float]]:
-    """Yield the numbers of an object, by their names with dots."""
+    """Yield the numbers of an object by their dotted names."""
     for name, value in numbers.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{before}{name}.")
@@ -429,7 +430,7 @@ def _is_number(value: Any) -> bool:
 def _as_float(value: float) -> float:
     try:
         return float(value)
-    except OverflowError:  # a whole number beyond all floats
+    except OverflowError:  # an integer beyond the range of floats
         return math.inf if value > 0 else -math.inf
 
 
@@ -444,7 +445,7 @@ def _step(value: float | None, name: str, place: str) -> int | None:
     if value is None:
         return None
     if not math.isfinite(value) or value != int(value) or not 0 <= value < 2**53:
-        raise ResultsError(f"{place} has {name} {value:g}, and steps must be whole numbers of at least 0")
+        raise ResultsError(f"{place} has {name} {value:g}, but steps must be integers of at least 0")
     return int(value)
 
 

@@ -31,22 +31,22 @@ _LONGEST_LINE, _MOST_LINES = 300, 10
 
 
 class ProgramTraining(TrialCall):
-    """A trial of a program, which runs from the first slice on and goes on between slices.
+    """A trial of a program that runs from the first slice on and continues between slices.
 
-    `close` ends the program and all that it has started, and so does the end of this process, in whatever way.
+    The program and everything it has started end with `close`, and with this process, even if this one is killed.
 
     Args:
         program: the program.
-        trial: its seed and hyperparameters, and what it reports.
-        code: the folder with the copy of its code; None if it has none.
+        trial: its seed, hyperparameters and metrics.
+        code: the folder with the copy of the program's code; None if it has none.
         files: the names of the code's files.
-        limits: what it may use.
-        checkpoint: what `checkpoint` returned, to go on in the trial's folder; None to begin.
-        folder: the trial's folder, in which it runs; None for a temporary one.
+        limits: resource limits of the trial.
+        checkpoint: the arrays that `checkpoint` returned, to resume in the trial's folder; None to start.
+        folder: the trial's folder, its working directory; None for a temporary one.
         output: the trial's log; None for one in the temporary folder.
 
     Raises:
-        ValueError: if the checkpoint is of other metrics.
+        ValueError: if the checkpoint has other metrics.
     """
 
     def __init__(
@@ -79,11 +79,11 @@ class ProgramTraining(TrialCall):
 
     @property
     def reports_steps(self) -> bool:
-        """True if its results are steps; otherwise they are those of its end."""
+        """True if its results have steps; otherwise they are those of its end."""
         return self._steps.are_numbered
 
     def advance(self, for_s: float) -> CallProgress:
-        """Wait for about that many seconds, or until the program has ended."""
+        """Wait for about `for_s` seconds, or until the program has ended."""
         until_s = time.monotonic() + for_s
         try:
             if self._process is None and not self._done:
@@ -100,14 +100,14 @@ class ProgramTraining(TrialCall):
         )
 
     def checkpoint(self) -> dict[str, npt.NDArray[Any]] | None:
-        """Return what is needed to go on in the trial's folder; None if the program can't."""
+        """Return the arrays to resume in the trial's folder; None if the program can't resume."""
         if not self._program.resumes or self._process is None:
             return self._checkpoint
         self._count_time()
         return self._history.arrays({})
 
     def close(self) -> None:
-        """End the program and everything that it has started."""
+        """End the program and everything it has started."""
         self._end_process()
         if self._pipe is not None:
             os.close(self._pipe)
@@ -139,7 +139,7 @@ class ProgramTraining(TrialCall):
                 os.close(output)
 
     def _wait(self, until_s: float) -> None:
-        """Wait for a moment, read what is new, and see whether the program has ended or must end."""
+        """Wait for a moment, read new results, and end the trial if the program has ended or must end."""
         assert self._process is not None
         now_s = time.monotonic()
         left_s = min(until_s - now_s, _POLL_S, self._left_s())
@@ -152,7 +152,7 @@ class ProgramTraining(TrialCall):
         try:
             self._reader.read(has_ended=has_ended)
         except ResultsError as error:
-            has_failed = has_ended and self._process.exit_code != 0  # which is why its results are broken
+            has_failed = has_ended and self._process.exit_code != 0  # so its results may be broken
             self._conclude(None if has_failed else str(error))
             return
         self._poll_at_s = time.monotonic() + max(_POLL_S, 20 * (time.monotonic() - now_s))  # a folder may be large
@@ -170,7 +170,7 @@ class ProgramTraining(TrialCall):
             self._conclude(limit + ignored if was_killed else limit)
 
     def _end_process(self) -> None:
-        """End the program; what it still prints is logged."""
+        """End the program, and log its remaining output."""
         if self._process is None:
             return
         self._process.terminate()
@@ -186,7 +186,7 @@ class ProgramTraining(TrialCall):
         return limit_s - self._before_s - (time.monotonic() - self._started_at_s)
 
     def _copy_output(self, *, has_ended: bool) -> None:
-        """Copy what the program has printed into the log, and hand it to the reader."""
+        """Copy the program's output into the log, and feed it to the reader."""
         if self._pipe is None or not isinstance(self._reader, OutputReader):
             return
         os.set_blocking(self._pipe, False)
@@ -196,16 +196,16 @@ class ProgramTraining(TrialCall):
                 self._reader.feed(data)
                 if not has_ended:
                     return
-            if not has_ended:  # it has closed its output, and goes on
+            if not has_ended:  # it has closed its output, but still runs
                 os.close(self._pipe)
                 self._pipe = None
 
     def _is_stopped(self) -> bool:
-        """Return whether the trial is stopped early at one of the steps that are new; compare it at each of them."""
+        """Compare the trial at each new step; return True if it is stopped early at one of them."""
         is_stopped_at = self._trial.is_stopped_at
         if is_stopped_at is None or not self.reports_steps:
             return False
-        counted = list(self._counted())
+        counted = list(self._counted_steps())
         new, self._compared = counted[self._compared :], len(counted)
         decisions = [is_stopped_at(step, metrics) for step, metrics, _ in new]
         return any(decisions)
@@ -214,16 +214,16 @@ class ProgramTraining(TrialCall):
         latest = list(self._steps.numbers.values())[-2:]
         if all(math.isfinite(step.get(name, 0.0)) for step in latest for name in self._trial.metrics):
             return False
-        return not all(math.isfinite(number) for _, metrics, _ in self._counted() for number in metrics.values())
+        return not all(math.isfinite(number) for _, metrics, _ in self._counted_steps() for number in metrics.values())
 
-    def _counted(self) -> Iterator[tuple[int, dict[str, float], dict[str, float]]]:
-        """Yield the steps that count, as far as they are known."""
+    def _counted_steps(self) -> Iterator[tuple[int, dict[str, float], dict[str, float]]]:
+        """Yield the steps so far that count."""
         most = self._trial.iterations
         steps = self._steps.complete(list(self._trial.metrics))
         return (step for step in steps if most is None or step[0] <= most)
 
     def _conclude(self, error: str | None) -> None:
-        """End the trial: take the steps that count, and say why it failed if it did."""
+        """End the trial: take the steps that count, and determine the error of a failed one."""
         assert self._process is not None
         self._end_process()
         self._copy_output(has_ended=True)
@@ -233,7 +233,7 @@ class ProgramTraining(TrialCall):
         if error is None and code != 0 and is_finite and not self._was_stopped:
             error = _reason(code, self._output.last_lines(), self._limits.memory_gb)
         elif error is None and self._history.last_step is None:
-            error = self._nothing()
+            error = self._missing_results()
         if error is not None:
             lines = self._output.last_lines()
             self._fail(storable(error), storable("\n".join(_traceback(lines) or lines[-_MOST_LINES:])))
@@ -245,15 +245,15 @@ class ProgramTraining(TrialCall):
         self._history.training_s = self._before_s + time.monotonic() - self._started_at_s
 
     def _take_steps(self) -> bool:
-        """Take the steps that count, and return whether all their metrics are finite numbers."""
-        for step, metrics, others in self._counted():
+        """Add the steps that count to the history; return True if all their metrics are finite."""
+        for step, metrics, others in self._counted_steps():
             self._history.add(Step(step, metrics, undeclared=others))
             if not all(map(math.isfinite, metrics.values())):
                 return False
         return True
 
-    def _nothing(self) -> str:
-        """Say what is missing from the results of a program that has ended without an error."""
+    def _missing_results(self) -> str:
+        """Describe the results that a program without an error lacks."""
         reader, metrics = self._reader, list(self._trial.metrics)
         if not self._steps.numbers:
             return f"it ended with exit code 0, but there are no results in {reader.where}"
@@ -265,11 +265,11 @@ class ProgramTraining(TrialCall):
         if first_step is not None:
             return f"its first step is {first_step}, beyond iterations: {self._trial.iterations}"
         first, *others = metrics
-        return f"no step in {reader.where} counts: one with {first} must come at or after the first {', '.join(others)}"
+        return f"no step in {reader.where} counts: {first} must be reported at or after the first {', '.join(others)}"
 
 
 def _reason(code: int, lines: Sequence[str], memory_gb: float | None) -> str:
-    """Say why a program failed, by its exit code and, unless a traceback says it, by its last line."""
+    """Return the reason of a failure from the exit code and, without a traceback, the last line of the log."""
     last = f": {shortened(lines[-1].strip(), _LONGEST_LINE)}" if lines else ", and printed nothing"
     if _traceback(lines):
         last = ""
@@ -283,6 +283,6 @@ def _reason(code: int, lines: Sequence[str], memory_gb: float | None) -> str:
 
 
 def _traceback(lines: Sequence[str]) -> Sequence[str]:
-    """Return the last traceback of Python in a log; nothing if there is none."""
+    """Return the last Python traceback of a log; empty if there is none."""
     starts = [number for number, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")]
     return lines[starts[-1] :] if starts else ()

@@ -60,7 +60,7 @@ def test_a_killed_trial_goes_on_from_its_state(mytrials):
 ENDS = {
     "segmentation fault": "its process was ended by SIGSEGV (a segmentation fault)",
     "abort": "its process was ended by SIGABRT (it aborted)",
-    "exit": "its process ended with exit code 7 before the function did, as by os._exit",
+    "exit": "its process ended with exit code 7 before the function did, for example by os._exit",
     "sys.exit": "it ended Python by sys.exit('enough') (",
     "raise": "RuntimeError: no convergence (",
     "interrupt": "KeyboardInterrupt (",

@@ -216,7 +216,7 @@ def test_a_checkpoint_of_other_metrics_is_refused(mytrials):
     training = start(mytrials.resumable)
     training.advance(0.0)
     other = CallTrial(seed=3, values={}, metrics={"loss": Metric()})
-    with pytest.raises(ValueError, match=r"must be of the metrics \['loss'\], but is of \['accuracy', 'loss'\]"):
+    with pytest.raises(ValueError, match=r"must have the metrics \['loss'\], but has \['accuracy', 'loss'\]"):
         FunctionTraining(mytrials.resumable, other, checkpoint=training.checkpoint())
 
 

@@ -177,7 +177,7 @@ class PerRow(Spirals):
 @pytest.mark.parametrize("way", WAYS)
 def test_mistakes_are_explained(way):
     """Metrics that differ from those declared, a loss a row, and a model without parameters are refused in words."""
-    with pytest.raises(ValueError, match="measures accuracy, which none of its declared metrics ends with"):
+    with pytest.raises(ValueError, match="measures accuracy, but no declared metric ends with that name"):
         way(recipe(Undeclared()), members(1)).evaluate()
     with pytest.raises(ValueError, match="declares metrics that measure doesn't return: test_margin"):
         way(recipe(Unmeasured()), members(1)).evaluate()

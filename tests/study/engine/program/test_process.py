@@ -183,7 +183,7 @@ def test_a_guard_that_is_killed_takes_its_program_along(start: Start, ids: Ids) 
     process = start("echo $PPID $$ > ids; exec sleep 1000")
     guard, program = ids()
     os.kill(guard, signal.SIGKILL)
-    with pytest.raises(ProgramError, match="its guard, a process of the service, was killed, and so was it"):
+    with pytest.raises(ProgramError, match="its guard process was killed, and the program with it"):
         ended(process)
     assert process.exit_code == -signal.SIGKILL
     assert has_ended(program)

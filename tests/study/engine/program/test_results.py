@@ -172,16 +172,16 @@ def test_curves_of_json(results: Make, text: str, step: str, numbers: dict[int, 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"loss": 0.', "metrics.json isn't a whole file of JSON: Expecting ',' delimiter: line 1 column "),
-        ("", "metrics.json isn't a whole file of JSON: Expecting value: line 1 column 1 (char 0)"),
-        (b"\xff{}", "metrics.json isn't a whole file of JSON: 'utf-8' codec can't decode byte 0xff in position 0: "
+        ('{"loss": 0.', "metrics.json isn't valid JSON: Expecting ',' delimiter: line 1 column "),
+        ("", "metrics.json isn't valid JSON: Expecting value: line 1 column 1 (char 0)"),
+        (b"\xff{}", "metrics.json isn't valid JSON: 'utf-8' codec can't decode byte 0xff in position 0: "
          "invalid start byte"),
         ("0.5", "metrics.json must be an object of numbers, or a list of such objects"),
         ("[1, 2]", "metrics.json must be an object of numbers, or a list of such objects"),
-        ("[" * 100_000, "metrics.json isn't a whole file of JSON: maximum recursion depth exceeded"),
-        ('{"step": 0.5, "loss": 1}', "metrics.json has step 0.5, and steps must be whole numbers of at least 0"),
-        ('{"step": -1, "loss": 1}', "metrics.json has step -1, and steps must be whole numbers of at least 0"),
-        ('{"step": NaN, "loss": 1}', "metrics.json has step nan, and steps must be whole numbers of at least 0"),
+        ("[" * 100_000, "metrics.json isn't valid JSON: maximum recursion depth exceeded"),
+        ('{"step": 0.5, "loss": 1}', "metrics.json has step 0.5, but steps must be integers of at least 0"),
+        ('{"step": -1, "loss": 1}', "metrics.json has step -1, but steps must be integers of at least 0"),
+        ('{"step": NaN, "loss": 1}', "metrics.json has step nan, but steps must be integers of at least 0"),
     ],
 )  # fmt: skip
 def test_what_is_no_json_of_numbers_is_said(results: Make, text: str | bytes, message: str) -> None:
@@ -191,7 +191,7 @@ def test_what_is_no_json_of_numbers_is_said(results: Make, text: str | bytes, me
 def test_a_named_step_must_be_there(results: Make) -> None:
     """The message has the names that are there."""
     written = results("file", "metrics.json", "epoch").write('{"loss": 1, "Epoch": 2}')
-    assert written.mistake() == "metrics.json has no epoch, which results name as the step, but loss, Epoch"
+    assert written.mistake() == "metrics.json has no epoch, the step according to results; it has loss, Epoch"
 
 
 # --- files that grow
@@ -241,7 +241,7 @@ def test_a_column_may_be_named_as_the_step(results: Make) -> None:
     assert results("csv", "a.csv", "epoch").write(rows).at_the_end() == {5: {"loss": 2.0}, 6: {"loss": 1.0}}
     assert list(results("csv", "b.csv").write(rows).at_the_end()) == [0, 1]
     message = results("csv", "c.csv", "Epoch").write(rows).mistake()
-    assert message == "line 2 of c.csv has no Epoch, which results name as the step, but epoch, loss"
+    assert message == "line 2 of c.csv has no Epoch, the step according to results; it has epoch, loss"
 
 
 def test_rows_of_two_kinds_are_merged_by_their_step(results: Make) -> None:
@@ -256,7 +256,7 @@ def test_rows_of_two_kinds_are_merged_by_their_step(results: Make) -> None:
     [
         ("step,loss\n1,2\n3\n", "line 3 of log.csv has 1 value, and the header 2 columns"),
         ("step,loss\n1,2,3\n", "line 2 of log.csv has 3 values, and the header 2 columns"),
-        ("step,loss\n1.5,2\n", "line 2 of log.csv has step 1.5, and steps must be whole numbers of at least 0"),
+        ("step,loss\n1.5,2\n", "line 2 of log.csv has step 1.5, but steps must be integers of at least 0"),
         ("loss,größe\n1,2\n".encode("latin-1"), "line 1 of log.csv isn't UTF-8: invalid start byte at byte 7"),
         ("loss\n1\n".encode("utf-16"), "line 1 of log.csv isn't UTF-8: invalid start byte at byte 0"),
     ],
@@ -294,7 +294,7 @@ def test_a_pattern_must_name_one_file(results: Make) -> None:
     assert written.write('{"loss": 1}').at_the_end() == {0: {"loss": 1.0}}
     other = Written(written.folder, Results("file", "**/metrics.json"))
     other.path = written.folder / "b" / "metrics.json"
-    message = "**/metrics.json names 2 files, such as a/metrics.json, b/metrics.json: name one"
+    message = "**/metrics.json matches 2 files, such as a/metrics.json, b/metrics.json: name exactly one"
     assert other.write("{}").mistake() == message
 
 
@@ -349,7 +349,7 @@ def test_steps_of_a_pattern_have_a_name(results: Make) -> None:
     written = results("pattern", r"(?P<epoch>\d+): (?P<loss>\S+)", "epoch").print("5: 2\n6: 1\n")
     assert written.at_the_end() == {5: {"loss": 2.0}, 6: {"loss": 1.0}}
     other = results("pattern", r"(?P<loss>\d+)", "epoch").print("5\n")
-    assert other.mistake() == "the line '5' has no epoch, which results name as the step, but loss"
+    assert other.mistake() == "the line '5' has no epoch, the step according to results; it has loss"
 
 
 def test_output_without_line_ends_fills_no_memory(results: Make) -> None:

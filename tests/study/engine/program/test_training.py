@@ -206,7 +206,7 @@ FAILURES: dict[str, tuple[str, Results, str]] = {
         "it ended with exit code 0, but loss never appeared in metrics.json, only Loss, rate",
     ),
     "no whole JSON": (
-        "printf '{\"loss\": 0.' > metrics.json", FILE, "metrics.json isn't a whole file of JSON: Expecting"
+        "printf '{\"loss\": 0.' > metrics.json", FILE, "metrics.json isn't valid JSON: Expecting"
     ),
     "a broken row": (
         "printf 'step,loss\\n1,2\\n3\\n' > log.csv", TABLE, "line 3 of log.csv has 1 value, and the header 2 columns"
@@ -265,7 +265,7 @@ def test_steps_that_do_not_count_are_said(start: Start) -> None:
     text = """echo '{"step": 1, "loss": 1}'; echo '{"step": 2, "accuracy": 1}'"""
     late = record_of(start(text, results=LINES, metrics=METRICS))
     assert late.error == (
-        "no step in the lines of JSON in its output counts: one with loss must come at or after the first accuracy"
+        "no step in the lines of JSON in its output counts: loss must be reported at or after the first accuracy"
     )
     text = """echo '{"step": 1, "rate": 1}'; echo '{"step": 9, "loss": 1}'"""
     assert record_of(start(text, results=LINES, iterations=4)).error == "its first step is 9, beyond iterations: 4"
@@ -283,7 +283,7 @@ def test_a_guard_that_is_killed_fails_the_trial_alone(start: Start, ids: Ids) ->
     training.advance(0.0)
     (guard,) = ids()
     os.kill(guard, signal.SIGKILL)
-    assert record_of(training).error == "its guard, a process of the service, was killed, and so was it"
+    assert record_of(training).error == "its guard process was killed, and the program with it"
     assert record_of(start("echo '{\"loss\": 1}' > metrics.json")).error is None
 
 
@@ -520,5 +520,5 @@ def test_a_program_that_can_not_go_on_begins_anew(start: Start, ids: Ids) -> Non
 def test_a_checkpoint_is_of_the_same_metrics(start: Start) -> None:
     training = start("true", resumes=True)
     training.advance(0.0)
-    with pytest.raises(ValueError, match="the checkpoint must be of the metrics"):
+    with pytest.raises(ValueError, match="the checkpoint must have the metrics"):
         start("true", resumes=True, metrics=METRICS, checkpoint=training.checkpoint())

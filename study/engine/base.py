@@ -65,10 +65,7 @@ def latest_by_cell(trials: Sequence[Trial], values: Sequence[float | None]) -> d
     for trial, value in zip(trials, values, strict=True):
         if value is not None and math.isfinite(value):
             values_by_cell.setdefault(trial.cell.id, []).append(value)
-    return {
-        cell: (math.fsum(cell_values) / len(cell_values), len(cell_values))
-        for cell, cell_values in values_by_cell.items()
-    }
+    return {cell: (math.fsum(finite) / len(finite), len(finite)) for cell, finite in values_by_cell.items()}
 
 
 class TrialFolders(Protocol):

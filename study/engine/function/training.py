@@ -137,10 +137,7 @@ class FunctionTraining(TrialCall):
         if self._is_closed:
             return
         self._is_closed = True
-        with (
-            self._own_process_state(),
-            suppress(BaseException),
-        ):  # an error can't change the result, since there is none
+        with self._own_process_state(), suppress(BaseException):  # the trial has no result that an error could change
             self._call.close()
 
     def _take_step(self) -> None:

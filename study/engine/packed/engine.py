@@ -164,9 +164,7 @@ class PackedEngine(Engine):
         known = {**self.layouts, **layouts}
         longest: dict[str, Cell] = {}
         for cell in cells:
-            longest[recipe_text(cell)] = max(
-                longest.get(recipe_text(cell), cell), cell, key=lambda candidate: candidate.iterations
-            )
+            longest[recipe_text(cell)] = max(longest.get(recipe_text(cell), cell), cell, key=lambda c: c.iterations)
         for recipe, cell in longest.items():
             if recipe not in known:
                 is_compiled = can_compile() and cell.iterations >= _COMPILED_FROM

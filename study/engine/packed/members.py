@@ -254,14 +254,12 @@ class Members(ABC):
         declared = {name for name in self._metrics_names if name not in self._scores}
         missing = sorted(declared - set(metrics))
         endings = {name.partition("_")[2] for name in declared}
-        undeclared = sorted({name.partition("_")[2] for name in metrics} - endings)
+        extra = sorted({name.partition("_")[2] for name in metrics} - endings)
         name = type(self.task).__name__
         if missing:
             raise ValueError(f"task {name} declares metrics that measure doesn't return: {', '.join(missing)}")
-        if undeclared:
-            raise ValueError(
-                f"task {name} measures {', '.join(undeclared)}, but no declared metric ends with that name"
-            )
+        if extra:
+            raise ValueError(f"task {name} measures {', '.join(extra)}, but no declared metric ends with that name")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -517,7 +515,4 @@ class OneByOne(Members):
 
     def buffers(self) -> dict[str, npt.NDArray[Any]]:
         each = [untrained(module) for module in self._modules]
-        return {
-            name: torch.stack([trial_buffers[name].detach() for trial_buffers in each]).cpu().numpy()
-            for name in each[0]
-        }
+        return {name: torch.stack([buffers[name].detach() for buffers in each]).cpu().numpy() for name in each[0]}

@@ -111,10 +111,7 @@ def drawn_ahead(draws: Draws, seeds: npt.NDArray[np.uint64], iterations: range) 
     if any(draw.kind not in BY_ROW for calls in draws.values() for draw in calls):
         each = [drawn(draws, seeds, iteration) for iteration in iterations]
         return {
-            purpose: [
-                torch.stack(parts)
-                for parts in zip(*(iteration_numbers[purpose] for iteration_numbers in each), strict=True)
-            ]
+            purpose: [torch.stack(parts) for parts in zip(*(numbers[purpose] for numbers in each), strict=True)]
             for purpose in draws
         }
     count = len(iterations)

@@ -97,8 +97,6 @@ class FunctionEngine(CallEngine):
     def _limit_threads(self) -> None:
         """Set torch's number of threads, now or for its import, since sums depend on it."""
         threads = self.limits.cpus or 1
-        if self.is_shared:
-            pass  # the environment of this process isn't ours
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(threads)
         else:

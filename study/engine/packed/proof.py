@@ -110,7 +110,7 @@ def _side_by_side(
     if not can_compile():
         raise InputError(
             "the trials of this study train by programs that XLA compiles, but JAX isn't installed here: "
-            "pip install '.[xla]', or train them as a new study"
+            "pip install 'seeded-study[xla]', or train them as a new study"
         )
     from study.engine.packed.xla import XlaSideBySide
 

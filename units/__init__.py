@@ -1,10 +1,9 @@
-"""What a unit computes: layers of neural arithmetic, for one trial or for many at once.
+"""Layers of neural arithmetic, for one trial or for many at once.
 
-`registry` names them. Each file holds one concept, the pure function first, then its module: `linear`, `nac`, `nalu`,
-`nau`, `nmu`, `gated`, and later `npu`, `reciprocal`, `inalu`, `golden`. What they share: `unit` (what every unit is),
-`initialize`, `regularize`, `sparsity`, `kernels`, `product`. What training may add: `gradients`,
-`inalu_training`. What is known of units without torch: `traits`, `variance`, `moments`, `optimal_variance`,
-`curvature`.
+Names of units: `registry`. Units, each as a pure function and then as a module: `linear`, `nac`, `nalu`, `nau`, `nmu`,
+`gated`, `npu`, `reciprocal`, `inalu`, `golden`. Shared code: `unit` (the base class), `initialize`, `regularize`,
+`sparsity`, `kernels`, `product`. Training options: `gradients`, `inalu_training`. Properties of units, without torch:
+`traits`, `variance`, `moments`, `optimal_variance`, `curvature`.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ __all__ = ["UNITS", "Unit"]
 
 
 def __getattr__(name: str) -> Any:
-    # Imported late: torch comes with them, which takes seconds to import, and `units.traits` does without it.
+    # Imported late: torch takes seconds to import, and `units.traits` doesn't need it.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from units import registry

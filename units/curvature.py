@@ -1,7 +1,7 @@
-"""The loss of one observation over two weights, for NAC• and NMU after a sum, and where it is zero.
+"""Loss of one observation over two weights, for NAC• and NMU after a sum, and its zeros.
 
-The first layer adds: s_j = w1 sum_i P_ji x_i, with P of zeros and ones. The second has one output, and w2 for each of
-its weights. The loss is (z - t)², without a regulariser.
+The first layer adds: s_j = w1 sum_i P_ji x_i, with P of zeros and ones. The second layer has one output, and all its
+weights are w2. The loss is (z - t)², without a regulariser.
 
 Source: Madsen & Johansen, "Neural Arithmetic Units", ICLR 2020, figures 1 and 2, and its draft. The captions say RMS;
     the published program plots the square.
@@ -17,7 +17,7 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 
 EPSILONS = (1e-7, 0.1, 1.0)
-"""The ε of NAC• that the figures compare."""
+"""Values of ε of NAC• that the figures compare."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Observation:
 
     Args:
         inputs: x.
-        subsets: P: which inputs each hidden unit adds, zeros and ones.
+        subsets: P, zeros and ones: the inputs that each hidden unit adds.
         target: t, the product of the sums at w1 = 1.
     """
 
@@ -51,13 +51,13 @@ def nac_mul_loss(w1: npt.ArrayLike, w2: npt.ArrayLike, observation: Observation,
     """Compute the loss with NAC• as the second layer: (exp(w2 sum_j log(|s_j| + ε)) - t)².
 
     Args:
-        w1: every weight of the first layer that isn't zero, any shape.
-        w2: both weights of the second, any shape that goes with w1's.
+        w1: value of all nonzero weights of the first layer, any shape.
+        w2: value of both weights of the second layer; its shape must broadcast with w1's.
         observation: x, t and the subsets.
         epsilon: ε > 0.
 
     Returns:
-        The loss, of their common shape.
+        The loss, of the broadcast shape.
 
     Raises:
         ValueError: unless epsilon > 0.
@@ -75,12 +75,12 @@ def nmu_loss(w1: npt.ArrayLike, w2: npt.ArrayLike, observation: Observation) -> 
     """Compute the loss with an NMU as the second layer: (prod_j (w2 s_j + 1 - w2) - t)².
 
     Args:
-        w1: every weight of the first layer that isn't zero, any shape.
-        w2: both weights of the second, in [0, 1], any shape that goes with w1's.
+        w1: value of all nonzero weights of the first layer, any shape.
+        w2: value of both weights of the second layer, in [0, 1]; its shape must broadcast with w1's.
         observation: x, t and the subsets.
 
     Returns:
-        The loss, of their common shape.
+        The loss, of the broadcast shape.
 
     Raises:
         ValueError: unless 0 <= w2 <= 1.
@@ -97,18 +97,18 @@ def nmu_loss(w1: npt.ArrayLike, w2: npt.ArrayLike, observation: Observation) -> 
 
 
 def nac_mul_exact(w2: npt.ArrayLike, observation: Observation, epsilon: float = 1e-7) -> Floats:
-    """Solve for the |w1| at which NAC•'s loss is zero: (|w1| S_1 + ε) (|w1| S_2 + ε) = t^(1 / w2).
+    """Solve (|w1| S_1 + ε) (|w1| S_2 + ε) = t^(1 / w2), NAC•'s loss of zero, for |w1|.
 
-    S are the sums at w1 = 1. The loss is even in w1, so -w1 is exact as well. Undesired are all solutions but that
-    of w1 > 0 and w2 > 0: for w2 < 0 they divide by sums that have become small enough.
+    S_1 and S_2 are the sums at w1 = 1. The loss is even in w1, so -w1 is a solution, too. Only that with w1 > 0 and
+    w2 > 0 is desired: for w2 < 0, NAC• divides by sums that have become small enough.
 
     Args:
-        w2: both weights of the second layer, not 0, any shape.
+        w2: value of both weights of the second layer, not 0, any shape.
         observation: x, t and the subsets.
         epsilon: ε > 0.
 
     Returns:
-        |w1| of w2's shape; NaN where there is none.
+        |w1|, of w2's shape; NaN without a solution, infinity if t^(1 / w2) overflows.
 
     Raises:
         ValueError: unless epsilon > 0 and w2 != 0.
@@ -131,17 +131,17 @@ def nac_mul_exact(w2: npt.ArrayLike, observation: Observation, epsilon: float = 
 
 
 def nmu_exact(w2: npt.ArrayLike, observation: Observation) -> Floats:
-    """Solve for both w1 at which an NMU's loss is zero: (w2 w1 S_1 + 1 - w2) (w2 w1 S_2 + 1 - w2) = t.
+    """Solve (w2 w1 S_1 + 1 - w2) (w2 w1 S_2 + 1 - w2) = t, an NMU's loss of zero, for both w1.
 
-    S are the sums at w1 = 1. At w2 = 1 these are w1 = 1 and the undesired w1 = -1; for a lesser w2, both are outside
-    of [-1, 1].
+    S_1 and S_2 are the sums at w1 = 1. At w2 = 1 the solutions are w1 = 1 and the undesired w1 = -1. For w2 < 1 both
+    are outside of [-1, 1].
 
     Args:
-        w2: both weights of the second layer, 0 < w2 <= 1, any shape.
+        w2: value of both weights of the second layer, 0 < w2 <= 1, any shape.
         observation: x, t and the subsets.
 
     Returns:
-        The lower and the upper w1, as the last axis after w2's shape.
+        The lower and the upper w1, along a new last axis.
 
     Raises:
         ValueError: unless 0 < w2 <= 1.
@@ -154,9 +154,9 @@ def nmu_exact(w2: npt.ArrayLike, observation: Observation) -> Floats:
     if not ((second > 0) & (second <= 1)).all():
         raise ValueError(f"w2={w2!r} was given, but 0 < w2 <= 1 must hold")
     first, last = observation.sums
-    rest = 1 - second
-    root = np.sqrt((rest * (first - last)) ** 2 + 4 * first * last * observation.target)
-    ends = [(sign * root - rest * (first + last)) / (2 * first * last * second) for sign in (-1, 1)]
+    complement = 1 - second
+    root = np.sqrt((complement * (first - last)) ** 2 + 4 * first * last * observation.target)
+    ends = [(sign * root - complement * (first + last)) / (2 * first * last * second) for sign in (-1, 1)]
     return np.stack(ends, axis=-1)
 
 

@@ -1,4 +1,4 @@
-"""A gate between NAU and NMU."""
+"""Gate between NAU and NMU."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def gated(x: Tensor, weight_add: Tensor, weight_mul: Tensor, gate: Tensor) -> Te
 
 
 class GatedNAUNMU(GatedUnit):
-    """Add or multiply, with weights of its own for each; see `gated`.
+    """Gated NAU and NMU with separate weights; see `gated`.
 
-    A given variance is that of both weights, so the smaller limit, that of the NMU, holds. The regularisers are the
-    sums of both weights' means.
+    `init_variance` applies to both weights, so it is limited by the NMU. The regularisers are the sums of both weights'
+    means.
 
     Args: as for `Unit`.
 
@@ -60,7 +60,7 @@ class GatedNAUNMU(GatedUnit):
 
     @classmethod
     def initial_values(cls, sizes: Sizes, uniform: Draw, init_variance: float | None) -> dict[str, Tensor]:
-        # First, so that a variance that only the NAU can have is refused with the limit of the NMU.
+        # The NMU first: its limit is the lower one, so an error should give that.
         weight_mul = nmu_initial(uniform(1), init_variance, cls.__name__)
         weight_add = nau_initial(*sizes, uniform(0), init_variance, cls.__name__)
         return {"weight_add": weight_add, "weight_mul": weight_mul, "gate": gate_initial(*sizes, uniform(2))}

@@ -1,4 +1,4 @@
-"""G-NALU: a NALU whose tanh and σ have the golden ratio as their base."""
+"""G-NALU: a NALU with the golden ratio as the base of tanh and σ."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOG_GOLDEN = math.log(GOLDEN_RATIO)
 
 
 def golden_weight(weight_hat: Tensor, mask_hat: Tensor) -> Tensor:
-    """Build weights that tend to -1, 0 and 1, as `nac_weight` does, with base φ = (1 + √5) / 2 for e.
+    """Compute weights that tend to -1, 0 and 1: `nac_weight` with base φ = (1 + √5) / 2 instead of e.
 
         W = (φ^2Ŵ - 1) / (φ^2Ŵ + 1) ⊙ 1 / (1 + φ^-M̂)
 
@@ -36,7 +36,7 @@ def golden_weight(weight_hat: Tensor, mask_hat: Tensor) -> Tensor:
 
 
 def golden_gate_values(x: Tensor, gate: Tensor) -> Tensor:
-    """Choose between addition and multiplication: g = 1 / (1 + φ^-Gx); 1 adds, 0 multiplies.
+    """Compute the gate between addition and multiplication, g = 1 / (1 + φ^-Gx); 1 adds, 0 multiplies.
 
     Source: as for `golden_weight`.
 
@@ -56,10 +56,10 @@ def golden_gate_values(x: Tensor, gate: Tensor) -> Tensor:
 
 
 class GNALU(NALU):
-    """Add or multiply with the same weights: the NALU with base φ in place of e in weights and gate.
+    """NALU with base φ instead of e in weights and gate; see `golden_weight` and `golden_gate_values`.
 
-    See `golden_weight` and `golden_gate_values`. The product is the NALU's, since φ^(W log_φ |x|) = exp(W log |x|).
-    Ŵ, M̂ and G start as the NALU's, so W starts narrower than the NALU's.
+    The product is the NALU's, since φ^(W log_φ |x|) = exp(W log |x|). By default Ŵ, M̂ and G start as in the NALU, so W
+    has a smaller variance than the NALU's.
 
     Args: as for `Unit`.
 
@@ -83,7 +83,7 @@ class GNALU(NALU):
         values = super().initial_values(sizes, uniform, init_variance)
         if init_variance is None:
             return values
-        # The NALU's start has that variance with base e; a wider one has it with base φ.
+        # The NALU's values give that variance with base e; divided by log φ, they give it with base φ.
         return {name: value if name == "gate" else value / _LOG_GOLDEN for name, value in values.items()}
 
     def effective_weights(self) -> list[Tensor]:

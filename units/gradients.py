@@ -1,4 +1,4 @@
-"""Gradients clipped by norm or by value, for each trial of a pack by itself."""
+"""Gradient clipping by norm or by value, separately for each trial of a pack."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-# What torch.nn.utils.clip_grad_norm_ adds to a norm before it divides by it.
+# torch.nn.utils.clip_grad_norm_ adds this to a norm before it divides by it.
 _EPSILON = 1e-6
 
 
 def clip_by_norm(gradients: Sequence[Tensor], largest: float, has_trials: bool = False) -> list[Tensor]:
     """Scale gradients down to a norm: g min(1, c / (|g| + 1e-6)), |g| over all gradients of a trial together.
 
-    torch.nn.utils.clip_grad_norm_ does the same to one network; in a pack it would take one norm for all trials.
+    Like torch.nn.utils.clip_grad_norm_, but with one norm per trial instead of one norm for the whole pack.
 
     Source: Pascanu, Mikolov & Bengio, "On the difficulty of training recurrent neural networks", ICML 2013.
 
     Args:
-        gradients: of all parameters, at least one.
+        gradients: gradients of all parameters; at least one.
         largest: c > 0.
-        has_trials: whether the first axis of each is that of trials, which then are clipped by norms of their own.
+        has_trials: True if the first axis of each gradient is the trial; each trial is then clipped by its own norm.
 
     Returns:
-        As many new tensors; NaN in one trial stays in it.
+        The clipped gradients, as new tensors; NaN in one trial doesn't affect others.
 
     Raises:
-        ValueError: if there is no gradient, or c isn't above 0.
+        ValueError: if `gradients` is empty, or c > 0 doesn't hold.
 
     Example:
         >>> import torch
@@ -45,14 +45,14 @@ def clip_by_value(gradients: Sequence[Tensor], largest: float) -> list[Tensor]:
     """Clip every number of every gradient to [-c, c]; NaN stays NaN.
 
     Args:
-        gradients: of all parameters, with or without a leading axis of trials.
+        gradients: gradients of all parameters, with or without a leading trial axis.
         largest: c > 0.
 
     Returns:
-        As many new tensors.
+        The clipped gradients, as new tensors.
 
     Raises:
-        ValueError: if there is no gradient, or c isn't above 0.
+        ValueError: if `gradients` is empty, or c > 0 doesn't hold.
 
     Example:
         >>> import torch

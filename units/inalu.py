@@ -1,4 +1,4 @@
-"""Improved neural arithmetic logic unit: a gate that doesn't see the input, weights of its own, and signs."""
+"""Improved neural arithmetic logic unit: a gate independent of the input, separate weights, and signs."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ Start = Mapping[str, tuple[float, float]]
 """Mean and standard deviation of the initial ``weight_hat``, ``mask_hat`` and ``gate``, all normal."""
 
 ORIGINAL_START: Start = MappingProxyType({"weight_hat": (1.0, 0.1), "mask_hat": (-1.0, 0.1), "gate": (0.0, 0.1)})
-"""The start in all experiments of Schlör et al., 2020."""
+"""Start in all experiments of Schlör et al., 2020."""
 
 PRIMER_START: Start = MappingProxyType({"weight_hat": (0.88, 0.2), "mask_hat": (0.5, 0.2), "gate": (0.0, 0.2)})
-"""The start in Mistry et al., 2022."""
+"""Start in Mistry et al., 2022."""
 
 
 def inalu_mul(x: Tensor, weight: Tensor) -> Tensor:
@@ -55,7 +55,7 @@ def inalu_mul(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def inalu(x: Tensor, weight_add: Tensor, weight_mul: Tensor, gate: Tensor) -> Tensor:
-    """Add or multiply: y = g ⊙ NAC+(x) + (1 - g) ⊙ m, g = σ(ĝ), where m is that of `inalu_mul`.
+    """Add or multiply: y = g ⊙ NAC+(x) + (1 - g) ⊙ m, g = σ(ĝ), m = `inalu_mul`.
 
     Source: Schlör, Ring & Hotho, "iNALU: Improved Neural Arithmetic Logic Unit", Frontiers in AI, 2020.
 
@@ -63,7 +63,7 @@ def inalu(x: Tensor, weight_add: Tensor, weight_mul: Tensor, gate: Tensor) -> Te
         x: shape [..., batch, in].
         weight_add: W of NAC+, shape [..., out, in].
         weight_mul: W of the product, the same shape.
-        gate: ĝ, one for each output, shape [..., 1, out].
+        gate: ĝ, one per output, shape [..., 1, out].
 
     Returns:
         Shape [..., batch, out].
@@ -77,15 +77,15 @@ def inalu(x: Tensor, weight_add: Tensor, weight_mul: Tensor, gate: Tensor) -> Te
 
 
 class INALU(GatedUnit):
-    """Add or multiply, with weights of its own for each, W = tanh(Ŵ) ⊙ σ(M̂); see `inalu`.
+    """INALU with separate weights W = tanh(Ŵ) ⊙ σ(M̂) for sums and products; see `inalu`.
 
-    It starts as in the experiments of its authors, `ORIGINAL_START`; no variance can be asked for. The sparsity error
-    is the mean of the two weights' errors. What its training adds is in `units.inalu_training`.
+    It starts as in its authors' experiments, from `ORIGINAL_START`; the initial variance can't be chosen. The sparsity
+    error is the mean of the two weights' errors. `units.inalu_training` has the options of its training.
 
     Args: as for `Unit`.
 
     Raises:
-        ValueError: if a variance is given, besides what `Unit` raises.
+        ValueError: if `init_variance` is given, and as for `Unit`.
 
     Example:
         >>> INALU(3, 2)(torch.ones(5, 3)).shape
@@ -112,15 +112,15 @@ class INALU(GatedUnit):
     def initial_values(cls, sizes: Sizes, uniform: Draw, init_variance: float | None) -> dict[str, Tensor]:
         if init_variance is not None:
             raise ValueError(
-                f"init_variance={init_variance:g} was given for {cls.__name__}, whose weights start from normal "
-                "distributions of their own: leave it out"
+                f"init_variance={init_variance:g} was given for {cls.__name__}, but its weights start from fixed "
+                "normal distributions: leave it out"
             )
         values = {}
         for index, name in enumerate(_HATS):
             mean, std = cls.start[name.rsplit("_", 1)[0]]
             values[name] = mean + normal(uniform(index), std)
         mean, std = cls.start["gate"]
-        # One an output: the first of each row that is drawn.
+        # One gate per output: the first number of each drawn row.
         return values | {"gate": mean + normal(uniform(len(_HATS))[:, :1].mT, std)}
 
     def effective_weights(self) -> list[Tensor]:
@@ -132,7 +132,7 @@ class INALU(GatedUnit):
 
 
 class PrimerINALU(INALU):
-    """Add or multiply as `INALU` does, from the start of Mistry et al.'s Primer, 2022: `PRIMER_START`.
+    """INALU with the start of Mistry et al.'s Primer, 2022: `PRIMER_START`.
 
     Args: as for `INALU`.
 

@@ -1,4 +1,4 @@
-"""What the training of an iNALU adds: clipped gradients, a regulariser that pushes outward, and new starts."""
+"""Training options of the iNALU: clipped gradients, an outward regulariser, and restarts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OUTWARD_TO = 20.0
 
 
 def outward(parameter: Tensor) -> Tensor:
-    """Measure how far parameters are from saturation: mean max(20 - |θ|, 0).
+    """Measure the distance of parameters from saturation: mean max(20 - |θ|, 0).
 
     At ±20, tanh and σ are -1, 0 or 1 up to rounding.
 
@@ -26,7 +26,7 @@ def outward(parameter: Tensor) -> Tensor:
         parameter: Ŵ, M̂ or ĝ, shape [..., rows, columns].
 
     Returns:
-        Shape [...]: one value a trial, >= 0.
+        Shape [...]: one value per trial, >= 0.
 
     Example:
         >>> outward(torch.tensor([[15.0, -30.0]]))
@@ -36,13 +36,13 @@ def outward(parameter: Tensor) -> Tensor:
 
 
 def outward_sum(unit: INALU) -> Tensor:
-    """Sum `outward` over all parameters of a unit, gates among them; without a strength.
+    """Sum `outward` over all parameters of a unit, gates included; not multiplied by a strength.
 
     Args:
         unit: with or without trials.
 
     Returns:
-        Shape [...]: one value a trial.
+        Shape [...]: one value per trial.
 
     Example:
         >>> unit = INALU(3, 2, trials=4)
@@ -55,20 +55,20 @@ def outward_sum(unit: INALU) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class INALUTraining:
-    """Say which options of an iNALU's training are on, and when; iterations count updates from 0.
+    """Options of an iNALU's training; iterations count updates from 0.
 
-    `ORIGINAL` and `PRIMER` are the published ones.
+    `ORIGINAL` and `PRIMER` are the published settings.
 
     Args:
-        clip_value: gradients are clipped to ± this, by `units.gradients.clip_by_value`; > 0.
-        outward_strength: of `outward_sum`; 0 for none.
-        outward_from: the first iteration with it.
-        outward_below: only trials whose MSE is below this have it.
-        outward_apart: whether it has updates of its own, first of Ŵ and M̂ and then of ĝ; else it belongs in the loss.
-        restart_every: from this iteration on, and in each of its multiples, a trial may start anew; None for never.
-        restart_window: for so many iterations, >= 1.
-        restart_memory: only with more stored losses than this.
-        restart_above: only if the mean of the later half of them is above this.
+        clip_value: gradients are clipped to ± this by `units.gradients.clip_by_value`; > 0.
+        outward_strength: strength of the regulariser `outward_sum`; 0 for none.
+        outward_from: first iteration with the regulariser.
+        outward_below: only trials with an MSE below this have the regulariser.
+        outward_apart: True for separate updates, first of Ŵ and M̂ and then of ĝ; False to add it to the loss.
+        restart_every: a trial may restart from this iteration on, and from each multiple of it; None for never.
+        restart_window: number of iterations in which it may restart, >= 1.
+        restart_memory: it restarts only with more stored losses than this.
+        restart_above: it restarts only if the mean of the later half of the losses is above this.
         restart_reach: new parameters are U[-r, r]; None for the unit's own start.
 
     Example:
@@ -88,11 +88,11 @@ class INALUTraining:
     restart_reach: float | None
 
     def outward_strengths(self, iteration: int, mse: Tensor) -> Tensor:
-        """Compute the strength of the outward regulariser in this iteration.
+        """Compute each trial's strength of the outward regulariser in this iteration.
 
         Args:
             iteration: updates made so far.
-            mse: of each trial, shape [...]: of the batch in `ORIGINAL`, of the last evaluation in `PRIMER`.
+            mse: MSE of each trial, shape [...]: of the batch in `ORIGINAL`, of the last evaluation in `PRIMER`.
 
         Returns:
             Shape [...]; 0 where the MSE is NaN.
@@ -101,15 +101,15 @@ class INALUTraining:
         return torch.where(is_on, self.outward_strength, 0.0).to(mse.dtype)
 
     def restarts(self, iteration: int, losses: Sequence[float], counts: Sequence[int] | None = None) -> bool:
-        """Decide whether a trial starts anew after this iteration: if its loss is high and doesn't fall.
+        """Return True if a trial restarts after this iteration, because its loss is high and doesn't fall.
 
-            mean(first half) <= mean(second half) + sd(second half)  and  mean(second half) > 1
+            mean(first half) <= mean(second half) + sd(second half)  and  mean(second half) > `restart_above`
 
         Args:
             iteration: the number of this update, from 0 on.
-            losses: of the trial since it started or started anew, one an iteration: of the batch in `ORIGINAL`, of the
-                last evaluation in `PRIMER`. NaN among them means no.
-            counts: how often each of these stands there, one after another; None for once each.
+            losses: the trial's losses since it started or restarted, one per iteration: of the batch in `ORIGINAL`, of
+                the last evaluation in `PRIMER`. With a NaN among them, it doesn't restart.
+            counts: numbers of consecutive repetitions of each loss; None for once each.
 
         Example:
             >>> PRIMER.restarts(6_000, [9.0] * 6_001), PRIMER.restarts(6_001, [9.0] * 6_002)
@@ -131,14 +131,14 @@ class INALUTraining:
         return bool(np.average(values, weights=early) <= mean + spread and mean > self.restart_above)
 
     def new_values(self, unit: INALU, uniform: Uniform) -> dict[str, Tensor]:
-        """Compute the parameters that one trial starts anew with; what the optimiser has stored stays.
+        """Compute new parameters for a trial that restarts; the optimiser keeps its state.
 
         Args:
-            unit: says the sizes, the names and, without `restart_reach`, the distributions.
-            uniform: given a parameter's index and shape, float64 numbers uniform on [0, 1).
+            unit: gives the sizes, the names and, without `restart_reach`, the distributions.
+            uniform: returns float64 numbers uniform on [0, 1) for a parameter's index and shape.
 
         Returns:
-            The value of every parameter by its name, without an axis of trials.
+            Each parameter's value by name, without a trial axis.
 
         Example:
             >>> from units.initialize import generator_uniform
@@ -164,7 +164,7 @@ ORIGINAL = INALUTraining(
     restart_memory=10_000,
     restart_reach=2.0,
 )
-"""As in the experiments of Schlör et al., 2020, with their epochs, counted from 0, of 1,000 batches each."""
+"""Settings in the experiments of Schlör et al., 2020; their epochs, counted from 0, have 1,000 batches each."""
 
 PRIMER = INALUTraining(
     outward_from=10_001,
@@ -174,4 +174,4 @@ PRIMER = INALUTraining(
     restart_memory=5_000,
     restart_reach=None,
 )
-"""As in Mistry, Farrahi & Hare, "A Primer for Neural Arithmetic Logic Modules", 2022."""
+"""Settings in Mistry, Farrahi & Hare, "A Primer for Neural Arithmetic Logic Modules", 2022."""

@@ -1,7 +1,7 @@
 """Initial weights as pure functions of uniform numbers.
 
-Randomness is an argument: a unit's initial weights are the inverse distribution function of numbers uniform
-on [0, 1) that the caller supplies, so any random stream can seed them.
+The caller supplies numbers uniform on [0, 1), from any random stream. The inverse distribution function turns them into
+initial weights.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ import torch
 from torch import Tensor
 
 Uniform = Callable[[int, tuple[int, ...]], Tensor]
-"""Returns float64 numbers uniform on [0, 1) for a parameter's index and shape."""
+"""Function that returns float64 numbers uniform on [0, 1) for a parameter's index and shape."""
 
 Sizes = tuple[int, int]
 """Numbers of inputs and outputs of a layer."""
 
 Draw = Callable[[int], Tensor]
-"""Returns float64 numbers uniform on [0, 1), of shape [out, in], for a parameter's index."""
+"""Function that returns float64 numbers uniform on [0, 1), shape [out, in], for a parameter's index."""
 
-# A uniform of exactly 0 would be a normal of minus infinity; half a step of a 32-bit stream stands in for it.
+# A uniform of 0 would become a normal of minus infinity; half a step of a 32-bit stream replaces it.
 _SMALLEST_UNIFORM = 2.0**-33
 
 
 def generator_uniform(generator: torch.Generator | None) -> Uniform:
-    """Draw the uniforms from torch's generator, in the order of the calls.
+    """Return a function that draws uniforms from torch's generator, in the order of its calls.
 
     Args:
-        generator: on the CPU; None for torch's default one.
+        generator: a generator on the CPU; None for torch's default.
 
     Example:
         >>> uniform = generator_uniform(torch.Generator().manual_seed(1))
@@ -44,7 +44,7 @@ def generator_uniform(generator: torch.Generator | None) -> Uniform:
 
 
 def within(uniform: Tensor, centre: float, reach: float) -> Tensor:
-    """Spread uniforms over [centre - reach, centre + reach].
+    """Scale uniforms to [centre - reach, centre + reach].
 
     Example:
         >>> within(torch.tensor([0.0, 0.5], dtype=torch.float64), 0.5, 0.25)
@@ -54,7 +54,7 @@ def within(uniform: Tensor, centre: float, reach: float) -> Tensor:
 
 
 def normal(uniform: Tensor, std: float) -> Tensor:
-    """Turn uniforms into normals of mean 0 by the inverse distribution function.
+    """Convert uniforms to normals of mean 0 by the inverse distribution function.
 
     Example:
         >>> normal(torch.tensor([0.5, 0.975], dtype=torch.float64), 2.0)

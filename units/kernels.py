@@ -1,8 +1,7 @@
-"""Building blocks whose results don't depend on what else is in the pack.
+"""Operations that give a trial the same bits alone and in a pack.
 
-A trial must come out bit for bit the same alone and in a pack, so an element's value must not depend on its
-place in memory. On the CPU this holds for most of torch's operations; the others are replaced here. On several threads
-it holds for none: for the same bits, torch must be restricted to one.
+An element's value must not depend on its place in memory. On the CPU this holds for most of torch's operations; the
+others are replaced here. It holds for none of them on several threads, so torch must be restricted to one thread.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-# BLAS rounds by where a matrix begins in memory. Trials all begin alike if their rows fill whole cache lines.
+# BLAS's rounding depends on a matrix's alignment, equal for all trials if their rows fill whole cache lines.
 _ALIGNED_ROWS = 16
 
 
@@ -21,12 +20,12 @@ def contract(weight: Tensor, x: Tensor) -> Tensor:
 
         y_bo = sum_i W_oi x_bi
 
-    The result's memory has the batch innermost, [..., out, batch], whatever the layout of `x`; an `x` laid
-    out that way too is read without a copy.
+    In memory the batch is the result's innermost axis, [..., out, batch], whatever the layout of `x`. An `x` of that
+    layout isn't copied.
 
     Args:
         weight: shape [..., out, in].
-        x: shape [..., batch, in]; without the trial axis, all trials see the same.
+        x: shape [..., batch, in]; without a trial axis, all trials share it.
 
     Returns:
         Shape [..., batch, out].
@@ -41,7 +40,7 @@ def contract(weight: Tensor, x: Tensor) -> Tensor:
         return torch.matmul(weight, columns).mT
     # Not matmul: it folds a shared x into one big product, whose rounding depends on the number of trials.
     columns = columns.expand(weight.shape[0], -1, -1)
-    if weight.shape[-1] == 1:  # BLAS computes the gradient of a single column in another way
+    if weight.shape[-1] == 1:  # BLAS has another algorithm for the gradient of a single column
         return (weight * columns).mT
     rows = columns.shape[-1]
     excess = -rows % _ALIGNED_ROWS
@@ -73,8 +72,8 @@ class _Sigmoid(torch.autograd.Function):
 def sigmoid(x: Tensor) -> Tensor:
     """Squash to (0, 1): σ(x) = 1 / (1 + exp(-x)).
 
-    `torch.sigmoid` computes the last few elements of an array by other instructions than the rest, so their
-    last bits depend on the length of the array. The gradient, y (1 - y), is finite everywhere.
+    `torch.sigmoid` uses other instructions for the last few elements of an array, so their last bits depend on its
+    length. The gradient, y (1 - y), is finite everywhere.
 
     Args:
         x: any shape.
@@ -87,9 +86,9 @@ def sigmoid(x: Tensor) -> Tensor:
 
 
 def elu(x: Tensor) -> Tensor:
-    """Bend the negative side: x for x > 0, exp(x) - 1 below.
+    """Compute the ELU: x for x > 0, exp(x) - 1 below.
 
-    `torch.nn.functional.elu` and `selu` have the same fault as `torch.sigmoid`.
+    The bits of `torch.nn.functional.elu` and `selu` depend on an array's length, as those of `torch.sigmoid`.
 
     Source: Clevert et al., "Fast and Accurate Deep Network Learning by Exponential Linear Units", 2016.
 
@@ -104,7 +103,7 @@ def elu(x: Tensor) -> Tensor:
 
 
 def mix(gate: Tensor, first: Tensor, second: Tensor) -> Tensor:
-    """Choose between two outputs: g ⊙ first + (1 - g) ⊙ second.
+    """Mix two outputs: g ⊙ first + (1 - g) ⊙ second.
 
     Args:
         gate: g in [0, 1], shape [..., batch, out].

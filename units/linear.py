@@ -37,7 +37,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 def selu(x: Tensor) -> Tensor:
-    """Bend the negative side and scale: λ x for x > 0, λ α (exp(x) - 1) below.
+    """Compute the SELU: λ x for x > 0, λ α (exp(x) - 1) below.
 
     Source: Klambauer et al., "Self-Normalizing Neural Networks", 2017.
 
@@ -52,7 +52,7 @@ def selu(x: Tensor) -> Tensor:
 
 
 class _Affine(Unit):
-    """Compute f(Wx + b), where f is `activation`; W starts uniform within ± `reach`, b at 0."""
+    """Layer f(Wx + b), f = `activation`; W starts uniform within ± `reach`, b at 0."""
 
     weight: nn.Parameter
     bias: nn.Parameter
@@ -86,7 +86,7 @@ class _Kaiming(_Affine):
 
 
 class Linear(_Affine):
-    """Compute Wx + b; W starts Xavier uniform, b at 0.
+    """Linear layer Wx + b; W starts Xavier uniform, b at 0.
 
     Args: as for `Unit`.
 
@@ -99,7 +99,7 @@ class Linear(_Affine):
 
 
 class ReLU(_Kaiming):
-    """Compute max(0, Wx + b); W starts Kaiming uniform, b at 0.
+    """Layer max(0, Wx + b); W starts Kaiming uniform, b at 0.
 
     Args: as for `Unit`.
 
@@ -112,7 +112,7 @@ class ReLU(_Kaiming):
 
 
 class ReLU6(_Kaiming):
-    """Compute min(max(0, Wx + b), 6); W starts Kaiming uniform, b at 0.
+    """Layer min(max(0, Wx + b), 6); W starts Kaiming uniform, b at 0.
 
     Args: as for `Unit`.
 
@@ -125,7 +125,7 @@ class ReLU6(_Kaiming):
 
 
 class Tanh(_Affine):
-    """Compute tanh(Wx + b); W starts Xavier uniform with gain 5/3, b at 0.
+    """Layer tanh(Wx + b); W starts Xavier uniform with gain 5/3, b at 0.
 
     Args: as for `Unit`.
 
@@ -139,7 +139,7 @@ class Tanh(_Affine):
 
 
 class Sigmoid(_Affine):
-    """Compute σ(Wx + b); W starts Xavier uniform, b at 0.
+    """Layer σ(Wx + b); W starts Xavier uniform, b at 0.
 
     Args: as for `Unit`.
 
@@ -152,7 +152,7 @@ class Sigmoid(_Affine):
 
 
 class Softsign(_Affine):
-    """Compute z / (1 + |z|), z = Wx + b; W starts Xavier uniform, b at 0.
+    """Layer z / (1 + |z|), z = Wx + b; W starts Xavier uniform, b at 0.
 
     Args: as for `Unit`.
 
@@ -165,7 +165,7 @@ class Softsign(_Affine):
 
 
 class SELU(_Affine):
-    """Compute selu(Wx + b); W starts uniform with variance 1 / in, b at 0.
+    """Layer selu(Wx + b); W starts uniform with variance 1 / in, b at 0.
 
     Args: as for `Unit`.
 
@@ -179,7 +179,7 @@ class SELU(_Affine):
 
 
 class ELU(_Kaiming):
-    """Compute elu(Wx + b); W starts Kaiming uniform, b at 0.
+    """Layer elu(Wx + b); W starts Kaiming uniform, b at 0.
 
     Args: as for `Unit`.
 

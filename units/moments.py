@@ -1,8 +1,8 @@
 """Moments of outputs and gradients of NAC• and NMU under initial weights: the paper's equations 8 to 10.
 
-H is the number of inputs that are multiplied, V the variance of a weight, m and v the mean and the variance of an
-input; weights and inputs are independent of each other. A gradient is given as Var[∂L/∂z_1] / Var[∂L/∂z], for a ∂L/∂z
-of mean 0 and a layer with H_l outputs. Where the paper and its draft differ, both forms are here.
+H is the number of multiplied inputs, V the variance of a weight, m and v the mean and the variance of an input. Weights
+and inputs are independent. A gradient is given as Var[∂L/∂z_1] / Var[∂L/∂z], for a ∂L/∂z of mean 0 and a layer with H_l
+outputs. Where the paper and its draft differ, both forms are available.
 
 Source: Madsen & Johansen, "Neural Arithmetic Units", ICLR 2020, equations 8 to 10 and the appendix on moments, and its
     draft.
@@ -16,7 +16,7 @@ from typing import Literal, get_args
 from units.variance import nac_reach
 
 Form = Literal["draft", "final"]
-"""Which version of the paper a formula is of."""
+"""Version of the paper that a formula is from."""
 
 _EPSILON = 1e-7
 _GRADIENT_FACTORS = {"draft": 2, "final": 4}
@@ -28,7 +28,7 @@ def fan_reach(fan: int) -> float:
         (1 - tanh(r) / r) (r - tanh(r / 2)) / (2r) = 2 / fan
 
     Args:
-        fan: inputs and outputs of the layer together; > 4, since the variance is below 1/2 for every r.
+        fan: number of the layer's inputs and outputs; > 4, since the variance is below 1/2 for every r.
 
     Raises:
         ValueError: unless fan > 4.
@@ -37,19 +37,19 @@ def fan_reach(fan: int) -> float:
         >>> round(fan_reach(12), 4)
         2.0742
     """
-    require("fan", fan, fan > 4, "fan > 4: weights tanh(Ŵ) ⊙ σ(M̂) have a variance below 1/2, and 2 / fan is wanted")
+    require("fan", fan, fan > 4, "fan > 4 (so that 2 / fan is below 1/2, the limit for tanh(Ŵ) ⊙ σ(M̂))")
     return nac_reach(2 / fan)
 
 
 def nac_mul_power(
     c1: float, c2: float, hidden: int, weight_variance: float, input_mean: float, epsilon: float = _EPSILON
 ) -> float:
-    """Compute the function that equation 9 is made of: f(c1, c2) = (1 + c1 V log²(|m| + ε) / 2)^(c2 H).
+    """Compute the building block of equation 9: f(c1, c2) = (1 + c1 V log²(|m| + ε) / 2)^(c2 H).
 
-    It is a Taylor approximation of second order around z = m and W = 0; v doesn't enter it.
+    It is a second-order Taylor approximation around z = m and W = 0, independent of v.
 
     Args:
-        c1: factor of the variance, that of W's factor squared.
+        c1: factor of the variance; the square of W's factor.
         c2: factor of the exponent.
         hidden: H >= 1.
         weight_variance: V >= 0.
@@ -87,7 +87,7 @@ def nac_mul_mean(hidden: int, weight_variance: float, input_mean: float, epsilon
 def nac_mul_variance(hidden: int, weight_variance: float, input_mean: float, epsilon: float = _EPSILON) -> float:
     """Compute equation 9's variance of NAC•'s output: Var[z] = f(4, 1) - f(1, 2), f as in `nac_mul_power`.
 
-    It is negative, and so no variance at all, where V exceeds `nac_mul_limit`.
+    It is negative, so not a variance, if V exceeds `nac_mul_limit`.
 
     Args: as for `nac_mul_power`.
 
@@ -103,7 +103,7 @@ def nac_mul_variance(hidden: int, weight_variance: float, input_mean: float, eps
 
 
 def nac_mul_limit(input_mean: float, epsilon: float = _EPSILON) -> float:
-    """Compute the V above which equation 9's variance is negative, whatever H: V = 4 / log²(|m| + ε).
+    """Compute the largest V with a nonnegative variance in equation 9, for any H: V = 4 / log²(|m| + ε).
 
     Args:
         input_mean: m, any finite number.
@@ -119,7 +119,7 @@ def nac_mul_limit(input_mean: float, epsilon: float = _EPSILON) -> float:
         >>> round(nac_mul_limit(0.0), 4)
         0.0154
     """
-    excess = nac_mul_power(2, 1, 1, 1.0, input_mean, epsilon) - 1  # log²(|m| + ε), its arguments checked
+    excess = nac_mul_power(2, 1, 1, 1.0, input_mean, epsilon) - 1  # log²(|m| + ε), with checked arguments
     return 4 / excess if excess > 0 else math.inf
 
 
@@ -134,7 +134,7 @@ def nac_mul_gradient(
 ) -> float:
     """Compute equation 9's gradient of NAC•: H_l f(c, 1) V (1 / (|m| + ε)² + 3 v / (|m| + ε)⁴).
 
-    c is 4 in the paper and 2 in its draft; f is that of `nac_mul_power`. f(4, 1) is E[z²], as the product asks for.
+    c is 4 in the paper and 2 in its draft; f is `nac_mul_power`. f(4, 1) is E[z²], as the product requires.
 
     Args:
         hidden: H >= 1.
@@ -142,7 +142,7 @@ def nac_mul_gradient(
         input_mean: m, any finite number.
         input_variance: v >= 0.
         outputs: H_l >= 1.
-        form: of the paper.
+        form: version of the paper.
         epsilon: ε > 0.
 
     Raises:
@@ -161,7 +161,7 @@ def nac_mul_gradient(
 def nmu_mean(hidden: int, input_mean: float = 0.0) -> float:
     """Compute the mean of an NMU's output for E[W] = 1/2: E[z] = ((1 + m) / 2)^H.
 
-    Equation 10 is that of m = 0; for another m this is its exact extension.
+    Equation 10 is the case m = 0; for other m this is its exact extension.
 
     Args:
         hidden: H >= 1.
@@ -182,7 +182,7 @@ def nmu_mean(hidden: int, input_mean: float = 0.0) -> float:
 def nmu_variance(hidden: int, weight_variance: float, input_variance: float, input_mean: float = 0.0) -> float:
     """Compute the variance of an NMU's output for E[W] = 1/2: Var[z] = (m + (V + 1/4) (v + (m - 1)²))^H - E[z]².
 
-    Equation 10 is that of m = 0: (V + 1/4)^H (v + 1)^H - 4^-H.
+    Equation 10 is the case m = 0: (V + 1/4)^H (v + 1)^H - 4^-H.
 
     Args:
         hidden: H >= 1.
@@ -211,16 +211,16 @@ def nmu_gradient(
 ) -> float:
     """Compute the gradient of an NMU for E[W] = 1/2: H_l (V + 1/4) (m + (V + 1/4) (v + (m - 1)²))^(H - 1).
 
-    Equation 10 is that of m = 0: H_l (V + 1/4)^H (v + 1)^(H - 1). This is the second moment of ∂z/∂z_1, which the
-    variance of a product with a ∂L/∂z of mean 0 needs. The draft subtracts E[∂z/∂z_1]², 4^-H at m = 0, within H_l's
-    bracket, and so has the variance of ∂z/∂z_1.
+    Equation 10 is the case m = 0: H_l (V + 1/4)^H (v + 1)^(H - 1). It is the second moment of ∂z/∂z_1, as the variance
+    of a product with a ∂L/∂z of mean 0 requires. The draft subtracts E[∂z/∂z_1]², 4^-H at m = 0, inside H_l's bracket,
+    and so has the variance of ∂z/∂z_1.
 
     Args:
         hidden: H >= 1.
         weight_variance: V >= 0.
         input_variance: v >= 0.
         outputs: H_l >= 1.
-        form: of the paper.
+        form: version of the paper.
         input_mean: m, any finite number.
 
     Raises:
@@ -256,16 +256,16 @@ def _require_inputs(input_variance: float, outputs: int, form: str) -> None:
 
 
 def require(name: str, value: object, holds: bool, must: str) -> None:
-    """Refuse an argument unless a condition holds.
+    """Check a condition on an argument.
 
     Args:
         name: the argument's name.
         value: what was given.
-        holds: the condition.
-        must: the condition in words.
+        holds: True if the condition holds.
+        must: the condition in words, for the message.
 
     Raises:
-        ValueError: unless it holds.
+        ValueError: if `holds` is False.
     """
     if not holds:
         raise ValueError(f"{name}={value} was given, but {must} must hold")

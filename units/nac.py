@@ -18,7 +18,7 @@ _EPSILON = 1e-7
 
 
 def nac_weight(weight_hat: Tensor, mask_hat: Tensor) -> Tensor:
-    """Build weights that tend to -1, 0 and 1: W = tanh(Ŵ) ⊙ σ(M̂).
+    """Compute weights that tend to -1, 0 and 1: W = tanh(Ŵ) ⊙ σ(M̂).
 
     Source: Trask et al., "Neural Arithmetic Logic Units", 2018.
 
@@ -86,11 +86,11 @@ def nac_initial(
         out_features: numbers out.
         weight_uniform: float64 numbers on [0, 1), shape [out, in].
         mask_uniform: the same.
-        init_variance: of W; below 1/2; None for the default.
-        unit: name for the message.
+        init_variance: variance of W, below 1/2; None for the default.
+        unit: the unit's name, for the error message.
 
     Raises:
-        ValueError: if the variance is impossible.
+        ValueError: if the weights can't have that variance.
 
     Example:
         >>> one = torch.full((1, 1), 0.75, dtype=torch.float64)
@@ -118,7 +118,7 @@ class _Accumulator(Unit):
 
 
 class NACAdd(_Accumulator):
-    """Add and subtract: NAC+, y = Wx, W = tanh(Ŵ) ⊙ σ(M̂); see `nac_add` and `nac_initial`.
+    """NAC+, for sums and differences: y = Wx, W = tanh(Ŵ) ⊙ σ(M̂); see `nac_add` and `nac_initial`.
 
     Args: as for `Unit`.
 
@@ -134,7 +134,7 @@ class NACAdd(_Accumulator):
 
 
 class NACMul(_Accumulator):
-    """Multiply and divide: NAC•, y = exp(W log(|x| + 1e-7)), W as of NAC+; see `nac_mul` and `nac_initial`.
+    """NAC•, for products and quotients: y = exp(W log(|x| + 1e-7)), W as in NAC+; see `nac_mul`, `nac_initial`.
 
     Args: as for `Unit`.
 
@@ -150,9 +150,9 @@ class NACMul(_Accumulator):
 
 
 class NACMulSigma(Unit):
-    """Multiply: NAC•,σ, y = exp(W log(|x| + 1e-7)), W = σ(Ŵ).
+    """NAC•,σ, for products: y = exp(W log(|x| + 1e-7)), W = σ(Ŵ).
 
-    Ŵ starts Xavier normal, std = sqrt(2 / (in + out)); for a given Var[W], with the std of `sigmoid_std`.
+    Ŵ starts Xavier normal, std = sqrt(2 / (in + out)), or normal with the std of `sigmoid_std` for a given Var[W].
 
     Args: as for `Unit`.
 
@@ -180,7 +180,7 @@ class NACMulSigma(Unit):
 
 
 class NACMulNMU(MultiplyingUnit):
-    """Multiply: NAC•,NMU, y = exp(W log(|x| + 1e-7)), W in [0, 1] with bounds and start of the NMU.
+    """NAC•,NMU, for products: y = exp(W log(|x| + 1e-7)), W in [0, 1] with the bounds and start of the NMU.
 
     Args: as for `Unit`.
 

@@ -19,7 +19,7 @@ def nalu(x: Tensor, weight_add: Tensor, weight_mul: Tensor, gate: Tensor) -> Ten
     Args:
         x: shape [..., batch, in].
         weight_add: W of NAC+, shape [..., out, in].
-        weight_mul: W of NAC•, the same shape; the same weights in the original unit.
+        weight_mul: W of NAC•, the same shape; the original unit shares one W.
         gate: G, the same shape.
 
     Returns:
@@ -35,7 +35,7 @@ def nalu(x: Tensor, weight_add: Tensor, weight_mul: Tensor, gate: Tensor) -> Ten
 
 
 def gate_values(x: Tensor, gate: Tensor) -> Tensor:
-    """Choose between addition and multiplication: g = σ(Gx), without a bias; 1 adds, 0 multiplies.
+    """Compute the gate between addition and multiplication, g = σ(Gx), without a bias; 1 adds, 0 multiplies.
 
     Source: Trask et al., "Neural Arithmetic Logic Units", 2018.
 
@@ -71,7 +71,7 @@ def gate_initial(in_features: int, out_features: int, uniform: Tensor) -> Tensor
 
 
 class GatedUnit(Unit):
-    """Choose between two outputs by a gate, the parameter ``gate``; see `gate_values`.
+    """Base class of units that mix two outputs by a gate, the parameter ``gate``; see `gate_values`.
 
     Args: as for `Unit`.
     """
@@ -85,7 +85,7 @@ class GatedUnit(Unit):
             x: as for `forward`.
 
         Returns:
-            Of the shape of the unit's output, in [0, 1].
+            Values in [0, 1], of the shape of the unit's output.
 
         Example:
             >>> import torch
@@ -96,7 +96,7 @@ class GatedUnit(Unit):
 
 
 class NALU(GatedUnit):
-    """Add or multiply with the same weights W = tanh(Ŵ) ⊙ σ(M̂); see `nalu`.
+    """NALU with shared weights W = tanh(Ŵ) ⊙ σ(M̂) for sums and products; see `nalu`.
 
     Args: as for `Unit`.
 
@@ -124,7 +124,7 @@ class NALU(GatedUnit):
 
 
 class SeparateNALU(GatedUnit):
-    """Add or multiply, with weights of its own for each; see `nalu`.
+    """NALU with separate weights for sums and products; see `nalu`.
 
     Args: as for `Unit`.
 

@@ -41,10 +41,10 @@ def nau_initial(
         out_features: numbers out.
         uniform: float64 numbers on [0, 1), shape [out, in].
         init_variance: at most 1/3; None for the default.
-        unit: name for the message.
+        unit: the unit's name, for the error message.
 
     Raises:
-        ValueError: if the variance is impossible.
+        ValueError: if the weights can't have that variance.
 
     Example:
         >>> import torch
@@ -58,7 +58,7 @@ def nau_initial(
 
 
 class NAU(Unit):
-    """Add and subtract: y_o = sum_i W_oi x_i, W in [-1, 1]; see `nau` and `nau_initial`.
+    """Neural addition unit: y_o = sum_i W_oi x_i, W in [-1, 1]; see `nau` and `nau_initial`.
 
     Args: as for `Unit`.
 

@@ -34,14 +34,14 @@ def nmu(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def nmu_normalized(x: Tensor, weight: Tensor) -> Tensor:
-    """Multiply inputs of unit scale: y_o = NMU(x / c)_o c^(sum_i W_oi), c = std of a trial's whole input.
+    """Multiply inputs of unit scale: y_o = NMU(x / c)_o c^(sum_i W_oi), c = std of a trial's input.
 
-    Equals `nmu` at W in {0, 1}. An input without spread is not scaled.
+    It equals `nmu` at W in {0, 1}. A constant input isn't scaled.
 
     Source: an early draft of Madsen & Johansen, "Neural Arithmetic Units", 2020.
 
     Args:
-        x: shape [..., batch, in]; c is over its last two axes.
+        x: shape [..., batch, in]; c is taken over the last two axes.
         weight: W, shape [..., out, in].
 
     Returns:
@@ -54,7 +54,7 @@ def nmu_normalized(x: Tensor, weight: Tensor) -> Tensor:
     """
     entries = x.shape[-2] * x.shape[-1]
     variance = x.mT.var((-2, -1), keepdim=True, correction=min(1, entries - 1))
-    # Replaced before the logarithm, whose gradient at zero is infinite; `!= 0` lets NaN through.
+    # Zeros are replaced before the logarithm, whose gradient there is infinite; `!= 0` keeps NaN.
     variance = torch.where(variance != 0, variance, 1.0)
     log_c = 0.5 * torch.log(variance)
     scale = torch.exp(log_c * weight.sum(-1).unsqueeze(-2))
@@ -67,10 +67,10 @@ def nmu_initial(uniform: Tensor, init_variance: float | None, unit: str = "NMU")
     Args:
         uniform: float64 numbers on [0, 1).
         init_variance: at most 1/12; None for the default, 1/48.
-        unit: name for the message.
+        unit: the unit's name, for the error message.
 
     Raises:
-        ValueError: if the variance is impossible.
+        ValueError: if the weights can't have that variance.
 
     Example:
         >>> nmu_initial(torch.tensor([0.0, 0.5], dtype=torch.float64), 1 / 12)
@@ -98,7 +98,7 @@ def nmu_initial_in(uniform: Tensor, low: float, high: float) -> Tensor:
 
 
 class MultiplyingUnit(Unit):
-    """Multiply with one weight matrix W in [0, 1], the parameter ``weight``; it starts as `nmu_initial` says.
+    """Base class of units with one weight matrix W in [0, 1], the parameter ``weight``; see `nmu_initial`.
 
     Args: as for `Unit`.
     """
@@ -114,7 +114,7 @@ class MultiplyingUnit(Unit):
 
 
 class NMU(MultiplyingUnit):
-    """Multiply: y_o = prod_i (W_oi x_i + 1 - W_oi), W in [0, 1]; see `nmu` and `nmu_initial`.
+    """Neural multiplication unit: y_o = prod_i (W_oi x_i + 1 - W_oi), W in [0, 1]; see `nmu` and `nmu_initial`.
 
     Args: as for `Unit`.
 
@@ -130,7 +130,7 @@ class NMU(MultiplyingUnit):
 
 
 class NormalizedNMU(MultiplyingUnit):
-    """Multiply inputs of unit scale; see `nmu_normalized` and `nmu_initial`.
+    """NMU of inputs of unit scale; see `nmu_normalized` and `nmu_initial`.
 
     Args: as for `Unit`.
 

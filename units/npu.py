@@ -1,4 +1,4 @@
-"""Neural power units: NPU, RealNPU and the modified RealNPU, which multiply, divide and take powers."""
+"""Neural power units, for products, quotients and powers: NPU, RealNPU and the modified RealNPU."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from units.unit import Unit
 from units.variance import require_variance
 
 EPSILON = 2.0**-23
-"""What is added to |x|, so that its logarithm is finite: the spacing of single numbers at 1."""
+"""Added to |x|, so that its logarithm is finite: the spacing of single-precision numbers at 1."""
 
 _GATE_START = 0.5
 
 
 def polar(x: Tensor, gate: Tensor) -> tuple[Tensor, Tensor]:
-    """Split what a gate lets through into log magnitude and phase.
+    """Split gated inputs into log magnitude and phase.
 
         g = min(max(ĝ, 0), 1),  r = g (|x| + ε) + 1 - g,  k = π g [x < 0],  ε = 2^-23
 
-    A closed gate, g = 0, gives r = 1 and k = 0: the input becomes a factor of 1. Outside of [0, 1] the gate's gradient
-    is zero, and r > 0 always.
+    A closed gate, g = 0, gives r = 1 and k = 0: the input becomes a factor of 1. r is always positive. The gradient of
+    ĝ is zero outside of [0, 1].
 
     Source: Heim, Pevný & Šmídl, "Neural Power Units", NeurIPS 2020.
 
     Args:
         x: shape [..., batch, in].
-        gate: ĝ, one for each input, shape [..., 1, in].
+        gate: ĝ, one per input, shape [..., 1, in].
 
     Returns:
         log r and k, each of shape [..., batch, in].
@@ -70,11 +70,11 @@ def real_npu(x: Tensor, weight: Tensor, gate: Tensor) -> Tensor:
 
 
 def npu(x: Tensor, weight: Tensor, weight_imaginary: Tensor, gate: Tensor) -> Tensor:
-    """Take powers with complex exponents, and of them the real part.
+    """Compute the real part of a product of powers with complex exponents.
 
         y_o = exp(sum_i (R_oi log r_i - I_oi k_i)) cos(sum_i (R_oi k_i + I_oi log r_i))
 
-    With I = 0 it is `real_npu`; r and k are those of `polar`.
+    r and k are from `polar`. With I = 0 it is `real_npu`.
 
     Source: Heim, Pevný & Šmídl, "Neural Power Units", NeurIPS 2020.
 
@@ -101,16 +101,16 @@ def npu(x: Tensor, weight: Tensor, weight_imaginary: Tensor, gate: Tensor) -> Te
 def npu_initial(sizes: Sizes, uniform: Tensor, init_variance: float | None, unit: str = "RealNPU") -> Tensor:
     """Compute initial W: Xavier uniform, or U[-r, r], r = sqrt(3 Var), for a given variance.
 
-    With few inputs and outputs that is wider than [-1, 1]: from 2 inputs to 1 output, ±1.414.
+    With few inputs and outputs the default is wider than [-1, 1]: ±1.414 for 2 inputs and 1 output.
 
     Args:
         sizes: numbers in, numbers out.
         uniform: float64 numbers on [0, 1), shape [out, in].
         init_variance: > 0; None for the default.
-        unit: name for the message.
+        unit: the unit's name, for the error message.
 
     Raises:
-        ValueError: if the variance is impossible.
+        ValueError: if the weights can't have that variance.
 
     Example:
         >>> npu_initial((2, 1), torch.zeros(1, 2, dtype=torch.float64), None)
@@ -123,7 +123,7 @@ def npu_initial(sizes: Sizes, uniform: Tensor, init_variance: float | None, unit
 
 
 def gate_start(sizes: Sizes) -> Tensor:
-    """Compute the initial gates of an NPU: all 1/2, shape [1, in].
+    """Return the initial gates of an NPU: all 1/2, shape [1, in].
 
     Example:
         >>> gate_start((2, 1))
@@ -133,9 +133,10 @@ def gate_start(sizes: Sizes) -> Tensor:
 
 
 class RealNPU(Unit):
-    """Multiply and divide with signs: y = exp(W log r) ⊙ cos(W k); see `real_npu`, `npu_initial`, `gate_start`.
+    """RealNPU, for products and quotients with signs: y = exp(W log r) ⊙ cos(W k).
 
-    W isn't bounded. The published unit is trained with an L1 penalty of all parameters, the gate among them.
+    See `real_npu`, `npu_initial` and `gate_start`. W isn't bounded. The published unit is trained with an L1 penalty of
+    all parameters, including the gates.
 
     Args: as for `Unit`.
 
@@ -160,10 +161,10 @@ class RealNPU(Unit):
 
 
 class ModifiedRealNPU(RealNPU):
-    """Multiply and divide as the `RealNPU` does, with W in [-1, 1], gates in [0, 1], a start and regularisers for it.
+    """RealNPU with W in [-1, 1], gates in [0, 1], and matching start and regularisers.
 
-    W starts as the NAU's. `sparsity` is that of the gates, mean min(|ĝ|, |1 - ĝ|), plus how far W is from -1 and 1,
-    mean |1 - |W||: what isn't needed is to be left out by its gate, not by a weight of 0.
+    W starts as the NAU's. `sparsity` is the sum of the gates' mean min(|ĝ|, |1 - ĝ|) and the weights' mean |1 - |W||:
+    an unneeded input should be removed by its gate, not by a weight of 0.
 
     Source: Mistry, Hare & Farrahi, "Learning Division with Neural Arithmetic Logic Modules", 2021.
 
@@ -190,9 +191,9 @@ class ModifiedRealNPU(RealNPU):
 
 
 class NPU(Unit):
-    """Take powers with complex exponents; see `npu`, `npu_initial` and `gate_start`.
+    """NPU, for powers with complex exponents; see `npu`, `npu_initial` and `gate_start`.
 
-    The imaginary part starts at 0, and a given variance is that of the real one. The sparsity error is the mean of the
+    The imaginary part starts at 0, and `init_variance` is that of the real part. The sparsity error is the mean of the
     two parts' errors.
 
     Args: as for `Unit`.

@@ -1,8 +1,7 @@
-"""The variance of an NMU's initial weights that keeps the variance of its outputs, or of its gradients.
+"""Variance of an NMU's initial weights that preserves the variance of outputs, or of gradients.
 
-H is the number of inputs that are multiplied, v their variance and that of the output; their mean is 0. Weights have
-the mean 1/2 and the variance V, of which weights in [0, 1] have at most 1/4, and uniform ones at most 1/12
-(`units.variance.LARGEST_NMU_VARIANCE`).
+H is the number of multiplied inputs. Inputs have mean 0, and inputs and outputs have variance v. Weights have mean 1/2
+and variance V: at most 1/4 in [0, 1], and at most 1/12 if uniform (`units.variance.LARGEST_NMU_VARIANCE`).
 
 Source: Madsen & Johansen, "Neural Arithmetic Units", ICLR 2020, appendix on the NMU's initialisation, and its draft.
 """
@@ -14,18 +13,18 @@ import math
 from units.moments import require
 from units.variance import bisect
 
-_HIGH = 16.0  # above 14, the largest of all H >= 2
+_HIGH = 16.0  # above 14, the largest result for any H >= 2
 
 
 def nmu_forward_optimum(hidden: int, input_variance: float) -> float:
-    """Compute the V that keeps the variance of what passes an NMU: ((1 + v)^-H v + (4 + 4v)^-H)^(1/H) - 1/4.
+    """Compute the V that preserves variance through an NMU: ((1 + v)^-H v + (4 + 4v)^-H)^(1/H) - 1/4.
 
     Args:
         hidden: H >= 1.
         input_variance: v > 0.
 
     Returns:
-        V; negative, and so no solution, for v above `largest_input_variance`.
+        V; negative, so not a solution, for v above `largest_input_variance`.
 
     Raises:
         ValueError: if an argument is out of its range.
@@ -40,7 +39,7 @@ def nmu_forward_optimum(hidden: int, input_variance: float) -> float:
 
 
 def nmu_backward_optimum(hidden: int, input_variance: float, outputs: int = 1) -> float:
-    """Compute the V that keeps the variance of gradients through an NMU: ((1 + v)^(1 - H) / H_l)^(1/H) - 1/4.
+    """Compute the V that preserves the variance of gradients through an NMU: ((1 + v)^(1 - H) / H_l)^(1/H) - 1/4.
 
     Args:
         hidden: H >= 1.
@@ -48,7 +47,7 @@ def nmu_backward_optimum(hidden: int, input_variance: float, outputs: int = 1) -
         outputs: H_l >= 1.
 
     Returns:
-        V; negative where there is no solution.
+        V; negative if no V is a solution.
 
     Raises:
         ValueError: if an argument is out of its range.
@@ -64,12 +63,12 @@ def nmu_backward_optimum(hidden: int, input_variance: float, outputs: int = 1) -
 
 
 def misprinted_forward_optimum(hidden: int) -> float:
-    """Compute what the paper's appendix prints for `nmu_forward_optimum` at v = 1: ((4^H + 1)^H - 2) / 8.
+    """Compute the misprint of `nmu_forward_optimum` at v = 1 in the paper's appendix: ((4^H + 1)^H - 2) / 8.
 
-    The exponent H stands where 1/H belongs; with it, both are equal.
+    It has the exponent H instead of 1/H; with 1/H, both are equal.
 
     Args:
-        hidden: 1 <= H <= 22; for more, the number exceeds every float.
+        hidden: 1 <= H <= 22; for more, the result exceeds every float.
 
     Raises:
         ValueError: unless 1 <= hidden <= 22.
@@ -83,10 +82,10 @@ def misprinted_forward_optimum(hidden: int) -> float:
 
 
 def largest_input_variance(hidden: int) -> float:
-    """Compute the largest v for which a V >= 0 keeps the variance: the v > 0 with (1 + v)^H = 1 + 4^H v.
+    """Compute the largest v that a V >= 0 preserves: the v > 0 with (1 + v)^H = 1 + 4^H v.
 
-    That there is no solution beyond v = 4 is said for every H, and is true of none: for one input there always is a V,
-    and for many inputs the largest v tends to 3.
+    The published limit, v = 4 for every H, is wrong for each H. With one input, every v has a V. With many inputs, the
+    largest v tends to 3.
 
     Args:
         hidden: H >= 1.
@@ -106,7 +105,7 @@ def largest_input_variance(hidden: int) -> float:
         return math.inf
 
     def log_slope(v: float) -> float:
-        """Return log(((1 + v)^H - 1) / v), which increases; the power itself overflows."""
+        """Return log(((1 + v)^H - 1) / v), increasing in v; the power itself overflows."""
         power = hidden * math.log1p(v)
         return power + math.log(-math.expm1(-power)) - math.log(v)
 

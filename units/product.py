@@ -1,9 +1,8 @@
-"""Products, of an NMU or of given factors, with gradients that are right at zeros and the same in any pack.
+"""Products of NMUs or of given factors, with gradients that are exact at zeros and the same in any pack.
 
-Automatic differentiation of `torch.prod` changes its formula for the whole tensor as soon as one factor
-anywhere is zero, so one trial would change the bits of another. The gradient here decides for each element,
-and is faster: forward and backward of 60 trials, batch 128, one output, one thread took 182 against 212 us
-for 2 inputs, 253 against 425 us for 10.
+The gradient of `torch.prod` uses another formula for the whole tensor if any factor is zero, so one trial would change
+another's bits. The gradient here decides for each element. It is also faster: forward and backward of 60 trials with
+batch 128, one output and one thread took 182 instead of 212 us for 2 inputs, and 253 instead of 425 us for 10.
 """
 
 from __future__ import annotations
@@ -16,21 +15,21 @@ from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 Saved = tuple[Tensor, Tensor, Tensor, Tensor]
 
-# A tensor of no dimension is cheaper to add than a Python number, and takes the other's dtype and device.
+# A zero-dimensional tensor is cheaper to add than a Python number, and works with any dtype and device.
 _ONE = torch.ones((), device="cpu")
-# Below this, the product of all factors has lost digits that the product of all but one may still have.
+# Below this, the product of all factors may have lost digits that the product of all but one still has.
 _TINY = 2.0**-100
 
 
 def product_forward(x: Tensor, weight: Tensor) -> tuple[Tensor, Saved]:
-    """Compute prod_i (W_oi x_i + 1 - W_oi), and what its gradient needs.
+    """Compute prod_i (W_oi x_i + 1 - W_oi), and the tensors that its gradient needs.
 
     Args:
         x: shape [..., batch, in].
         weight: W, shape [..., out, in], with the same leading axes.
 
     Returns:
-        The product, shape [..., batch, out], and what `product_backward` takes.
+        The product, shape [..., batch, out], and the argument `saved` of `product_backward`.
 
     Example:
         >>> y, saved = product_forward(torch.tensor([[2.0, 3.0]]), torch.tensor([[1.0, 0.5]]))
@@ -70,7 +69,7 @@ def _others(grad: Tensor, factors: Tensor, product: Tensor) -> Tensor:
     if factors.shape[-2] == 2:
         return factors.flip(-2).mul_(grad.unsqueeze(-2))
     if factors.device.type != "cpu":
-        return _others_exactly(grad, factors)  # reading a value would make the device wait
+        return _others_exactly(grad, factors)  # reading a value would synchronise the device
     if get_proxy_mode() is not None:  # it is being recorded, so operations must not depend on values
         others: Tensor = _others_as_one_operation(grad, factors, product)
         return others
@@ -89,11 +88,11 @@ def _others_divided(grad: Tensor, factors: Tensor, product: Tensor) -> Tensor:
 
 @torch.library.custom_op("units::other_factors", mutates_args=())
 def _others_as_one_operation(grad: Tensor, factors: Tensor, product: Tensor) -> Tensor:
-    """Do what depends on a value inside of an operation of its own, as a recorder needs it."""
+    """Wrap the value-dependent code in one operation, as recording requires."""
     return _others_divided(grad, factors, product)
 
 
-# Where a compiler replaces operations by plainer ones, it must not depend on a value.
+# A compiler decomposes the operation into this, which must not depend on values.
 @torch._decomp.register_decomposition(torch.ops.units.other_factors.default)
 def _others_by_products(grad: Tensor, factors: Tensor, product: Tensor) -> Tensor:
     return _others_exactly(grad, factors)
@@ -139,7 +138,7 @@ def product(x: Tensor, weight: Tensor) -> Tensor:
 
     Args:
         x: shape [..., batch, in].
-        weight: W, shape [..., out, in]; leading axes that one of the two lacks are shared.
+        weight: W, shape [..., out, in]; leading axes are broadcast.
 
     Returns:
         Shape [..., batch, out].
@@ -164,7 +163,7 @@ class _ProductOfFactors(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         factors, product = ctx.saved_tensors
-        # Only the exact way can be differentiated again.
+        # Only the exact formula can be differentiated again.
         return _others_exactly(grad, factors) if torch.is_grad_enabled() else _others(grad, factors, product)
 
 

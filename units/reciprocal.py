@@ -1,4 +1,4 @@
-"""Units that divide by reciprocals: NRU and NMRU; in training they compute otherwise than in evaluation."""
+"""Reciprocal units: NRU and NMRU, with different functions for training and evaluation."""
 
 from __future__ import annotations
 
@@ -24,15 +24,14 @@ def nru(x: Tensor, weight: Tensor, is_training: bool) -> Tensor:
 
         s = tanh²(1000 W) in training, |W| in evaluation
 
-    The two agree at W in {-1, 0, 1}. An input of 0 is a factor of 1 - s, also where W < 0 would divide by it; the
-    gradient with respect to that input is 0.
+    Both agree at W in {-1, 0, 1}. An input of 0 is a factor of 1 - s, even for W < 0, and its gradient is 0.
 
     Source: Mistry, Hare & Farrahi, "Learning Division with Neural Arithmetic Logic Modules", 2021.
 
     Args:
         x: shape [..., batch, in].
         weight: W, shape [..., out, in].
-        is_training: whether s is that of training.
+        is_training: True for the s of training, False for that of evaluation.
 
     Returns:
         Shape [..., batch, out].
@@ -44,7 +43,7 @@ def nru(x: Tensor, weight: Tensor, is_training: bool) -> Tensor:
     """
     columns, exponent = x.mT.unsqueeze(-3), weight.unsqueeze(-1)
     selected = torch.tanh(_STEEPNESS * exponent).square() if is_training else exponent.abs()
-    # Replaced before the logarithm, whose gradient at zero is infinite; the sign of zero is zero.
+    # Zeros are replaced before the logarithm, whose gradient there is infinite; their sign is zero.
     size = torch.where(columns == 0, 1.0, columns.abs())
     power = torch.sign(columns) * torch.exp(exponent * torch.log(size))
     return product_of_factors(power * selected + (1 - selected))
@@ -53,13 +52,13 @@ def nru(x: Tensor, weight: Tensor, is_training: bool) -> Tensor:
 def with_reciprocals(x: Tensor, is_training: bool) -> Tensor:
     """Append the reciprocal of every input: [x, 1/x], in training [x, 1/(x + ε)], ε = 2^-23.
 
-    Where that would divide by 0, it divides by ε.
+    A divisor of 0 is replaced by ε.
 
     Source: Mistry, Hare & Farrahi, "Learning Division with Neural Arithmetic Logic Modules", 2021.
 
     Args:
         x: shape [..., batch, in].
-        is_training: whether ε is added.
+        is_training: True to add ε before dividing.
 
     Returns:
         Shape [..., batch, 2 in].
@@ -82,9 +81,9 @@ def nmru(x: Tensor, weight: Tensor, is_training: bool) -> Tensor:
     Source: Mistry, Hare & Farrahi, "Learning Division with Neural Arithmetic Logic Modules", 2021.
 
     Args:
-        x: shape [..., batch, in]; u is that of `with_reciprocals`.
-        weight: W, shape [..., out, 2 in]: first those of x, then those of the reciprocals.
-        is_training: whether ε is added before dividing.
+        x: shape [..., batch, in]; u is `with_reciprocals` of x.
+        weight: W, shape [..., out, 2 in]: first the weights of x, then those of the reciprocals.
+        is_training: True to add ε before dividing.
 
     Returns:
         Shape [..., batch, out].
@@ -101,9 +100,10 @@ def nmru(x: Tensor, weight: Tensor, is_training: bool) -> Tensor:
 
 
 class NRU(Unit):
-    """Multiply and divide, W in [-1, 1]; see `nru`. Bounds, start and regularisers are the NAU's.
+    """Neural reciprocal unit, for products and quotients with W in [-1, 1]; see `nru`.
 
-    It trains one function and evaluates another until W is discrete: `train` and `eval` of torch switch.
+    Bounds, start and regularisers are the NAU's. Until W is discrete, training and evaluation compute different
+    functions; torch's `train` and `eval` switch between them.
 
     Args: as for `Unit`.
 
@@ -127,10 +127,11 @@ class NRU(Unit):
 
 
 class NMRU(Unit):
-    """Multiply and divide by reciprocals, W in [0, 1]; see `nmru`. Bounds, start and regularisers are the NMU's.
+    """Neural multiplicative reciprocal unit, for products and quotients with W in [0, 1]; see `nmru`.
 
-    W is [out, 2 in], and nothing keeps an input and its reciprocal from being chosen together. `train` and `eval` of
-    torch switch between 1/(x + ε) and 1/x. The published unit is trained with gradients clipped to a norm of 1.
+    Bounds, start and regularisers are the NMU's. W has shape [out, 2 in]; an input and its reciprocal can be selected
+    together. torch's `train` and `eval` switch between 1/(x + ε) and 1/x. The published unit is trained with gradients
+    clipped to a norm of 1.
 
     Args: as for `Unit`.
 

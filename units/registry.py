@@ -1,4 +1,4 @@
-"""The units by the names that models use."""
+"""Units by the names that models use."""
 
 from __future__ import annotations
 

@@ -1,9 +1,12 @@
 """Regularisers of bounded weights.
 
-There are three kinds of bounded weights: ``NAU`` weights lie in [-1, 1] and should become -1, 0 or 1; ``NMU``
-weights lie in [0, 1] and should become 0 or 1; ``sign`` weights lie in [-1, 1] and should become -1 or 1, since a gate
-leaves out what isn't needed. Each regulariser is the mean over a layer's weights, one value a trial; its strength is
-the caller's.
+There are three kinds of bounded weights:
+
+    NAU   in [-1, 1], should become -1, 0 or 1
+    NMU   in [0, 1], should become 0 or 1
+    sign  in [-1, 1], should become -1 or 1; a gate removes unneeded inputs
+
+Each regulariser is the mean over a layer's weights, one value per trial. The caller multiplies it by a strength.
 
 Source: Madsen & Johansen, "Neural Arithmetic Units", 2020 (linear), and its draft (squared); for ``sign`` Mistry, Hare
 & Farrahi, "Learning Division with Neural Arithmetic Logic Modules", 2021 (linear).
@@ -23,7 +26,7 @@ LIMITS: dict[Kind, tuple[float, float]] = {"NAU": (-1.0, 1.0), "NMU": (0.0, 1.0)
 
 
 def sparsity(weight: Tensor, kind: Kind, shape: Shape) -> Tensor:
-    """Measure how far the weights are from discrete values.
+    """Measure the distance of the weights from discrete values.
 
         NAU: mean min(|W|, |1 - |W||)  or  mean W² (1 - |W|)²
         NMU: mean min(|W|, |1 - W|)    or  mean W² (1 - W)²
@@ -31,11 +34,11 @@ def sparsity(weight: Tensor, kind: Kind, shape: Shape) -> Tensor:
 
     Args:
         weight: shape [..., out, in].
-        kind: of the weights.
+        kind: kind of the weights.
         shape: ``linear``, as for the published numbers, or ``squared``, as in the draft.
 
     Returns:
-        Shape [...]: one value a trial, >= 0, and 0 only for discrete weights.
+        Shape [...]: one value per trial, >= 0, and 0 only for discrete weights.
 
     Example:
         >>> sparsity(torch.tensor([[0.0, 1.0], [0.25, 0.5]]), "NMU", "linear")
@@ -50,18 +53,18 @@ def sparsity(weight: Tensor, kind: Kind, shape: Shape) -> Tensor:
 
 
 def out_of_bounds(weight: Tensor, kind: Kind, shape: Shape) -> Tensor:
-    """Measure how far the weights are outside of their bounds.
+    """Measure the excess of the weights over their bounds.
 
-        NAU, sign: mean relu(|W| - 1)    or of its square
-        NMU: mean relu(|W - 1/2| - 1/2)  or of its square
+        NAU, sign: mean relu(|W| - 1)    or  mean relu(|W| - 1)²
+        NMU: mean relu(|W - 1/2| - 1/2)  or  mean relu(|W - 1/2| - 1/2)²
 
     Args:
         weight: shape [..., out, in].
-        kind: of the weights.
+        kind: kind of the weights.
         shape: ``linear`` or ``squared``.
 
     Returns:
-        Shape [...]: one value a trial, 0 if all weights are within bounds.
+        Shape [...]: one value per trial, 0 if all weights are within bounds.
 
     Example:
         >>> out_of_bounds(torch.tensor([[-0.5, 0.5], [1.0, 1.5]]), "NMU", "linear")

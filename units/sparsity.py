@@ -1,4 +1,4 @@
-"""Sparsity error: how far the worst weight is from -1, 0 or 1."""
+"""Sparsity error: the largest distance of a weight from -1, 0 or 1."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def sparsity_error(weights: Sequence[Tensor]) -> Tensor:
     Source: Madsen & Johansen, "Neural Arithmetic Units", 2020.
 
     Args:
-        weights: one or more, each of shape [..., out, in]: of one layer, or of all layers of a network.
+        weights: weights of one layer, or of all layers of a network; each of shape [..., out, in].
 
     Returns:
-        Shape [...]: one value a trial; NaN if any of its weights is.
+        Shape [...]: one value per trial; NaN if any of its weights is NaN.
 
     Example:
         >>> sparsity_error([torch.tensor([[1.0, -0.75]]), torch.tensor([[0.125]])])
@@ -33,7 +33,7 @@ def sparsity_error(weights: Sequence[Tensor]) -> Tensor:
 
 
 def mean_sparsity_error(weights: Sequence[Tensor]) -> Tensor:
-    """Average the sparsity errors of a unit's matrices, as it is published of units with two of them.
+    """Average the sparsity errors of a unit's weight matrices, as published for units with two matrices.
 
     Source: Mistry, Farrahi & Hare, "A Primer for Neural Arithmetic Logic Modules", 2022.
 
@@ -41,7 +41,7 @@ def mean_sparsity_error(weights: Sequence[Tensor]) -> Tensor:
         weights: as for `sparsity_error`.
 
     Returns:
-        Shape [...]: one value a trial; NaN if any of its weights is.
+        Shape [...]: one value per trial; NaN if any of its weights is NaN.
 
     Example:
         >>> mean_sparsity_error([torch.tensor([[1.0, -0.75]]), torch.tensor([[0.125]])])

@@ -1,6 +1,6 @@
-"""What is known of a unit without torch: its bounded weights, and the largest variance of initial ones.
+"""Properties of units that don't need torch: bounded weights, and the largest variance of initial weights.
 
-A study's file is checked with these before torch is imported, which takes longer than the rest of the check.
+Study files are checked with these before torch is imported, which takes longer than the check itself.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Traits:
-    """What is known of a unit without its weights.
+    """Properties of a unit that don't depend on its weights.
 
     Args:
         bounded: the kind of bounds and regulariser of each bounded parameter, by name.
-        largest_init_variance: of the initial effective weights; infinity if there is no bound, 0 if the start can't be
-            chosen.
+        largest_init_variance: the largest variance of the initial effective weights; infinity if it has no bound, 0 if
+            it can't be chosen.
     """
 
     bounded: Mapping[str, Kind] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Traits:
 _NAC = Traits(largest_init_variance=largest_nac_variance())
 _NAU = Traits(bounded={"weight": "NAU"}, largest_init_variance=LARGEST_NAU_VARIANCE)
 _NMU = Traits(bounded={"weight": "NMU"}, largest_init_variance=LARGEST_NMU_VARIANCE)
-# The iNALU's start can't be chosen.
+# The iNALU's initial variance can't be chosen.
 _NO_CHOICE = Traits(largest_init_variance=0.0)
 
 TRAITS: dict[str, Traits] = {

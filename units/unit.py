@@ -1,4 +1,4 @@
-"""What every unit is: a layer with known initial weights, bounds, regularisers and sparsity error."""
+"""Base class of all units: layers with known initial weights, bounds, regularisers and sparsity error."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class Unit(nn.Module, ABC):
         in_features: numbers in, >= 1.
         out_features: numbers out, >= 1.
         trials: None for a plain layer; otherwise every parameter has a leading axis of that many trials.
-        init_variance: variance of the initial effective weights; None for the unit's own. Gates keep theirs.
+        init_variance: variance of the initial effective weights; None for the unit's default. Gates don't depend on it.
         bounds: ``clipped``: call `clip_` after every optimiser step; ``regularized``: bounded weights are
             clamped in the forward pass only, with zero gradient outside, and `out_of_bounds` belongs in the
             loss.
         generator: source of the initial weights; None for torch's default generator.
-        dtype: of the parameters; None for torch's default.
+        dtype: dtype of the parameters; None for torch's default.
 
     Raises:
-        ValueError: if a size is below 1, `bounds` is neither of the two, or the variance is impossible.
+        ValueError: if a size is below 1, `bounds` isn't one of these two, or the weights can't have the variance.
 
     Example:
         >>> from units import UNITS
@@ -44,10 +44,10 @@ class Unit(nn.Module, ABC):
     """
 
     traits: ClassVar[Traits] = Traits()
-    """Which parameters are bounded, and how far initial weights can spread."""
+    """Bounded parameters, and the largest variance of initial weights."""
 
     paths: ClassVar[tuple[str, ...]] = ("W",)
-    """Names for people of the `effective_weights`, in their order."""
+    """Display names of the `effective_weights`, in the same order."""
 
     def __init__(
         self,
@@ -85,11 +85,11 @@ class Unit(nn.Module, ABC):
         """Compute the output.
 
         Args:
-            x: shape [..., batch, in_features]; with `trials`, [trials, batch, in_features] or, seen by all
-                trials alike, [batch, in_features].
+            x: shape [..., batch, in_features]; with `trials`, [trials, batch, in_features], or
+                [batch, in_features] if all trials share it.
 
         Returns:
-            Shape [..., batch, out_features]; its memory has the batch innermost.
+            Shape [..., batch, out_features]; in memory the batch is the innermost axis.
         """
 
     @classmethod
@@ -107,12 +107,12 @@ class Unit(nn.Module, ABC):
         Args:
             in_features: numbers in.
             out_features: numbers out.
-            uniform: given a parameter's index and shape, float64 numbers uniform on [0, 1).
+            uniform: returns float64 numbers uniform on [0, 1) for a parameter's index and shape.
             init_variance: as for the unit.
-            dtype: of the result; the computation is in float64.
+            dtype: dtype of the result; the computation is in float64.
 
         Raises:
-            ValueError: if the unit's weights can't have that variance; it names the largest possible.
+            ValueError: if the unit's weights can't have that variance; the message gives the largest possible.
         """
         shape = (out_features, in_features)
         values = cls.initial_values(shape[::-1], lambda index: uniform(index, shape), init_variance)
@@ -121,23 +121,23 @@ class Unit(nn.Module, ABC):
     @classmethod
     @abstractmethod
     def initial_values(cls, sizes: Sizes, uniform: Draw, init_variance: float | None) -> dict[str, Tensor]:
-        """Compute what `initial` returns, in float64.
+        """Compute the values of `initial` in float64.
 
         Args:
             sizes: numbers in, numbers out.
-            uniform: given a parameter's index, counted from 0, float64 numbers uniform on [0, 1), [out, in].
+            uniform: returns float64 numbers uniform on [0, 1), shape [out, in], for a parameter's index from 0 on.
             init_variance: as for the unit.
 
         Returns:
-            The value of every parameter by its name, in the parameters' order.
+            Each parameter's value by name, in the parameters' order.
 
         Raises:
-            ValueError: if the unit's weights can't have that variance; it names the largest possible.
+            ValueError: if the unit's weights can't have that variance; the message gives the largest possible.
         """
 
     @abstractmethod
     def effective_weights(self) -> list[Tensor]:
-        """Compute the weights W that make the output, each [..., out, in]; gates and biases don't count."""
+        """Return the effective weights W, each of shape [..., out, in]; gates and biases aren't included."""
 
     @property
     def limits(self) -> dict[str, tuple[float, float]]:
@@ -148,7 +148,7 @@ class Unit(nn.Module, ABC):
 
     @property
     def regularisers(self) -> dict[str, Callable[[Tensor], Tensor]]:
-        """By bounded parameter, what measures how far it is from discrete values: see `units.regularize.sparsity`."""
+        """Regulariser of each bounded parameter, by name; see `units.regularize.sparsity`."""
         return {name: partial(sparsity, kind=kind, shape="linear") for name, kind in self.traits.bounded.items()}
 
     @torch.no_grad()
@@ -158,19 +158,19 @@ class Unit(nn.Module, ABC):
             self._tensor(name).clamp_(low, high)
 
     def sparsity(self, shape: Shape = "linear") -> Tensor | None:
-        """Measure how far the bounded parameters are from discrete values: see `units.regularize.sparsity`.
+        """Measure the distance of the bounded parameters from discrete values; see `units.regularize.sparsity`.
 
         Args:
             shape: ``linear`` or ``squared``.
 
         Returns:
-            Shape [...], one value a trial, without a strength: the sum over the bounded parameters; None for a unit
-            without any.
+            The sum over the bounded parameters, not multiplied by a strength: shape [...], one value per trial. None
+            if the unit has no bounded parameter.
         """
         return self._sum(sparsity, shape)
 
     def out_of_bounds(self, shape: Shape = "linear") -> Tensor | None:
-        """Measure how far the bounded parameters are out of bounds: see `units.regularize.out_of_bounds`.
+        """Measure the excess of the bounded parameters over their bounds; see `units.regularize.out_of_bounds`.
 
         Args:
             shape: ``linear`` or ``squared``.
@@ -182,11 +182,11 @@ class Unit(nn.Module, ABC):
 
     @torch.no_grad()
     def sparsity_error(self) -> Tensor:
-        """Find the largest distance of an effective weight from -1, 0 or 1, [...]: one value a trial."""
+        """Return the largest distance of an effective weight from -1, 0 or 1: shape [...], one value per trial."""
         return sparsity_error(self.effective_weights())
 
     def extra_repr(self) -> str:
-        """Show the sizes when printed."""
+        """Return the sizes, trials and bounds for the repr."""
         text = f"{self.in_features}, {self.out_features}"
         text += f", trials={self.trials}" if self.trials is not None else ""
         return text + (f", bounds={self.bounds!r}" if self.traits.bounded else "")
@@ -196,7 +196,7 @@ class Unit(nn.Module, ABC):
         return sum(values[1:], values[0]) if values else None
 
     def _tensor(self, name: str) -> Tensor:
-        # Not get_parameter: under torch.func.functional_call a plain tensor stands in for the parameter.
+        # Not get_parameter: torch.func.functional_call replaces the parameter by a plain tensor.
         tensor: Tensor = getattr(self, name)
         return tensor
 

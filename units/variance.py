@@ -1,6 +1,6 @@
-"""The variance of initial weights as a function of their range, and the range for a given variance.
+"""Variance of initial weights as a function of their range, and its inverse.
 
-Numbers only: a study's file is checked with these before torch is imported.
+It doesn't need torch, since study files are checked with it before torch is imported.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LARGEST_SIGMOID_STD = 1000.0
 
 
 def require_variance(unit: str, variance: float, largest: float) -> None:
-    """Refuse a variance that a unit's initial weights can't have.
+    """Check that a unit's initial weights can have a variance.
 
     Args:
         unit: the unit's name, for the message.
@@ -59,10 +59,9 @@ def nac_variance(reach: float) -> float:
 
 
 def largest_nac_variance() -> float:
-    """Compute the largest variance of a NAC's weights that is still of use.
+    """Compute the largest variance that is allowed for a NAC's weights: that of r = 1000.
 
-    The limit for r -> infinity is 1/2, where every weight is saturated and none can be trained; r = 1000 is the
-    largest range that is allowed.
+    The limit for r -> infinity is 1/2, where all weights are saturated and can't be trained.
 
     Example:
         >>> round(largest_nac_variance(), 6)
@@ -90,9 +89,8 @@ def sigmoid_variance(std: float) -> float:
 
         Var = E[tanh²(std z / 2)] / 4,  z ~ N(0, 1)
 
-    There is no closed form. The trapezoid rule converges exponentially on integrands as smooth as this, if
-    the grid resolves the narrower of the two factors: the density for a small std, the slope of the sigmoid
-    for a large one.
+    It has no closed form. The trapezoid rule converges exponentially on such smooth integrands if the grid resolves the
+    narrower factor: the density for a small std, the slope of the sigmoid for a large one.
 
     Args:
         std: standard deviation of Ŵ, > 0.
@@ -111,7 +109,7 @@ def sigmoid_variance(std: float) -> float:
 
 
 def largest_sigmoid_variance() -> float:
-    """Compute the largest variance of σ(Ŵ) that is still of use: at std = 1000, just below the limit 1/4.
+    """Compute the largest variance that is allowed for σ(Ŵ): at std = 1000, just below the limit 1/4.
 
     Example:
         >>> round(largest_sigmoid_variance(), 4)
@@ -139,8 +137,8 @@ def bisect(increasing: Callable[[float], float], value: float, high: float) -> f
 
     Args:
         increasing: a function that increases on (0, high).
-        value: the value that it takes there.
-        high: the upper end; it is returned if the value isn't reached.
+        value: the value to reach.
+        high: the upper end; returned if the value isn't reached.
 
     Example:
         >>> bisect(math.log, 0.0, 8.0)

@@ -1,13 +1,13 @@
-"""The service from Python: what the command line does, as functions and objects.
+"""Python interface of the service: the command line's functions as functions and objects.
 
-study     a study: plan, run, read
-outcomes  the report of outcomes from anywhere
-deletion  what goes if a study is deleted
-importing what was trained elsewhere: studies, and runs
-frames    trials, cells and curves as pandas DataFrames
-notebook  how things look in a terminal and in a notebook
-pages     the index of a store, and MLflow's dashboard beside it
-where     the store, and MLflow's address
+study      a study: plan, run, read
+outcomes   reports of outcomes from any source
+deletion   deletion of a study
+importing  import of studies, and of runs trained elsewhere
+frames     trials, cells and curves as pandas DataFrames
+notebook   output in a terminal and in a notebook
+pages      the index of a store, and MLflow's dashboard
+where      addresses of the store and of MLflow
 """
 
 from study.api.importing import (

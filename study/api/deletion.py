@@ -1,4 +1,4 @@
-"""The deletion of a study: what goes with it, and that it goes from the store and from MLflow."""
+"""Deletion of a study from the store and from MLflow."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Deletion:
-    """What goes if a study is deleted; `carry_out` deletes it.
+    """Content of a study that a deletion removes; `carry_out` deletes it.
 
     Args:
         study: the study's name.
-        where: the store, and MLflow.
-        files: how many files the store has of it.
-        size_bytes: their size.
-        trials: how many trials have a result; None if that can't be read.
-        has_report: whether there is a report among the files.
+        where: addresses of the store and of MLflow.
+        files: number of its files in the store.
+        size_bytes: total size of these files.
+        trials: number of trials with a result; None if results can't be read.
+        has_report: True if the files include a report.
         experiments: its experiments in MLflow.
     """
 
@@ -40,21 +40,22 @@ class Deletion:
 
     def __str__(self) -> str:
         results = "trials that can't be read" if self.trials is None else count_of(self.trials, "trial")
-        what = f"{results}{' and a report' if self.has_report else ''} in {count_of(self.files, 'file')}"
-        size = f"{what}, {self.size_bytes / 2**20:,.1f} MiB" if self.files else "nothing"
+        content = f"{results}{' and a report' if self.has_report else ''} in {count_of(self.files, 'file')}"
+        size = f"{content}, {self.size_bytes / 2**20:,.1f} MiB" if self.files else "nothing"
         lines = [self.study, f"  store:  {size} in {without_secret(self.where.shown_store)}"]
         uri = self.where.tracking
-        for one in self.experiments:
-            state = "" if one.is_active else ", deleted there before"
-            lines.append(f"  MLflow: experiment {one.name!r} with {one.runs}{state}")
+        for experiment in self.experiments:
+            state = "" if experiment.is_active else ", already deleted there"
+            lines.append(f"  MLflow: experiment {experiment.name!r} with {experiment.runs}{state}")
         if not self.experiments:
-            lines.append("  MLflow: is left alone" if uri is None else "  MLflow: has no experiment of it")
+            lines.append("  MLflow: is left alone" if uri is None else "  MLflow: no experiment of this study")
         return "\n".join(lines)
 
     def carry_out(self) -> None:
-        """Delete it: first from MLflow, which can be made again from the store, then from the store.
+        """Delete the study from MLflow, then from the store.
 
-        Interrupted at any moment, it leaves what a second deletion completes.
+        MLflow comes first, since it can be rebuilt from the store. After an interruption, a second deletion completes
+        the first.
 
         Raises:
             BusyError: if the study is running; nothing is deleted.
@@ -70,7 +71,7 @@ class Deletion:
                 from study.tracking import delete_experiments
 
                 try:
-                    # Those of now, since a person may have taken long to answer.
+                    # Read again, since the user may have taken long to confirm.
                     delete_experiments(uri, self.study, _experiments(self.study, self.where, is_own=is_own))
                 except TrackingError as error:
                     raise _left_alone(self.study, error) from error
@@ -78,15 +79,16 @@ class Deletion:
 
 
 def deletion_of(study: str, where: Where) -> Deletion:
-    """Find out what goes if a study is deleted; nothing is written.
+    """Return the content that the deletion of a study removes; nothing is written.
 
     Args:
-        study: its name.
-        where: the store, and MLflow; where MLflow is ``off``, it is left alone.
+        study: the study's name.
+        where: addresses of the store and of MLflow; if MLflow is ``off``, it stays unchanged.
 
     Raises:
-        UnknownStudyError: if neither the store nor MLflow has anything of that study.
-        InputError: if its experiment in MLflow has runs that it didn't write, or its folder is a link or no study's.
+        UnknownStudyError: if neither the store nor MLflow has the study.
+        InputError: if its experiment in MLflow has runs that it didn't write, or its folder is a link or has files but
+            no study.
         TrackingError: if MLflow can't be reached.
     """
     from study.store import Store
@@ -94,7 +96,7 @@ def deletion_of(study: str, where: Where) -> Deletion:
     store = Store(where.store, read_only=True)
     folder = store.study(study)
     if folder.path is not None and folder.path.is_symlink():
-        raise InputError(f"{folder.where} is a link to another folder, and not a study's own: remove the link itself")
+        raise InputError(f"{folder.where} is a link, not a study's own folder: remove the link itself")
     is_own = folder.exists or folder.has_remains
     experiments = _experiments(study, where, is_own=is_own)
     if not experiments and not is_own:
@@ -113,22 +115,22 @@ def deletion_of(study: str, where: Where) -> Deletion:
 
 
 def _check_own(folder: StudyStore) -> bool:
-    """Check that a folder is a study's, or what an interrupted deletion left of one, and return whether it is there.
+    """Check that a folder has no files other than a study's or a partly deleted one's; return True if it has these.
 
     Raises:
-        InputError: if it has files and is neither: they may be anybody's.
+        InputError: if it has other files, which may be anybody's.
     """
     is_own = folder.exists or folder.has_remains
     if not is_own and folder.sizes():
         raise InputError(
             f"{folder.where} has files but no study, so nothing was deleted: correct --store, or remove the folder by "
-            "hand. --store with another folder deletes the experiment in MLflow alone"
+            "hand. To delete only the experiment in MLflow, give --store another folder"
         )
     return is_own
 
 
 def _experiments(study: str, where: Where, *, is_own: bool) -> Sequence[StudyExperiment]:
-    """Return the study's experiments; if the store has no such study, one without runs may be anybody's."""
+    """Return the study's experiments; those without runs only if the store has it, else they may be anybody's."""
     uri = where.tracking
     if uri is None:
         return ()
@@ -136,7 +138,7 @@ def _experiments(study: str, where: Where, *, is_own: bool) -> Sequence[StudyExp
     from study.tracking import experiments_of
 
     try:
-        return [one for one in experiments_of(uri, study) if is_own or one.has_runs]
+        return [experiment for experiment in experiments_of(uri, study) if is_own or experiment.has_runs]
     except TrackingError as error:
         raise _left_alone(study, error) from error
 
@@ -151,5 +153,5 @@ def _left_alone(study: str, error: TrackingError) -> TrackingError:
 def _trials(folder: StudyStore) -> int | None:
     try:
         return len(folder.done())
-    except StudyError:  # a newer version's file, for example
+    except StudyError:  # for example a file of a newer version
         return None

@@ -1,4 +1,4 @@
-"""Study files: those of presets and stored studies, and new ones."""
+"""Study files of presets and stored studies, and new study files."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ def new_file(
     points: bool = False,
     notify: Callable[[str], None] = lambda note: None,
 ) -> Path:
-    """Write a new study file, NAME.yaml, to begin with.
+    """Write a new study file, NAME.yaml.
 
     Args:
         name: the study's name.
-        preset: the preset that it begins as; None for a small study.
-        folder: where the file is written.
-        train: the import string of a training function, which is called once to find out what it reports.
-        command: the command of a program, which is run once to find out where its results are.
-        sweep: a tool (``wandb``, ``optuna``, ``hydra`` or ``tune``), and where its sweep is.
+        preset: the preset to begin with; None for a small study.
+        folder: the folder of the new file.
+        train: the import string of a training function, which is called once to find its metrics.
+        command: the command of a program, which is run once to find its results.
+        sweep: a tool (``wandb``, ``optuna``, ``hydra`` or ``tune``), and the path or storage of its sweep.
         optuna_study: the name of Optuna's study, if its storage has several.
-        points: whether the finished trials of Optuna's study become points, in place of its ranges.
-        notify: called with each sentence on what of a sweep is changed or left out.
+        points: True to take points from the finished trials of Optuna's study, instead of its ranges.
+        notify: called with a sentence for each part of a sweep that is changed or left out.
 
     Raises:
-        InputError: if there is such a file already, no such preset, no study may have that name, or the function or
-            program fails.
+        InputError: if the file exists already, the preset doesn't exist, the name isn't valid for a study, or the
+            function or program fails.
     """
     from study.plugins.presets import preset_names, preset_text
     from study.spec import parse_spec
@@ -59,7 +59,7 @@ def new_file(
     if preset is not None and preset not in names:
         raise InputError(f"no preset is called {preset!r}{nearest(preset, names)}; the presets are {', '.join(names)}")
     text = _FIRST.format(name=name)
-    parse_spec(text, source=f"{name}.yaml")  # whether a study may have that name
+    parse_spec(text, source=f"{name}.yaml")  # checks the name
     if sweep is not None:
         text = _text_of_sweep(name, sweep, optuna_study, points, folder, train, command, notify)
     elif train is not None:
@@ -109,28 +109,28 @@ def _text_of_sweep(
 
 
 def is_stored(name: str, store: str) -> bool:
-    """Tell whether the store has a study of a name."""
+    """Return True if the store has a study of that name."""
     from study.store import Store
 
     return Store(store, read_only=True).study(name).exists
 
 
 def is_preset_alone(name: str, store: str) -> bool:
-    """Tell whether a name is that of a preset, and of no study of the store."""
+    """Return True if a preset has that name, and no study of the store."""
     from study.plugins.presets import preset_names
 
     return name in preset_names() and not is_stored(name, store)
 
 
 def file_of(name: str, store: str) -> str:
-    """Return the file of a study of the store, or that of a preset.
+    """Return the text of the study file of a stored study, or else of a preset.
 
     Args:
-        name: the study's name, or the preset's.
-        store: the store's folder, or its URL.
+        name: the name of the study or preset.
+        store: the store's folder or URL.
 
     Raises:
-        UnknownStudyError: if there is neither.
+        UnknownStudyError: if neither exists.
     """
     from study.plugins.presets import preset_names, preset_text
     from study.store import Store
@@ -145,9 +145,9 @@ def file_of(name: str, store: str) -> str:
 
 @contextmanager
 def with_import_strings(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the content of a study file with an import string in place of a function.
+    """Yield the content of a study file, with a training function replaced by its import string.
 
-    A function of a notebook becomes a module, which Python finds meanwhile.
+    A notebook's function is written to a module, which can be imported within the context.
     """
     if not callable(train := content.get("train")):
         yield content

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from study.reports.content import DataRows
 
 TRIAL_COLUMNS: Mapping[str, str] = {name: note.meaning for name, note in TRIALS.items()}
-"""The columns of `trials` beside axes of the grid, hyperparameters and metrics; what no trial has is left out."""
+"""Columns of `trials` besides grid axes, hyperparameters and metrics; columns without values are left out."""
 
 CURVE_COLUMNS: Mapping[str, str] = {
     "trial_id": "the trial's id",
@@ -27,17 +27,17 @@ CURVE_COLUMNS: Mapping[str, str] = {
     "seed": "its seed",
     "iteration": "of the evaluation",
 }
-"""The columns of `curves`, beside one for each metric."""
+"""Columns of `curves`, besides one per metric."""
 
 _ALWAYS = ("trial_id", "cell_id", "seed", "task", "model", "outcome")
 
 
 def trials(results: pa.Table, labels: Labels) -> pd.DataFrame:
-    """Return one row a trial: its ids, axes, hyperparameters, outcome and metrics.
+    """Return one row per trial: ids, grid axes, hyperparameters, outcome and metrics.
 
     Args:
         results: the trials' results.
-        labels: the names of points on axes of the grid, which become columns, too.
+        labels: the names of grid points, which become columns.
     """
     known, results = results.column_names, with_labels(results, labels)
     columns = {name: results[name] for name in _ALWAYS if name != "outcome"}
@@ -49,25 +49,25 @@ def trials(results: pa.Table, labels: Labels) -> pd.DataFrame:
 
 
 def cells_frame(rows: DataRows) -> pd.DataFrame:
-    """Return one row a cell: what cells.csv has."""
+    """Return the rows of cells.csv."""
     return _frame(pa.Table.from_pylist(rows.records, rows.schema))
 
 
 def curves(results: pa.Table, stored: pa.Table, metrics: Collection[str] | None = None) -> pd.DataFrame:
-    """Return one row an evaluation of a trial: its iteration, and the metrics.
+    """Return one row per evaluation of a trial: its iteration and metrics.
 
     Args:
         results: the trials' results.
-        stored: their learning curves, one row a trial.
-        metrics: those to return; None for all.
+        stored: learning curves, one row per trial.
+        metrics: names of the metrics to return; None for all.
     """
-    of = {row["trial_id"]: row for row in results.select(["trial_id", "cell_id", "seed"]).to_pylist()}
-    stored = stored.filter(pa.array([trial_id in of for trial_id in stored["trial_id"].to_pylist()], pa.bool_()))
+    rows = {row["trial_id"]: row for row in results.select(["trial_id", "cell_id", "seed"]).to_pylist()}
+    stored = stored.filter(pa.array([trial_id in rows for trial_id in stored["trial_id"].to_pylist()], pa.bool_()))
     ids = stored["trial_id"].to_pylist()
-    sizes = np.array([len(one) for one in stored["iteration"]], np.int64)
+    sizes = np.array([len(iterations) for iterations in stored["iteration"]], np.int64)
     places = np.repeat(np.arange(len(ids)), sizes)
     columns: dict[str, pa.Array] = {
-        name: pa.array([of[i][name] for i in ids]).take(pa.array(places)) for name in ("trial_id", "cell_id", "seed")
+        name: pa.array([rows[i][name] for i in ids]).take(pa.array(places)) for name in ("trial_id", "cell_id", "seed")
     }
     columns["iteration"] = _flat(stored["iteration"], sizes)
     for name in metrics_of(stored):
@@ -77,7 +77,7 @@ def curves(results: pa.Table, stored: pa.Table, metrics: Collection[str] | None 
 
 
 def _flat(column: pa.ChunkedArray, sizes: np.ndarray) -> pa.Array:
-    """Put the lists of a column one after another; one that is missing becomes as many missing values."""
+    """Concatenate the lists of a column; a missing list becomes as many missing values."""
     type_ = column.type.value_type
     parts = [
         pa.nulls(size, type_) if part.values is None else part.values
@@ -91,7 +91,7 @@ def _has_any(column: pa.ChunkedArray) -> bool:
 
 
 def _frame(table: pa.Table) -> pd.DataFrame:
-    """Convert a table; whole numbers with missing values stay whole."""
+    """Convert a table; integers and booleans with missing values keep their type."""
     import pandas as pd
 
     return table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}.get)

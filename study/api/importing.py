@@ -1,4 +1,4 @@
-"""What was trained elsewhere: a study from a ZIP file, and runs from MLflow, wandb or a table."""
+"""Import of studies from ZIP files, and of runs from MLflow, wandb, tables, Hydra or Optuna."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 
 def import_study(file: str | Path, *, store: str | Path = STORE) -> Import:
-    """Import a study from a ZIP file that `Study.export` wrote; trials that the store has stay as they are.
+    """Import a study from a ZIP file written by `Study.export`; trials in the store stay unchanged.
 
     Args:
         file: the ZIP file.
-        store: the folder of the studies' results, or its URL.
+        store: the store's folder or URL.
 
     Returns:
-        How many trials are new, how many were there, and what else there is to know.
+        The numbers of new and of existing trials, and notices for the user.
 
     Raises:
-        InputError: if it isn't such a file, if it is damaged, or if the store has another study of that name.
-        ConflictError: if the store has another result of one of its trials, by the same engine and kind of device.
+        InputError: if the file isn't an export or is damaged, or if the store has another study of that name.
+        ConflictError: if the store has a different result of a trial, by the same engine and kind of device.
         BusyError: if the store's study is running.
     """
     from study.results.import_export import import_export
@@ -38,15 +38,15 @@ def import_study(file: str | Path, *, store: str | Path = STORE) -> Import:
 
 
 def import_csv(file: str | Path, **choices: Any) -> ImportedRuns:
-    """Take the runs of a table as outcomes: a text or Parquet file with one row a run, whatever its columns are called.
+    """Import runs from a table: a text or Parquet file with one row per run and any column names.
 
     Args:
-        file: its path.
+        file: the table's path.
         choices: fields of `study.outcomes.RunChoices`: ``seed``, ``without_seeds``, ``by``, ``metrics``, ``repeats``,
             ``state_words``.
 
     Raises:
-        InputError: if it can't be read, or nothing in it is a seed or a metric.
+        InputError: if the table can't be read, or seeds or metrics aren't found in it.
     """
     from study.outcomes import read_runs
 
@@ -54,14 +54,14 @@ def import_csv(file: str | Path, **choices: Any) -> ImportedRuns:
 
 
 def import_wandb(file: str | Path, **choices: Any) -> ImportedRuns:
-    """Take runs of wandb as outcomes: the CSV file that its table of runs is exported to.
+    """Import runs of wandb from the CSV export of its table of runs.
 
     Args:
-        file: its path.
-        choices: those of `import_csv`.
+        file: the CSV file's path.
+        choices: as for `import_csv`.
 
     Raises:
-        InputError: if it isn't such a file, or nothing in it is a seed or a metric.
+        InputError: if the file isn't such an export, or seeds or metrics aren't found in it.
     """
     from study.outcomes import read_runs
 
@@ -69,15 +69,15 @@ def import_wandb(file: str | Path, **choices: Any) -> ImportedRuns:
 
 
 def import_mlflow(uri: str, experiment: str, **choices: Any) -> ImportedRuns:
-    """Take the runs of an experiment in MLflow as outcomes, whoever wrote them; nothing is written there.
+    """Import the runs of any MLflow experiment; MLflow is only read.
 
     Args:
         uri: MLflow's address.
-        experiment: the experiment's name, or its id.
-        choices: those of `import_csv`.
+        experiment: the experiment's name or id.
+        choices: as for `import_csv`.
 
     Raises:
-        InputError: if there is no such experiment, or nothing in its runs is a seed or a metric.
+        InputError: if the experiment doesn't exist, or seeds or metrics aren't found in its runs.
         TrackingError: if MLflow can't be reached.
     """
     from study.outcomes import of_mlflow
@@ -87,18 +87,20 @@ def import_mlflow(uri: str, experiment: str, **choices: Any) -> ImportedRuns:
 
 
 def import_hydra(folder: str | Path, file: str | Path, *, store: str | Path = STORE) -> FinishedRuns:
-    """Import the jobs of a multirun of Hydra as trials of a study whose command has their overrides.
+    """Import the finished jobs of a Hydra multirun as trials of a study of the same program.
+
+    A job is imported if a trial's command has the same overrides.
 
     Args:
         folder: the folder of the multirun.
-        file: the study file, which has a `version`.
-        store: the folder of the studies' results, or its URL.
+        file: the study file, which must have a `version`.
+        store: the store's folder or URL.
 
     Returns:
-        How many trials are new, and why jobs were left out.
+        The number of new trials, and the reasons why jobs were left out.
 
     Raises:
-        InputError: if the study has no version or runs another program, or no job is one of its trials.
+        InputError: if the study has no version or runs another program, or no job matches a trial.
         BusyError: if the study is running.
     """
     from study.api.study import load
@@ -111,19 +113,19 @@ def import_hydra(folder: str | Path, file: str | Path, *, store: str | Path = ST
 def import_optuna(
     storage: str, file: str | Path, *, optuna_study: str | None = None, store: str | Path = STORE
 ) -> FinishedRuns:
-    """Import the completed trials of a study of Optuna as trials of a study with their parameters and seeds.
+    """Import the completed trials of an Optuna study as trials with the same parameters and seeds.
 
     Args:
-        storage: the database's URL, or the path of a journal file.
-        file: the study file, which has a `version`.
+        storage: the URL of Optuna's database, or the path of a journal file.
+        file: the study file, which must have a `version`.
         optuna_study: the name of Optuna's study, if the storage has several.
-        store: the folder of the studies' results, or its URL.
+        store: the store's folder or URL.
 
     Returns:
-        How many trials are new, and why trials of Optuna's were left out.
+        The number of new trials, and the reasons why trials of Optuna were left out.
 
     Raises:
-        InputError: if the study has no version or other metrics, or no trial of Optuna's is one of its trials.
+        InputError: if the study has no version or has other metrics, or no trial of Optuna matches a trial.
         BusyError: if the study is running.
     """
     from study.api.study import load
@@ -143,7 +145,7 @@ class ImportedRuns:
     """Outcomes of runs that were trained elsewhere.
 
     Args:
-        content: the outcomes, and what was decided about them.
+        content: the outcomes, and the decisions made in reading them.
     """
 
     def __init__(self, content: RunOutcomes) -> None:
@@ -151,30 +153,30 @@ class ImportedRuns:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What was decided, a sentence each."""
+        """Decisions made in reading the runs, one sentence each."""
         return self.content.notices
 
     def trials(self) -> pd.DataFrame:
-        """Return one row a trial: its seed, its outcome, its hyperparameters and its metrics."""
+        """Return one row per trial: seed, outcome, hyperparameters and metrics."""
         import pandas as pd
 
         return pd.DataFrame(self.content.table.to_pydict())
 
     def report(self) -> OutcomesReport:
-        """Return the report of these trials, one row a group."""
+        """Return the report of these trials, with one row per group."""
         from study.results.groups import assemble_group_report
 
         content = self.content
         return OutcomesReport(assemble_group_report(content.name, content.outcomes, named=list(content.metrics)))
 
     def write(self, file: str | Path) -> str:
-        """Write the trials as a CSV or Parquet file, and return the command that reports it.
+        """Write the trials as a CSV or Parquet file, and return the command that reports them.
 
         Args:
-            file: a path that ends in ``.csv`` or ``.parquet``; nothing may be there.
+            file: a path that ends in ``.csv`` or ``.parquet``; it must not exist.
 
         Raises:
-            InputError: if there is such a file already.
+            InputError: if the file exists already.
         """
         from study.outcomes import write_outcomes
 

@@ -1,4 +1,4 @@
-"""How things look: as text in a terminal and in a log, as HTML in a notebook."""
+"""Output as text in a terminal or a log, and as HTML in a notebook."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from study.summaries.parts import Parts
 
 PLAIN_WIDTH = 150
-"""The width at which texts are folded where there is none, as in a file or a pipe; tables have all columns there."""
+"""Width at which texts are folded in a file or a pipe; tables have all columns there."""
 
 
 def make_console() -> Console:
-    """Make the console that things are printed to: a terminal, a notebook's cell, or a file."""
+    """Return a console for the output: a terminal, a notebook's cell, or a file."""
     console = Console()
     has_width = console.is_terminal or console.is_jupyter or "COLUMNS" in os.environ
     return console if has_width else Console(width=PLAIN_WIDTH, has_own_width=False)
 
 
 class Printout:
-    """What a command would print, to be shown by a notebook or printed.
+    """Output of a command, to be shown by a notebook or printed.
 
     Args:
-        content: what rich can print, or a function that prints it to a console.
-        as_data: returns the same for programs: what JSON can hold, numbers that aren't finite besides.
+        content: a renderable of rich, or a function that prints to a console.
+        as_data: returns the same content as JSON data, except that numbers may be NaN or infinite.
 
     Example:
         >>> print(Printout("3 trials"))
@@ -50,11 +50,11 @@ class Printout:
 
     @property
     def data(self) -> dict[str, Any]:
-        """The same for programs."""
+        """The same content as data, for programs."""
         return dict(self._as_data())
 
     def print(self, console: Console) -> None:
-        """Print it to a console."""
+        """Print the output to a console."""
         if callable(self._content):
             self._content(console)
         else:
@@ -78,7 +78,7 @@ class Printout:
 
 
 def display_figures_as_pictures() -> None:
-    """Make a notebook show figures that pyplot doesn't know, if this is one; others are shown as it likes."""
+    """Make a notebook display figures that weren't made by pyplot; a no-op elsewhere."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell is None:
         return
@@ -94,12 +94,12 @@ def _picture(figure: Any) -> bytes:
 
 
 def html_findings(findings: Findings, title: str, parts: Parts | None = None) -> str:
-    """Write the results, the finding and the sections that matter most as HTML; texts are escaped.
+    """Return the results, the finding and the most important sections as HTML, with escaped texts.
 
     Args:
-        findings: what to write.
+        findings: the findings to write.
         title: the title above them.
-        parts: keeps the sections that fail; None to raise.
+        parts: collects sections that fail; None to raise their errors.
     """
     from study.reports import brief_sections
     from study.reports.table import summaries_table
@@ -116,7 +116,7 @@ def html_findings(findings: Findings, title: str, parts: Parts | None = None) ->
 
 
 def html_table(content: TextTable) -> str:
-    """Write a table of texts as HTML; the best values are bold."""
+    """Return a table of texts as HTML, with the best values in bold."""
     head = "".join(f"<th>{html.escape(title)}</th>" for title in content.header)
     rows = []
     for cells in content.entries:

@@ -1,4 +1,4 @@
-"""The report of outcomes from anywhere: a DataFrame with one row a trial."""
+"""Reports of outcomes from any source: a DataFrame with one row per trial."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ def report(
     as_published: bool = False,
     name: str = "outcomes",
 ) -> OutcomesReport:
-    """Summarise the outcomes of seeded trials, however they were trained: one row a group.
+    """Summarise the outcomes of seeded trials from any source, with one row per group.
 
     Args:
-        trials: one row a trial: a column `seed`; `solved` or `outcome`, unless `success` or metrics say more; and
-            columns of what was varied. docs/guides/reports.md lists the columns that are known.
-        by: columns that make a row each; None for those that vary.
-        metrics: columns that are averaged, each perhaps with ``:higher`` or ``:lower`` behind it, which is needed where
-            the column's name doesn't say it.
-        success: what a solved trial is: a column, an operator and a number, such as ``"val_mse < 2e-3"``.
-        state_words: what words in a column of states mean, such as ``"aborted=failed"``: finished, failed, stopped or
-            running; the words of common tools are known.
+        trials: one row per trial, with a column `seed`, columns that were varied, and `solved` or `outcome`, unless
+            `success` or `metrics` is given. docs/guides/reports.md lists the known columns.
+        by: columns whose values define the groups; None for all that vary.
+        metrics: columns to average. ``:higher`` or ``:lower`` after a name says which values are better; it is required
+            if the name doesn't tell.
+        success: criterion of a solved trial: a column, an operator and a number, such as ``"val_mse < 2e-3"``.
+        state_words: meanings of unusual words in a column of states, such as ``"aborted=failed"``: finished, failed,
+            stopped or running. Words of common tools are known.
         compare: other trials, whose groups are compared with these.
-        as_published: apply the published estimators, too.
-        name: what the outcomes are called.
+        as_published: also apply the published estimators.
+        name: a name for the outcomes.
 
     Raises:
-        InputError: if columns are missing or values are wrong; the message says everything at once.
+        InputError: if columns are missing or values are wrong; the message lists all mistakes.
 
     Example:
         >>> import pandas as pd
@@ -91,10 +91,10 @@ def _source(trials: pd.DataFrame, name: str) -> Source:
 
 
 class OutcomesReport:
-    """The report of outcomes, to be looked at or written.
+    """Report of outcomes, to be displayed or written.
 
     Args:
-        content: its content.
+        content: the report's content.
     """
 
     def __init__(self, content: Report) -> None:
@@ -102,31 +102,31 @@ class OutcomesReport:
 
     @property
     def finding(self) -> str:
-        """What is found, in a sentence."""
+        """The finding, in one sentence."""
         return self.content.headline
 
     def cells(self) -> pd.DataFrame:
-        """Return one row a group: its columns, counts, rates and metrics with intervals, as cells.csv has them."""
+        """Return one row per group, with the columns of cells.csv: counts, rates and metrics with intervals."""
         from study.api import frames
 
         return frames.cells_frame(self.content.data)
 
     def table(self) -> Printout:
-        """Return the table as a terminal shows it, with the finding."""
+        """Return the table for a terminal, with the finding."""
         from study.results.groups import print_report, report_as_json
 
         return Printout(lambda console: print_report(self.content, console), lambda: report_as_json(self.content))
 
     def write(self, folder: str | Path, formats: Collection[str] = (), *, columns: Sequence[str] = ()) -> list[Path]:
-        """Write tables, figures and one HTML page into a folder, and return the files.
+        """Write tables, figures and one HTML page into a folder, and return their paths.
 
         Args:
-            folder: made if there is none.
-            formats: of html, md, csv, parquet, latex, png, svg and pdf; none for all but pdf.
-            columns: the statistics of cells.tex and report.md, by their names in cells.csv; none for the usual ones.
+            folder: the folder; created if it doesn't exist.
+            formats: any of html, md, csv, parquet, latex, png, svg and pdf; empty for all but pdf.
+            columns: statistics for cells.tex and report.md, by their names in cells.csv; empty for the default ones.
 
         Raises:
-            InputError: if a file that no report has written would be overwritten, or there is no such statistic.
+            InputError: if a file that isn't part of a report would be overwritten, or a statistic doesn't exist.
         """
         from study.reports import USUAL, check_columns, write_report
 

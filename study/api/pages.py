@@ -1,4 +1,4 @@
-"""The pages of a store: its index, and MLflow's dashboard beside it."""
+"""Pages of a store: its index, and MLflow's dashboard."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 
 def index(*, store: str | Path = STORE, tracking_uri: str | None = None) -> Path:
-    """Write the index of a store: a page that lists its studies with what each has come to.
+    """Write the index of a store: a page with the progress and the finding of each study.
 
     Args:
-        store: the folder of the studies' results, or its URL.
+        store: the store's folder or URL.
         tracking_uri: MLflow's address; None for a database in the store, ``off`` for none.
 
     Returns:
-        The page: ``index.html`` in the store, or ``study-index.html`` in the working folder if nothing can be written
-        there.
+        The page: ``index.html`` in the store, or ``study-index.html`` in the working folder if the store isn't a
+        writable folder.
 
     Raises:
-        InputError: if there is no store at that address, or another file has the page's name.
+        InputError: if the store doesn't exist, or another file has the page's name.
     """
     from study.results.index import Index
 
@@ -45,16 +45,16 @@ def serve_pages(where: Where, port: int, *, opens: bool, notify: Callable[[str],
     Call it in the main thread.
 
     Args:
-        where: the store, and MLflow: a database is served, and a server of its own is only linked to.
-        port: the dashboard's port; 0 for any that is free. The index has the next one, or any if that is taken.
-        opens: whether to open the index in a browser.
+        where: addresses of the store and of MLflow. A database is served; an MLflow server is only linked to.
+        port: the dashboard's port; 0 for any free port. The index has the next port, or any if that is taken.
+        opens: True to open the index in a browser.
         notify: called with each sentence for the user.
 
     Returns:
-        An exit code: 0 if a signal ended it, else that of MLflow's server.
+        The exit code: 0 if a signal ended it, else that of MLflow's server.
 
     Raises:
-        InputError: if there is no store, or the port is taken.
+        InputError: if the store doesn't exist, or the port is taken.
     """
     from study import tracking
     from study.store import Store
@@ -79,7 +79,7 @@ def serve_pages(where: Where, port: int, *, opens: bool, notify: Callable[[str],
 
 
 def _no_runs(uri: str | None, dashboard: str | None) -> str:
-    """Return the address of MLflow's list of experiments, or say why there is none."""
+    """Return the address of MLflow's list of experiments, or the reason why it doesn't exist."""
     from study import tracking
 
     if uri is None:
@@ -91,7 +91,7 @@ def _no_runs(uri: str | None, dashboard: str | None) -> str:
 def _index(
     where: Where, dashboard: str | None, port: int, *, opens: bool, notify: Callable[[str], None]
 ) -> Iterator[str]:
-    """Write the index, serve it, keep it up to date in a thread, and yield the address of the studies' runs."""
+    """Write and serve the index, update it in a thread, and yield the address of the studies' runs."""
     from study.results.index import Index
     from study.results.serve import served, ssh_command
 
@@ -106,9 +106,9 @@ def _index(
         over = threading.Event()
         thread = threading.Thread(target=followed.follow, args=(over, notify), name="index", daemon=True)
         thread.start()
-        is_empty = dashboard is not None and not followed.has_runs  # a server of its own may only not have answered
+        is_empty = dashboard is not None and not followed.has_runs  # an MLflow server may just not have answered
         try:
-            yield followed.dashboard_page + (", on which nothing is published yet" if is_empty else "")
+            yield followed.dashboard_page + (", with nothing published yet" if is_empty else "")
         finally:
             over.set()
             thread.join()
@@ -116,10 +116,10 @@ def _index(
 
 @contextmanager
 def _no_index(where: Where, notify: Callable[[str], None]) -> Iterator[str]:
-    notify(f"studies:   none: there is no store at {where.shown_store}")
+    notify(f"studies:   none: no store exists at {where.shown_store}")
     yield ""
 
 
 def _has_screen() -> bool:
-    """Return whether a browser has a screen to open on: in a bare terminal, Python would start one made of text."""
+    """Return True if a display is available; without one, Python would start a text browser."""
     return sys.platform == "darwin" or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))

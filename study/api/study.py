@@ -43,18 +43,21 @@ def load(
     tracking_uri: str | None = None,
     yes: bool = False,
 ) -> Study:
-    """Load a study: a file, a preset, or what would stand in a file.
+    """Load a study from a file, a preset or a mapping.
 
     Args:
-        file: a path, a preset's name, or a mapping with the keys of a study file; there, `train` may be a function, or
-            a class with a method `fit`, also one of a notebook.
-        overrides: values that stand in for those of the file, such as ``seeds=50`` or ``grid.hidden_size=[2,4]``.
-        store: the folder of the studies' results, or its URL.
+        file: a path, a preset's name, or a mapping with the keys of a study file. In a mapping, `train` may be a
+            function, or a class with a method `fit`, including one defined in a notebook.
+        overrides: values that replace those of the file, such as ``seeds=50`` or ``grid.hidden_size=[2,4]``.
+        store: the store's folder or URL.
         tracking_uri: MLflow's address; None for a database in the store, ``off`` for none.
         yes: allow more than 100,000 trials.
 
+    Returns:
+        The study, to plan, run and read.
+
     Raises:
-        InputError: if there is no such file or preset, or it has mistakes; the message has each with its line.
+        InputError: if the file or preset doesn't exist or has mistakes; the message lists all with their lines.
 
     Example:
         >>> load("demo")
@@ -79,7 +82,7 @@ def load(
 
 
 def _identity_at(store: str | Path) -> Callable[[str, SourceCode], str]:
-    """Return what identifies own code by the copies of a store, which is read only for a study that has own code."""
+    """Return a function that identifies own code by its copies in the store; it reads the store only when called."""
 
     def identify(study: str, code: SourceCode) -> str:
         from study.results.stored_code import code_identity
@@ -90,12 +93,15 @@ def _identity_at(store: str | Path) -> Callable[[str, SourceCode], str]:
 
 
 def open_study(name: str, *, store: str | Path = STORE, tracking_uri: str | None = None) -> Study:
-    """Open a study of a store, to read it.
+    """Open a stored study, to read its results.
 
     Args:
         name: the study's name.
-        store: the folder of the studies' results, or its URL.
+        store: the store's folder or URL.
         tracking_uri: MLflow's address; None for a database in the store, ``off`` for none.
+
+    Returns:
+        The study, to read; it can't be planned or run.
 
     Raises:
         UnknownStudyError: if the store has no such study.
@@ -107,14 +113,14 @@ def open_study(name: str, *, store: str | Path = STORE, tracking_uri: str | None
 
 
 class Study:
-    """A study, as a file has it or as a store holds it; `load` and `open_study` make one.
+    """A study, loaded from a file by `load` or opened from a store by `open_study`.
 
-    Results are read from the store whenever they are asked for.
+    Results are read from the store on each access.
 
     Args:
-        name: its name.
-        where: the store, and MLflow.
-        spec: what its file says; None if only its results are to be read.
+        name: the study's name.
+        where: addresses of the store and of MLflow.
+        spec: the content of its file; None if only its results are to be read.
     """
 
     def __init__(self, name: str, where: Where, spec: Spec | None = None) -> None:
@@ -124,29 +130,32 @@ class Study:
 
     @cached_property
     def planned(self) -> Plan:
-        """What its file asks for: cells, seeds, trials.
+        """The plan of its file: cells, seeds, trials.
 
         Raises:
-            InputError: if it was opened, and not loaded from a file.
+            InputError: if the study was opened, not loaded from a file.
         """
         from study.plan.plan import make_plan
 
         if self._spec is None:
-            raise InputError(f"study {self.name!r} was opened to be read; study.load its file to plan or run it")
+            raise InputError(f"study {self.name!r} was opened to be read; to plan or run it, use study.load")
         return make_plan(self._spec)
 
     @property
     def size(self) -> str:
-        """How many trials it asks for, in words."""
+        """Its numbers of trials and cells, in words."""
         return self.planned.size
 
     def plan(self, *, quick: bool = False, difference: float | None = None, **options: Any) -> Printout:
-        """Describe what it asks for, what is done, and how long the rest takes; nothing is written.
+        """Describe the planned trials, the progress so far and the time that remains; nothing is written.
 
         Args:
-            quick: leave out what is measured: engines, packs, memory and time; and what can be told apart.
-            difference: of success rates, to say how many seeds it takes; in (0, 1].
+            quick: skip calibration (engines, packs, memory, time) and the power of comparisons.
+            difference: a difference of success rates in (0, 1], for which the required number of seeds is computed.
             options: fields of `study.driver.options.Options`, such as ``device="cuda"`` or ``cpus=4``.
+
+        Raises:
+            InputError: if `difference` isn't in (0, 1], or is combined with `quick` or a search.
 
         Example:
             >>> print(load("demo", store="no-store").plan(quick=True))  # doctest: +ELLIPSIS
@@ -161,10 +170,10 @@ class Study:
         where = options_of(store, None, options)
         if difference is not None and (quick or plan.spec.seed_design.is_search or not 0 < difference <= 1):
             raise InputError(
-                f"a difference must be in (0, 1], and goes neither with quick nor with a search, but got {difference:g}"
+                f"difference must be in (0, 1], and can't be combined with quick or a search, but got {difference:g}"
             )
         if not plan.spec.seed_design.is_search and not quick:
-            from study.driver.estimate import preview  # only here: it takes long to import
+            from study.driver.estimate import preview  # imported late: it takes long to import
 
             estimate = preview(plan, where, difference)
             return Printout(estimate, estimate.as_json)
@@ -177,19 +186,19 @@ class Study:
     # --- training ----------------------------------------------------------------------------------------
 
     def run(self, **options: Any) -> Study:
-        """Train what is missing, publish it and write the report; a search is continued.
+        """Train the missing trials, publish them and write the report; continue a search.
 
-        Run again, it goes on where it stopped.
+        After an interruption, the next run continues from checkpoints.
 
         Args:
             options: fields of `study.driver.options.Options`, such as ``cpus=4`` or ``local=True``, and
                 ``optuna_storage``, the database of Optuna's dashboard.
 
         Returns:
-            This study, whose results can be read now.
+            This study, with results to read.
 
         Raises:
-            KeyboardInterrupt: if Ctrl-C or SIGTERM has stopped it; checkpoints are kept.
+            KeyboardInterrupt: if Ctrl-C or SIGTERM stopped it; checkpoints are kept.
             InputError: if no engine trains a cell.
         """
         from study.run import Ending
@@ -205,10 +214,10 @@ class Study:
         return self
 
     def train(self, console: Console, *, optuna_storage: str | None = None, **options: Any) -> Ending:
-        """Train what is missing, publish it and write the report, as `run` does, and return how that ended.
+        """Train, publish and report as `run` does, and return the ending.
 
         Args:
-            console: where progress and the table are shown.
+            console: the console for progress and the table.
             optuna_storage: for a search: the database of Optuna's dashboard, or ``off``; None for one in the store.
             options: fields of `study.driver.options.Options`.
         """
@@ -227,7 +236,7 @@ class Study:
         if uri is None and self.where.tracking_uri != "off":
             console.print(
                 f"nothing is published to MLflow: the store at {self.where.shown_store} has no database; "
-                "--tracking-uri names a server",
+                "name a server with --tracking-uri",
                 style="yellow",
             )
         return run(plan, options_of(self.where.store, uri, options), console, extend)
@@ -235,15 +244,15 @@ class Study:
     # --- results -----------------------------------------------------------------------------------------
 
     def results(self, compare: str = _PUBLISHED, *, from_mlflow: bool = False) -> StudyResults:
-        """Read its results so far.
+        """Read the results so far.
 
         Args:
-            compare: ``published``, or a study of the store to compare with.
+            compare: ``published``, or the name of a stored study to compare with.
             from_mlflow: read the results from MLflow instead of the store.
 
         Raises:
             UnknownStudyError: if the store has no such study.
-            InputError: if there is nothing to compare.
+            InputError: if the study to compare with has no results, or no cell with a counterpart.
         """
         from study.results.load import load_results
 
@@ -252,14 +261,16 @@ class Study:
 
     @property
     def finding(self) -> str:
-        """What the study finds, in a sentence."""
+        """The study's finding, in one sentence."""
         return self.results().headline
 
     def check(self) -> CheckedClaims:
-        """Judge its claims by the stored results: as its file has them, or as they were when it ran, if it was opened.
+        """Judge the study's claims by the stored results.
+
+        The claims of a loaded study are those of its file; of an opened study, those with which it last ran.
 
         Raises:
-            InputError: if it has no claims.
+            InputError: if the study has no claims.
             UnknownStudyError: if the store has no such study.
         """
         from study.results.claims import check_claims
@@ -271,18 +282,18 @@ class Study:
         return check_claims(stored_plan(Store(self.where.store, read_only=True).open(self.name)), self.where.store)
 
     def failures(self) -> Sequence[Failure]:
-        """Return the reasons for which trials failed, the most frequent first; empty if none failed."""
+        """Return the reasons of failed trials, the most frequent first; empty if none failed."""
         return self.results().failures
 
     def trials(self) -> pd.DataFrame:
-        """Return one row a trial that has a result: `study.api.frames.TRIAL_COLUMNS`, what it is, and its metrics."""
+        """Return one row per trial with a result: `study.api.frames.TRIAL_COLUMNS`, hyperparameters and metrics."""
         from study.api import frames
 
         results = self.results()
         return frames.trials(results.table, results.plan.labels)
 
     def cells(self) -> pd.DataFrame:
-        """Return one row a cell: what it is, counts, rates and metrics with their intervals, as cells.csv has them."""
+        """Return the rows of cells.csv, one per cell: hyperparameters, counts, rates and metrics with intervals."""
         from study.api import frames
         from study.reports import cells_rows
 
@@ -290,11 +301,11 @@ class Study:
         return frames.cells_frame(cells_rows(results.summaries, results.plan.labels, results.rows.named_metrics))
 
     def curves(self, trials: Collection[str] | None = None, metrics: Collection[str] | None = None) -> pd.DataFrame:
-        """Return one row an evaluation of a trial: its iteration, and the metrics then.
+        """Return one row per evaluation of a trial: its iteration and metrics.
 
         Args:
-            trials: ids of trials; None for all, which may be many millions of rows.
-            metrics: those to return; None for all.
+            trials: ids of trials; None for all, possibly many millions of rows.
+            metrics: names of the metrics to return; None for all.
         """
         from study.api import frames
 
@@ -302,11 +313,11 @@ class Study:
         return frames.curves(results.table, results.folder.read_curves(trials), metrics)
 
     def files(self, trial: str, into: str | Path | None = None) -> dict[str, Path]:
-        """Return the paths of what a trial wrote and printed, by name; it may still run.
+        """Return the paths of a trial's files, including its log, by name; the trial may still run.
 
         Args:
             trial: its id, or the first letters of it.
-            into: the folder to copy the files to; None to name them where they are, which must be a folder.
+            into: the folder to copy the files to; None to return their paths in the store, which must be a folder.
 
         Raises:
             InputError: if no trial or more than one has that id, or the store isn't a folder and `into` is None.
@@ -318,7 +329,7 @@ class Study:
         return local_files(folder, trial_named(folder, trial), None if into is None else Path(into))
 
     def weights(self, trial: str) -> dict[str, Tensor]:
-        """Return the weights of a trial when its training ended, as a state_dict.
+        """Return a trial's weights at the end of its training, as a state_dict.
 
         Args:
             trial: its id, or the first letters of it.
@@ -335,24 +346,24 @@ class Study:
         trial_id = trial_id_of(results.table, trial)
         stored = table_weights(results.folder.read_weights({trial_id}))
         if not stored:
-            raise InputError(f"trial {trial}: its weights aren't in the store; those of failed trials never are")
+            raise InputError(f"trial {trial} has no stored weights; weights of failed trials are never stored")
         return {name: torch.from_numpy(array) for name, array in stored[0].arrays.items()}
 
     def repeat(self, trial: str, *, engine: str | None = None, device: str | None = None) -> Repetition:
-        """Train one stored trial again, by itself, and compare it bit for bit; nothing is written.
+        """Train one stored trial again, alone, and compare it bit for bit; nothing is written.
 
-        Code of one's own is that of the study's file, or, if the study was opened, that of the working folder.
+        Own code is that of the study's file or, if the study was opened, that of the working folder.
 
         Args:
             trial: its id, or the first letters of it.
-            engine: the engine's name; None for that which trained it.
-            device: ``cpu`` or ``cuda``; None for that on which it was trained.
+            engine: the engine's name; None for the engine that trained it.
+            device: ``cpu`` or ``cuda``; None for the device that it was trained on.
 
         Returns:
-            Whether it is the same, and if not, in what it differs and what was different when it was stored.
+            The comparison: ``is_same``, the differences in results, and those in engine, device and versions.
 
         Raises:
-            InputError: if there is no such trial, it failed, or its code isn't what it was.
+            InputError: if the trial doesn't exist or failed, or its code has changed.
         """
         from study.driver.repeat import repeat
         from study.results.trials import trial_id_of
@@ -362,16 +373,16 @@ class Study:
         return next(repeat(self._trainable(results), self.where.store, [trial_id], engine=engine, device=device))
 
     def script(self, trial: str) -> TrialScript:
-        """Write one stored trial as one plain Python file, which trains it again with torch alone.
+        """Return a stored trial as one plain Python file that trains it again with torch alone.
 
         Args:
             trial: its id, or the first letters of it.
 
         Returns:
-            The file's `text`; `write` writes it.
+            The script: `text` is its text, and `write` writes it to a file.
 
         Raises:
-            InputError: if there is no such trial, it failed, or its task isn't one of those that come along for units.
+            InputError: if the trial doesn't exist, failed or has no learning curve, or no scripts exist for its task.
         """
         from study.driver.repeat import script
         from study.results.trials import trial_id_of
@@ -382,11 +393,11 @@ class Study:
     def verify(
         self, share: float = 0.01, notify: Callable[[Repetition], None] = lambda repetition: None
     ) -> Certificate:
-        """Train a random sample of the stored trials again, each by itself, and keep a certificate for the report.
+        """Train a random sample of the stored trials again, each alone, and store a certificate for the report.
 
         Args:
-            share: of the trials, in (0, 1]; at least one is trained.
-            notify: called after each.
+            share: the share of trials to train, in (0, 1]; at least one is trained.
+            notify: called with the comparison of each trial.
 
         Raises:
             InputError: if there is nothing to compare with, or a trial can't be trained here.
@@ -399,7 +410,7 @@ class Study:
         return verify(self._trainable(self.results()), self.where.store, share, notify=notify)
 
     def _trainable(self, results: StudyResults) -> Plan:
-        """Return the plan of what is stored, with the code that trains it."""
+        """Return the stored plan, with the code that trains it."""
         from study.plan.plan import make_plan
         from study.results.load import extended_plan
 
@@ -410,28 +421,28 @@ class Study:
         return extended_plan(plan, results.folder, results.folder.read_results()) if plan.may_extend else plan
 
     def _with_own_code(self, folder: StudyStore) -> Spec:
-        """Parse its stored file, with the own code that lies in the working folder."""
+        """Parse the stored file, with the own code of the working folder."""
         from study.spec import parse_spec
 
         identify = _identity_at(self.where.store)
         return parse_spec(folder.read_spec(), source=folder.spec_where, folder=Path(), identify=identify)
 
     def adopt(self, *, undo: bool = False) -> Adoption:
-        """Declare the results of earlier code valid for the code as it is now; nothing is trained or rewritten.
+        """Declare the results of earlier code valid for the current code; nothing is trained or rewritten.
 
-        The code is that of the study's file, or, if the study was opened, that of the working folder. The store keeps
-        who declared it, and when.
+        The current code is that of the study's file or, if the study was opened, that of the working folder. The store
+        records who declared it, and when.
 
         Args:
-            undo: revoke what was declared for the code as it is now.
+            undo: revoke the declaration for the current code.
 
         Returns:
-            The entry of the log that holds now, or, with `undo`, that which held.
+            The log entry now in force; with `undo`, the revoked entry.
 
         Raises:
             UnknownStudyError: if the store has no such study.
-            InputError: if it has no own code, or the code hasn't changed since its results were made.
-            BusyError: if it is running.
+            InputError: if the study has no own code, or its code hasn't changed since the results were made.
+            BusyError: if the study is running.
         """
         from study.results.code_changes import adopt_results, revoke_adoption
         from study.results.stored_plan import keep_code
@@ -453,35 +464,35 @@ class Study:
         return entry
 
     def tags(self) -> tuple[str, ...]:
-        """Return its tags in the store: those of its file and those that `tag` added."""
+        """Return the study's tags in the store: those of its file and those added by `tag`."""
         return self.tag()
 
     def tag(self, *add: str, remove: Collection[str] = ()) -> tuple[str, ...]:
-        """Add tags to the stored study, and remove some; no trial, result or study file changes.
+        """Add tags to the stored study, and remove others; trials, results and the study file don't change.
 
         Args:
             add: tags to add.
-            remove: tags to remove, also those of its file.
+            remove: tags to remove, including those of its file.
 
         Returns:
-            Its tags.
+            The study's tags.
 
         Raises:
             UnknownStudyError: if the store has no such study.
-            InputError: if one can't be a tag, or isn't there to be removed.
+            InputError: if a tag isn't valid, or a tag to remove doesn't exist.
         """
         from study.results.tags import change_tags
         from study.store import Store
 
         return change_tags(Store(self.where.store).open(self.name), add, remove)
 
-    # --- what people look at ------------------------------------------------------------------------------
+    # --- tables, figures and reports ----------------------------------------------------------------------
 
     def table(self, results: StudyResults | None = None) -> Printout:
-        """Return the table of its results as they now stand, with the finding.
+        """Return the table of the current results, with the finding.
 
         Args:
-            results: those to show; None to read them.
+            results: the results to show; None to read them.
         """
         from study.results.study import print_results, results_as_json
 
@@ -495,7 +506,7 @@ class Study:
             name: one of `study.reports.figures.names.NAMES`, such as ``figure``, ``survival`` or ``learning-curves``.
 
         Raises:
-            InputError: if there is no such figure, or the study has nothing for it.
+            InputError: if the name isn't a figure's, or the study has no data for the figure.
         """
         from study.reports.figures.names import NAMES
 
@@ -520,19 +531,19 @@ class Study:
         columns: Sequence[str] = (),
         results: StudyResults | None = None,
     ) -> list[Path]:
-        """Write the report: tables, figures, one HTML page.
+        """Write the report: tables, figures and one HTML page.
 
         Args:
-            folder: where; None for `report` in the study's folder.
-            formats: of html, md, csv, parquet, yaml, latex, png, svg and pdf; none for all but pdf.
-            compare: ``published``, or a study of the store to compare with.
+            folder: the folder to write to; None for `report` in the study's folder.
+            formats: any of html, md, csv, parquet, yaml, latex, png, svg and pdf; empty for all but pdf.
+            compare: ``published``, or the name of a stored study to compare with.
             trial: the trial whose weights are drawn; None for a typical solved one.
-            columns: the statistics of cells.tex and report.md, by their names in cells.csv, such as
-                ``["success_rate", "solved_at_mean"]``; none for the usual ones.
-            results: those to report; None to read them.
+            columns: statistics for cells.tex and report.md, by their names in cells.csv, such as
+                ``["success_rate", "solved_at_mean"]``; empty for the default ones.
+            results: the results to report; None to read them.
 
         Returns:
-            The files written.
+            The paths of the written files.
         """
         from study.reports import USUAL
         from study.results.study import write_study_report
@@ -543,16 +554,16 @@ class Study:
         return write_study_report(read, into, formats or USUAL, tracking_uri=uri, trial=trial, columns=columns)
 
     def compare(self, other: str | Study) -> pd.DataFrame:
-        """Compare its cells with those of another study of the store.
+        """Compare the study's cells with those of another stored study.
 
         Args:
-            other: the study, or its name.
+            other: the other study, or its name.
 
         Returns:
-            One row a cell that both have: comparison.csv as a DataFrame.
+            The rows of comparison.csv, one per cell of both studies.
 
         Raises:
-            InputError: if no cell of either has a counterpart in the other.
+            InputError: if no cell has a counterpart in the other study.
         """
         import pandas as pd
 
@@ -562,7 +573,7 @@ class Study:
         return pd.DataFrame(comparison_rows(results.rows, results.against))
 
     def sync(self) -> int:
-        """Publish to MLflow the trials that it lacks, and the report; return how many those were."""
+        """Publish the trials that MLflow lacks, and the report; return the number of these trials."""
         from study.results.load import require_results
         from study.results.study import sync
 
@@ -571,14 +582,15 @@ class Study:
         require_results(results)
         return sync(results, uri)
 
-    # --- moving it ---------------------------------------------------------------------------------------
+    # --- deletion and export -----------------------------------------------------------------------------
 
     def delete(self) -> Deletion:
-        """Delete it from the store and from MLflow, without a question; return what went.
+        """Delete the study from the store and from MLflow without confirmation, and return the deleted content.
 
         Raises:
-            BusyError: if it is running.
-            TrackingError: if MLflow can't be reached; nothing is deleted then.
+            UnknownStudyError: if neither the store nor MLflow has the study.
+            BusyError: if the study is running.
+            TrackingError: if MLflow can't be reached; then nothing is deleted.
         """
         from study.api.deletion import deletion_of
 
@@ -587,22 +599,22 @@ class Study:
         return deletion
 
     def export(self, file: str | Path) -> Export:
-        """Write it into one ZIP file, which `import_study` reads; also while it runs.
+        """Write the study into one ZIP file for `import_study`; it may be running.
 
         Args:
-            file: the file's path; nothing may be there.
+            file: the file's path; it must not exist.
 
         Raises:
             UnknownStudyError: if the store has no such study.
-            InputError: if there is such a file already.
+            InputError: if the file exists already.
         """
         from study.store import Store, write_export
 
         return write_export(Store(self.where.store, read_only=True).open(self.name), Path(file))
 
     def __repr__(self) -> str:
-        what = f"in {self.where.shown_store}" if self._spec is None else self.size
-        return f"<Study {self.name}: {what}>"
+        content = f"in {self.where.shown_store}" if self._spec is None else self.size
+        return f"<Study {self.name}: {content}>"
 
     def _repr_html_(self) -> str:
         from study.errors import StudyError

@@ -1,4 +1,4 @@
-"""Where a study is: the address of its store, and that of MLflow."""
+"""Addresses of a study's store and of MLflow."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from study.addresses import absolute, absolute_database, shown_path
 from study.errors import InputError
 
 STORE = "studies"
-"""The folder of a store, if none is named."""
+"""Default folder of the store."""
 
 _DENIALS = ("none", "no", "false", "null", "disabled")
 
 
 @dataclass(frozen=True)
 class Where:
-    """The address of a store, and that of MLflow; absolute, wherever the process goes later.
+    """Addresses of a store and of MLflow, made absolute, so that they don't depend on the working folder.
 
     Args:
-        store: the store's folder, or its URL.
+        store: the store's folder or URL.
         tracking_uri: MLflow's address; None for a database in the store, if that is a folder; ``off`` for none.
 
     Example:
@@ -43,7 +43,7 @@ class Where:
 
     @property
     def shown_store(self) -> str:
-        """The store's address, to print."""
+        """The store's address, for output."""
         return self.store if "://" in self.store else shown_path(Path(self.store))
 
     @property
@@ -51,17 +51,17 @@ class Where:
         """MLflow's address; None if nothing is published.
 
         Raises:
-            InputError: if the value is a word that denies, but not ``off``.
+            InputError: if the value is a word such as ``none`` instead of ``off``.
         """
         from study.tracking import default_uri
 
         return self.view("--tracking-uri", self.tracking_uri, default_uri)
 
     def view(self, option: str, value: str | None, default: Callable[[Path], str]) -> str | None:
-        """Return the address of a dashboard's data: an option's value, a default inside a folder's store, or None.
+        """Return the address of a dashboard's data: the option's value, a default in the store's folder, or None.
 
         Raises:
-            InputError: if the value is a word that denies, but not ``off``.
+            InputError: if the value is a word such as ``none`` instead of ``off``.
         """
         from study.store import is_url
 
@@ -72,13 +72,13 @@ class Where:
         return absolute_database(value) if value else default(Path(self.store).resolve())
 
     def needed_tracking(self, command: str) -> str:
-        """Return MLflow's address for what needs one.
+        """Return MLflow's address for a command that needs one.
 
         Args:
-            command: its name, for the message.
+            command: the command's name, for the message.
 
         Raises:
-            InputError: if there is none.
+            InputError: if nothing is published to MLflow.
         """
         uri = self.tracking
         if uri is None:

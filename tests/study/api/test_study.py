@@ -205,7 +205,7 @@ def test_a_plan_says_what_its_seeds_can_tell_apart(tmp_path: Path) -> None:
     assert (design["wanted"], design["seeds"]) == (0.25, 3)
     assert design["wanted_seeds"] > 60
     for wrong in ({"difference": 0.0}, {"difference": 1.5}, {"difference": 0.5, "quick": True}):
-        with pytest.raises(InputError, match=r"must be in \(0, 1\], and goes neither with quick nor with a search"):
+        with pytest.raises(InputError, match=r"must be in \(0, 1\], and can't be combined with quick or a search"):
             one.plan(**wrong)
 
 

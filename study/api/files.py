@@ -12,7 +12,7 @@ from typing import Any
 from study.errors import InputError, UnknownStudyError, nearest
 
 _FIRST = """\
-# `study plan {name}.yaml` says what it takes, `study run {name}.yaml` runs it. All keys: docs/reference/study-file.md.
+# `study plan {name}.yaml` estimates its cost, `study run {name}.yaml` runs it. All keys: docs/reference/study-file.md.
 study: {name}
 question: How often does each unit learn to multiply?
 task: {{name: simple}}

@@ -17,7 +17,7 @@ from study.words import count_of
 @STORE
 @TRACKING
 def sync(name: str, store: str, tracking_uri: str | None) -> None:
-    """Publish to MLflow the trials of study NAME that it lacks, and the report."""
+    """Publish the trials of study NAME that MLflow lacks, and the report, to MLflow."""
     leave_out_pandas()
     published = Study(name, Where(store, tracking_uri)).sync()
     click.echo(f"{count_of(published, 'trial')} published")
@@ -31,14 +31,14 @@ def sync(name: str, store: str, tracking_uri: str | None) -> None:
     type=click.IntRange(0, 65535),
     default=5000,
     show_default=True,
-    help="MLflow's port; the index has the next one, or any if that is taken. 0 for any that is free.",
+    help="MLflow's port; 0 for any free port. The index has the next port, or any if that is taken.",
 )
-@click.option("--no-browser", is_flag=True, help="Don't open the index, which is done if this is a terminal.")
+@click.option("--no-browser", is_flag=True, help="Don't open the index. Default: open it if this is a terminal.")
 def ui(store: str, tracking_uri: str | None, port: int, no_browser: bool) -> None:
-    """Serve the index of the store's studies, their reports and MLflow's dashboard to this machine, until Ctrl-C.
+    """Serve the store's index, reports and MLflow's dashboard on this machine, until Ctrl-C.
 
-    The index is a page, which is kept up to date meanwhile: what each study asks, how far it is, and what it finds.
-    To open it from another machine, run the printed ssh command there.
+    The index is a page with the question, the progress and the finding of each study, and is kept up to date. To open
+    it from another machine, run the printed ssh command there.
     """
     leave_out_pandas()
     where = Where(store, tracking_uri)

@@ -1,4 +1,4 @@
-"""The command that lists and copies the files of trials."""
+"""Command for files of trials: files."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from study.words import count_of
 @click.argument("name")
 @click.argument("trial", required=False)
 @STORE
-@click.option("--to", type=click.Path(path_type=Path), metavar="FOLDER", help="Copy the files of TRIAL there.")
+@click.option("--to", type=click.Path(path_type=Path), metavar="FOLDER", help="Copy the files of TRIAL to FOLDER.")
 @JSON
 def files(name: str, trial: str | None, store: str, to: Path | None, as_json: bool) -> None:
-    """List what trials of study NAME wrote and printed; of one TRIAL, each file.
+    """List the trials of study NAME that have files or a log, or the files of one TRIAL.
 
-    TRIAL is an id, or the first letters of it.
+    TRIAL is an id, or its first letters.
     """
     from study.results.trial_files import local_files, sizes_by_trial, trial_named
     from study.store import Store

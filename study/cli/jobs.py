@@ -1,4 +1,4 @@
-"""Commands for studies on a cluster: submit, status, logs, stop, resume, doctor; keep, which runs there."""
+"""Commands for studies on a cluster: submit, status, logs, stop, resume, doctor, keep."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 _LOG_LINES = 1000
 
 _ONLY_STORE = click.option(
-    "--store", "only_store", metavar="STORE", help="Which, if a study is there for several stores."
+    "--store", "only_store", metavar="STORE", help="Store of the study, if it runs there for several."
 )
 _WITHOUT_TOKEN = click.option(
-    "--without-token", is_flag=True, help="Run on a cluster that anyone who reaches it can run code on."
+    "--without-token", is_flag=True, help="Allow a cluster where anyone who reaches it can run code."
 )
 
 
@@ -65,17 +65,17 @@ def submit(
     without_token: bool,
     **options: Any,
 ) -> None:
-    """Check FILE (a path or a preset's name) here, and run what is missing of it on a cluster.
+    """Check FILE (a path or a preset's name) here, and run its missing trials on a cluster.
 
-    A study that is running there for the same store is not started twice. KEY=VALUE stands in for a value of the file.
+    A study that is running there for the same store isn't started again. KEY=VALUE replaces a value of the file.
     """
     from study.driver.repository import repository_of
     from study.jobs import make_order
 
     url = _cluster(cluster)
-    # Not from this store, which may be out of reach here: the job reads it.
+    # Without the store, which may be out of reach here: the job reads it.
     study = load(file, overrides, yes=yes)
-    from study.results.submitted_files import submitted_files  # a file with a mistake is refused without its imports
+    from study.results.submitted_files import submitted_files  # imported late: a mistake is reported without it
 
     spec = study.planned.spec
     order = make_order(
@@ -103,9 +103,9 @@ def submit(
 def resume(
     ctx: click.Context, name: str, cluster: str | None, only_store: str | None, workers: int | None, without_token: bool
 ) -> None:
-    """Go on with study NAME on a cluster: as it was submitted last but for --workers, from what is stored.
+    """Continue study NAME on a cluster from its stored results, as last submitted except for --workers.
 
-    Code and data of your own are those that it was submitted with: the store has a copy.
+    Own code and data are those of that submission, of which the store has a copy.
     """
     from study.jobs import connect_to_run, order_of, standing
     from study.spec import check_size, parse_spec
@@ -116,9 +116,9 @@ def resume(
     if workers is not None:
         order = replace(order, options={**order.options, "workers": workers})
     if order.code_copy:
-        console.print(f"{name}: with the code that it was submitted with last")
+        console.print(f"{name}: with the code of its last submission")
     else:
-        spec = parse_spec(order.spec, source=f"study {name}, as it was submitted last")
+        spec = parse_spec(order.spec, source=f"study {name}, as last submitted")
         check_size(spec, yes=order.options.get("yes", False))
         console.print(f"{name}: {Study(name, Where(), spec).size}")
     _run_there(ctx, url, order, console, client=client)
@@ -129,17 +129,17 @@ def resume(
 @CLUSTER
 @_ONLY_STORE
 @JSON
-@click.option("--watch", "is_watch", is_flag=True, help="Go on until the study ends, or Ctrl-C; the study goes on.")
+@click.option("--watch", "is_watch", is_flag=True, help="Keep printing until the study ends. Ctrl-C doesn't stop it.")
 def status(name: str, cluster: str | None, only_store: str | None, as_json: bool, is_watch: bool) -> None:
-    """Print the status of study NAME on a cluster: done and left, time left, workers, use of the nodes.
+    """Print the status of study NAME on a cluster: progress, time left, workers, usage of the nodes.
 
-    With --watch the exit code is that of the study: 0 finished, 1 failed, 2 bad input, 130 stopped.
+    With --watch, the exit code is that of the study: 0 finished, 1 failed, 2 bad input, 130 stopped.
     """
     if not is_watch:
         _print_standings(_cluster(cluster), name, only_store, as_json=as_json)
         return
     if as_json:
-        raise InputError("--watch shows the status to people, and --json prints it once for programs: give one of them")
+        raise InputError("--watch can't be combined with --json")
     from study.jobs import connect, watch
 
     client, console = connect(_cluster(cluster), _warn), make_console()
@@ -158,12 +158,12 @@ def status(name: str, cluster: str | None, only_store: str | None, as_json: bool
 @click.argument("trial", required=False)
 @CLUSTER
 @_ONLY_STORE
-@click.option("--follow", is_flag=True, help="Go on until the study or trial ends, or Ctrl-C; the study goes on.")
-@click.option("--lines", type=click.IntRange(1), default=_LOG_LINES, show_default=True, help="How many.")
+@click.option("--follow", is_flag=True, help="Keep printing until the study or trial ends. Ctrl-C doesn't stop it.")
+@click.option("--lines", type=click.IntRange(1), default=_LOG_LINES, show_default=True, help="Number of last lines.")
 def logs(name: str, trial: str | None, cluster: str | None, only_store: str | None, follow: bool, lines: int) -> None:
-    """Print what study NAME says on a cluster, or what one TRIAL of it has printed.
+    """Print the log of study NAME on a cluster, or that of one TRIAL.
 
-    TRIAL is an id, or the first letters of it; its log is in the store.
+    TRIAL is an id, or its first letters; its log is read from the store.
     """
     if trial is not None:
         _print_trial_log(name, trial, only_store, follow=follow, lines=lines)
@@ -201,15 +201,15 @@ def _explain_missing_log(job: Job) -> None:
     """Warn that a job has no log yet.
 
     Raises:
-        ClusterError: if the job has ended, so that there will be none.
+        ClusterError: if the job has ended, so that it will never have one.
     """
     reason = " ".join(job.message.split()) or "nothing"
     if job.ended:
         raise ClusterError(
-            f"{job.id} has no log that can be read: it lay on the driver's node and is gone with it, or the driver "
-            f"never started. Ray says: {reason}"
+            f"{job.id} has no readable log: it was lost with the driver's node, or the driver never started. "
+            f"Ray says: {reason}"
         )
-    _warn(f"{job.id} has no log yet that can be read. Ray says: {reason}")
+    _warn(f"{job.id} has no readable log yet. Ray says: {reason}")
 
 
 @click.command()
@@ -217,7 +217,7 @@ def _explain_missing_log(job: Job) -> None:
 @CLUSTER
 @_ONLY_STORE
 def stop(name: str, cluster: str | None, only_store: str | None) -> None:
-    """Stop study NAME on a cluster: it keeps checkpoints, publishes, and ends within two minutes."""
+    """Stop study NAME on a cluster. It stores checkpoints, publishes and ends within two minutes."""
     from study.jobs import connect, standing
     from study.jobs import stop as stop_study
 
@@ -232,19 +232,19 @@ def stop(name: str, cluster: str | None, only_store: str | None) -> None:
         console.print(f"{name} finished before it was asked to stop")
         return
     if done.has_checkpoints:
-        how = "has stopped, with checkpoints"
+        ending = "has stopped, with checkpoints"
     elif done.killed:
-        how = "took too long and was killed: what it trained since its last checkpoints is lost"
+        ending = "took too long and was killed: all training since its last checkpoints is lost"
     else:
-        how = "has stopped while it was starting or reporting: nothing that was trained is lost"
+        ending = "has stopped while it was starting or reporting: no training is lost"
     style = "yellow" if done.killed else ""
-    console.print(f"{name} {how}. {done.now.next}", style=style)
+    console.print(f"{name} {ending}. {done.now.next}", style=style)
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="-- run FILE ...")
 def keep(arguments: tuple[str, ...]) -> None:
-    """Run another command of this program, and start it again whenever it is killed; jobs on a cluster do that."""
+    """Run another command of this program, and restart it whenever it is killed; for jobs on a cluster."""
     from study.driver.supervise import driver
     from study.driver.supervise import keep as keep_running
 
@@ -258,7 +258,7 @@ def keep(arguments: tuple[str, ...]) -> None:
 @CLUSTERS_STORE
 @CLUSTERS_TRACKING
 @_WITHOUT_TOKEN
-@click.option("--warm", is_flag=True, help="Compile here what the engines compile, so that no study waits for it.")
+@click.option("--warm", is_flag=True, help="Compile the engines' code here in advance, so that no study waits for it.")
 @JSON
 @click.pass_context
 def doctor(
@@ -270,11 +270,11 @@ def doctor(
     warm: bool,
     as_json: bool,
 ) -> None:
-    """Check settings, store, tracking, Ray and GPUs here, and with a cluster each of its nodes; say what to fix."""
+    """Check settings, store, tracking, Ray and GPUs, here and on each node of a cluster, and suggest fixes."""
     from study.doctor import examine as checks
 
     console = make_console()
-    # The checks themselves read the settings that neither the command line nor the environment sets.
+    # The checks read settings themselves if neither the command line nor the environment sets them.
     values = {
         name: value if ctx.get_parameter_source(name) != click.core.ParameterSource.DEFAULT else None
         for name, value in (("cluster", cluster), ("store", store), ("tracking_uri", tracking_uri))
@@ -300,7 +300,7 @@ def list_cluster(cluster: str, *, as_json: bool) -> None:
 
 
 def _print_standings(cluster: str, name: str | None, store: str | None, *, as_json: bool) -> None:
-    """Print the studies of one name in detail, or a list of all studies; then how busy the cluster is."""
+    """Print the studies of one name in detail, or a list of all studies, and the cluster's usage."""
     from study.jobs import connect, standings, usage
 
     client = connect(cluster, _warn)
@@ -328,7 +328,7 @@ def _run_there(
     without_token: bool = False,
     client: Client | None = None,
 ) -> None:
-    """Submit a study, and print how to follow it."""
+    """Submit a study, and print the commands that follow it."""
     from study.jobs import connect_to_run
     from study.jobs import submit as submit_study
 
@@ -340,7 +340,7 @@ def _run_there(
         by = f"{done.before.metadata.get('user')}@{done.before.metadata.get('host')}"
         console.print(f"{order.study} is running there already, submitted by {by}: attached to {done.job_id}")
         if not done.same_file:
-            _warn("it was submitted with another file, and goes on with that: for this one, `study stop` it first")
+            _warn("it was submitted with another file and continues with that; to run this file, `study stop` it first")
     is_from_command_line = ctx.get_parameter_source("cluster") == click.core.ParameterSource.COMMANDLINE
     where = f" --cluster {url}" if is_from_command_line else ""
     for name, value in (
@@ -353,10 +353,10 @@ def _run_there(
 
 
 def _tracking_page(order: Order) -> str:
-    """Return the study's page in MLflow; the server's own if it doesn't know the study, or can't be reached."""
+    """Return the study's page in MLflow, or the server's address if it lacks the study or can't be reached."""
     uri = order.options.get("tracking_uri")
     if uri is None:
-        return f"where the cluster's own settings say; `study logs {order.study}` ends with the dashboard's address"
+        return f"as set on the cluster; `study logs {order.study}` ends with the dashboard's address"
     if uri == "off":
         return "off: nothing is published"
     if not uri.startswith("http"):
@@ -375,7 +375,7 @@ def known_cluster() -> str:
 def _cluster(address: str | None) -> str:
     if not address:
         raise InputError(
-            "which cluster? --cluster http://HEAD:8265 says it, or STUDY_CLUSTER, or `cluster` in your own study.toml"
+            "no cluster was given: use --cluster http://HEAD:8265, STUDY_CLUSTER, or `cluster` in your own study.toml"
         )
     from study.jobs import parse_address
 
@@ -383,7 +383,7 @@ def _cluster(address: str | None) -> str:
 
 
 def _warn(text: str) -> None:
-    """Print a warning to stderr, since a program may read what the command prints to stdout."""
+    """Print a warning to stderr, since a program may read stdout."""
     click.secho(visible(text), fg="yellow", err=True)
 
 

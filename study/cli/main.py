@@ -1,4 +1,4 @@
-"""The group of commands, and how errors become messages and exit codes."""
+"""The group of commands, and the conversion of errors to messages and exit codes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Group(click.Group):
     """A group of commands that prints each error as one clear message."""
 
     def main(self, args: Sequence[str] | None = None, *others: Any, **more: Any) -> Any:
-        """Run the command line; as a program, exit even if a training function has left threads running."""
+        """Run the command line; as a program, exit even if a training function left threads running."""
         if args is not None:
             return super().main(args, *others, **more)
         try:
@@ -42,7 +42,7 @@ class _Group(click.Group):
             click.echo("\nstudy: interrupted", err=True)
             ctx.exit(INTERRUPTED)
         except MemoryError as error:
-            click.echo(f"study: this machine has no memory left for that: {error or 'it gave no reason'}", err=True)
+            click.echo(f"study: this machine has too little memory: {error or 'no reason was given'}", err=True)
             ctx.exit(1)
         except BrokenPipeError:
             # The reader has gone (study ... | head): print nothing, and avoid a second error at exit.
@@ -66,11 +66,10 @@ def _exit_despite_threads(code: Any) -> None:
 @click.version_option(package_name="seeded-study")
 @click.pass_context
 def main(ctx: click.Context) -> None:
-    """Run seeded training trials by the hundred, and learn how reliably and how fast training succeeds."""
-    if ctx.invoked_subcommand != "doctor":  # the doctor reports what is wrong with the settings
+    """Run hundreds of seeded training trials, and measure the reliability and speed of training."""
+    if ctx.invoked_subcommand != "doctor":  # the doctor reports mistakes in the settings itself
         ctx.default_map = default_map(main.commands.values(), load_settings())
-    # At exit Python searches all that is left for cycles: that is of no use, and takes 2 s once torch, Ray and MLflow
-    # have been imported.
+    # Garbage collection at exit is useless here, and takes 2 s once torch, Ray and MLflow have been imported.
     atexit.register(gc.freeze)
 
 

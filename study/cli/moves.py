@@ -1,4 +1,4 @@
-"""Commands that take studies out of a store and into it: delete, export, import."""
+"""Commands that move studies out of a store and into it: delete, export, import."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @STORE
 @TRACKING
-@click.option("--yes", is_flag=True, help="Don't ask.")
+@click.option("--yes", is_flag=True, help="Delete without confirmation.")
 def delete(names: tuple[str, ...], store: str, tracking_uri: str | None, yes: bool) -> None:
-    """Delete studies from the store and from MLflow: results, report, experiment. It says what goes, and asks.
+    """Delete studies from the store and from MLflow (results, report, experiment), after confirmation.
 
-    With --tracking-uri off, MLflow is left alone.
+    With --tracking-uri off, MLflow stays unchanged.
     """
     from study.api.deletion import deletion_of
 
@@ -41,7 +41,7 @@ def delete(names: tuple[str, ...], store: str, tracking_uri: str | None, yes: bo
         click.echo(str(deletion))
     if not yes:
         if not sys.stdin.isatty():
-            raise InputError("nothing was deleted: nobody can be asked here, and --yes says that all of this may go")
+            raise InputError("nothing was deleted: there is no terminal to confirm on; pass --yes")
         if not click.confirm("Delete all of this?"):
             click.echo("nothing was deleted")
             sys.exit(1)
@@ -57,7 +57,7 @@ def delete(names: tuple[str, ...], store: str, tracking_uri: str | None, yes: bo
 def export(name: str, file: Path, store: str) -> None:
     """Write study NAME into FILE.zip: its file, copies of its code, results, curves, weights and the report.
 
-    `study import FILE.zip` reads it, in any store. The study may be running: what is done goes into the file.
+    `study import FILE.zip` imports it into any store. The study may be running: trials done so far are exported.
     """
     leave_out_pandas()
     done = Study(name, Where(store)).export(file)
@@ -69,7 +69,7 @@ def export(name: str, file: Path, store: str) -> None:
 
 
 class _Import(click.Group):
-    """A group whose first word may be the file to import, rather than a command."""
+    """A command group that also takes a file to import in place of a command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         is_command = bool(args) and (args[0] in self.commands or args[0] in ctx.help_option_names)
@@ -78,11 +78,10 @@ class _Import(click.Group):
 
 @click.group(name="import", cls=_Import, subcommand_metavar="FILE.zip | csv | mlflow | wandb | hydra | optuna ...")
 def import_() -> None:
-    """Import a study that was exported, or runs that were trained elsewhere.
+    """Import an exported study, or runs that were trained elsewhere.
 
-    `study import FILE.zip` makes a study of the store, or merges its trials into the one that is there. hydra and
-    optuna import finished runs as trials of a study file. The other forms write a table of outcomes, which
-    `study report` reads.
+    `study import FILE.zip` adds a study to the store, or merges its trials into the stored study. hydra and optuna
+    import finished runs as trials of a study file. The other commands write a table of outcomes for `study report`.
     """
 
 
@@ -90,9 +89,9 @@ def import_() -> None:
 @click.argument("file", type=_FILE, metavar="FILE.zip")
 @STORE
 def import_zip(file: Path, store: str) -> None:
-    """Import a study from the file that `study export` wrote; the word zip may be left out.
+    """Import a study from a file written by `study export`; the word zip may be omitted.
 
-    Trials that the store has already stay as they are.
+    Trials that are already in the store stay unchanged.
     """
     from study.api.importing import import_study
 
@@ -105,15 +104,17 @@ def import_zip(file: Path, store: str) -> None:
 
 
 _runs_options = together(
-    click.option("--seed", metavar="COLUMN", help="The column of seeds. Default: the one that is called so."),
-    click.option("--without-seeds", is_flag=True, help="The runs drew their seeds at random: number them."),
-    click.option("--by", help="Columns that make a row each: lr,optimizer. Default: all that vary but the seed."),
+    click.option("--seed", metavar="COLUMN", help="Column of seeds. Default: found by its name."),
+    click.option("--without-seeds", is_flag=True, help="Number the runs, since their seeds are random and unknown."),
+    click.option(
+        "--by", help="Columns whose values define the rows: lr,optimizer. Default: all that vary but the seed."
+    ),
     click.option(
         "--metric",
         "metrics",
         metavar="COLUMN[:higher|:lower]",
         multiple=True,
-        help="A column that is averaged over trials; may be given again. Default: those that are called so.",
+        help="Column to average over trials; may be repeated. Default: found by their names.",
     ),
     STATE_WORDS,
     click.option(
@@ -121,22 +122,22 @@ _runs_options = together(
         type=click.Choice(["first", "last"]),
         default="first",
         show_default=True,
-        help="Which of several runs of one trial counts.",
+        help="The run to use if a trial has several.",
     ),
     click.option(
         "--out", type=_FILE, metavar="FILE", help="Table to write: .csv, .tsv or .parquet. Default: NAME-outcomes.csv."
     ),
 )
-"""The options of imports of runs."""
+"""Options for imports of runs."""
 
 
 @import_.command(name="csv")
 @click.argument("file", type=_FILE)
 @_runs_options
 def import_csv(file: Path, out: Path | None, **choices: Any) -> None:
-    """Import runs from a table, FILE.csv, FILE.tsv or FILE.parquet, with one row a run and any columns.
+    """Import runs from a table, FILE.csv, FILE.tsv or FILE.parquet, with one row per run and any columns.
 
-    Exports of MLflow, wandb, Optuna, Sacred, Ray Tune and Neptune are read as such.
+    Exports of MLflow, wandb, Optuna, Sacred, Ray Tune and Neptune are recognised.
     """
     from study.api.importing import import_csv as import_runs
 
@@ -147,7 +148,7 @@ def import_csv(file: Path, out: Path | None, **choices: Any) -> None:
 @click.argument("file", type=_FILE, metavar="FILE.csv")
 @_runs_options
 def import_wandb(file: Path, out: Path | None, **choices: Any) -> None:
-    """Import runs of wandb from the CSV file that its table of runs is exported to."""
+    """Import runs of wandb from the CSV export of its table of runs."""
     from study.api.importing import import_wandb as import_runs
 
     _print_runs(import_runs(file, **_choices(choices)), out or _beside(file))
@@ -171,7 +172,7 @@ def import_mlflow(uri: str, experiment: str, out: Path | None, **choices: Any) -
 @click.argument("file", metavar="FILE.yaml")
 @STORE
 def import_hydra(folder: Path, file: str, store: str) -> None:
-    """Import the finished jobs of a multirun of Hydra as trials of FILE.yaml, which must have a version."""
+    """Import the finished jobs of a Hydra multirun as trials of FILE.yaml; the file must have a version."""
     from study.api.importing import import_hydra as import_jobs
 
     leave_out_pandas()
@@ -184,7 +185,7 @@ def import_hydra(folder: Path, file: str, store: str) -> None:
 @click.option("--optuna-study", metavar="NAME", help="Optuna's study, if its storage has several.")
 @STORE
 def import_optuna(storage: str, file: str, optuna_study: str | None, store: str) -> None:
-    """Import the completed trials of a study of Optuna as trials of FILE.yaml, which must have a version."""
+    """Import the completed trials of an Optuna study as trials of FILE.yaml; the file must have a version."""
     from study.api.importing import import_optuna as import_trials
 
     leave_out_pandas()
@@ -201,7 +202,7 @@ def _beside(file: Path) -> Path:
 
 
 def _print_runs(runs: ImportedRuns, out: Path) -> None:
-    """Say what was decided, print the table of groups, and write the trials."""
+    """Print the decisions made and the table of groups, and write the trials."""
     console = make_console()
     for notice in runs.notices:
         console.print(notice, soft_wrap=True, highlight=False)

@@ -1,4 +1,4 @@
-"""What commands share: options, the console, where store and cluster are."""
+"""Shared parts of commands: options, JSON output, addresses."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def _checked(ctx: click.Context, param: click.Parameter, store: str) -> str:
-    """Check a store's address before anything repeats it: there may be a password in it."""
+    """Check a store's address before it is printed anywhere, since it may hold a password."""
     if ":/" in store:
-        from study.store import Store  # only here: it takes long to import
+        from study.store import Store  # imported late: it takes long to import
 
         Store(store)
     if Path(store).is_file():
@@ -39,7 +39,7 @@ def _checked(ctx: click.Context, param: click.Parameter, store: str) -> str:
 
 
 def shared_address(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """Refuse a password on the command line, which all users can read, and a server that only a folder's file names."""
+    """Reject a password on the command line, and a server that only the working folder's file names."""
     source, name = ctx.get_parameter_source(param.name or ""), param.name or ""
     if value is not None and source == ParameterSource.COMMANDLINE:
         check_no_secret(value, param.opts[0])
@@ -49,12 +49,12 @@ def shared_address(ctx: click.Context, param: click.Parameter, value: str | None
 
 
 def setting(name: str, description: str, callback: Callable[..., Any] = shared_address, **more: Any) -> Decorator:
-    """Make a command's option of a setting, which the environment and the settings files can also give.
+    """Return a command's option for a setting; the environment and the settings files can also give its value.
 
     Args:
         name: the setting's name.
-        description: what the command's help says.
-        callback: checks a value.
+        description: the option's help.
+        callback: checks the value.
         more: other arguments of `click.option`.
     """
     return click.option(
@@ -64,39 +64,39 @@ def setting(name: str, description: str, callback: Callable[..., Any] = shared_a
 
 _STUDIES: dict[str, Any] = {"default": STUDIES, "show_default": True}
 
-STORE = setting("store", "Folder of the studies' results, or its URL: s3://, gs://, az://.", _checked, **_STUDIES)
-TRACKING = setting("tracking_uri", "MLflow server, or 'off'. Default: sqlite inside the store, if that is a folder.")
-# These are not checked from here: the nodes may reach what this machine can't.
+STORE = setting("store", "Folder or URL (s3://, gs://, az://) of the studies' results.", _checked, **_STUDIES)
+TRACKING = setting("tracking_uri", "MLflow server, or 'off'. Default: a database in the store, if that is a folder.")
+# Not checked here: the nodes may reach addresses that this machine can't reach.
 CLUSTERS_STORE = setting("store", "Folder or URL of the studies' results, the same for all nodes.", **_STUDIES)
 CLUSTERS_TRACKING = setting(
-    "tracking_uri", "MLflow server, or 'off'. Default: what the cluster's own settings say, or sqlite inside the store."
+    "tracking_uri", "MLflow server, or 'off'. Default: the cluster's own setting, or a database in the store."
 )
 CLUSTER = setting("cluster", "Ray cluster: address of its dashboard, http://HEAD:8265.", metavar="URL")
 OPTUNA_STORAGE = setting(
     "optuna_storage",
-    "For a search: the database of Optuna's dashboard, or 'off'. Default: sqlite in the store, if that is a folder.",
+    "For a search: database of Optuna's dashboard, or 'off'. Default: one in the store, if that is a folder.",
 )
 STATE_WORDS = click.option(
     "--state-words",
     metavar="WORD=MEANING,...",
     multiple=True,
-    help="What words in a column of states mean: finished, failed, stopped or running. Needed for unusual words only.",
+    help="Meanings of unusual words in a column of states: finished, failed, stopped or running.",
 )
 OVERRIDES = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 YES = click.option("--yes", is_flag=True, help="Allow more than 100,000 trials.")
 
 
-def _click_option(of: Field[Any]) -> Decorator:
-    """Make the command line's option for a field of `Options`."""
-    rules, default = of.metadata, of.default
+def _click_option(option: Field[Any]) -> Decorator:
+    """Return the command line's option for a field of `Options`."""
+    rules, default = option.metadata, option.default
     kind: click.ParamType[Any] | None = None
     if "choices" in rules:
         kind = click.Choice(rules["choices"])
     elif "least" in rules:
         kind = (click.FloatRange if isinstance(default, float) else click.IntRange)(min=rules["least"])
     return click.option(
-        flag(of.name),
+        flag(option.name),
         type=kind,
         is_flag=default is False,
         default=default,
@@ -105,12 +105,12 @@ def _click_option(of: Field[Any]) -> Decorator:
     )
 
 
-OPTIONS = {of.name: _click_option(of) for of in fields(Options) if of.metadata}
-"""The command line's options for the fields of `Options`, by name."""
+OPTIONS = {option.name: _click_option(option) for option in fields(Options) if option.metadata}
+"""Command-line options for the fields of `Options`, by name."""
 
 
 def together(*options: Decorator) -> Decorator:
-    """Join options of a command into one, in their order."""
+    """Combine options of a command into one decorator, in their order."""
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         for option in reversed(options):
@@ -121,10 +121,10 @@ def together(*options: Decorator) -> Decorator:
 
 
 training_options = together(YES, *(OPTIONS[name] for name in TRAINING_OPTIONS), OPTUNA_STORAGE)
-"""The options of training, wherever it runs."""
+"""Options of training, here or on a cluster."""
 
 local_options = together(*(option for name, option in OPTIONS.items() if name not in TRAINING_OPTIONS))
-"""The options that have no meaning for a job on a cluster."""
+"""Options that don't apply to jobs on a cluster."""
 
 
 class _NoPandas:
@@ -136,26 +136,25 @@ class _NoPandas:
 
 
 def leave_out_pandas() -> None:
-    """Make pyarrow do without pandas in this process; to be called before the store is read.
+    """Keep pyarrow from importing pandas in this process; call it before the store is read.
 
-    pyarrow imports pandas at its first array, whatever that is made of, which takes longer than reading a small store.
-    Nothing here uses pandas, and code that asks pyarrow for a pandas object still gets one. A library must not decide
-    this for the program that it is part of, but this is the program.
+    pyarrow imports pandas at its first array, which takes longer than reading a small store. Nothing here uses pandas,
+    and code that asks pyarrow for a pandas object still gets one. Only a program may decide this, not a library.
     """
     if "pandas" in sys.modules:
         return
-    import pyarrow as pa  # only here: a mistake in a file is reported without it
+    import pyarrow as pa  # imported late: a mistake in a file is reported without it
 
     finder = _NoPandas()
     sys.meta_path.insert(0, finder)
     try:
-        pa.array([])  # pyarrow looks once, and remembers
+        pa.array([])  # pyarrow looks for pandas only once
     finally:
         sys.meta_path.remove(finder)
 
 
 def echo_json(content: Any) -> None:
-    """Print data as JSON; a number that isn't finite is null there."""
+    """Print data as JSON, with null for NaN and infinite numbers."""
     click.echo(json.dumps(_finite(content), indent=1, ensure_ascii=False, default=str))
 
 
@@ -168,7 +167,7 @@ def _finite(content: Any) -> Any:
 
 
 def print_addresses(study: Study, console: Console) -> None:
-    """Print where a study's report and dashboard are."""
+    """Print the addresses of a study's report and dashboard."""
     from study.store import Store
     from study.tracking import links
 

@@ -31,13 +31,13 @@ from study.errors import InputError
 @click.command(name="list")
 @STORE
 @click.option(
-    "--cluster", "on_cluster", metavar="URL", is_flag=False, flag_value="", help="Those of a Ray cluster instead."
+    "--cluster", "on_cluster", metavar="URL", is_flag=False, flag_value="", help="List a Ray cluster's studies instead."
 )
 @JSON
-@click.option("--presets", "of_presets", is_flag=True, help="The presets alone: what each asks, and what it takes.")
+@click.option("--presets", "of_presets", is_flag=True, help="List only the presets, with their questions and costs.")
 @click.pass_context
 def list_(ctx: click.Context, store: str, on_cluster: str | None, as_json: bool, of_presets: bool) -> None:
-    """List the studies of the store, and the presets; or those of a cluster, whoever submitted them."""
+    """List the studies of the store and the presets, or the studies of all users of a cluster."""
     from study.plugins.presets import preset_names
     from study.results.listing import presets, presets_table, studies, studies_table
 
@@ -56,7 +56,7 @@ def list_(ctx: click.Context, store: str, on_cluster: str | None, as_json: bool,
         return
     try:
         make_console().print(studies_table(store))
-    finally:  # a newcomer has no store yet, but presets
+    finally:  # a new user has no store yet, but presets
         click.echo(f"presets: {', '.join(preset_names())}")
 
 
@@ -66,7 +66,7 @@ def list_(ctx: click.Context, store: str, on_cluster: str | None, as_json: bool,
 @click.option("--file", "as_file", is_flag=True, help="Print its study file instead.")
 @JSON
 def show(name: str, store: str, as_file: bool, as_json: bool) -> None:
-    """Print the table of study NAME as it now stands; of a preset that isn't in the store, its file."""
+    """Print the current table of study NAME, or the file of a preset that isn't in the store."""
     from study.api.files import file_of, is_preset_alone
 
     if as_file or is_preset_alone(name, store):
@@ -90,63 +90,60 @@ def show(name: str, store: str, as_file: bool, as_json: bool) -> None:
     type=click.Choice(["store", "mlflow"]),
     default="store",
     show_default=True,
-    help="Where the results of studies are read.",
+    help="Where to read the results of studies.",
 )
-@click.option("--by", help="Columns that make a row each: model,operation. Default: those that vary.")
+@click.option("--by", help="Columns whose values define the rows: model,operation. Default: those that vary.")
 @click.option(
     "--compare",
     metavar="published|NAME|FILE",
-    help="What to compare the rows with. Default: the published numbers, where a study's cells repeat them.",
+    help="Results to compare the rows with. Default: published numbers, for cells that replicate them.",
 )
-@click.option(
-    "--compare-by", metavar="COLUMN,...", help="Columns of FILE in which the methods differ that are compared."
-)
+@click.option("--compare-by", metavar="COLUMN,...", help="Columns of FILE that distinguish the methods to compare.")
 @click.option(
     "--tune",
     metavar="COLUMN,...",
-    help="Columns of FILE of which each method takes its own best values, chosen by other seeds than those compared.",
+    help="Columns of FILE to tune: each method takes its best values, chosen on seeds that aren't compared.",
 )
 @click.option(
     "--standardise",
     metavar="COLUMN",
-    help="A number that each trial's start has: success rates are also given as they would be with equal starts.",
+    help="Column with a number of each trial's start: adds success rates standardised to equal starts.",
 )
 @click.option(
     "--starts",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="A file of starts with that column, to which rates are standardised. Default: the trials'.",
+    help="File of starts with that column, to standardise to. Default: the trials' own starts.",
 )
 @click.option(
-    "--success", metavar="'COLUMN < NUMBER'", help="What a solved trial is, of FILE: a column, < <= > or >=, a number."
+    "--success", metavar="'COLUMN < NUMBER'", help="Success criterion for FILE: a column, < <= > or >=, a number."
 )
 @click.option(
     "--metric",
     "metrics",
     metavar="COLUMN[:higher|:lower]",
     multiple=True,
-    help="A column of FILE that is averaged over trials, and which values are better where its name doesn't say it; "
-    "may be given again.",
+    help="Column of FILE to average over trials, with the better direction if its name doesn't tell; may be repeated.",
 )
 @STATE_WORDS
-@click.option("--trial", metavar="ID", help="Whose weights to draw, of one study. Default: a typical solved trial's.")
-@click.option("--as-published", is_flag=True, help="Add the published estimators, with their faults.")
+@click.option("--trial", metavar="ID", help="Trial whose weights are drawn, of one study. Default: a typical one.")
+@click.option("--as-published", is_flag=True, help="Also apply the published estimators, with their faults.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder to write to. Default: report in the study's folder (with --by: tables); beside FILE, FILE-report; "
-    "of a study in an object store: NAME-report here.",
+    help="Folder to write to. Default: report in the study's folder (tables with --by); FILE-report beside FILE; "
+    "NAME-report here for a study in an object store.",
 )
 @click.option(
     "--format",
     "formats",
     type=click.Choice(["html", "md", "csv", "parquet", "yaml", "latex", "png", "svg", "pdf"]),
     multiple=True,
-    help="What to write; may be given again. Default: all but pdf.",
+    help="Format to write; may be repeated. Default: all but pdf.",
 )
 @click.option(
     "--columns",
     metavar="COLUMN,...",
-    help="Columns of statistics in cells.tex and report.md, by their names in cells.csv: success_rate,solved_at_mean.",
+    help="Statistics in cells.tex and report.md, by their names in cells.csv: success_rate,solved_at_mean.",
 )
 @JSON
 def report(
@@ -170,9 +167,9 @@ def report(
     columns: str | None,
     as_json: bool,
 ) -> None:
-    """Write the report of study NAME: tables, figures, one HTML page.
+    """Write the report of study NAME: tables, figures and one HTML page.
 
-    With FILE.csv, FILE.tsv or FILE.parquet of outcomes, with several studies, or with --by: one row a group.
+    With a FILE of outcomes (.csv, .tsv or .parquet), several studies, or --by, the report has one row per group.
     """
     from study.reports import check_columns
     from study.results import groups as results_of_groups
@@ -183,7 +180,7 @@ def report(
     is_grouped = len(names) > 1 or by is not None or as_published or standardise is not None
     if is_grouped or any(map(results_of_groups.is_file, [*names, compare or ""])):
         if trial is not None:
-            raise InputError("--trial: weights are those of one study's trial; leave out files and --by")
+            raise InputError("--trial needs the report of one study: leave out files and --by")
         tabulated = results_of_groups.tabulate(
             names,
             store,
@@ -214,8 +211,8 @@ def report(
         return
     if metrics or success is not None or state_words or compare_by or tune or starts is not None:
         raise InputError(
-            "--metric, --success, --state-words, --compare-by, --tune and --starts are of the columns of a FILE; a "
-            "study's file says it of a study (success, compare)"
+            "--metric, --success, --state-words, --compare-by, --tune and --starts need a FILE of outcomes; for a "
+            "study, use success and compare in its study file"
         )
     study = Study(names[0], where)
     results = study.results(compare or "published", from_mlflow=source == "mlflow")
@@ -249,7 +246,7 @@ def _files(written: Sequence[Path]) -> dict[str, dict[str, str]]:
 @YES
 @JSON
 def check(file: str, overrides: tuple[str, ...], store: str, yes: bool, as_json: bool) -> None:
-    """Say which claims of FILE (a path, a preset's name or a stored study's) its results show; trains nothing.
+    """Judge the claims of FILE (a path, or a preset's or stored study's name) by stored results; trains nothing.
 
     Exit code 0 if all are shown, 4 if any is refuted, 5 if none is refuted and any is undecided.
     """

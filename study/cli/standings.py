@@ -36,9 +36,9 @@ def studies_table(statuses: Sequence[JobStatus]) -> ConsoleTable:
         "submitted": 5,
         "store": 7,
     }
-    whole = ("done", "failed", "left", "training", "share", "submitted")
+    unfolded = ("done", "failed", "left", "training", "share", "submitted")
     for heading, rank in ranks.items():
-        table.add_column(heading, no_wrap=heading in whole, rank=rank)
+        table.add_column(heading, no_wrap=heading in unfolded, rank=rank)
     for status in statuses:
         beat = status.heartbeat
         done = "" if beat is None else f"{beat.done:,}/{beat.trials:,}"
@@ -59,7 +59,7 @@ def studies_table(statuses: Sequence[JobStatus]) -> ConsoleTable:
 
 
 def listing(statuses: Sequence[JobStatus], busy: Usage) -> dict[str, Any]:
-    """Return the statuses of studies and their cluster's usage as JSON data."""
+    """Return the statuses of studies and the cluster's usage as JSON data."""
     return {"studies": [status.as_json() for status in statuses], "cluster": asdict(busy)}
 
 
@@ -74,14 +74,14 @@ def detail(status: JobStatus) -> ConsoleTable:
         counts = f"{beat.done:,} of {beat.trials:,}"
         rows += [("done", counts)]
         rows += [("outcomes", f"{beat.outcomes}, {beat.pending} pending")]
-        reasons = [f"{count_of(one.trials, 'trial')}: {one.reason}" for one in beat.failures]
+        reasons = [f"{count_of(failure.trials, 'trial')}: {failure.reason}" for failure in beat.failures]
         rows += [("failed", "\n".join(reasons))] if reasons else []
         if not status.ended:
             left = "not known yet" if beat.left_s is None else duration(beat.left_s)
             rows += [("time left", left), ("training", count_of(beat.workers, "pack"))]
             values = value_texts(beat.metric, beat.values)
             rows += [("so far", "\n".join(values))] if values else []
-        rows += [("said at", f"{beat.at:%Y-%m-%d %H:%M:%S} UTC")]
+        rows += [("updated", f"{beat.at:%Y-%m-%d %H:%M:%S} UTC")]
     rows += [] if status.share is None else [(status.share.unit, status.share.words)]
     rows += [
         ("submitted", f"{status.submitted_at:%Y-%m-%d %H:%M:%S} UTC by {status.user}@{status.host}"),
@@ -90,7 +90,7 @@ def detail(status: JobStatus) -> ConsoleTable:
     rows += [("tracking", status.tracking_uri)] if status.tracking_uri else []
     rows += [("driver on", status.node)] if status.node and not status.ended else []
     rows += [("ended", f"{status.ended_at:%Y-%m-%d %H:%M:%S} UTC")] if status.ended_at else []
-    rows += [("said last", "\n".join(status.last_lines))] if status.last_lines else []
+    rows += [("last output", "\n".join(status.last_lines))] if status.last_lines else []
     for name, value in (*rows, ("next", status.next)):
         table.add_row(name, value)
     return table
@@ -98,10 +98,10 @@ def detail(status: JobStatus) -> ConsoleTable:
 
 @contextmanager
 def live_status(console: Console) -> Iterator[Callable[[JobStatus, Usage], None]]:
-    """Show the status of a study while it changes: in place on a terminal, otherwise as a line for each change.
+    """Show the status of a study while it changes: in place on a terminal, otherwise one line per change.
 
     Yields:
-        What to call with each status.
+        A function to call with each status.
     """
     if console.is_terminal:
         with Live(console=console, auto_refresh=False) as live:
@@ -124,7 +124,7 @@ def live_status(console: Console) -> Iterator[Callable[[JobStatus, Usage], None]
 
 
 def busy_line(busy: Usage) -> str:
-    """Format in one line how busy a cluster is."""
+    """Return a cluster's usage in one line."""
     parts = [count_of(busy.nodes, "node"), f"{busy.cpus:g} CPU{'' if busy.cpus == 1 else 's'}"]
     parts[-1] += "" if busy.cpu_percent is None else f", {busy.cpu_percent:g}% busy"
     if busy.gpus:

@@ -53,19 +53,19 @@ def new(
     points: bool,
     **sweeps: str | None,
 ) -> None:
-    """Write a study file NAME.yaml to begin with.
+    """Write a new study file NAME.yaml.
 
-    A sweep of another tool may be given with --command or --train, which say what a trial runs.
+    A sweep of another tool can be combined with --command or --train, which define what a trial runs.
     """
     from study.api.files import new_file
 
     if [preset, train, command].count(None) < 2:
-        raise InputError("only one of --from, --train and --command can be given: a file begins with one of them")
+        raise InputError("only one of --from, --train and --command can be given")
     given = [(tool.removeprefix("from_"), where) for tool, where in sweeps.items() if where is not None]
     if len(given) + (preset is not None) > 1:
         raise InputError("only one of --from and --from-wandb, -optuna, -hydra or -tune can be given")
     if (optuna_study is not None or points) and sweeps["from_optuna"] is None:
-        raise InputError("--optuna-study and --points are of --from-optuna: give that, too")
+        raise InputError("--optuna-study and --points need --from-optuna")
     path = new_file(
         name,
         preset,
@@ -76,7 +76,7 @@ def new(
         points=points,
         notify=lambda note: click.echo(f"check: {note}", err=True),
     )
-    click.echo(f"{path}: edit it, `study plan {path}` says what it takes, `study run {path}` runs it")
+    click.echo(f"{path}: edit it, `study plan {path}` estimates its cost, `study run {path}` runs it")
 
 
 @click.command()
@@ -89,8 +89,8 @@ def new(
 @OPTIONS["cpus"]
 @OPTIONS["pack_size"]
 @JSON
-@click.option("--quick", is_flag=True, help="Leave out what is measured: engines, packs, memory and time.")
-@click.option("--difference", type=float, metavar="D", help="Say how many seeds a difference of success rates takes.")
+@click.option("--quick", is_flag=True, help="Skip calibration (engines, packs, memory, time).")
+@click.option("--difference", type=float, metavar="D", help="Compute the seeds needed for a difference of rates.")
 def plan(
     file: str,
     overrides: tuple[str, ...],
@@ -101,9 +101,9 @@ def plan(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Print what FILE (a path or a preset's name) asks for, and how long it takes; writes nothing.
+    """Print the trials of FILE (a path or a preset's name), and the time they take; writes nothing.
 
-    KEY=VALUE stands in for a value of the file: seeds=50, grid.hidden_size=[2,4].
+    KEY=VALUE replaces a value of the file: seeds=50, grid.hidden_size=[2,4].
     """
     console = make_console()
     study = load(file, overrides, store=store, yes=yes)
@@ -117,23 +117,23 @@ def plan(
 
 
 _running = together(click.argument("file"), OVERRIDES, STORE, TRACKING, training_options, local_options)
-"""The options of commands that train a study from here."""
+"""Options of commands that train a study from here."""
 
 
 @click.command()
 @_running
 @click.option("--debug", is_flag=True, help="Train one trial here, and open a debugger where it fails.")
 @click.option("--trial", metavar="ID", help="The trial to debug, by the first letters of its id. Default: the first.")
-@click.option("--code-copy", metavar="NAME/DIGEST", hidden=True, help="Lay code of the store beside FILE; for jobs.")
+@click.option("--code-copy", metavar="NAME/DIGEST", hidden=True, help="Write stored code beside FILE; for jobs.")
 def run(file: str, yes: bool, debug: bool, trial: str | None, code_copy: str | None, **options: Any) -> None:
-    """Run what is missing of FILE (a path or a preset's name), publish it and report; a search is continued.
+    """Train the missing trials of FILE (a path or a preset's name), publish and report; continue a search.
 
-    KEY=VALUE stands in for a value of the file: seeds=50, grid.hidden_size=[2,4].
+    KEY=VALUE replaces a value of the file: seeds=50, grid.hidden_size=[2,4].
     """
     if code_copy is not None:
         _lay_out(code_copy, options["store"], Path(file).parent)
     if trial is not None and not debug:
-        raise InputError("--trial names the trial of --debug: add --debug, or leave it out to train all")
+        raise InputError("--trial needs --debug; leave it out to train all trials")
     if debug:
         _debug(file, options["overrides"], options["store"], trial)
         return
@@ -149,7 +149,7 @@ def _debug(file: str, overrides: tuple[str, ...], store: str, trial: str | None)
 
 
 def _lay_out(code_copy: str, store: str, into: Path) -> None:
-    """Write the files that a study was submitted with beside its file."""
+    """Write the files that were submitted with a study beside its file."""
     from study.results.submitted_files import restore_submitted
     from study.store import Store
     from study.store.retry import Patience
@@ -167,7 +167,7 @@ def _lay_out(code_copy: str, store: str, into: Path) -> None:
 def search(file: str, **options: Any) -> None:
     """Search the ranges of FILE for the best candidates, confirm them with fresh seeds, and report.
 
-    A candidate is a cell with several seeds. Stopped or killed, it goes on where it was.
+    A candidate is a cell with several seeds. After an interruption, the next run continues the search.
     """
     _run(file, only_searches=True, **options)
 
@@ -194,7 +194,7 @@ def _run(
         console.print(notice, style="yellow")
     leave_out_pandas()
     ending = study.train(console, **options)
-    # Imported only now: a mistake in the file is reported without what a run needs.
+    # Imported late: a mistake in the file is reported without it.
     from study.run import Ending
 
     print_addresses(study, console)
@@ -224,19 +224,19 @@ def _run(
     is_flag=False,
     flag_value="",
     metavar="[FILE]",
-    help="Train nothing, and write a plain Python file that trains it with torch alone. Default: trial-ID.py.",
+    help="Write a plain Python file that trains the trial with torch alone; train nothing. Default: trial-ID.py.",
 )
 def repeat(name: str, trial: str, store: str, engine: str, device: str, file: str | None) -> None:
-    """Train TRIAL of study NAME again, by itself, here, and say whether it is the stored one, bit for bit.
+    """Train TRIAL of study NAME again here, alone, and compare it with the stored trial bit for bit.
 
-    TRIAL is an id, or the first letters of it, as reports and MLflow's tag study.trial_id have it. NAME may be the
-    study's file, for code of your own that isn't in the working folder.
+    TRIAL is an id, or its first letters, as in reports and MLflow's tag study.trial_id. NAME may be the study's file,
+    for own code that isn't in the working folder.
     """
     leave_out_pandas()
     study, console = _stored_or_file(name, store), make_console()
     if file is not None:
         if (engine, device) != ("auto", "auto"):
-            raise InputError("--script trains nothing here, so that it goes with neither --engine nor --device")
+            raise InputError("--script can't be combined with --engine or --device")
         path = study.script(trial).write(file)
         click.echo(f"{path}: `{shlex.join(['python', str(path)])}` trains it and compares the learning curves")
         return
@@ -252,11 +252,11 @@ def repeat(name: str, trial: str, store: str, engine: str, device: str, file: st
 @click.command()
 @click.argument("name")
 @STORE
-@click.option("--share", metavar="1%", default="1%", show_default=True, help="How many of the trials; at least one.")
+@click.option("--share", metavar="1%", default="1%", show_default=True, help="Share of the trials; at least one.")
 def verify(name: str, store: str, share: str) -> None:
-    """Train a random share of the trials of study NAME again, each by itself, and compare them bit for bit.
+    """Train a random share of the trials of study NAME again, each alone, and compare them bit for bit.
 
-    The report says from then on what was found. NAME may be the study's file, as for `repeat`.
+    Later reports show the result. NAME may be the study's file, as for `repeat`.
     """
     leave_out_pandas()
     study, console = _stored_or_file(name, store), make_console()
@@ -280,12 +280,12 @@ def _stored_or_file(name: str, store: str) -> Study:
 @click.command()
 @click.argument("name")
 @STORE
-@click.option("--undo", is_flag=True, help="Revoke what was declared for the code as it is now.")
+@click.option("--undo", is_flag=True, help="Revoke the declaration for the current code.")
 def adopt(name: str, store: str, undo: bool) -> None:
-    """Declare the results of study NAME valid for its code as it is now, though the code has changed since.
+    """Declare the results of study NAME valid for its current code, although the code has changed.
 
-    Use it if you know that the results are the same: nothing checks it. Nothing is trained or rewritten. Reports say
-    who declared it, and when. NAME may be the study's file, as for `repeat`.
+    Use it only if you know that the results are the same: this isn't checked. Nothing is trained or rewritten. Reports
+    show who declared it, and when. NAME may be the study's file, as for `repeat`.
     """
     entry = _stored_or_file(name, store).adopt(undo=undo)
     click.echo(f"revoked: {entry.sentence}" if undo else entry.sentence)
@@ -308,20 +308,20 @@ class _TagCommand(click.Command):
 @click.command(cls=_TagCommand)
 @click.argument("name")
 @click.argument("tags", nargs=-1, metavar="[TAG]...")
-@click.option("--remove", multiple=True, metavar="TAG...", help="Tags to remove, also those of the study's file.")
+@click.option("--remove", multiple=True, metavar="TAG...", help="Tags to remove, including those of the study's file.")
 @STORE
 @JSON
 def tag(name: str, tags: tuple[str, ...], remove: tuple[str, ...], store: str, as_json: bool) -> None:
-    """Add tags to study NAME, or remove some, and print its tags; the index filters studies by them.
+    """Add tags to study NAME, remove others, and print its tags; the index filters studies by tags.
 
-    No trial, result or study file changes, and the study may be running.
+    Trials, results and study file don't change. The study may be running.
     """
     leave_out_pandas()
-    has = Study(name, Where(store)).tag(*tags, remove=remove)
+    current = Study(name, Where(store)).tag(*tags, remove=remove)
     if as_json:
-        echo_json({"study": name, "tags": has})
+        echo_json({"study": name, "tags": current})
     else:
-        click.echo(f"{name}: {', '.join(has) or 'no tags'}")
+        click.echo(f"{name}: {', '.join(current) or 'no tags'}")
 
 
 @click.command()

@@ -222,7 +222,7 @@ def test_a_job_is_given_all_that_was_submitted():
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("submit", "demo"), "which cluster?"),
+        (("submit", "demo"), "no cluster was given"),
         (("submit", "demo", "--cluster", "head:8265"), "must be the address of Ray's dashboard"),
         (("submit", "demo", "--cluster", "http://me:hunter2@head"), "--cluster: must not hold a password"),
         (("submit", "demo", "--cluster", "http://127.0.0.1:9"), "--store must be a URL or an absolute path"),

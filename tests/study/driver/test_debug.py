@@ -91,7 +91,7 @@ def test_in_a_terminal_a_debugger_opens(lab: Path, file: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("mine.yaml", "--trial", "a"), "--trial names the trial of --debug"),
+        (("mine.yaml", "--trial", "a"), "--trial needs --debug"),
         (("mine.yaml", "--debug", "--trial", "zz"), "no trial of this file has that id"),
         (("mine.yaml", "--debug", "--trial", ""), "several trials have that id"),
         (("demo", "--debug"), "needs a training function or a program"),

@@ -220,7 +220,7 @@ def test_a_study_that_does_not_stop_is_killed(two_nodes, tmp_path, monkeypatch):
     monkeypatch.setattr(sys.modules["study.jobs.follow"], "STOP_WAIT_S", 0)  # so it counts as used up
     stopped = CliRunner(env=as_user(tmp_path, two_nodes)).invoke(main, ["stop", "stubborn"])
     assert stopped.exit_code == 0, stopped.output
-    assert "stubborn took too long and was killed: what it trained since its last checkpoints is lost" in (
+    assert "stubborn took too long and was killed: all training since its last checkpoints is lost" in (
         stopped.output
     )
     assert "`study resume stubborn` goes on" in stopped.output
@@ -239,7 +239,7 @@ def test_a_log_that_is_gone(two_nodes, tmp_path):
     for follow in ((), ("--follow",)):
         gone = CliRunner(env=as_user(tmp_path, two_nodes)).invoke(main, ["logs", "mute", *follow])
         assert gone.exit_code == 1
-        assert "study-mute-0 has no log that can be read" in gone.output
+        assert "study-mute-0 has no readable log" in gone.output
         assert "Ray says: " in gone.output
         assert "No such file or directory" in gone.output
 

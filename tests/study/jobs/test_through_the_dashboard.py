@@ -260,7 +260,7 @@ def test_programs_read_one_status(server: Start):
     """JSON is printed once: with --watch it is refused."""
     done = invoke("status", "demo", "--watch", "--json", "--cluster", server(Dashboard(a_job())))
     assert done.exit_code == 2
-    assert "give one of them" in done.stderr
+    assert "--watch can't be combined with --json" in done.stderr
 
 
 def a_study(name: str, driver: str, **options: str) -> Any:
@@ -336,7 +336,7 @@ def test_a_log_that_is_not_there_yet(server: Start):
     assert (done.exit_code, done.stdout) == (0, "one\ntwo\n")
     now = invoke("logs", "demo", "--cluster", server(Dashboard(a_job(message="warming up"), logs=logs[:1])))
     assert (now.exit_code, now.stdout) == (0, "")
-    assert "study-demo-0 has no log yet that can be read. Ray says: warming up" in now.stderr
+    assert "study-demo-0 has no readable log yet. Ray says: warming up" in now.stderr
 
 
 @pytest.mark.parametrize("follow", [(), ("--follow",)])
@@ -345,7 +345,7 @@ def test_a_log_that_is_gone(server: Start, follow):
     lost = a_job("FAILED", message="The node has died.\nIts id: 0b")
     done = invoke("logs", "demo", *follow, "--cluster", server(Dashboard(lost, logs=[(500, "")])))
     assert done.exit_code == 1
-    assert "study-demo-0 has no log that can be read: it lay on the driver's node" in done.output
+    assert "study-demo-0 has no readable log: it was lost with the driver's node" in done.output
     assert "Ray says: The node has died. Its id: 0b" in done.output
 
 
@@ -437,7 +437,7 @@ def test_a_cluster_without_a_token_has_to_be_meant(here, server: Start):
 @pytest.mark.parametrize(
     ("uri", "line"),
     [
-        (None, "tracking:  where the cluster's own settings say; `study logs demo` ends with the dashboard's"),
+        (None, "tracking:  as set on the cluster; `study logs demo` ends with the dashboard's"),
         ("off", "tracking:  off: nothing is published"),
         ("http://127.0.0.1:9", "tracking:  http://127.0.0.1:9\n"),
         ("postgresql://me@db/mlflow", "tracking:  postgresql://***@db/mlflow, a database:"),

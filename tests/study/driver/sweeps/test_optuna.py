@@ -237,7 +237,7 @@ def test_options_of_optuna_need_its_storage():
     for words in (("--points",), ("--optuna-study", "mine")):
         refused = invoke("new", "mine", *words)
         assert refused.exit_code == 2
-        assert "are of --from-optuna: give that, too" in refused.output
+        assert "--optuna-study and --points need --from-optuna" in refused.output
 
 
 @pytest.mark.parametrize(

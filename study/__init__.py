@@ -1,25 +1,25 @@
 """The study service: seeded training trials, from a file to a report.
 
     study.load("study.yaml" | "demo" | {...})    a study, to plan, run and read
-    study.open("demo", store="studies")          a study of a store, to read
+    study.open("demo", store="studies")          a stored study, to read
     study.index(store="studies")                 the page that lists the studies of a store
-    study.report(dataframe, by=["model"])        the report of outcomes from anywhere
-    study.import_study("demo.zip")               a study that was exported
-    study.import_mlflow(uri, "experiment")       runs that were trained elsewhere; import_csv, import_wandb
-    study.import_hydra(folder, "study.yaml")     finished runs as trials of a study; import_optuna
+    study.report(dataframe, by=["model"])        a report of outcomes from any source
+    study.import_study("demo.zip")               import of an exported study
+    study.import_mlflow(uri, "experiment")       runs trained elsewhere; also import_csv, import_wandb
+    study.import_hydra(folder, "study.yaml")     finished runs as trials of a study; also import_optuna
 
-What code of one's own takes from here (docs/guides/own-code.md):
+For own code (docs/guides/own-code.md):
 
-    seeded                       marks training functions and builders of models that a study file may name
-    Trial                        what a training function reports to, and where it keeps its files
-    Task, Stream, Purpose        a task of one's own, and what its rows are drawn from
-    Dropout, noise, on_device    random numbers in a model, and what a task keeps on a GPU
-    Metric, Hyperparameter       what tasks and functions declare
-    DataFile, data_path          files of data
-    Engine                       an engine of one's own
+    seeded                       marks training functions and model builders that a study file may name
+    Trial                        receives a training function's metrics, and keeps its files
+    Task, Stream, Purpose        an own task, and the random stream of its rows
+    Dropout, noise, on_device    random numbers in a model, and a task's tensors on a GPU
+    Metric, Hyperparameter       declarations of tasks and functions
+    DataFile, data_path          data files
+    Engine                       an own engine
     plain_domain                 writes search spaces of Ray Tune as JSON
 
-docs/reference/python.md explains the first ones. Nothing is imported before one of the names is used.
+docs/reference/python.md explains the first group. Nothing is imported before one of the names is used.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ _MODULES = {
     "plain_domain": "study.interface.tune",
     "seeded": "study.interface.seeded",
 }
-"""The modules of the names that `study.api` doesn't have, so that each imports no more than it needs."""
+"""Modules of the names that `study.api` lacks, so that each name imports no more than it needs."""
 
 defer_while_importing()
 

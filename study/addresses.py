@@ -1,4 +1,4 @@
-"""Addresses of servers, stores and databases: made absolute when they are read, and shown without passwords."""
+"""Addresses of servers, stores and databases: made absolute, and shown without passwords."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
-_SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<slashes>/*)(?P<rest>.*)", re.DOTALL)
+_SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<slashes>/*)(?P<remainder>.*)", re.DOTALL)
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _SQLITE_FILE = re.compile(r"sqlite(\+\w+)?:///(?=[^/:])")
 _WEB = ("http", "https")
-# In these, the first part is a bucket, or a container@account, and the rest may contain any character.
+# Their first part is a bucket or container@account; the path behind it may contain any character.
 _OBJECTS = ("s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss")
 _OF_FILES = ("sqlite", "file")
 _OF_FOLDERS = ("/", ".", "~")
-# Names of query parameters that may hold a secret, except drivers' names of files and of ways to log in.
+# Query parameters that may hold a secret; _NO_SECRET has the exceptions, drivers' names of files.
 _SECRET = re.compile(r"pass|pwd|secret|token|key|signature|credential|bearer|jwt|^sig$|^auth(orization)?$", re.I)
 _NO_SECRET = {"passfile", "sslkey", "ssl_key", "sslkeylogfile"}
 
 
 def absolute(address: str | Path) -> str:
-    """Return an address that means the same in every working directory: code that is run may change it.
+    """Make an address independent of the working directory, since user code may change that.
 
     Args:
         address: a folder, or a URL.
@@ -37,7 +37,7 @@ def absolute(address: str | Path) -> str:
 
 
 def absolute_database(address: str) -> str:
-    """Return the address of MLflow, or of a database, with the path in it made absolute.
+    """Make the path in the address of MLflow or a database absolute.
 
     Example:
         >>> absolute_database("sqlite:///runs.db") == f"sqlite:///{Path.cwd() / 'runs.db'}"
@@ -52,7 +52,7 @@ def absolute_database(address: str) -> str:
 
 
 def shown_path(path: Path) -> str:
-    """Return a path as it is printed: relative if it is below the working directory.
+    """Return a path for output: relative if it is below the working directory.
 
     Example:
         >>> shown_path(Path.cwd() / "studies"), shown_path(Path("/data/studies"))
@@ -60,7 +60,7 @@ def shown_path(path: Path) -> str:
     """
     try:
         return str(path.relative_to(Path.cwd()))
-    except (ValueError, OSError):  # elsewhere; or the working directory is gone
+    except (ValueError, OSError):  # elsewhere, or the working directory is gone
         return str(path)
 
 
@@ -82,9 +82,9 @@ class _AddressParts:
 
 
 def without_secret(address: str) -> str:
-    """Return an address without anything that could be a password: text before the last @, and after a ? or #.
+    """Mask the parts of an address that could hold a password: text before the last @, and after a ? or #.
 
-    Passwords that aren't quoted may contain any of these characters, so the host begins after the last @.
+    Unquoted passwords may contain any of these characters, so the host begins after the last @.
 
     Example:
         >>> without_secret("https://me:p@ss@host/path?token=secret"), without_secret("postgresql://me:1/ss@host/db")
@@ -98,7 +98,7 @@ def without_secret(address: str) -> str:
 
 
 def page_of(address: str) -> str:
-    """Return the address that a browser opens, without a user's name and without a query.
+    """Return the address for a browser, without user name and query.
 
     Example:
         >>> page_of("https://me:p@ss@host/mlflow?token=secret")
@@ -109,10 +109,10 @@ def page_of(address: str) -> str:
 
 
 def holds_secret(address: str) -> bool:
-    """Return whether an address contains, or may contain, a password or a token.
+    """Return True if an address contains, or may contain, a password or a token.
 
-    In a web address that is any text before an @ or after a ?, since a service may use anything there as a key. A
-    database's address may name a user, and have query parameters whose names don't suggest a secret.
+    In a web address, this is any text before an @ or after a ?, since services may use it as a key. A database's
+    address may name a user, and have query parameters with names that don't suggest a secret.
 
     Example:
         >>> holds_secret("https://me:secret@host/path"), holds_secret("https://token@host"), holds_secret("http://host/?sig=a")
@@ -132,7 +132,7 @@ def holds_secret(address: str) -> bool:
 
 
 def safe_message(address: str, text: str) -> str:
-    """Return a library's message about an address, unless that could contain a part of a password.
+    """Return a library's message about an address, unless it could contain a part of a password.
 
     Example:
         >>> safe_message("https://host", "can't parse https://me:secret@other/path")
@@ -149,17 +149,17 @@ def _parts(address: str) -> _AddressParts:
     match = _SCHEME.fullmatch(address)
     if match is None and ("@" not in address or address.startswith(_OF_FOLDERS)):
         return _AddressParts("", None, address, None)
-    name, scheme, rest = "", "", address
+    name, scheme, remainder = "", "", address
     if match is not None:
-        name, scheme, rest = (match["scheme"].lower(), f"{match['scheme']}:{match['slashes']}", match["rest"])
+        name, scheme, remainder = (match["scheme"].lower(), f"{match['scheme']}:{match['slashes']}", match["remainder"])
     if name.startswith(_OF_FILES):
-        place, mark, query = rest.partition("?")
+        place, mark, query = remainder.partition("?")
         return _AddressParts(scheme, None, place, query if mark else None)
-    user, at, host = rest.rpartition("@")
-    bucket = rest.partition("/")[0]
+    user, at, host = remainder.rpartition("@")
+    bucket = remainder.partition("/")[0]
     if name in _OBJECTS and ":" not in bucket and ("@" not in bucket or name.startswith("abfs")):
-        user, at, host = "", "", rest
+        user, at, host = "", "", remainder
     if re.search(r"[?#]", user):  # either the @ is in the query, or the ? is in the password
-        return _AddressParts(scheme, rest, "", None)
+        return _AddressParts(scheme, remainder, "", None)
     cut = re.split(r"[?#]", host, maxsplit=1)
     return _AddressParts(scheme, user if at else None, cut[0], cut[1] if len(cut) > 1 else None)

@@ -1,4 +1,4 @@
-"""The console that everything is printed to: no text is markup, none steers the terminal, and tables fit."""
+"""Console for all output: texts have no markup and no control characters, and tables fit."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from rich.text import Text
 from study.visible import visible
 
 _READABLE = 24
-"""The characters to which a column of text may be folded, if its words allow it; fewer are hard to read."""
+"""Width to which a column of text may be folded, if its words allow it; less is hard to read."""
 _ENDLESS = 100_000
 
 
 class Console(console.Console):
     r"""A console that prints texts as they are.
 
-    Questions, labels, paths and errors come from outside: a bracket in them is printed as a bracket, and an escape
-    sequence is escaped. Our own texts are styled with `style=` and `rich.text.Text`.
+    Questions, labels, paths and errors come from users: a bracket in them is printed as a bracket, and escape sequences
+    are escaped. The service's own texts are styled with `style=` and `rich.text.Text`.
 
     Args:
-        has_own_width: whether it is as wide as its `width` says. If not, as with a pipe, texts are folded there, and
-            tables have all columns, however wide they are.
+        has_own_width: True if `width` limits the output. If False, as for a pipe, texts are folded at `width`, but
+            tables have all columns.
         options: the options of rich's console.
 
     Example:
@@ -42,15 +42,15 @@ class Console(console.Console):
         self.has_own_width = has_own_width
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print anything; without a width of its own, lines are as long as they are."""
+        """Print anything; without an own width, lines aren't cropped."""
         super().print(*objects, **({"crop": self.has_own_width} | options))
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Return the text of a printed string, or of a table's title or cell."""
+        """Return the text of a string, or of a table's title or cell."""
         return super().render_str(visible(text), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Render anything; everything that is printed passes through here."""
+        """Render anything; all output passes through here."""
         if isinstance(renderable, Text) and (escaped := visible(renderable.plain)) != renderable.plain:
             renderable = renderable.copy()
             renderable.plain = escaped
@@ -59,7 +59,7 @@ class Console(console.Console):
 
 @dataclass(frozen=True)
 class _Size:
-    """What a column takes: folded as far as its words allow, folded so that it reads well, and as it is."""
+    """Widths of a column: folded as far as its words allow, folded but readable, and unfolded."""
 
     word: int
     least: int
@@ -67,15 +67,15 @@ class _Size:
 
 
 class ConsoleTable(Table):
-    """A table that fits the console that it is printed to.
+    """A table that fits its console.
 
-    Where the console is too narrow, titles and texts are folded at words first; then columns are left out, the least
-    important first, and a line below says which; and where even those that must stay are too wide, each row becomes a
-    block with a line for each column. Columns that are aligned to the right hold numbers, which stay whole. A console
-    without a width of its own, such as a pipe, gets all columns: texts are folded, numbers and their titles aren't.
+    In a narrow console, titles and texts are folded at words first. Then columns are left out, the least important
+    first, and a line below names them. If even the required columns are too wide, each row becomes a block with one
+    line per column. Right-aligned columns hold numbers, which are never folded. A console without an own width, such as
+    a pipe, gets all columns: texts are folded, numbers and their titles aren't.
 
     Args:
-        elsewhere: what has all columns, for that line; empty if nothing has.
+        elsewhere: name of a file with all columns, for that line; empty without one.
         options: the options of rich's table.
 
     Example:
@@ -104,11 +104,11 @@ class ConsoleTable(Table):
 
         Args:
             parts: its title.
-            rank: 0 for a column that is never left out; of others, those of the highest rank are left out first, and of
-                equal ones the last.
+            rank: 0 for a column that is never left out. Of the others, the highest rank is left out first, and the last
+                among equal ranks.
             options: the options of rich's columns.
         """
-        # a space before a word is measured as no part of it, but takes its place when the column is narrow
+        # rich doesn't measure a space before a word, but prints it in a narrow column
         super().add_column(*(part.strip() if isinstance(part, str) else part for part in parts), **options)
         self._ranks.append(rank)
 
@@ -121,7 +121,9 @@ class ConsoleTable(Table):
             yield from super().__rich_console__(console, options)
             return
         if isinstance(console, Console) and not console.has_own_width:
-            sizes = [replace(size, least=size.natural) if self._is_whole(i) else size for i, size in enumerate(sizes)]
+            sizes = [
+                replace(size, least=size.natural) if self._is_unfolded(i) else size for i, size in enumerate(sizes)
+            ]
             room = max(room, extra[-1] + sum(size.least for size in sizes))
         chosen = self._choose(sizes, room, extra)
         least, free = [sizes[i].least for i in chosen], room - extra[len(chosen)]
@@ -139,7 +141,7 @@ class ConsoleTable(Table):
             yield Text(f"left out: {'; '.join(titles)}; all columns need a width of {needed}{also}", style="dim")
 
     def _choose(self, sizes: Sequence[_Size], room: int, extra: Sequence[int]) -> list[int]:
-        """Leave columns out until the others fit, or only those are left that must stay."""
+        """Leave out columns until the others fit, or only required columns remain."""
         chosen = list(range(len(sizes)))
         while extra[len(chosen)] + sum(sizes[i].least for i in chosen) > room:
             droppable = [i for i in chosen if self._ranks[i]]
@@ -155,19 +157,19 @@ class ConsoleTable(Table):
         head = Measurement.get(console, endless, column.header) if self.show_header else Measurement(0, 0)
         widest = max(cell.maximum for cell in cells)
         natural = max(head.maximum, widest)
-        if self._is_whole(place):
+        if self._is_unfolded(place):
             return _Size(max(head.minimum, widest), max(head.minimum, widest), natural)
         word = max(head.minimum, *(cell.minimum for cell in cells))
         if column.overflow == "fold":
             word = min(word, _READABLE)
         return _Size(word, max(word, min(natural, _READABLE)), natural)
 
-    def _is_whole(self, place: int) -> bool:
-        """Tell whether the cells of a column are never folded."""
+    def _is_unfolded(self, place: int) -> bool:
+        """Return True if the cells of a column are never folded."""
         return self.columns[place].no_wrap or self.columns[place].justify == "right"
 
     def _extra(self, count: int, console: Any, options: ConsoleOptions) -> int:
-        """Measure what borders and gaps of so many columns take."""
+        """Measure the borders and gaps of a number of columns."""
         empty = self._alike()
         for _ in range(count):
             empty.add_column(width=1)
@@ -176,7 +178,7 @@ class ConsoleTable(Table):
     def _part(
         self, chosen: Sequence[int], widths: Sequence[int], console: Any, options: ConsoleOptions
     ) -> RenderResult:
-        """Lay some columns out at their widths."""
+        """Lay out some columns at their widths."""
         part = self._alike()
         for i, width in zip(chosen, widths, strict=True):
             column = self.columns[i]
@@ -190,7 +192,7 @@ class ConsoleTable(Table):
         yield from Table.__rich_console__(part, console, options)
 
     def _blocks(self, console: Any, options: ConsoleOptions) -> RenderResult:
-        """Lay each row out as lines, a line a column; without titles, all cells are folded at words."""
+        """Lay out each row as lines, one per column; without titles, fold all cells at words."""
         if self.title:
             yield self.title if isinstance(self.title, Text) else console.render_str(self.title)
         titled = self.show_header
@@ -217,7 +219,7 @@ class ConsoleTable(Table):
 
 
 def _shares(least: Sequence[int], natural: Sequence[int], room: int) -> list[int]:
-    """Share out the room: the widest columns are made narrower first, none below its least."""
+    """Distribute the room: narrow the widest columns first, none below its least width."""
     widths = list(natural)
     for _ in range(sum(widths) - room):
         widest = max((i for i, width in enumerate(widths) if width > least[i]), key=lambda i: widths[i])

@@ -1,4 +1,4 @@
-"""Where results come from, and what must be equal among machines: code, packages, machine."""
+"""Provenance of results, and versions that must be equal among machines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PACKAGES_OF_PROVENANCE = ("seeded-study", "torch", "numpy", "numba", "ray", "ml
 
 
 def provenance(device: str, repository: Mapping[str, Any] = _NO_REPOSITORY) -> dict[str, Any]:
-    """Return the provenance of a result that is made here and now.
+    """Return the provenance of a result made here and now.
 
     Args:
         device: ``cpu`` or ``cuda``.
@@ -34,7 +34,7 @@ def provenance(device: str, repository: Mapping[str, Any] = _NO_REPOSITORY) -> d
 
 
 def labelled(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stored provenance with today's names: in earlier ones, `git_commit` was this package's.
+    """Return a stored provenance with current names: earlier ones call this package's commit `git_commit`.
 
     Example:
         >>> labelled({"git_commit": "abc", "git_dirty": False, "python": "3.11.7"})
@@ -42,7 +42,7 @@ def labelled(stored: Mapping[str, Any]) -> dict[str, Any]:
     """
     named = {_EARLIER_NAMES.get(name, name): value for name, value in stored.items()}
     if "original" in named:  # of results that were adopted from another study
-        named["original"] = [labelled(one) for one in named["original"]]
+        named["original"] = [labelled(original) for original in named["original"]]
     return named
 
 
@@ -59,7 +59,7 @@ def _source() -> dict[str, Any]:
 
 def _git(*words: str) -> str | None:
     here = Path(__file__).resolve().parent
-    if not (here.parent / ".git").exists():  # installed: a repository around it is another project's
+    if not (here.parent / ".git").exists():  # installed: a repository around it belongs to another project
         return None
     try:
         done = subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, timeout=10, check=True)
@@ -84,10 +84,10 @@ _SUFFIXES = {".py", ".j2", ".css", ".js"}
 
 @cache
 def versions() -> dict[str, str]:
-    """Return the versions of everything that takes part in making and storing a result.
+    """Return the versions of all software that takes part in making and storing a result.
 
-    ``study`` is this package's version, ``code`` a digest of its code and templates, which distinguishes two checkouts
-    of one version. A build's label (``+cpu``) isn't part of a version, since nodes with and without GPUs work together.
+    ``study`` is this package's version. ``code`` is a digest of its code and templates; it distinguishes checkouts of
+    one version. Build labels (``+cpu``) are omitted, since nodes with and without GPUs work together.
 
     Example:
         >>> sorted(versions())
@@ -98,7 +98,7 @@ def versions() -> dict[str, str]:
 
 
 def difference(ours: Mapping[str, str], theirs: Mapping[str, str]) -> str | None:
-    """Describe how two machines' versions differ; None if they are equal.
+    """Describe the differences between two machines' versions; None if they are equal.
 
     Args:
         ours: the result of `versions` here.
@@ -130,7 +130,7 @@ def _release(package: str) -> str:
 
 
 def _digest() -> str:
-    """Return a digest of this package's code and templates: it takes 5 ms for 200 files."""
+    """Return a digest of this package's code and templates (5 ms for 200 files)."""
     root = Path(__file__).resolve().parents[1]
     digest = hashlib.sha256()
     for folder in _CODE:

@@ -1,7 +1,7 @@
-"""The error tree: every failure a user can cause or meet, with the exit code the command line gives it.
+"""Error tree: the failures that users can cause or meet, with the exit codes of the command line.
 
-An error says what was given, what must hold and how to fix it. `units` and `tasks` raise `ValueError`
-instead, since they know nothing of studies; `spec` turns those into problems of the study file.
+An error says what was given, what must hold and how to fix it. `units` and `tasks` raise `ValueError` instead, since
+they don't depend on studies; `spec` turns those into problems of the study file.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 
 class StudyError(Exception):
-    """Any failure of the service whose cause can be explained to the user."""
+    """Base class of failures with a cause that can be explained to the user."""
 
     exit_code = 1
 
 
 class InputError(StudyError):
-    """The user's input can't be used; nothing was started and nothing was lost."""
+    """Unusable input; nothing was started and nothing was lost."""
 
     exit_code = 2
 
@@ -31,7 +31,7 @@ class Problem:
         where: path of the key, such as ``grid.hidden_size``.
         line: 1-based line in the file, or None when the mistake has no line (a missing key).
         message: what was given, what must hold, and the nearest valid name where there is one.
-        source: where a mistake without a line is: in the file, or in a value that stands in for one of the file.
+        source: place of a mistake without a line: the file, or a value that replaces one of the file.
     """
 
     where: str
@@ -41,7 +41,7 @@ class Problem:
 
 
 class SpecError(InputError):
-    """A study file has mistakes; the message lists all of them."""
+    """Mistakes in a study file; the message lists all of them."""
 
     def __init__(self, source: str, problems: Sequence[Problem]) -> None:
         self.source = source
@@ -55,57 +55,57 @@ class SpecError(InputError):
 
 
 class UnknownStudyError(InputError):
-    """No study of that name is in the store."""
+    """Unknown study: the store has none of that name."""
 
 
 class StoreError(StudyError):
-    """The store can't be read or written."""
+    """Failure to read or write the store."""
 
 
 class StoreAwayError(StoreError):
-    """The store can't be reached or written to for now: a full disk, a server that is down. Waiting may help."""
+    """Temporary failure of the store, such as a full disk or a server that is down. Waiting may help."""
 
 
 PATIENCE_S = 600.0
-"""Seconds for which a store may be away, by default, before this error ends a study."""
+"""Default seconds for which a store may be away before this error ends a study."""
 
 
 class StudyGoneError(StoreAwayError):
-    """The study isn't in the store any more: removed, renamed, or on a file system that isn't mounted at present."""
+    """Study that has gone from the store: removed, renamed, or on an unmounted file system."""
 
 
 class ConflictError(StoreError):
-    """Two files of the store contradict each other: a person must decide which is wrong."""
+    """Contradiction between two files of the store, to be resolved by the user."""
 
     exit_code = 2
 
 
 class BusyError(StudyError):
-    """Another process is running this study on this store."""
+    """Study that another process is running on this store."""
 
 
 class TrackingError(StudyError):
-    """The tracking server can't be reached or refused; training never raises this."""
+    """Unreachable tracking server, or a request that it refused; training never raises this."""
 
 
 class ClusterError(StudyError):
-    """The cluster can't be started or reached, or lacks what was requested."""
+    """Failure to start or reach the cluster, or a lack of requested resources."""
 
 
 class DeviceError(InputError):
-    """The requested device isn't there."""
+    """Requested device that doesn't exist."""
 
 
 class MissingPackageError(InputError):
-    """A package that the request needs isn't installed."""
+    """Package that a request needs, but that isn't installed."""
 
 
 class DeviceMemoryError(DeviceError):
-    """The device has too little memory for a pack."""
+    """Device with too little memory for a pack."""
 
 
 def reason_of(error: Exception) -> str:
-    """Return the message of a failure, with its type if it isn't one of those above.
+    """Return the message of an error, preceded by its type if it isn't a `StudyError`.
 
     Example:
         >>> reason_of(InputError("no such study")), reason_of(KeyError("metrics"))
@@ -127,7 +127,7 @@ def nearest(name: object, names: Collection[str]) -> str:
 
 
 def last_line(error: str) -> str:
-    r"""Return the last line of an error's text that isn't empty, which says what the error is.
+    r"""Return the last nonempty line of an error's text, the error itself.
 
     Example:
         >>> last_line("Traceback (most recent call last):\n  ...\nValueError: no\n")

@@ -1,4 +1,4 @@
-"""The extra `cluster`: check that Ray can be used here, and say how to install it."""
+"""The extra `cluster`: a check that Ray can be used, and the command that installs it."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from importlib.metadata import PackageNotFoundError, version
 from study.errors import MissingPackageError
 
 OLDEST_RAY = (2, 54)
-"""Major and minor version of the oldest Ray with all that is used here: labels of the node that a job runs on."""
+"""Major and minor version of the oldest usable Ray; older ones lack labels for the node of a job."""
 
 INSTALL_RAY = "pip install 'seeded-study[cluster]'"
-"""The command that installs Ray, with those of its own extras that are used here."""
+"""Command that installs Ray with the extras that are used here."""
 
-# By these packages Ray's extras `default`, which runs jobs, and `tune` are recognised.
+# They are installed with Ray's extras `default`, for jobs, and `tune`.
 _PACKAGES_OF_RAY = ("aiohttp-cors", "tensorboardX")
 
 
 def ray_problem() -> str | None:
-    """Return why Ray can't be used here; None if it can. Ray isn't imported, since that takes half a second."""
+    """Return the reason why Ray can't be used here, or None; Ray isn't imported, since that takes half a second."""
     release = _release("ray")
     if release is None:
         return "Ray isn't installed"
@@ -34,7 +34,7 @@ def check_ray(purpose: str) -> None:
     """Check that Ray can be used here.
 
     Args:
-        purpose: what needs it, such as ``--address``.
+        purpose: the option or command that needs it, such as ``--address``.
 
     Raises:
         MissingPackageError: if it can't.

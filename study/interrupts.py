@@ -1,4 +1,4 @@
-"""Ctrl-C that waits for imports: a library such as torch can't be imported again after half an import."""
+"""Deferral of Ctrl-C during imports: torch, for example, can't be imported again after a partial import."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LIBRARIES = (
 
 
 def defer_while_importing() -> None:
-    """Make Ctrl-C wait while one of these libraries is imported, by whatever code; a second one waits, too.
+    """Defer Ctrl-C while any code imports one of these libraries, even if it is pressed again.
 
     It is delivered once, as soon as the import has ended.
     """
@@ -29,12 +29,12 @@ def defer_while_importing() -> None:
 
 
 class _UninterruptedFinder(MetaPathFinder):
-    """Finds modules of these libraries where Python does, and makes their execution uninterrupted."""
+    """Import finder that makes the execution of these libraries' modules uninterruptible."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find a module of these libraries; nothing else."""
+        """Find a module of these libraries, where Python does; None for others."""
         if fullname.partition(".")[0] not in _LIBRARIES:
             return None
         spec = PathFinder.find_spec(fullname, path, target)
@@ -51,7 +51,7 @@ class _UninterruptedFinder(MetaPathFinder):
 
 
 class _Deferred:
-    """A handler of signals that only notes them."""
+    """Signal handler that only records signals."""
 
     def __init__(self) -> None:
         self.is_interrupted = False
@@ -61,28 +61,25 @@ class _Deferred:
 
 
 def _execute(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
-    """Execute a module, and deliver what interrupted it afterwards.
-
-    Python interrupts the main thread only. Where the handler is none of Python's, nothing is deferred.
-    """
+    """Execute a module, and deliver an interrupt afterwards; only in the main thread, and for Python's handlers."""
     is_main = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGINT) if is_main else None
     if before is None or before is signal.SIG_IGN or isinstance(before, _Deferred):
-        execute(module)  # an import that is part of another one is deferred by that
+        execute(module)  # the outer import defers for a nested one
         return
     deferred = _Deferred()
     signal.signal(signal.SIGINT, deferred)
     try:
         execute(module)
     finally:
-        if signal.getsignal(signal.SIGINT) is deferred:  # else the library has set a handler of its own
+        if signal.getsignal(signal.SIGINT) is deferred:  # else the library has set its own handler
             signal.signal(signal.SIGINT, before)
         if deferred.is_interrupted:
             threading.Thread(target=_interrupt_after, args=(module.__name__,), name="interrupt", daemon=True).start()
 
 
 def _interrupt_after(name: str) -> None:
-    """Interrupt the main thread when it has imported a module: an error here would still break the import."""
+    """Interrupt the main thread when it has imported a module: an earlier error would break the import."""
     try:
         importlib.import_module(name)  # waits for the import in the main thread
     finally:

@@ -1,9 +1,9 @@
-"""The frozen rows that travel between the stages.
+"""Frozen rows that the stages exchange.
 
     spec -> Cell, Trial -> Pack -> (engine) -> Progress, Checkpoint, Result, Curve, Weights
                                                      -> store, tracking, aggregate
 
-Nothing here does input or output. A field that doesn't apply to a cell (a sparsity schedule for NAC-mul) is None.
+Fields that don't apply to a cell (a sparsity schedule for NAC-mul) are None.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ if TYPE_CHECKING:
 
 Interval = tuple[float, float]
 Range = tuple[Interval, ...]
-"""One interval, or two of equal width of which each element takes either with probability 1/2."""
+"""One interval, or two of equal width; each element is drawn from either with probability 1/2."""
 
 ID_VERSION = 1
-"""Part of every id: increased when the meaning of a cell changes, so that old results are not used."""
+"""Part of every id, increased when the meaning of a cell changes, so that old results aren't used."""
 
 
 IMPORTED = "imported"
-"""The engine of results that ran elsewhere and were imported, which none of this service computed."""
+"""Engine of imported results, which were computed elsewhere."""
 
 
 class Outcome(StrEnum):
-    """How a trial ended. Pending is not an outcome."""
+    """Outcome of a trial. Pending isn't an outcome."""
 
     SOLVED = "solved"
     UNSOLVED = "unsolved"
     DIVERGED = "diverged"
     FAILED = "failed"
     FINISHED = "finished"
-    """It ran to its end, and nothing says what success is."""
+    """It ran to its end, and has no success criterion."""
     STOPPED = "stopped"
-    """It was stopped early, by `prune`, since other trials had come further: what it would have been isn't known."""
+    """`prune` stopped it early, since other trials had come further; its outcome isn't known."""
 
 
 def short_digest(content: Mapping[str, Any]) -> str:
-    """Return 16 hexadecimal digits that stand for JSON content, whatever the order of its names.
+    """Return a digest of JSON content, 16 hexadecimal digits, independent of the order of its names.
 
     Example:
         >>> short_digest({"a": 1, "b": 2}) == short_digest({"b": 2, "a": 1})
@@ -60,7 +60,7 @@ def short_digest(content: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """One point of the grid: everything that determines a trial's result except its seed.
+    """Point of the grid: everything that determines a trial's result except its seed.
 
     Cells with the same id are equal.
 
@@ -88,7 +88,7 @@ class Cell:
         return self.id_of_version(ID_VERSION)
 
     def id_of_version(self, version: int) -> str:
-        """Return the id that the cell has, or had, by a version of the meaning of cells.
+        """Return the cell's id under a version of the meaning of cells.
 
         Args:
             version: at least 1, and at most `ID_VERSION`.
@@ -98,7 +98,7 @@ class Cell:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all that it consists of: task, model and hyperparameters."""
+        """The names of its parts: task, model and hyperparameters."""
         return ("task", "model", *self.values)
 
     @property
@@ -107,7 +107,7 @@ class Cell:
         return int(self.values.get("iterations") or 0)
 
     def value(self, name: str) -> Any:
-        """Return the task, the model or a hyperparameter's value, a list as a tuple; None if it doesn't apply."""
+        """Return the task, the model or a hyperparameter's value, lists as tuples; None if it doesn't apply."""
         if name in ("task", "model"):
             return getattr(self, name)
         return _frozen(self.values.get(name))
@@ -129,15 +129,15 @@ def _frozen(value: Any) -> Any:
 
 
 def names_of(cells: Iterable[Cell]) -> list[str]:
-    """List all that any of the cells consists of, once each: task, model and hyperparameters."""
+    """List the names of all cells' parts, once each: task, model and hyperparameters."""
     return list(dict.fromkeys(name for cell in cells for name in cell.names))
 
 
 _BITS = 21
 MOST_COMBINED = 2**_BITS
-"""Seeds of sources that are combined are below this number."""
+"""Limit of combined seeds; each is less than this number minus 1."""
 LEAST_SEED = -(2**63)
-"""The least number that a trial's seed can be."""
+"""The least possible seed of a trial."""
 
 
 @dataclass(frozen=True)
@@ -145,12 +145,12 @@ class Sources:
     """The seeds of a trial's sources of randomness.
 
     Args:
-        init: that of initial weights.
-        data: that of training rows and of whatever else is drawn: which problem it is, noise.
-        evaluation: that of validation and test rows; None for those that all trials share.
+        init: seed of the initial weights.
+        data: seed of the training rows and all other draws, such as the problem and noise.
+        evaluation: seed of the validation and test rows; None for those that all trials share.
 
     Raises:
-        ValueError: if seeds are combined, and one isn't in [0, 2**21).
+        ValueError: if seeds are combined, and one isn't in [0, 2**21 - 1).
 
     Example:
         >>> Sources(7, 7).seed, Sources(7, 3).seed, Sources(7, 7, 0).seed
@@ -170,12 +170,12 @@ class Sources:
 
     @property
     def are_combined(self) -> bool:
-        """Whether they aren't those of one seed."""
+        """True if the sources don't have one common seed."""
         return self.init != self.data or self.evaluation is not None
 
     @property
     def seed(self) -> int:
-        """The number that stands for them: the seed itself, or below 0 where several are combined."""
+        """The number that encodes them: the seed itself, or a negative number if several are combined."""
         if not self.are_combined:
             return self.init
         evaluation = 0 if self.evaluation is None else self.evaluation + 1
@@ -189,21 +189,21 @@ class Sources:
 
 
 def sources_of(seed: int) -> Sources:
-    """Return the seeds of the sources of randomness that a trial's seed stands for."""
+    """Return the seeds of the sources of randomness that a trial's seed encodes."""
     if seed >= 0:
         return Sources(seed, seed)
-    rest, init = divmod(-1 - seed, MOST_COMBINED)
-    evaluation, data = divmod(rest, MOST_COMBINED)
+    quotient, init = divmod(-1 - seed, MOST_COMBINED)
+    evaluation, data = divmod(quotient, MOST_COMBINED)
     return Sources(init, data, evaluation - 1 if evaluation else None)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One pair of cell and seed: the smallest unit that has a result.
+    """Pair of cell and seed: the smallest unit with a result.
 
     Args:
         cell: everything except the seed.
-        seed: 0 <= seed < 2**63, the key of the trial's random stream; below 0 for several (see `Sources`).
+        seed: 0 <= seed < 2**63, the key of the trial's random stream; negative for combined seeds (see `Sources`).
     """
 
     cell: Cell
@@ -216,7 +216,7 @@ class Trial:
 
     @cached_property
     def id(self) -> str:
-        """A hash of what determines the trial's result."""
+        """A hash of everything that determines the trial's result."""
         return short_digest({"cell": self.cell.id, "seed": self.seed})
 
 
@@ -234,18 +234,18 @@ class Pack:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a pack has come.
+    """Progress of a pack.
 
     Args:
         pack_id: the pack's id.
-        iteration: number of updates so far, of each of its trials.
+        iteration: number of updates of each trial so far.
         iterations: number of updates of a full run.
         trials: number of its trials.
         solved: number of trials whose test MSE has been below the threshold.
         diverged: number of trials whose weights are no longer numbers.
-        begun_at: number of updates with which this worker began: those of the checkpoint that it goes on from.
-        latest: by cell, the mean of the first metric's latest values among its trials, and the number of these.
-        ended: number of its trials that have ended, where they are trained one after another.
+        begun_at: number of updates in the checkpoint from which this worker began.
+        latest: by cell, the mean of its trials' latest values of the first metric, and the number of these.
+        ended: number of its trials that have ended, if they are trained one after another.
     """
 
     pack_id: str
@@ -261,14 +261,14 @@ class Progress:
 
 @dataclass(frozen=True)
 class PackDone:
-    """A pack's results are in the store."""
+    """Event: a pack's results are in the store."""
 
     pack_id: str
 
 
 @dataclass(frozen=True)
 class PackCrashed:
-    """A pack raised an error; it may be tried again.
+    """Event: a pack raised an error; it may be tried again.
 
     Args:
         pack_id: the pack's id.
@@ -281,7 +281,7 @@ class PackCrashed:
 
 @dataclass(frozen=True)
 class PackSplit:
-    """A pack doesn't fit on its device, and trains as smaller packs, each reported done before it.
+    """Event: a pack doesn't fit on its device, and trains as smaller packs, each reported done before it.
 
     Args:
         pack_id: the pack's id.
@@ -294,7 +294,7 @@ class PackSplit:
 
 @dataclass(frozen=True)
 class PackFailed:
-    """A pack crashed as often as it may; its trials have no result.
+    """Event: a pack crashed as often as it may; its trials have no result.
 
     Args:
         pack_id: the pack's id.
@@ -307,16 +307,16 @@ class PackFailed:
 
 @dataclass(frozen=True)
 class Tick:
-    """Time has passed: the display should be updated."""
+    """Event: time has passed, so the display should be updated."""
 
 
 @dataclass(frozen=True)
 class Keep:
-    """Selection of the files of a trial to keep.
+    """Selection of a trial's files to keep.
 
     Args:
-        patterns: of paths below the trial's folder; a pattern without a slash matches names in any folder.
-        size_mb: megabytes of a trial at most.
+        patterns: patterns of paths below the trial's folder; one without a slash matches names in any folder.
+        size_mb: largest size of a trial's files in megabytes.
 
     Example:
         >>> keep = Keep(("*.png", "best/*"))
@@ -328,7 +328,7 @@ class Keep:
     size_mb: float = 20.0
 
     def matches(self, name: str) -> bool:
-        """Return whether a file's path is one of those to keep."""
+        """Return True if a file's path is to be kept."""
         paths = {True: name, False: PurePosixPath(name).name}
         return any(fnmatch.fnmatchcase(paths["/" in pattern], pattern) for pattern in self.patterns)
 
@@ -339,7 +339,7 @@ class Notice:
 
     Args:
         text: the sentence.
-        is_once: whether it is told once in a run, however many workers say it.
+        is_once: True to print it once per run, even if several workers report it.
     """
 
     text: str
@@ -366,31 +366,31 @@ class Preparing:
 
 @dataclass(frozen=True)
 class WorkersWait:
-    """The number of workers that the cluster has no room for yet; reported whenever it changes.
+    """Number of workers without room in the cluster; reported whenever it changes.
 
     Args:
-        count: number of workers that wait.
-        of: number of workers that run or wait.
+        count: number of waiting workers.
+        total: number of running and waiting workers.
     """
 
     count: int
-    of: int
+    total: int
 
 
 Event = Progress | PackDone | PackCrashed | PackSplit | PackFailed | Tick | Notice | Preparing | WorkersWait
-"""What a scheduler reports while it runs packs."""
+"""Events that a scheduler reports while it runs packs."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The state of a pack in mid-training, from which training continues bit for bit.
+    """State of a pack in mid-training; training can continue from it bit for bit.
 
     Args:
         pack_id: the pack's id.
         trial_ids: ids of its trials, in the order of the arrays' first axis.
         iteration: number of updates so far.
-        arrays: engine state by name; none needs pickle. Where trials are trained side by side, every array's first axis
-            is the trial.
+        arrays: engine state by name; none needs pickle. If trials are trained side by side, every array's first axis is
+            the trial.
         training_s: seconds of training so far.
         engine: name of the engine that made it; only the same engine may resume from it.
     """
@@ -405,16 +405,16 @@ class Checkpoint:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """The result of one trial. None means that there is no such number; NaN never occurs.
+    """Result of one trial. None means that a number doesn't exist; NaN never occurs.
 
     Args:
         trial: the trial.
         outcome: solved, unsolved, diverged, failed, finished or stopped.
         threshold: the number that a metric has to pass for success; None for a failed trial.
-        criterion: what the trial was judged by, such as ``test_accuracy >= 0.95``; None where the cell says it.
+        criterion: the success criterion, such as ``test_accuracy >= 0.95``; None if the cell defines it.
         best_iteration: iteration of the best step: the best value of the task's first metric in the window (ties:
             first; NaN skipped).
-        metrics: the task's metrics at that iteration, by name; those that there are.
+        metrics: the task's available metrics at that iteration, by name.
         solved_at_iteration: first iteration whose evaluation passed the threshold.
         iterations: the last iteration: the cell's, or that of the evaluation at which the trial was stopped.
         stopped_early: True if `stop: when_decided` ended it.
@@ -446,7 +446,7 @@ class Curve:
     Args:
         trial_id: the trial's id.
         iteration: int64.
-        metrics: by the task's metrics, float32 or float64; NaN where the model gave none.
+        metrics: values by metric, float32 or float64; NaN where the model gave none.
     """
 
     trial_id: str
@@ -460,7 +460,7 @@ class Weights:
 
     Args:
         trial_id: the trial's id.
-        iteration: number of updates; an evaluation at that iteration, which precedes its update, uses these weights.
+        iteration: number of updates; an evaluation at that iteration precedes its update, and uses these weights.
         arrays: parameters by name: ``layer_1`` or ``layer_2``, a dot, and the parameter's name in the unit's module; in
             that module's shape for one trial, [out, in], or [out] for a bias.
     """
@@ -471,7 +471,7 @@ class Weights:
 
 
 def format_range(range_: Range) -> str:
-    """Write a range as text, with all its digits.
+    """Format a range as text, with all its digits.
 
     Example:
         >>> format_range(((-6.0, -2.0), (2.0, 6.1)))
@@ -485,7 +485,7 @@ def _shortest(value: float) -> str:
 
 
 def parse_range(text: str) -> Range:
-    """Read what `format_range` wrote.
+    """Parse a text of `format_range`.
 
     Example:
         >>> parse_range('[-6,-2]|[2,6]')
@@ -496,7 +496,7 @@ def parse_range(text: str) -> Range:
 
 
 Labels = Mapping[str, Mapping[str, str]]
-"""Names of grid points that set several hyperparameters, by cell id, then by axis of the grid."""
+"""Names of grid points that set several hyperparameters, by cell id, then by grid axis."""
 
 
 def value(cell: Cell, key: str, labels: Labels) -> Any:

@@ -1,4 +1,4 @@
-"""Rounding of estimates and intervals: the last place that they share, and their digits.
+"""Rounding of estimates and intervals to a common last place.
 
 The numbers are an estimate alone, or an estimate and both ends of its interval; infinite ends are allowed.
 """
@@ -19,7 +19,7 @@ def largest_size(numbers: Sequence[float]) -> float:
 
 
 def unit_size(numbers: Sequence[float]) -> float:
-    """Return the size whose unit all numbers are written in: the estimate's, unless it is far smaller than an end.
+    """Return the size that sets the unit of all numbers: the estimate's, unless it is far smaller than an end.
 
     Example:
         >>> unit_size((850.0, 121.0, 3761.0)), unit_size((0.0, -3000.0, 2000.0))
@@ -30,7 +30,7 @@ def unit_size(numbers: Sequence[float]) -> float:
 
 
 def last_place(size: float, digits: int) -> int:
-    """Return the power of ten of the last digit of a finite number that is rounded to so many digits.
+    """Return the power of ten of the last digit of a finite number rounded to `digits` digits.
 
     Example:
         >>> last_place(0.0423, 2), last_place(99.96, 3), last_place(0.0, 3)
@@ -45,7 +45,7 @@ def half_width(numbers: Sequence[float]) -> float | None:
     With one infinite end, the interval from the estimate to the other end counts instead.
 
     Returns:
-        None without an interval, or if it has no width beyond the precision of numbers.
+        None without an interval, or if its width is within the precision of the numbers.
     """
     finite = [number for number in numbers if math.isfinite(number)]
     if len(finite) < 2 or not math.isfinite(numbers[0]):
@@ -55,10 +55,10 @@ def half_width(numbers: Sequence[float]) -> float | None:
 
 
 def interval_place(numbers: Sequence[float], digits: int) -> int | None:
-    """Return the last place that an interval calls for.
+    """Return the last place that an interval justifies.
 
-    It is the greatest power of ten that fits ten times into the half-width, or less finely the last of the first
-    `digits` digits of the largest number if it fits three times.
+    It is the greatest power of ten that fits ten times into the half-width. The last of the first `digits` digits of
+    the largest number replaces it if that is coarser and fits three times.
 
     Returns:
         The power of ten; None without a half-width.
@@ -76,7 +76,7 @@ def interval_place(numbers: Sequence[float], digits: int) -> int | None:
 
 
 def place_apart(number: float, place: int, bounds: Collection[int]) -> int:
-    """Return the first place from `place` on at which a size between 0 and 1 isn't rounded to a bound.
+    """Return the first place from `place` on that doesn't round a size between 0 and 1 to a bound.
 
     Example:
         >>> place_apart(0.9996, -2, (0, 1)), place_apart(0.9, -2, (0, 1)), place_apart(1.0, -2, (0, 1))
@@ -96,15 +96,15 @@ def format_numbers(
     is_signed: bool = False,
     is_short: bool = False,
 ) -> str:
-    """Write an estimate, and its interval in brackets behind it, all rounded to one place and in one unit.
+    """Format an estimate and its interval in brackets, rounded to one place and in one unit.
 
     Args:
         numbers: the estimate and the ends of its interval.
         place: the power of ten of the last place; at most `power` is used.
         power: the power of ten of the unit.
         unit: the text of the unit.
-        is_signed: whether positive numbers have a sign.
-        is_short: whether last places are left out that are zero in all numbers.
+        is_signed: True to sign positive numbers.
+        is_short: True to drop last places that are zero in all numbers.
 
     Example:
         >>> format_numbers((14000, 12100, 16300), 2, power=3, unit="k"), format_numbers((-0.5, -1, 0.001), -1)

@@ -1,4 +1,4 @@
-r"""The path of a study, from its file to its report: the first file to read.
+r"""Run of a study, from its file to its report: the first file to read.
 
 study.yaml -> spec -> plan (cells, trials, packs) -> [Ray Tune: engine trains packs] -> store -> tracking (MLflow)
                                                                                     \-> summaries, comparisons -> report
@@ -48,7 +48,7 @@ _TIME_TO_START_S = 60.0
 
 
 class Ending(Enum):
-    """How a run of a study ended."""
+    """Ending of a study's run."""
 
     FINISHED = "finished"
     INTERRUPTED = "interrupted"
@@ -57,11 +57,11 @@ class Ending(Enum):
 
 
 Extend = Callable[[Plan, StudyStore, Callable[[str], None]], Plan]
-"""Returns the plan, extended by what the stored results call for, or the same plan; notifies a person of it."""
+"""Function that returns the plan, extended if the stored results require it, and notifies the user."""
 
 
 def until_sure(plan: Plan, folder: StudyStore, notify: Callable[[str], None]) -> Plan:
-    """Extend each cell by the seeds that its stored results call for; a plan with fixed seeds stays as it is."""
+    """Extend each cell by the seeds that its stored results require; a plan with fixed seeds stays unchanged."""
     if not plan.may_extend:
         return plan
     table = TrialTable(folder.read_results(), plan.metrics)
@@ -76,17 +76,17 @@ def until_sure(plan: Plan, folder: StudyStore, notify: Callable[[str], None]) ->
 def run(plan: Plan, options: Options, console: Console, extend: Extend = until_sure) -> Ending:
     """Train the missing trials of a study, publish their results as they come, and write the report.
 
-    Run again, a study goes on with the trials that are missing.
+    After an interruption, the next run continues with the missing trials.
 
     Args:
-        plan: what the study asks for, or what it begins with.
-        options: where and how it runs.
-        console: where progress and the table are shown.
+        plan: the study's plan, or the initial plan if it is extended.
+        options: store, engine, device and other options of the run.
+        console: the console for progress and the table.
         extend: called at the start, and whenever all trials of the plan are done.
 
     Returns:
-        Whether every trial has a result, some trials failed (also if the run ended early because of that), a part of
-        the report failed, or Ctrl-C or SIGTERM ended the run.
+        The ending: all trials have a result; trials failed (also if this ended the run early); a part of the report
+        failed; or Ctrl-C or SIGTERM interrupted the run.
     """
     study = Run(plan, options, console, extend)
     study.refuse()
@@ -108,18 +108,18 @@ def run(plan: Plan, options: Options, console: Console, extend: Extend = until_s
 
 
 class Run:
-    """One run of a study, by the process that drives it.
+    """One run of a study, in its driver process.
 
     Args:
-        plan: what the study asks for, or what it begins with.
-        options: where and how it runs.
-        console: where progress and the table are shown.
+        plan: the study's plan, or the initial plan if it is extended.
+        options: store, engine, device and other options of the run.
+        console: the console for progress and the table.
         extend: called at the start, and whenever all trials of the plan are done.
 
     Attributes:
-        plan: what the study asks for so far.
+        plan: the study's plan so far.
         folder: the study's part of the store.
-        resources: the workers, once there are any.
+        resources: the workers, once they exist.
         publication: the report and the MLflow runs, while they are made.
     """
 
@@ -141,12 +141,12 @@ class Run:
         self._earlier_failures: dict[str, str] = {}
 
     def refuse(self) -> None:
-        """Refuse a study that no engine here can train, before anything is started or written.
+        """Reject a study that no engine here can train, before anything is started or written.
 
-        Engines take seconds to import, and a study that is done needs none.
+        Engines take seconds to import, so a finished study skips the check.
 
         Raises:
-            InputError: if a cell has no engine, the device isn't there, or the options need Ray and it isn't.
+            InputError: if a cell has no engine, the device doesn't exist, or the options need Ray and it can't be used.
         """
         if not self._is_trained():
             self._resolve()
@@ -158,10 +158,7 @@ class Run:
         return self._engines
 
     def _is_trained(self) -> bool:
-        """Return whether all trials are done already, as far as can be known without writing anything.
-
-        Nothing has started yet, so a store that is away is an error at once, and isn't waited for.
-        """
+        """Return True if all trials are known to be done, without writing or waiting for a store that is away."""
         if self.plan.spec.seed_design.is_search:
             return False
         spec = self.plan.spec
@@ -188,12 +185,12 @@ class Run:
             if in_job():
                 keep_submitted(self.plan.spec, self.folder)
             self._earlier_failures = reason_keys(self._patience(self.folder.failed_rows))
-            for notice in self.folder.notices:  # of files that were found to be damaged
+            for notice in self.folder.notices:  # of damaged files
                 self._notify(notice)
             yield
 
     def _warn_of_changed_code(self) -> None:
-        """Name what changed in own code since results were made, if trials are trained again for it."""
+        """Print the changes of own code since results were made, if trials are trained again for them."""
         spec = self.plan.spec
         if spec.source_code is not None and not {trial.id for trial in self.plan.trials} <= self.folder.done(
             with_stopped=spec.pruning is not None
@@ -202,19 +199,19 @@ class Run:
                 self._notify(sentence)
 
     def extend(self) -> list[Trial]:
-        """Extend the plan by what is stored, and return its trials that are neither done nor tried in this run."""
+        """Extend the plan by the stored results, and return its trials neither done nor tried in this run."""
         while True:
             before = self.plan
             self.plan = self._patience(partial(self._extend, before, self.folder, self.console.print))
             missing = self._patience(partial(find_missing, self.plan, self.folder, self.options, self.console))
             pending = [trial for trial in missing if trial.id not in self._attempted]
-            # Trials that other studies of the store have done may be enough to extend the plan again.
+            # Trials adopted from other studies of the store may be enough to extend the plan again.
             if pending or self.plan is before:
                 self._attempted.update(trial.id for trial in pending if self.plan.may_extend)
                 return pending
 
     def conclude(self) -> Ending:
-        """Report and publish a study that has nothing left to train, unless its report and MLflow are current."""
+        """Report and publish a finished study, unless its report and MLflow are current."""
         results = self._results(self.options.patience_s)
         if are_current(results, self.options.tracking_uri):
             _print_results(results, self.console)
@@ -226,7 +223,7 @@ class Run:
 
     @contextmanager
     def checking_order(self) -> Iterator[Callable[[], None]]:
-        """Check meanwhile whether results of a training function depend on the order of trials; see `order_check`."""
+        """Check meanwhile that a training function's results don't depend on the order of trials; see `order_check`."""
         from study.driver.order_check import checking_order
 
         with checking_order(self.plan, self.folder, self.console, self._patience) as conclude:
@@ -240,7 +237,7 @@ class Run:
         """
         from study.driver.resources import first_workers  # imported late: engines and Ray take seconds to import
 
-        # Without engines, another run had trained all of it, and its results have gone since.
+        # Without engines, all trials had been done by another run, and their results have gone since.
         engines = self._engines or self._resolve()
         with ExitStack() as self._workers:
             first = first_workers(engines, self.plan, self._attempt, self.console)
@@ -255,10 +252,10 @@ class Run:
             yield
 
     def train(self, pending: Sequence[Trial]) -> bool:
-        """Train trials and those that follow from them, and store and publish their results as they come.
+        """Train the pending trials and those that follow from them; store and publish results as they come.
 
         Returns:
-            Whether training came to its end, and wasn't stopped.
+            True if training came to its end, False if it was stopped.
         """
         formed = self.resources.form(pending, self.folder, self.console)
         self._stop, options = threading.Event(), self.options
@@ -283,7 +280,7 @@ class Run:
     def _train_here(
         self, bundles: Sequence[cluster.Bundle], shares: Mapping[str, float] | None
     ) -> Sequence[cluster.Bundle]:
-        """Train bundles on what there is, and return those that are left for Ray."""
+        """Train bundles on the current resources, and return those left for Ray."""
         # Our signal handlers are set after Ray has started, since Ray sets its own when it starts.
         with stopping(self.console, self._stop):
             more = self._more if self.plan.may_extend else None
@@ -298,13 +295,13 @@ class Run:
         return scheduler.left
 
     def explain_early_stop(self, results: StudyResults) -> None:
-        """Print why the run ended early, if trials that failed for one reason have ended it."""
-        if (why := self._monitor.gave_up) is not None and results.counts["pending"]:
-            rest = "Results so far are stored; --keep-going (in Python keep_going=True) trains the rest all the same"
-            self.console.print(f"stopped early: {why}. {rest}", style="red")
+        """Print the reason if failed trials ended the run early."""
+        if (reason := self._monitor.gave_up) is not None and results.counts["pending"]:
+            advice = "Results so far are stored; --keep-going (in Python keep_going=True) trains the others anyway"
+            self.console.print(f"stopped early: {reason}. {advice}", style="red")
 
     def _on_event(self, event: Event) -> None:
-        # Packs also fail because another driver has taken the study over; this driver must not store such failures.
+        # Packs also fail if another driver has taken the study over; this driver must not store such failures.
         if self._lock.lost or (isinstance(event, PackFailed) and not self._is_ours()):
             self._stop.set()
         else:
@@ -326,7 +323,7 @@ class Run:
         """Report and publish the study's results, and return them.
 
         Args:
-            finished: whether training came to its end; if it was stopped, nothing waits for the store.
+            finished: True if training came to its end; if it was stopped, a store that is away isn't waited for.
 
         Raises:
             BusyError: if another driver has taken the study over.
@@ -336,33 +333,33 @@ class Run:
             raise BusyError(f"{reason}: this run of it stops")
         results = self._results(patience_s)
         self._keep_judgements(results, patience_s)
-        if self.plan.judges_at_the_end:  # in MLflow they are finished so far
+        if self.plan.judges_at_the_end:  # MLflow has them as finished so far
             self.publication.judge_again(patience_s)
         self._publish(results)
         return results
 
     def _keep_judgements(self, results: StudyResults, patience_s: float) -> None:
-        """Store what trials were judged to be by others, so that it isn't read from all their curves again."""
+        """Cache the outcomes that reference trials decide, so that readers needn't load all curves."""
         if self.plan.judges_at_the_end:
             self._patience(partial(self.folder.write_judgements, results.table), patience_s)
 
     def _publish(self, results: StudyResults) -> None:
-        if results.counts["done"]:  # none is if the run was interrupted before the first pack was done
+        if results.counts["done"]:  # 0 if the run was interrupted before the first pack was done
             self.publication.publish(results, self.options.tracking_uri)
             _print_results(results, self.console)
 
     def _results(self, patience_s: float) -> StudyResults:
-        """Load the results, and tell who follows the run of them."""
+        """Load the results, and report them to followers of the run."""
         results = self._patience(partial(_checked_results, self.folder, self.options), patience_s)
         results = replace(results, earlier_failures=self._earlier_failures)
         beat(self.plan.spec.study, results.counts, self.console, failures=results.failures)
         return results
 
     def _taken_over(self, patience_s: float) -> str | None:
-        """Return a sentence that says so if another driver has taken the study over, otherwise None.
+        """Return a sentence if another driver has taken the study over, otherwise None.
 
         Raises:
-            StoreAwayError: if the store stays away, or the study stays gone from it, until patience is over.
+            StoreAwayError: if the store or the study stays away until the patience ends.
         """
         if self._lock.lost is not None:
             return self._lock.lost
@@ -373,7 +370,7 @@ class Run:
         return None
 
     def _is_ours(self) -> bool:
-        """Return whether no other driver is known to have the study; the monitor waits for a store that is away."""
+        """Return True unless another driver is known to have the study; the monitor waits for a store that is away."""
         try:
             self.folder.check()
         except BusyError:
@@ -384,23 +381,23 @@ class Run:
 
 
 def find_missing(plan: Plan, folder: StudyStore, options: Options, console: Console) -> list[Trial]:
-    """Return the trials without a result, after adopting the results that other studies of the store have.
+    """Return the trials without a result, after adopting results from other studies of the store.
 
     Args:
-        plan: what the study asks for.
-        folder: its part of the store.
-        options: where the store is.
-        console: where the number of adopted trials is printed.
+        plan: the study's plan.
+        folder: the study's part of the store.
+        options: the run's options, with the store's address.
+        console: the console for the number of adopted trials.
 
     Raises:
-        StoreAwayError: if the study is gone from the store, so that it isn't known which trials are done.
+        StoreAwayError: if the study is gone from the store, so that its done trials aren't known.
     """
     store, first_notice = Store(options.root), len(folder.notices)
     done, planned = folder.done(with_stopped=plan.spec.pruning is not None), {trial.id for trial in plan.trials}
     adopted = store.adopt(plan.spec.study, planned - done, folder) if planned - done else 0
     if adopted:
-        are = "is" if adopted == 1 else "are"
-        console.print(f"{count_of(adopted, 'trial')} {are} done already in other studies of this store")
+        verb = "is" if adopted == 1 else "are"
+        console.print(f"{count_of(adopted, 'trial')} {verb} done already in other studies of this store")
         done = folder.done(with_stopped=plan.spec.pruning is not None)
     unasked = len(done - planned)
     if unasked:
@@ -417,7 +414,7 @@ def _checked_results(folder: StudyStore, options: Options) -> StudyResults:
 
 
 def _print_results(results: StudyResults, console: Console) -> None:
-    """Print the results; a notebook shows them as the study that `Study.run` returns, after the failures."""
+    """Print the results; in a notebook only the failures, since it shows the study that `Study.run` returns."""
     if console.is_jupyter:
         print_failures(results, console)
         print_failed_parts(results, console)

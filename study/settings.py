@@ -1,10 +1,10 @@
-"""Settings: what a user says once instead of with each command, in a file or in the environment.
+"""User settings, from files and the environment.
 
 The order of precedence is: the command line, the environment, ``study.toml`` in the working folder, the user's own
 ``study.toml``, and a command's defaults.
 
-A folder, and the ``study.toml`` in it, may be somebody else's: cloned, unpacked, shared. Since servers are sent tokens
-and passwords, those that it names are used only if they are on this machine, or if the user's own file names the same.
+The working folder and its ``study.toml`` may be somebody else's: cloned, unpacked, shared. Servers receive tokens and
+passwords, so those that it names are used only if they are on this machine, or if the user's own file names them, too.
 A command that it names is never run.
 """
 
@@ -32,13 +32,13 @@ MEANINGS = {
     "tracking_uri": "MLflow server, or 'off'",
     "optuna_storage": "database for Optuna's dashboard, or 'off'",
 }
-"""The settings' meanings, by name."""
+"""Meaning of each setting."""
 
 NOTIFY = "notify"
-"""The setting that names a command to run when a study ends."""
+"""Setting with a command to run when a study ends."""
 
 PLACES = ("study", "ending", "finding", "report")
-"""What may stand in braces in a word of that command."""
+"""Placeholders, in braces, in the words of that command."""
 
 ENVIRONMENT = {
     "cluster": "STUDY_CLUSTER",
@@ -46,18 +46,18 @@ ENVIRONMENT = {
     "tracking_uri": "MLFLOW_TRACKING_URI",
     "optuna_storage": "OPTUNA_STORAGE",
 }
-"""The environment variable of each setting."""
+"""Environment variable of each setting."""
 
-# Settings that name servers, to which the user's token or password is sent.
+# Servers that receive the user's token or password.
 _SERVERS = ("cluster", "tracking_uri", "optuna_storage")
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting's value, and the file that it is from.
+    """Value of a setting, and its file.
 
     Args:
-        value: the value as it is written in the file.
+        value: the value as written in the file.
         source: the file.
         confirmed: False for a server on another machine that only the working folder's file names.
     """
@@ -79,7 +79,7 @@ def load_settings(files: Sequence[Path] | None = None) -> dict[str, Setting]:
         files: in order of precedence; by default ``study.toml`` in the working folder and the user's own.
 
     Raises:
-        InputError: if a file can't be read, or has mistakes; the message lists all of them.
+        InputError: if a file can't be read or has mistakes; the message lists all of them.
     """
     settings: dict[str, Setting] = {}
     mistakes: list[str] = []
@@ -99,10 +99,10 @@ def load_settings(files: Sequence[Path] | None = None) -> dict[str, Setting]:
 
 
 def notify_command() -> Sequence[str]:
-    """Return the words of the command to run when a study ends, as the user's own file has it; none without one.
+    """Return the words of the command to run when a study ends, from the user's own file; empty without one.
 
     Raises:
-        InputError: if that file can't be read, or has mistakes; the message lists all of them.
+        InputError: if that file can't be read or has mistakes; the message lists all of them.
     """
     values, wrong = _read(user_file())
     _check_none([f"  {user_file()}: {mistake}" for mistake in wrong])
@@ -110,7 +110,7 @@ def notify_command() -> Sequence[str]:
 
 
 def folder_notifies() -> bool:
-    """Return whether the working folder's file names a command, too, which isn't run."""
+    """Return True if the working folder's file names a command as well; that isn't run."""
     return NOTIFY in _read(Path(FILE))[0] and Path(FILE).resolve() != user_file().resolve()
 
 
@@ -143,7 +143,7 @@ def confirmed(name: str, setting: Setting) -> str:
 
 
 def flag(name: str) -> str:
-    """Write the name of a setting, or of another option, as the command line has it.
+    """Return the command-line option of a setting, or of another name.
 
     Example:
         >>> flag("tracking_uri")
@@ -153,17 +153,17 @@ def flag(name: str) -> str:
 
 
 def find_setting(name: str) -> str | None:
-    """Return a setting for which a command has no option: from the environment, else from the files.
+    """Return a setting without a command-line option, from the environment or else from the files.
 
     Raises:
-        InputError: if the files have mistakes, or if the value may not be used (`confirmed`).
+        InputError: if the files have mistakes, or the value may not be used (see `confirmed`).
     """
     setting = load_settings().get(name)
     return os.environ.get(ENVIRONMENT[name]) or (None if setting is None else confirmed(name, setting))
 
 
 def default_map(commands: Iterable[click.Command], settings: Mapping[str, Setting]) -> dict[str, dict[str, Any]]:
-    """Return click's defaults for commands: for each command, the settings that it has an option for."""
+    """Return click's defaults: for each command, the settings among its options."""
     defaults: dict[str, dict[str, Any]] = {}
     for command in commands:
         options = {param.name for param in command.params}
@@ -174,7 +174,7 @@ def default_map(commands: Iterable[click.Command], settings: Mapping[str, Settin
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host can only be this machine.
+    """Return True if a host can only be this machine.
 
     Example:
         >>> [is_loopback(host) for host in ("localhost", "127.0.0.1", "::1", "head")]
@@ -199,7 +199,7 @@ def _parts(address: str) -> SplitResult | None:
 
 
 def _is_here(address: str) -> bool:
-    """Return whether a tracking server or cluster is surely on this machine: on loopback, or a database in a file."""
+    """Return True if a server is certainly on this machine: on loopback, or a database in a file."""
     parts = _parts(address)
     if address == "off" or (parts is not None and parts.scheme == "sqlite"):
         return True
@@ -208,14 +208,14 @@ def _is_here(address: str) -> bool:
 
 
 def check_no_secret(address: str, where: str) -> None:
-    """Refuse an address with a password where others could read it.
+    """Reject an address with a password where others could read it.
 
     Args:
-        address: a folder, a URL, or a database's.
-        where: the option or file that it is from.
+        address: a folder, a URL, or a database's address.
+        where: the option or file that has the address.
 
     Raises:
-        InputError: if it has one; the message doesn't contain it.
+        InputError: if it holds a password; the message doesn't contain it.
     """
     if holds_secret(address):
         raise InputError(f"{where}: {_NO_SECRETS_ALLOWED}")
@@ -229,7 +229,7 @@ _NO_SECRETS_ALLOWED = (
 
 
 def _read(path: Path) -> tuple[dict[str, Any], list[str]]:
-    """Return a file's valid values, and what is wrong with the others."""
+    """Return a file's valid values, and the mistakes in the others."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
@@ -253,8 +253,8 @@ def _mistake(path: Path, name: str, value: Any) -> str | None:
     if name == NOTIFY:
         return _mistake_in_command(value)
     if name not in MEANINGS:
-        there_are = [*MEANINGS, NOTIFY]
-        return f"unknown setting{nearest(name, there_are) or '; there are ' + ', '.join(there_are)}"
+        valid = [*MEANINGS, NOTIFY]
+        return f"unknown setting{nearest(name, valid) or '; there are ' + ', '.join(valid)}"
     if not isinstance(value, str) or not value.strip():
         return f"must be text, {MEANINGS[name]}, but got {value!r}"
     if holds_secret(value):
@@ -270,5 +270,5 @@ def _mistake_in_command(words: Any) -> str | None:
         return f"must be a command as a list of words, {example}, but got {words!r}"
     for place in (name for word in words for name in re.findall(r"\{([a-z_]+)\}", word)):
         if place not in PLACES:
-            return f"{{{place}}} can't stand there; there are {', '.join(f'{{{name}}}' for name in PLACES)}"
+            return f"{{{place}}} isn't a placeholder; there are {', '.join(f'{{{name}}}' for name in PLACES)}"
     return None

@@ -1,11 +1,11 @@
-"""Text that others wrote, made fit for a terminal: control characters are written out."""
+"""Text from other sources, made safe for a terminal: control characters are escaped."""
 
 from __future__ import annotations
 
 import re
 
-# Control characters except tab and newline, characters that change the direction of text or end a line elsewhere, and
-# the surrogates that stand for bytes that can't be decoded.
+# Control characters except tab and newline, characters that change the text direction or separate lines, and the
+# surrogates of bytes that can't be decoded.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m|\r+(?=\n|\Z)")
 

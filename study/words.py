@@ -1,4 +1,4 @@
-"""How a report says things: names for people, and numbers to read rather than to compute with."""
+"""Texts of reports: readable names, and numbers formatted for readers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DIGEST_CHARACTERS = 8
 
 
 def symbol(model: str) -> str:
-    """Return the field's symbol of a model, or its name if it has none.
+    """Return a model's symbol, or its name if it has none.
 
     Args:
         model: its name in study files, or the symbol that the published tables use.
@@ -45,11 +45,11 @@ def model_name(model: str) -> str:
 
 
 def title(key: str, declared: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Return a readable name of a hyperparameter or of an axis of the grid.
+    """Return a readable name of a hyperparameter or grid axis.
 
     Args:
         key: its name in study files.
-        declared: the titles that the study's own code declares, by name; they precede those of the vocabulary.
+        declared: titles declared by the study's own code, by name; they take precedence over the vocabulary's.
 
     Example:
         >>> title("batch_size"), title("batch_size", {"batch_size": "rows"}), title("my_width")
@@ -59,12 +59,12 @@ def title(key: str, declared: Mapping[str, str] = MappingProxyType({})) -> str:
 
 
 def format_cell_value(cell: Cell, key: str, labels: Labels) -> str:
-    """Write a cell's value of a hyperparameter, or its label on an axis, for readers."""
+    """Format a cell's value of a hyperparameter, or its label on an axis, for readers."""
     return format_value(key, value(cell, key, labels))
 
 
 def format_value(key: str, content: Any) -> str:
-    """Write a value of a hyperparameter or of a column for readers.
+    """Format a value of a hyperparameter or column for readers.
 
     Example:
         >>> format_value("operation", "mul"), format_value("hidden_size", 1000), format_value("clipped", False)
@@ -79,7 +79,7 @@ def format_value(key: str, content: Any) -> str:
     if key == "model":
         return symbol(str(content))
     if isinstance(content, str) and re.fullmatch("(sha256|parsed):[0-9a-f]{64}", content):
-        return content.partition(":")[2][:_DIGEST_CHARACTERS]  # tables as files have all of it
+        return content.partition(":")[2][:_DIGEST_CHARACTERS]  # tables in files have all digits
     of_values = vocabulary().value_symbols.get(key)
     if of_values is not None:
         return str(of_values.get(content, str(content)))
@@ -95,19 +95,19 @@ def format_value(key: str, content: Any) -> str:
 
 
 class Notation(Protocol):
-    """A way to write a quantity: the estimate alone, or with its interval behind it, to the same decimal place."""
+    """Format of a quantity: the estimate, alone or with its interval, to the same decimal place."""
 
     def __call__(self, number: float | None, interval: Interval | None = None, /) -> str:
-        """Write an estimate; an en dash for None."""
+        """Format an estimate; an en dash for None."""
 
 
 def iterations(number: float | None, interval: Interval | None = None, *, is_signed: bool = False) -> str:
-    """Write a number of iterations: to three digits, or with an interval as `measure` does.
+    """Format a number of iterations: to three digits, or with an interval like `measure`.
 
     Args:
         number: the estimate.
         interval: its interval.
-        is_signed: whether positive numbers have a sign, as differences do.
+        is_signed: True to sign positive numbers, for differences.
 
     Example:
         >>> iterations(1420856), iterations(14000), iterations(850), iterations(0.571), iterations(None)
@@ -129,7 +129,7 @@ def iterations(number: float | None, interval: Interval | None = None, *, is_sig
 
 
 def error(number: float | None, interval: Interval | None = None) -> str:
-    """Write a small number as `measure` does, but to two digits instead of three.
+    """Format a small number like `measure`, but to two digits instead of three.
 
     Example:
         >>> error(4.2056e-07), error(0.45365), error(0.0), error(1234.0)
@@ -137,11 +137,11 @@ def error(number: float | None, interval: Interval | None = None) -> str:
         >>> error(4.2056e-07, (3.9e-07, 4.58e-07)), error(0.5, (0.4938, 0.5062))
         ('4.2e-7 [3.9e-7, 4.6e-7]', '0.500 [0.494, 0.506]')
     """
-    return _any(number, interval, digits=2, least=1e-2)
+    return _format_number(number, interval, digits=2, least=1e-2)
 
 
 def seconds(number: float | None, interval: Interval | None = None) -> str:
-    """Write seconds to three digits and at most milliseconds, or with an interval as `measure` does.
+    """Format seconds to three digits and at most milliseconds, or with an interval like `measure`.
 
     Example:
         >>> seconds(0.20415), seconds(12.5), seconds(12.5, (12.41, 12.58))
@@ -155,7 +155,7 @@ def seconds(number: float | None, interval: Interval | None = None) -> str:
 
 
 def percent(number: float, interval: Interval | None = None) -> str:
-    """Write a rate as per cent without its interval, with the digits of `rate`.
+    """Format a rate in per cent without its interval, with the digits of `rate`.
 
     Example:
         >>> percent(0.825), percent(1.0), percent(2999 / 3000), percent(1 / 3000), percent(0.942, (0.9352, 0.9481))
@@ -165,7 +165,7 @@ def percent(number: float, interval: Interval | None = None) -> str:
 
 
 def rate(number: float | None, interval: Interval | None = None) -> str:
-    """Write a rate to two decimals, or more if its half-width is below 0.01, and to keep it from 0 and 1.
+    """Format a rate to two decimals; more if its half-width is below 0.01, or to tell it from 0 and 1.
 
     Example:
         >>> rate(0.9, (0.826, 0.945)), rate(0.942, (0.9352, 0.9481)), rate(1.0), rate(2999 / 3000), rate(None)
@@ -180,9 +180,9 @@ def rate(number: float | None, interval: Interval | None = None) -> str:
 
 
 def factor(number: float | None, interval: Interval | None = None) -> str:
-    """Write a factor to two digits, with a power of ten if it is far from one.
+    """Format a factor to two digits, with a power of ten if it is far from one.
 
-    An end of its interval is written to two digits of its own, since the interval may span orders of magnitude.
+    Each end of its interval has its own two digits, since the interval may span orders of magnitude.
 
     Example:
         >>> factor(0.394), factor(1.0), factor(37.2), factor(3.1e-9), factor(2.4e12)
@@ -205,7 +205,7 @@ def factor(number: float | None, interval: Interval | None = None) -> str:
 
 
 def change(number: float | None, interval: Interval | None = None) -> str:
-    """Write a difference of rates, with its sign, to two decimals or to a third of its half-width.
+    """Format a difference of rates with its sign, to two decimals or to a third of its half-width.
 
     Example:
         >>> change(0.04), change(-0.3), change(0.001), change(-0.0124, (-0.0151, 0.0042))
@@ -220,7 +220,7 @@ def change(number: float | None, interval: Interval | None = None) -> str:
 
 
 def p_value(number: float) -> str:
-    """Write a p-value.
+    """Format a p-value.
 
     Example:
         >>> p_value(0.0371), p_value(2e-9)
@@ -230,11 +230,11 @@ def p_value(number: float) -> str:
 
 
 def measure(number: float | None, interval: Interval | None = None) -> str:
-    """Write any number to three digits, or to the decimal place that its interval calls for.
+    """Format any number to three digits, or to the decimal place that its interval justifies.
 
-    An estimate and both ends have the same last place and the same power of ten. It is the greatest place that fits ten
-    times into the half-width; if three digits of the largest number are fewer and fit three times, these are enough.
-    A number below 1 has as many digits as keep it from 1. Without an interval, trailing zeros are left out.
+    An estimate and both ends have the same last place and the same power of ten. The place is the greatest that fits
+    ten times into the half-width; three digits of the largest number are enough if they are fewer and fit three times.
+    A number below 1 has enough digits to tell it from 1. Without an interval, trailing zeros are dropped.
 
     Example:
         >>> measure(0.9423), measure(0.99964), measure(-1234.5), measure(4.2056e-7), measure(2.5e7), measure(None)
@@ -244,31 +244,23 @@ def measure(number: float | None, interval: Interval | None = None) -> str:
         >>> measure(0.5, (0.5, 0.5)), measure(1.5, (1.25, float("inf"))), measure(4e-9, (0.0, 0.25))
         ('0.5 [0.5, 0.5]', '1.50 [1.25, ∞]', '0.00 [0.00, 0.25]')
     """
-    return _any(number, interval)
+    return _format_number(number, interval)
 
 
 def signed(number: float | None, interval: Interval | None = None) -> str:
-    """Write a difference of any numbers, with its sign.
+    """Format a difference of any numbers, with its sign.
 
     Example:
         >>> signed(0.0423), signed(-12.0), signed(0.0), signed(0.0423, (-0.011, 0.0956))
         ('+0.0423', '−12', '0', '+0.042 [−0.011, +0.096]')
     """
-    return _any(number, interval, is_signed=True)
+    return _format_number(number, interval, is_signed=True)
 
 
-def _any(
+def _format_number(
     number: float | None, interval: Interval | None, *, digits: int = 3, least: float = 1e-3, is_signed: bool = False
 ) -> str:
-    """Write any number, with a power of ten from a million on and below `least`.
-
-    Args:
-        number: the estimate.
-        interval: its interval.
-        digits: how many digits a number alone has; as for `interval_place`.
-        least: the least size that is written without a power of ten.
-        is_signed: whether positive numbers have a sign.
-    """
+    """Format any number, with a power of ten from a million on and below `least`."""
     if number is None:
         return NONE
     numbers = (number, *(interval or ()))
@@ -286,12 +278,12 @@ def _any(
 
 
 def metric_notation(metric: Metric) -> Notation:
-    """Return the notation of a metric's numbers: to two digits where this field publishes it so, else to three."""
+    """Return the notation of a metric's numbers: to two digits if the field publishes it so, else to three."""
     return error if metric.interval == "beta" else measure
 
 
 def metric_title(name: str, metric: Metric) -> str:
-    """Return a metric's name for readers, with its unit.
+    """Return a readable name of a metric, with its unit.
 
     Example:
         >>> from study.interface.declarations import Metric
@@ -303,7 +295,7 @@ def metric_title(name: str, metric: Metric) -> str:
 
 
 def count_of(number: int, noun: str) -> str:
-    """Write a number of things.
+    """Format a count with its noun.
 
     Example:
         >>> count_of(1, "trial"), count_of(1200, "trial")
@@ -313,7 +305,7 @@ def count_of(number: int, noun: str) -> str:
 
 
 def join_and(names: Sequence[str], word: str = "and") -> str:
-    """Join names in a sentence.
+    """Join names for a sentence.
 
     Example:
         >>> join_and(["a", "b", "c"]), join_and(["a"]), join_and(["a", "b"], "or")
@@ -323,7 +315,7 @@ def join_and(names: Sequence[str], word: str = "and") -> str:
 
 
 def estimate_alone(write: Notation, number: float | None, interval: Interval | None) -> str:
-    """Write an estimate without its interval, but rounded as beside it.
+    """Format an estimate without its interval, but rounded as with it.
 
     Example:
         >>> iterations(69210), estimate_alone(iterations, 69210, (48000, 105000))
@@ -333,7 +325,7 @@ def estimate_alone(write: Notation, number: float | None, interval: Interval | N
 
 
 def without_interval(text: str) -> str:
-    """Return the estimate of a text that has an interval behind it.
+    """Return the estimate in a text of an estimate and its interval.
 
     Example:
         >>> without_interval("0.90 [0.83, 0.94]"), without_interval("0.90")
@@ -343,7 +335,7 @@ def without_interval(text: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Write a duration for readers.
+    """Format a duration for readers.
 
     Example:
         >>> duration(42), duration(3700), duration(200_000)

@@ -247,7 +247,7 @@ class Board:
         if self._preparing:
             parts.append(self._preparing_words())
         if self._waiting.count:
-            parts.append(f"{self._waiting.count} of {count_of(self._waiting.of, 'worker')} waiting for room")
+            parts.append(f"{self._waiting.count} of {count_of(self._waiting.total, 'worker')} waiting for room")
         elif not self._preparing and not self._running and not self._made and self._left > 0:
             parts.append(f"workers are starting: {duration(self._clock() - self._began)}")
         if rate:

@@ -220,9 +220,7 @@ def test_a_study_that_does_not_stop_is_killed(two_nodes, tmp_path, monkeypatch):
     monkeypatch.setattr(sys.modules["study.jobs.follow"], "STOP_WAIT_S", 0)  # so it counts as used up
     stopped = CliRunner(env=as_user(tmp_path, two_nodes)).invoke(main, ["stop", "stubborn"])
     assert stopped.exit_code == 0, stopped.output
-    assert "stubborn took too long and was killed: all training since its last checkpoints is lost" in (
-        stopped.output
-    )
+    assert "stubborn took too long and was killed: all training since its last checkpoints is lost" in (stopped.output)
     assert "`study resume stubborn` goes on" in stopped.output
 
 

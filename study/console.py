@@ -170,7 +170,7 @@ class ConsoleTable(Table):
 
     def _extra(self, count: int, console: Any, options: ConsoleOptions) -> int:
         """Measure the borders and gaps of a number of columns."""
-        empty = self._alike()
+        empty = self._empty_copy()
         for _ in range(count):
             empty.add_column(width=1)
         return Measurement.get(console, options.update(width=_ENDLESS), empty).maximum - count
@@ -179,7 +179,7 @@ class ConsoleTable(Table):
         self, chosen: Sequence[int], widths: Sequence[int], console: Any, options: ConsoleOptions
     ) -> RenderResult:
         """Lay out some columns at their widths."""
-        part = self._alike()
+        part = self._empty_copy()
         for i, width in zip(chosen, widths, strict=True):
             column = self.columns[i]
             justify, style = column.justify, column.style
@@ -211,11 +211,11 @@ class ConsoleTable(Table):
         if self.caption:
             yield self.caption if isinstance(self.caption, Text) else console.render_str(self.caption)
 
-    def _alike(self) -> ConsoleTable:
+    def _empty_copy(self) -> ConsoleTable:
         """Make an empty table that looks like this one."""
-        alike = copy(self)
-        alike.columns, alike.rows, alike._ranks = [], [], []
-        return alike
+        empty = copy(self)
+        empty.columns, empty.rows, empty._ranks = [], [], []
+        return empty
 
 
 def _shares(least: Sequence[int], natural: Sequence[int], room: int) -> list[int]:

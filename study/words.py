@@ -341,11 +341,11 @@ def duration(seconds: float) -> str:
         >>> duration(42), duration(3700), duration(200_000)
         ('42 s', '1 h 1 min', '2 d 7 h')
     """
-    s = round(seconds)
-    if s < 60:
-        return f"{s} s"
-    if s < 3600:
-        return f"{s // 60} min {s % 60} s"
-    if s < 86400:
-        return f"{s // 3600} h {s % 3600 // 60} min"
-    return f"{s // 86400} d {s % 86400 // 3600} h"
+    whole_s = round(seconds)
+    if whole_s < 60:
+        return f"{whole_s} s"
+    if whole_s < 3600:
+        return f"{whole_s // 60} min {whole_s % 60} s"
+    if whole_s < 86400:
+        return f"{whole_s // 3600} h {whole_s % 3600 // 60} min"
+    return f"{whole_s // 86400} d {whole_s % 86400 // 3600} h"

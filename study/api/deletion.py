@@ -74,7 +74,7 @@ class Deletion:
                     # Read again, since the user may have taken long to confirm.
                     delete_experiments(uri, self.study, _experiments(self.study, self.where, is_own=is_own))
                 except TrackingError as error:
-                    raise _left_alone(self.study, error) from error
+                    raise _untouched_store(self.study, error) from error
             folder.delete()
 
 
@@ -140,10 +140,10 @@ def _experiments(study: str, where: Where, *, is_own: bool) -> Sequence[StudyExp
     try:
         return [experiment for experiment in experiments_of(uri, study) if is_own or experiment.has_runs]
     except TrackingError as error:
-        raise _left_alone(study, error) from error
+        raise _untouched_store(study, error) from error
 
 
-def _left_alone(study: str, error: TrackingError) -> TrackingError:
+def _untouched_store(study: str, error: TrackingError) -> TrackingError:
     return TrackingError(
         f"{error}. Nothing of {study!r} was deleted from the store; --tracking-uri off deletes the study there, and "
         "leaves MLflow alone"

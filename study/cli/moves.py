@@ -141,7 +141,7 @@ def import_csv(file: Path, out: Path | None, **choices: Any) -> None:
     """
     from study.api.importing import import_csv as import_runs
 
-    _print_runs(import_runs(file, **_choices(choices)), out or _beside(file))
+    _print_runs(import_runs(file, **_choices(choices)), out or _outcomes_path(file))
 
 
 @import_.command(name="wandb")
@@ -151,7 +151,7 @@ def import_wandb(file: Path, out: Path | None, **choices: Any) -> None:
     """Import runs of wandb from the CSV export of its table of runs."""
     from study.api.importing import import_wandb as import_runs
 
-    _print_runs(import_runs(file, **_choices(choices)), out or _beside(file))
+    _print_runs(import_runs(file, **_choices(choices)), out or _outcomes_path(file))
 
 
 @import_.command(name="mlflow")
@@ -197,7 +197,7 @@ def _choices(options: dict[str, Any]) -> dict[str, Any]:
     return options | {"by": [name.strip() for name in (options["by"] or "").split(",") if name.strip()]}
 
 
-def _beside(file: Path) -> Path:
+def _outcomes_path(file: Path) -> Path:
     return file.with_name(f"{file.stem}-outcomes.csv")
 
 

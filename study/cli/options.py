@@ -27,7 +27,7 @@ REFUTED, UNDECIDED = 4, 5
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def _checked(ctx: click.Context, param: click.Parameter, store: str) -> str:
+def _check_store(ctx: click.Context, param: click.Parameter, store: str) -> str:
     """Check a store's address before it is printed anywhere, since it may hold a password."""
     if ":/" in store:
         from study.store import Store  # imported late: it takes long to import
@@ -64,7 +64,7 @@ def setting(name: str, description: str, callback: Callable[..., Any] = shared_a
 
 _STUDIES: dict[str, Any] = {"default": STUDIES, "show_default": True}
 
-STORE = setting("store", "Folder or URL (s3://, gs://, az://) of the studies' results.", _checked, **_STUDIES)
+STORE = setting("store", "Folder or URL (s3://, gs://, az://) of the studies' results.", _check_store, **_STUDIES)
 TRACKING = setting("tracking_uri", "MLflow server, or 'off'. Default: a database in the store, if that is a folder.")
 # Not checked here: the nodes may reach addresses that this machine can't reach.
 CLUSTERS_STORE = setting("store", "Folder or URL of the studies' results, the same for all nodes.", **_STUDIES)

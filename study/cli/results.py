@@ -202,7 +202,7 @@ def report(
         if as_json:
             echo_json(
                 results_of_groups.report_as_json(tabulated.report)
-                | _files(results_of_groups.write_group_report(tabulated))
+                | _paths_by_name(results_of_groups.write_group_report(tabulated))
             )
             return
         results_of_groups.print_group_report(tabulated, console)
@@ -223,7 +223,7 @@ def report(
     written = study.report(out, formats, trial=trial, columns=_names_in(columns), results=results)
     in_store = out is None and results.folder.path is not None
     if as_json:
-        echo_json(table.data | _files(written))
+        echo_json(table.data | _paths_by_name(written))
     elif in_store and any(path.name == "report.html" for path in written):
         print_addresses(study, console)
     else:
@@ -235,7 +235,7 @@ def _names_in(text: str | None) -> list[str]:
     return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
-def _files(written: Sequence[Path]) -> dict[str, dict[str, str]]:
+def _paths_by_name(written: Sequence[Path]) -> dict[str, dict[str, str]]:
     return {"files": {path.name: str(path) for path in written}}
 
 

@@ -116,12 +116,12 @@ def plan(
         description.print(console)
 
 
-_running = together(click.argument("file"), OVERRIDES, STORE, TRACKING, training_options, local_options)
+_run_options = together(click.argument("file"), OVERRIDES, STORE, TRACKING, training_options, local_options)
 """Options of commands that train a study from here."""
 
 
 @click.command()
-@_running
+@_run_options
 @click.option("--debug", is_flag=True, help="Train one trial here, and open a debugger where it fails.")
 @click.option("--trial", metavar="ID", help="The trial to debug, by the first letters of its id. Default: the first.")
 @click.option("--code-copy", metavar="NAME/DIGEST", hidden=True, help="Write stored code beside FILE; for jobs.")
@@ -163,7 +163,7 @@ def _lay_out(code_copy: str, store: str, into: Path) -> None:
 
 
 @click.command()
-@_running
+@_run_options
 def search(file: str, **options: Any) -> None:
     """Search the ranges of FILE for the best candidates, confirm them with fresh seeds, and report.
 

@@ -90,7 +90,7 @@ def new(
 @OPTIONS["pack_size"]
 @JSON
 @click.option("--quick", is_flag=True, help="Skip calibration (engines, packs, memory, time).")
-@click.option("--difference", type=float, metavar="D", help="Compute the seeds needed for a difference of rates.")
+@click.option("--difference", type=float, metavar="D", help="Compute the seeds needed to detect a difference of rates.")
 def plan(
     file: str,
     overrides: tuple[str, ...],
@@ -101,7 +101,7 @@ def plan(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Print the trials of FILE (a path or a preset's name), and the time they take; writes nothing.
+    """Estimate the study in FILE (a path or a preset's name): trials, packs, memory, time. Writes nothing.
 
     KEY=VALUE replaces a value of the file: seeds=50, grid.hidden_size=[2,4].
     """

@@ -738,7 +738,7 @@ FIELD = HERE.parent / "tasks" / "docs"
 PUBLISHED_RESULTS = FIELD / "results"
 PAGES = (
     HERE.parent / "README.md", HERE / "README.md", *sorted(STATISTICS.glob("*.md")), FIELD / "theory.md",
-    DOCS / "guides" / "deploy.md", DOCS / "guides" / "one-machine.md",
+    DOCS / "guides" / "claims.md", DOCS / "guides" / "deploy.md", DOCS / "guides" / "one-machine.md",
     *(PUBLISHED_RESULTS / folder / "README.md" for folder in (".", "until", "search", "hidden-size")),
 )  # fmt: skip
 

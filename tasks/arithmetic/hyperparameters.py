@@ -229,7 +229,7 @@ HYPERPARAMETERS: Mapping[str, Hyperparameter] = {
     "init": _of_protocol(
         choice(("shared", "independent")),
         "`shared`: trials of one seed begin with the same numbers in all cells; `independent`: each cell draws its own "
-        "(see [what cells of one seed share](../explanation/statistics/comparisons.md#shared-rows-and-initial-weights))",
+        "(see [what a seed shares](../explanation/statistics/comparisons.md#shared-rows-and-initial-weights))",
         "`shared`",
         none="shared",
     ),

@@ -1,10 +1,10 @@
-"""The arithmetic task and its variants, and the models of neural arithmetic units.
+"""The arithmetic task, its variants, and the models of neural arithmetic units.
 
-- task: the task; distributions: of its inputs; threshold, module_threshold: when a trial has solved it
-- models: the models by name; networks: the same as torch modules; module_training: how one layer is trained
-- family: what a study knows of them; hyperparameters, checks, cautions, canonical, cell: its parts
-- symbols: how reports name them
-- engine: what trains them; script: trials as plain Python files; published: printed results; presets: study files
+- task: the task; distributions: distributions of inputs; threshold, module_threshold: success thresholds
+- models: models by name; networks: the models as torch modules; module_training: published training of single layers
+- family: the family's interface to a study; hyperparameters, checks, cautions, canonical, cell: its parts
+- symbols: names in reports
+- engine: training engines; script: trials as plain Python files; published: published results; presets: study files
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OF_MODELS = ("MODELS", "SINGLE_MODULE", "Model", "model_of")
 
 
 def __getattr__(name: str) -> Any:
-    # Imported late: reports need the names in `symbols` alone, and the presets nothing of this.
+    # Imported late: reports need only the names in `symbols`, and the presets need none of these.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{'models' if name in _OF_MODELS else 'task'}"), name)

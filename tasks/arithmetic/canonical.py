@@ -1,4 +1,4 @@
-"""From a point's values to a cell of the arithmetic family: defaults, and None where nothing applies."""
+"""Conversion of a point's values to a cell, with defaults, and None for values that don't apply."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOMENTUM = 0.9
 _OUT_OF_BOUNDS_STRENGTH = 1.0
 _ITERATIONS = {"simple": 200_000, SINGLE_MODULE: 100_000}
 _MOST_ITERATIONS = 5_000_000
-_PAIR_ITERATIONS = 50_000  # of the single-module task with two inputs
+_PAIR_ITERATIONS = 50_000  # the single-module task with two inputs
 _OUTWARD_START = 10_001
 
 
@@ -26,7 +26,7 @@ def canonical(task: str, model: str, values: Mapping[str, Any]) -> ArithmeticCel
     Args:
         task: name in `tasks.arithmetic.TASKS`.
         model: name in `tasks.arithmetic.MODELS`.
-        values: values of the hyperparameters that are set, by name.
+        values: the hyperparameters that are set, by name.
 
     Raises:
         ValueError: if the task doesn't exist with these values.
@@ -63,7 +63,7 @@ def canonical(task: str, model: str, values: Mapping[str, Any]) -> ArithmeticCel
 
 
 def task_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a task is made with: without what a uniform distribution, or one that isn't normal, has not."""
+    """Return the task's constructor arguments, without those that its distribution doesn't use."""
     given = {name: values[name] for name in TASK_NAMES if name in values}
     if given.get("distribution") == "uniform":
         del given["distribution"]
@@ -79,7 +79,7 @@ def _iterations(task: str, input_size: int) -> int:
 
 
 def bounds(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that say how weights are kept in their bounds."""
+    """Return the fields of the weights' bounds."""
     if not model.has_bounds:
         return {}
     mode = values.get("bounds", "clipped")
@@ -111,16 +111,16 @@ def sparsity(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def l1(model: Model, operation: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of the L1 penalty; without a first strength, it has its last one from the start."""
+    """Return the fields of the L1 penalty; without a first strength, the last strength applies from the start."""
     published = l1_strengths(model.first, operation) if model.second is None else None
     first, last = published or (None, None)
-    if "l1_strength" in values:  # the published first strength goes with the published last one
+    if "l1_strength" in values:  # the published first strength applies only with the published last strength
         first = None
     return l1_fields(values.get("l1_strength", last), values.get("l1_first_strength", first))
 
 
 def outward(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of what the training of an iNALU adds."""
+    """Return the fields of an iNALU's outward regulariser and restarts."""
     if not model.pushes_outward:
         return {}
     chosen = {**model.training, **values}
@@ -131,7 +131,7 @@ def outward(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def limits(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of the limits of gradients."""
+    """Return the fields of the gradient limits."""
     chosen = {**model.training, **values}
     return {name: chosen.get(name) for name in ("clip_norm", "clip_value")}
 
@@ -143,7 +143,7 @@ def optimizer(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def success(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of the success criterion: a threshold in the file replaces the computed one."""
+    """Return the fields of the success criterion: a given threshold replaces the computed one."""
     threshold = values.get("success_threshold")
     epsilon = values.get("success_epsilon", 1e-5) if threshold is None else None
     return {"success_epsilon": epsilon, "success_threshold": threshold}

@@ -1,4 +1,4 @@
-"""What a person should know of cells of the arithmetic family before they are trained."""
+"""Warnings about cells of the arithmetic family, for users to read before training."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from tasks.arithmetic import SINGLE_MODULE
 from tasks.arithmetic.cell import ArithmeticCell
 
 _DRAWN = 2**24
-"""The numbers that a uniform input has between the ends of its interval."""
+"""The number of steps from one end of a uniform input's interval to the other."""
 
 
 def zero_divisors(cells: Sequence[ArithmeticCell]) -> list[str]:
-    """Say of cells that divide by an input of either sign how many of their trials meet a divisor of exactly 0.
+    """Warn about cells whose divisor can be exactly 0, since its range contains 0.
 
     Args:
-        cells: those that are to be trained.
+        cells: the cells to be trained.
 
     Returns:
-        A sentence for the cells whose trials meet one most often; none where no cell's trials can.
+        One sentence, with the largest share of trials that draw such a divisor; empty if no cell can draw one.
     """
     shares = [1 - math.exp(-cell.batch_size * cell.iterations / _DRAWN) for cell in cells if _divides_around_zero(cell)]
     if not shares:
         return []
-    some = "" if len(shares) == len(cells) else f" in {len(shares)} of {len(cells)} cells"
+    affected = "" if len(shares) == len(cells) else f" in {len(shares)} of {len(cells)} cells"
     return [
-        f"Numbers of both signs are divisors{some}: one row in about 17 million has a divisor of exactly 0 and no "
-        f"quotient, and a trial that meets it before it is solved diverges. Up to {max(shares):.0%} of the trials meet "
-        "one. With an end of interpolation_range moved by 0.0001, no such number is drawn."
+        f"The divisor can be exactly 0{affected}, in about one row of 17 million; a trial that draws such a row before "
+        f"it is solved diverges. Up to {max(shares):.0%} of the trials draw one. To exclude 0, move an end of "
+        "interpolation_range by 0.0001."
     ]
 
 
 def _divides_around_zero(cell: ArithmeticCell) -> bool:
     is_by_one_input = cell.task == SINGLE_MODULE and cell.operation in ("div", "reciprocal")
-    return is_by_one_input and cell.distribution is None and any(_has_zero(*one) for one in cell.interpolation_range)
+    return is_by_one_input and cell.distribution is None and any(_has_zero(*ends) for ends in cell.interpolation_range)
 
 
 def _has_zero(low: float, high: float) -> bool:
-    """Return whether 0 is among the numbers that are drawn between two ends, as `study.stream.stream` computes them."""
+    """Return True if 0 can be drawn between two ends, with the rounding of `study.stream.stream`."""
     if not low < 0 < high:
         return False
     start, width = np.float32(low), np.float32(high) - np.float32(low)

@@ -1,6 +1,6 @@
-"""The cells of the arithmetic family, with a typed field for each hyperparameter.
+"""Cells of the arithmetic family, with a typed field for each hyperparameter.
 
-`tasks.arithmetic.canonical` makes them of a point's values.
+`tasks.arithmetic.canonical` makes them from a point's values.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _MAY_DIFFER = {
     "success_threshold",
 }
 
-# Microseconds of one core, roughly, as the fused engine has them (benchmarks/README.md): a number drawn; a product of
-# an input and a weight, there and back; a hidden unit of a row, and a row.
+# Approximate microseconds on one core, measured with the fused engine (benchmarks/README.md): per number drawn; per
+# product of an input and a weight, forward and backward; per hidden unit of a row; per row.
 _DRAWN_US, _PRODUCT_US, _HIDDEN_US, _ROW_US = 3e-4, 6e-5, 2e-4, 3e-3
 
-# What other models take of that: three products, exponentials and logarithms, or products of factors.
+# Factors by which other models cost more: three products, exponentials and logarithms, or products of factors.
 _TIMES = {"NALU": 4.0, "NALU-separate": 4.0, "gated-NAU-NMU": 10.0}
 
 _WHEN_OFF = {"sparsity_shape": "linear", "sparsity_scaling": "linear"}
@@ -62,21 +62,21 @@ class ArithmeticCell:
         task: name in `tasks.arithmetic.TASKS`.
         operation: ``add``, ``sub``, ``mul``, ``div``, ``squared`` or ``root``.
         input_size: numbers in one input row, n.
-        subset_ratio: length of a subset, as a share of n; None where the task's subsets are fixed.
-        overlap_ratio: overlap of neighbouring subsets, as a share of a subset; None where they are fixed.
+        subset_ratio: length of a subset, as a share of n; None if the task's subsets are fixed.
+        overlap_ratio: overlap of neighbouring subsets, as a share of a subset; None if they are fixed.
         subsets: number of subsets.
-        interpolation_range: where training and validation inputs are drawn.
-        extrapolation_range: where test inputs are drawn.
-        distribution: of inputs on these ranges; None for a uniform one.
-        interpolation_mean: of a normal distribution of training and validation inputs; None for others.
-        extrapolation_mean: of a normal distribution of test inputs; None for others.
-        deviation: standard deviation of a normal distribution; None for others.
-        model: name in `tasks.arithmetic.MODELS`, or the key of a unit of a user's own.
-        hidden_size: hidden units; 1, the output, if there is but one layer, where a `Cell` has None.
+        interpolation_range: range of training and validation inputs.
+        extrapolation_range: range of test inputs.
+        distribution: of inputs on these ranges; None for uniform.
+        interpolation_mean: mean of normally distributed training and validation inputs; None for other distributions.
+        extrapolation_mean: mean of normally distributed test inputs; None for other distributions.
+        deviation: standard deviation of a normal distribution; None for other distributions.
+        model: name in `tasks.arithmetic.MODELS`, or the key of a user-defined unit.
+        hidden_size: hidden units; 1, the output, if there is only one layer, where a `Cell` has None.
         init_variance: variance of the initial weights; None for each unit's own default.
-        init_range: ends of the interval of an NMU's initial weights, which are uniform; None for U[1/4, 3/4].
-        init_signs: ``two_negative`` if rows of an NMU's first layer get signs with which two factors start negative;
-            None for those that are drawn.
+        init_range: interval of an NMU's uniform initial weights; None for U[1/4, 3/4].
+        init_signs: ``two_negative`` to give rows of an NMU's first layer signs with which two factors start negative;
+            None for drawn signs.
         bounds: ``clipped`` or ``regularized``; None for a model without bounded weights.
         out_of_bounds_strength: weight of the out-of-bounds regulariser; None unless ``regularized``.
         out_of_bounds_shape: ``linear`` or ``squared``; None unless ``regularized``.
@@ -87,24 +87,25 @@ class ArithmeticCell:
         sparsity_scaling: ``linear`` or ``exponential`` growth of λ; None when off.
         l1_strength: β_1, the last strength of the L1 penalty; None when off.
         l1_first_strength: β_0, its first strength; None when off.
-        outward_strength: of the regulariser that pushes an iNALU's parameters outward; None when off, and of others.
-        outward_start: the first iteration with it; None when off.
-        restart_memory: with more stored losses than this, an iNALU may start anew; None for never, and of others.
-        clip_norm: the largest norm of a trial's gradient; None for no limit.
-        clip_value: the largest size of a number of a gradient; None for no limit.
+        outward_strength: strength of the regulariser that pushes an iNALU's parameters outward; None if off, or for
+            other units.
+        outward_start: first iteration with it; None when off.
+        restart_memory: number of stored losses above which an iNALU may restart; None for never, or for other units.
+        clip_norm: largest norm of a trial's gradient; None for no limit.
+        clip_value: largest absolute value of a gradient element; None for no limit.
         optimizer: ``adam``, ``sgd`` or ``momentum``.
         learning_rate: step size.
-        momentum: coefficient of ``momentum``; None for the others.
-        batch_size: rows that are drawn for each iteration.
+        momentum: coefficient of ``momentum``; None for other optimisers.
+        batch_size: rows drawn for each iteration.
         iterations: last iteration; a trial makes the updates 0..iterations inclusive.
-        evaluate_every: iterations between evaluations, which come before the update.
-        best_step_window: number of the last evaluations from which the best step is chosen.
+        evaluate_every: iterations between evaluations; an evaluation precedes its iteration's update.
+        best_step_window: number of last evaluations from which the best step is chosen.
         evaluation_rows: rows of the validation set, and of the test set.
         stop: ``never``, or ``when_decided`` to end a trial once its outcome can't change.
-        relative_error: True if the relative error is measured too; None if not.
-        init: ``independent`` if the cell has initial weights of its own for each seed; None if cells share them.
-        success_epsilon: ε of the success threshold; None when the threshold is given.
-        success_threshold: the test MSE to fall below, if it is given; None to compute it from ε.
+        relative_error: True if the relative error is measured too; otherwise None.
+        init: ``independent`` if the cell has its own initial weights for each seed; None if cells share them.
+        success_epsilon: ε of the success threshold; None if the threshold is given.
+        success_threshold: given upper limit of the test MSE; None to compute it from ε.
     """
 
     task: str
@@ -160,12 +161,12 @@ class ArithmeticCell:
 
     @property
     def trained_on(self) -> Source:
-        """Where training and validation inputs come from."""
+        """The source of training and validation inputs."""
         return Source(self.interpolation_range, self.distribution, self.interpolation_mean, self.deviation)
 
     @property
     def tested_on(self) -> Source:
-        """Where test inputs come from."""
+        """The source of test inputs."""
         return Source(self.extrapolation_range, self.distribution, self.extrapolation_mean, self.deviation)
 
     @property
@@ -175,9 +176,9 @@ class ArithmeticCell:
 
     @cached_property
     def shape(self) -> tuple[object, ...]:
-        """What must be equal among the trials of a pack.
+        """The values that all trials of a pack must share.
 
-        A cell whose sparsity regulariser is off counts as one with the default shape and scaling.
+        A cell without sparsity regulariser counts as one with the default shape and scaling.
         """
         off = not self.sparsity_strength
         return tuple(
@@ -188,11 +189,11 @@ class ArithmeticCell:
 
     @property
     def cost_us(self) -> float:
-        """The estimated microseconds that one trial adds to an iteration of its pack, on one core, rows apart.
+        """The estimated microseconds that one trial adds to an iteration of its pack on one core, without drawing rows.
 
-        The rows are those of the batch and those of the evaluations, which are forward passes only and are spread over
-        the iterations between them. The cost of a row is that of the products of its inputs with each hidden unit, and
-        that of the hidden units.
+        It counts the rows of the batch and, spread over the iterations between evaluations, those of the evaluations,
+        which are forward passes only. A row costs the products of its inputs with each hidden unit, and the hidden
+        units.
         """
         rows = self.batch_size + 2 * self.evaluation_rows / self.evaluate_every / 3
         of_row = self.hidden_size * (_PRODUCT_US * self.input_size + _HIDDEN_US) + _ROW_US
@@ -200,7 +201,7 @@ class ArithmeticCell:
 
     @property
     def draw_us(self) -> float:
-        """The estimated microseconds of drawing the rows of an iteration, which trials of one seed may share."""
+        """The estimated microseconds of drawing an iteration's rows, which trials of one seed may share."""
         return _DRAWN_US * self.batch_size * self.input_size
 
     @property
@@ -219,9 +220,9 @@ def typed_cell(cell: Content) -> ArithmeticCell:
     """Return a cell of the arithmetic family with a typed field for each hyperparameter.
 
     Args:
-        cell: hashable, such as a `study.records.Cell`, whose values have been canonical before.
+        cell: a hashable cell with canonical values, such as a `study.records.Cell`.
     """
-    hidden_size = cell.values["hidden_size"]  # None where there are none: then the only layer's output is meant
+    hidden_size = cell.values["hidden_size"]  # None: only an output layer
     values = {**cell.values, "hidden_size": 1 if hidden_size is None else hidden_size}
     code = values.pop("code", None)
     model = cell.model if code is None else unit_key(cell.model, code)

@@ -1,4 +1,4 @@
-"""What must hold between the values of a point of the arithmetic family."""
+"""Checks of combinations of hyperparameter values in the arithmetic family."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _layer_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
 
 
 def _task_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
-    """Make the task and compute its threshold; the task's own errors say what is wrong."""
+    """Construct the task and compute its threshold, and report the errors that they raise."""
     try:
         task_ = TASKS[task](**canonical.task_values(values))
         epsilon = canonical.success(values)["success_epsilon"]
@@ -47,7 +47,7 @@ def _variance_mistakes(task: str, model: str, values: Values) -> Iterator[Mistak
         return
     largest = model_of(task, model).largest_init_variance
     if largest == 0:
-        yield ("init_variance",), f"the initial weights of {model} have distributions of their own: leave it out"
+        yield ("init_variance",), f"the distributions of {model}'s initial weights are fixed: leave it out"
     elif variance > largest:
         yield (
             ("init_variance",),
@@ -61,7 +61,7 @@ def _start_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
     if values.get("init_range") is not None and values.get("init_variance") is not None:
         yield (
             ("init_range", "init_variance"),
-            "an NMU's start has an init_variance around 1/2, or an init_range, but got both",
+            "an NMU takes an init_variance, around 1/2, or an init_range, but got both",
         )
 
 
@@ -69,9 +69,9 @@ def _signs_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
     if values.get("init_signs") != "two_negative" or not model_of(task, model).multiplies_sums:
         return
     if values.get("distribution", "uniform") != "uniform":
-        yield ("init_signs",), "two_negative needs inputs of one mean, but the distribution isn't uniform"
+        yield ("init_signs",), "two_negative needs a uniform distribution of inputs"
     elif uniform_mean(values.get("interpolation_range", ((1.0, 2.0),))) == 0:
-        yield ("init_signs",), "two_negative needs inputs whose mean isn't 0, for no factor is negative there"
+        yield ("init_signs",), "two_negative needs inputs whose mean isn't 0: with mean 0, no factor is negative"
 
 
 def _schedule_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
@@ -81,8 +81,8 @@ def _schedule_mistakes(task: str, model: str, values: Values) -> Iterator[Mistak
     if start is None or end is None or end > start:
         return
     defaults = [name for name in ("sparsity_start", "sparsity_end") if name not in values]
-    of = "NMU" if is_own(model) else model
-    default = f" ({' and '.join(defaults)} as published for {of})" if defaults else ""
+    publisher = "NMU" if is_own(model) else model
+    default = f" ({' and '.join(defaults)} as published for {publisher})" if defaults else ""
     yield (
         ("sparsity_end", "sparsity_start"),
         f"sparsity_start < sparsity_end must hold, but got start {start} and end {end}{default}",
@@ -115,12 +115,7 @@ def _success_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake
 
 
 def trial_bytes(cell: ArithmeticCell) -> int:
-    """Return an upper estimate of one trial's memory: weights, a batch, evaluation rows, masks and its curve.
-
-    Example:
-        >>> trial_bytes(canonical.canonical("arithmetic", "NMU", {})) / 2**20
-        8.171...
-    """
+    """Return an upper estimate of a trial's memory in bytes: weights, batch, evaluation rows, masks and curve."""
     weights = 12 * cell.hidden_size * (cell.input_size + 1)
     batch = 3 * cell.batch_size * (cell.input_size + 8 * cell.hidden_size)
     rows = 2 * cell.evaluation_rows * (cell.input_size + 4)
@@ -155,4 +150,4 @@ CHECKS: Mapping[Check, Callable[[str, str, Values], Iterator[Mistake]]] = {
     Check((*_SIZES, "subsets", *_LENGTH)): _memory_mistakes,
     Check(_SUCCESS): _success_mistakes,
 }
-"""What is checked, by the hyperparameters that it concerns."""
+"""The checks, by the hyperparameters that they read."""

@@ -1,11 +1,11 @@
-"""How inputs are distributed on a range: pure functions of numbers that are uniform on [0, 1).
+"""Distributions of inputs on a range: pure functions of uniform numbers in [0, 1).
 
     halves    the first half of a row's numbers from the first interval, the others from the second
-    normal    a normal distribution, cut to the range
-    benford   whole numbers of as many digits: the first by Benford's law, log10(1 + 1/d), the others uniform
+    normal    a normal distribution, truncated to the range
+    benford   integers with a fixed number of digits: the first by Benford's law, log10(1 + 1/d), the others uniform
 
-Where none of them is asked for, each number is uniform on the range, and of two intervals takes either with
-probability 1/2: that is part of `study.stream.stream`.
+Without a distribution, each number is uniform on the range, or on either of two intervals with probability 1/2;
+`study.stream.stream` draws these.
 
 Source: Mistry, Farrahi & Hare, "Learning Division with Neural Arithmetic Logic Modules", 2021.
 """
@@ -21,18 +21,19 @@ import numpy.typing as npt
 from tasks.arithmetic.threshold import Range
 
 DISTRIBUTIONS = ("halves", "normal", "benford")
-"""What inputs can be drawn from, besides a range itself."""
+"""The distributions of inputs, besides uniform ones."""
 
 Numbers = npt.NDArray[np.float32]
 
 
 class Source(NamedTuple):
-    """Where inputs come from.
+    """The range and distribution of inputs.
 
     Args:
-        range: two intervals for ``halves``; one for ``normal``; for ``benford`` one of all numbers of as many digits.
-        distribution: one of `DISTRIBUTIONS`; None for a uniform one.
-        mean: of a normal distribution before it is cut; None for others.
+        range: two intervals for ``halves``; one for ``normal``; for ``benford`` that of all numbers of equal digit
+            count.
+        distribution: one of `DISTRIBUTIONS`; None for uniform.
+        mean: mean of a normal distribution before truncation; None for others.
         deviation: its standard deviation, > 0; None for others.
     """
 
@@ -43,7 +44,7 @@ class Source(NamedTuple):
 
 
 def uniform_mean(range_: Range) -> float:
-    """Return the mean of numbers that are uniform on one interval, or on two of equal width.
+    """Return the mean of numbers uniform on one interval, or on two of equal width.
 
     Example:
         >>> uniform_mean(((1.0, 2.0),)), uniform_mean(((-2.0, -1.0), (1.0, 2.0)))
@@ -54,17 +55,17 @@ def uniform_mean(range_: Range) -> float:
 
 
 def distribute(source: Source, uniform: Numbers) -> Numbers:
-    """Make numbers of a distribution from uniform ones.
+    """Transform uniform numbers to a distribution.
 
     Args:
-        source: with a distribution.
+        source: a source with a distribution.
         uniform: on [0, 1), float32 [..., features, rows].
 
     Returns:
-        Float32 of the same shape, within the range; each number depends on nothing but its own uniform one.
+        Float32 of the same shape, within the range; each number depends only on its own uniform number.
 
     Raises:
-        ValueError: if the range doesn't suit, or a number that the distribution needs isn't given.
+        ValueError: if the range doesn't suit the distribution, or a required parameter is missing.
 
     Example:
         >>> uniform = np.array([[0.0, 0.5, 0.999], [0.0, 0.5, 0.999]], np.float32)
@@ -84,10 +85,10 @@ def distribute(source: Source, uniform: Numbers) -> Numbers:
 
 
 def check_source(source: Source) -> None:
-    """Check that a distribution exists on its range.
+    """Check that a distribution is possible on its range.
 
     Raises:
-        ValueError: if it doesn't.
+        ValueError: if it isn't.
     """
     range_, name, mean, deviation = source
     if name not in DISTRIBUTIONS:
@@ -95,10 +96,10 @@ def check_source(source: Source) -> None:
     intervals = 2 if name == "halves" else 1
     if len(range_) != intervals:
         words = "two intervals" if intervals == 2 else "one interval"
-        raise ValueError(f"distribution {name!r} needs ranges of {words}, but got {_shown(range_)}")
-    if name == "benford" and range_[0] != _all_of(range_[0][0]):
+        raise ValueError(f"distribution {name!r} needs ranges of {words}, but got {_format_range(range_)}")
+    if name == "benford" and range_[0] != _digits_range(range_[0][0]):
         raise ValueError(
-            "distribution 'benford' needs all numbers of as many digits, such as [10, 99] or [100, 999], but got "
+            "distribution 'benford' needs all numbers of a fixed digit count, such as [10, 99] or [100, 999], but got "
             f"[{range_[0][0]:g}, {range_[0][1]:g}]"
         )
     if name == "normal" and (mean is None or deviation is None or deviation <= 0):
@@ -108,13 +109,13 @@ def check_source(source: Source) -> None:
         )
 
 
-def _shown(range_: Range) -> str:
+def _format_range(range_: Range) -> str:
     intervals = ", ".join(f"[{low:g}, {high:g}]" for low, high in range_)
     return intervals if len(range_) == 1 else f"[{intervals}]"
 
 
-def _all_of(low: float) -> tuple[float, float]:
-    """Return the range of all whole numbers that have as many digits as one of at least 1."""
+def _digits_range(low: float) -> tuple[float, float]:
+    """Return the range of the integers with as many digits as a number >= 1."""
     power = 10.0 ** math.floor(math.log10(max(low, 1.0)) + 1e-12)
     return power, 10 * power - 1
 
@@ -129,7 +130,7 @@ def _halves(uniform: Numbers, range_: Range) -> Numbers:
 
 
 def _normal(uniform: Numbers, range_: Range, mean: float, deviation: float) -> Numbers:
-    from scipy import special  # only here: a study file is read without it
+    from scipy import special  # imported late: reading a study file doesn't need it
 
     ((low, high),) = range_
     at_low, at_high = (special.ndtr((end - mean) / deviation) for end in (low, high))
@@ -140,7 +141,7 @@ def _normal(uniform: Numbers, range_: Range, mean: float, deviation: float) -> N
 
 def _benford(uniform: Numbers, range_: Range) -> Numbers:
     power = range_[0][0]
-    edges = np.log10(np.arange(1, 11))  # the probability that the first digit is below 1, 2, ..., 10
+    edges = np.log10(np.arange(1, 11))  # the probabilities of a first digit below 1, 2, ..., 10
     share = uniform.astype(np.float64)
     digit = np.searchsorted(edges[1:-1], share, side="right") + 1
     others = np.floor((share - edges[digit - 1]) / (edges[digit] - edges[digit - 1]) * power)

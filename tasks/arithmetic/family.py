@@ -1,4 +1,4 @@
-"""The arithmetic family, as a study knows it: what has an effect, what a search chooses, and packs."""
+"""The arithmetic family, the interface between its tasks and a study."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from tasks.arithmetic.module_training import l1_strengths
 from tasks.arithmetic.task import ArithmeticTask, metrics_with
 from tasks.arithmetic.threshold import Range
 
-# Float32 numbers in a pack's activations; beyond them, more trials only fall out of the cache.
+# Float32 numbers in a pack's activations; more trials would only exceed the cache.
 _PACK_NUMBERS = 2**20
 
 _SMALLEST_CAP, _LARGEST_CAP = 16, 256
 
 
 def _kinds() -> dict[str, str]:
-    """Return the kinds of hyperparameters' columns, by the annotations of a cell's fields."""
+    """Map hyperparameters to column kinds, by the annotations of a cell's fields."""
     by_type = {int: WHOLE, float: NUMBER, str: TEXT, bool: FLAG, Range: RANGE}
     annotated = {name: type_ for name, type_ in get_type_hints(ArithmeticCell).items() if name not in ("task", "model")}
     types = {name: get_args(type_)[0] if isinstance(type_, UnionType) else type_ for name, type_ in annotated.items()}
@@ -43,7 +43,7 @@ _OF_TASK = _FIELDS[1 : _FIELDS.index("model")]
 
 
 class ArithmeticFamily(Family):
-    """The arithmetic task and its variants, and the models of the field.
+    """The arithmetic task, its variants and their models.
 
     Example:
         >>> family = ArithmeticFamily()
@@ -63,7 +63,7 @@ class ArithmeticFamily(Family):
 
     @property
     def all_metrics(self) -> Mapping[str, Metric]:
-        """The metrics that any cell may have: also the relative error, which only some ask for."""
+        """The metrics of all cells, including the optional relative error."""
         return metrics_with(has_relative_error=True)
 
     def canonical(self, task: str, model: str, values: Values) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class ArithmeticFamily(Family):
         return content | ({"hidden_size": None} if task == SINGLE_MODULE else {})
 
     def metrics_of(self, cells: Sequence[Content]) -> Mapping[str, Metric]:
-        """Return the metrics of the trials of some cells; the relative error is one if any asks for it."""
+        """Return the metrics of the cells' trials, with the relative error if any cell measures it."""
         return metrics_with(any(cell.values.get("relative_error") for cell in cells))
 
     @property
@@ -83,11 +83,11 @@ class ArithmeticFamily(Family):
 
     @property
     def checks(self) -> Sequence[Check]:
-        """What `mistakes` checks."""
+        """The checks of `mistakes`."""
         return tuple(CHECKS)
 
     def mistakes(self, check: Check, task: str, model: str, values: Values) -> Iterator[Mistake]:
-        """Yield what a check finds wrong with some values."""
+        """Yield the mistakes that a check finds in some values."""
         return CHECKS[check](task, model, values)
 
     def why_without_effect(self, name: str, task: str, model: str, values: Mapping[str, Collection[Any]]) -> str | None:
@@ -122,11 +122,11 @@ class ArithmeticFamily(Family):
 
     @property
     def search_order(self) -> Sequence[str]:
-        """The hyperparameters that a search may choose, each before those that depend on it."""
+        """The searchable hyperparameters, each before those that depend on it."""
         return _SEARCH_ORDER
 
     def is_chosen(self, name: str, values: Values) -> bool:
-        """Tell whether a hyperparameter has an effect, given the values that a search has chosen so far."""
+        """Return True if a hyperparameter has an effect, given the values that a search has chosen so far."""
         match name:
             case "out_of_bounds_strength" | "out_of_bounds_shape":
                 return bool(values.get("bounds") == "regularized")
@@ -143,34 +143,34 @@ class ArithmeticFamily(Family):
         return True
 
     def shape(self, cell: Content) -> tuple[object, ...]:
-        """Return what must be equal among the trials of a pack."""
+        """Return the values that all trials of a pack must share."""
         return typed_cell(cell).shape
 
     def cautions(self, cells: Sequence[Content]) -> list[str]:
-        """Return sentences that a person should read before cells are trained."""
+        """Return warnings for users to read before training."""
         return zero_divisors([typed_cell(cell) for cell in cells])
 
     def rows_of(self, cell: Content) -> tuple[object, ...]:
-        """Return what determines, with a seed, the rows that a trial of a cell sees."""
+        """Return the values that, with a seed, determine the rows of a cell's trials."""
         typed = typed_cell(cell)
         return (typed.input_size, typed.batch_size, typed.trained_on)
 
     def cost_us(self, cells: Sequence[Content], draws: int) -> float:
-        """Estimate the microseconds that a pack takes on one core, by the engine that draws rows once for all."""
+        """Estimate a pack's microseconds on one core, with `draws` draws of rows shared by its trials."""
         typed = typed_cell(cells[0])
         own_us = sum(trials * typed_cell(cell).cost_us for cell, trials in Counter(cells).items())
         return (typed.iterations + 1) * (own_us + draws * typed.draw_us)
 
     def effective_weights(self, cell: Content, arrays: Arrays) -> dict[str, npt.NDArray[Any]]:
         """Return the matrices that multiply each layer's input; see `tasks.arithmetic.gates`."""
-        if "code" in cell.values:  # a report has no code to compute them with
+        if "code" in cell.values:  # a report doesn't have the code that computes them
             return super().effective_weights(cell, arrays)
         from tasks.arithmetic.gates import effective_weights  # imported late: torch takes seconds to import
 
         return effective_weights(cell, arrays)
 
     def mean_gates(self, cell: Content, arrays: Arrays, rows: int | None = None) -> dict[str, npt.NDArray[Any]]:
-        """Return how far each gate is open on average; see `tasks.arithmetic.gates`."""
+        """Return the mean openness of each gate; see `tasks.arithmetic.gates`."""
         if "code" in cell.values:
             return super().mean_gates(cell, arrays, rows)
         from tasks.arithmetic.gates import mean_gates  # imported late: torch takes seconds to import
@@ -178,7 +178,7 @@ class ArithmeticFamily(Family):
         return mean_gates(cell, arrays, rows)
 
     def most_in_pack(self, cell: Content, trials: int, slots: int) -> int:
-        """Return the most trials of a cell that are useful in a pack."""
+        """Return the largest useful number of a cell's trials in a pack."""
         return min(max(_PACK_NUMBERS // typed_cell(cell).activations, _SMALLEST_CAP), _LARGEST_CAP)
 
 

@@ -1,4 +1,4 @@
-"""What trained weights do: the matrices that multiply each layer's input, and how far its gates are open."""
+"""Effective weights and mean gate openness of trained networks."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from units.npu import NPU, RealNPU
 
 Arrays = Mapping[str, npt.NDArray[np.float32]]
 
-# Rows, and hidden values, processed at a time. With rows in chunks of 2000 the NMU's product of 100 inputs leaves the
-# caches: gated units take 3 times as long, while NALU takes 0.7 times. Chunks far smaller take twice as long and more.
+# Rows, and hidden values, processed at a time. With chunks of 2000 rows, the NMU's product of 100 inputs leaves the
+# caches: gated units take 3 times as long, NALU 0.7 times. Much smaller chunks take at least twice as long.
 _ROWS = 400
 _HIDDEN_VALUES = 64 * 1024
 
 
 def effective_weights(cell: Content, arrays: Arrays) -> dict[str, npt.NDArray[np.float32]]:
-    """Compute the matrices that multiply the input of each layer: W of every path, and G of a gate; not biases.
+    """Compute the matrices that multiply each layer's input: W of every path, and G of a gate, without biases.
 
     Args:
-        cell: of the trials.
-        arrays: of one trial's `Weights`, or of several trials stacked.
+        cell: the trials' cell.
+        arrays: arrays of one trial's `Weights`, or of several trials stacked.
 
     Returns:
-        Named for people, ``layer 1, W``, float32 [..., out, in]. A unit of two paths has one of each, such as
-        ``layer 1, NAU`` and ``layer 1, NMU``; that of a gate is ``layer 1, G``, and the gates of an NPU's inputs are
-        ``layer 2, g``.
+        Float32 [..., out, in] by display name, such as ``layer 1, W``. A unit with two paths has one matrix for each,
+            such as ``layer 1, NAU`` and ``layer 1, NMU``. A gate's matrix is ``layer 1, G``, and the gates of an NPU's
+            inputs are ``layer 2, g``.
 
     Raises:
-        ValueError: if the arrays aren't those of the cell's network.
+        ValueError: if the arrays don't fit the cell's network.
 
     Example:
         >>> from study.spec.cells import canonical_cell
@@ -63,21 +63,21 @@ def effective_weights(cell: Content, arrays: Arrays) -> dict[str, npt.NDArray[np
 
 
 def mean_gates(cell: Content, arrays: Arrays, rows: int | None = None) -> dict[str, npt.NDArray[np.float32]]:
-    """Compute how far each gate is open on average: the mean of g = σ(Gx) over the validation rows.
+    """Compute the mean openness of each gate: the mean of g = σ(Gx) over the validation rows.
 
-    x is the layer's input: the rows themselves in layer 1, in layer 2 what layer 1 computes from them. A gate of 1
-    adds, one of 0 multiplies.
+    x is the layer's input: the rows in layer 1, the output of layer 1 in layer 2. A gate of 1 adds, a gate of 0
+    multiplies.
 
     Args:
-        cell: of the trials.
-        arrays: of one trial's `Weights`, or of several trials stacked.
-        rows: how many of the rows, from the first on; None for all.
+        cell: the trials' cell.
+        arrays: arrays of one trial's `Weights`, or of several trials stacked.
+        rows: number of validation rows to use, from the first; None for all.
 
     Returns:
-        ``layer 1`` and ``layer 2``, as far as they have gates: float32 [..., out], NaN where weights are.
+        ``layer 1`` and ``layer 2``, if they have gates: float32 [..., out], NaN where weights are NaN.
 
     Raises:
-        ValueError: if the arrays aren't those of the cell's network.
+        ValueError: if the arrays don't fit the cell's network.
 
     Example:
         >>> from study.spec.cells import canonical_cell
@@ -87,11 +87,11 @@ def mean_gates(cell: Content, arrays: Arrays, rows: int | None = None) -> dict[s
         >>> mean_gates(canonical_cell("simple", "NALU", {}), zeros)
         {'layer 1': array([0.5, 0.5], dtype=float32), 'layer 2': array([0.5], dtype=float32)}
     """
-    network, many = _network(cell, arrays)
+    network, is_stacked = _network(cell, arrays)
     typed = typed_cell(cell)
-    if not many:
-        one = mean_gates(cell, {name: array[None] for name, array in arrays.items()}, rows)
-        return {name: gates[0] for name, gates in one.items()}
+    if not is_stacked:
+        stacked = mean_gates(cell, {name: array[None] for name, array in arrays.items()}, rows)
+        return {name: gates[0] for name, gates in stacked.items()}
     if not any(isinstance(layer, GatedUnit) for layer in network.layers):
         return {}
     x = torch.from_numpy(draw_rows([typed.trained_on], typed, Purpose.VALIDATION)[0])[:, :rows]
@@ -106,7 +106,7 @@ def mean_gates(cell: Content, arrays: Arrays, rows: int | None = None) -> dict[s
 
 
 def _sums(network: Network, x: Tensor) -> dict[str, Tensor]:
-    """Add up each layer's gates over all rows of x, [features, rows]: float64 [trials, out]."""
+    """Sum each layer's gates over all rows of x, [features, rows]: float64 [trials, out]."""
     sums: dict[str, Tensor] = {}
     for rows in torch.split(x, _ROWS, dim=1):
         values = rows.mT
@@ -119,14 +119,14 @@ def _sums(network: Network, x: Tensor) -> dict[str, Tensor]:
 
 
 def _network(cell: Content, arrays: Arrays) -> tuple[Network, bool]:
-    """Build the cell's network with these parameters, and say whether they have an axis of trials."""
+    """Build the cell's network with these parameters, and return True with it if they have an axis of trials."""
     typed = typed_cell(cell)
     network = Network(
         typed.network,
         typed.input_size,
         typed.hidden_size,
         bounds="regularized" if typed.bounds == "regularized" else "clipped",
-        generator=torch.Generator(),  # its initial weights aren't used, and must not use up torch's own random numbers
+        generator=torch.Generator(),  # a generator of its own: torch's default one must stay unchanged
     )
     wanted = {name: tuple(parameter.shape) for name, parameter in _parameters(network)}
     given = {name: array.shape for name, array in arrays.items()}

@@ -1,4 +1,4 @@
-"""What the arithmetic family declares: hyperparameters with types, limits, meanings and defaults."""
+"""Hyperparameters of the arithmetic family, with types, limits, meanings and defaults."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _unit_range(value: object) -> Range:
     return range_
 
 
-# With more subsets, `mul` of numbers above 1 is infinite, and the layer is wider than any that is trained.
+# With more subsets, `mul` of numbers above 1 is infinite, and the layer is wider than any trained one.
 _Subsets = Annotated[int, Field(ge=1, le=1000), BeforeValidator(whole)]
 _Momentum = Annotated[float, Field(ge=0, lt=1), BeforeValidator(number)]
 _Epsilon = Annotated[float, Field(gt=0, lt=0.5), BeforeValidator(number)]
@@ -99,15 +99,15 @@ HYPERPARAMETERS: Mapping[str, Hyperparameter] = {
         "overlap of neighbouring subsets as a share of a subset, in [0, 1]",
         "0.5; none in `simple` and `single-module`",
     ),
-    "subsets": _of_task(_Subsets, "how many, at most 1,000", "2"),
+    "subsets": _of_task(_Subsets, "number of subsets, at most 1,000", "2"),
     "interpolation_range": _of_task(
         _Range,
-        "where training and validation inputs lie: `[low, high]`, or two intervals of equal width "
+        "range of training and validation inputs: `[low, high]`, or two intervals of equal width "
         "`[[low, high], [low, high]]`",
         "`[1, 2]`",
         title="trained on",
     ),
-    "extrapolation_range": _of_task(_Range, "where test inputs lie, in the same way", "`[2, 6]`", title="tested on"),
+    "extrapolation_range": _of_task(_Range, "range of test inputs, in the same form", "`[2, 6]`", title="tested on"),
     "distribution": _of_task(
         choice(("uniform", *DISTRIBUTIONS)),
         "of inputs: `uniform` on their range; `halves`: the first half of each row from the first of two intervals, "
@@ -136,7 +136,7 @@ HYPERPARAMETERS: Mapping[str, Hyperparameter] = {
     "init_range": _declared(
         "",
         _UnitRange,
-        "where the initial weights of an NMU lie, which are uniform: `[low, high]` in [0, 1]; see [numbers below "
+        "interval of an NMU's uniform initial weights: `[low, high]` in [0, 1]; see [numbers below "
         "0](../../tasks/docs/theory.md#why-an-nmu-cant-leave-out-numbers-below-0)",
         "`[0.25, 0.75]`, for models with an NMU",
         title="NMU starts in",
@@ -160,7 +160,9 @@ HYPERPARAMETERS: Mapping[str, Hyperparameter] = {
         "regulariser",
         "`clipped`, for models with bounded weights",
     ),
-    "out_of_bounds_strength": _of_training(NotNegative, "weight of that regulariser, >= 0", "1, if `regularized`"),
+    "out_of_bounds_strength": _of_training(
+        NotNegative, "weight of the out-of-bounds regulariser, >= 0", "1, if `regularized`"
+    ),
     "out_of_bounds_shape": _of_training(_Shape, "`linear` or `squared`", "`linear`, if `regularized`"),
     "sparsity_strength": _of_training(NotNegative, "λ̂, >= 0; 0 is off", _PUBLISHED, title="λ̂", none="off"),
     "sparsity_start": _of_training(Iteration, "iteration at which λ starts to grow", _PUBLISHED, title="λ start"),
@@ -179,29 +181,29 @@ HYPERPARAMETERS: Mapping[str, Hyperparameter] = {
     ),
     "outward_strength": _of_training(
         NotNegative,
-        "of the regulariser that pushes an iNALU's parameters outward, while the last validation MSE is below 1; 0 is "
-        "off",
+        "strength of the regulariser that pushes an iNALU's parameters outward while the last validation MSE is below "
+        "1; 0 is off",
         "0.05 in `single-module`, else off",
         none="off",
     ),
-    "outward_start": _of_training(Iteration, "the first iteration with it", "10,001"),
+    "outward_start": _of_training(Iteration, "first iteration of the outward regulariser", "10,001"),
     "restart_memory": _of_training(
         _CountOrNone,
-        "an iNALU starts anew, at every 10th iteration, if it has trained for more iterations than this since its "
-        "start, and its validation MSE is above 1 and doesn't fall; `null`: never",
+        "an iNALU restarts, checked every 10th iteration, if it has trained for more iterations than this since its "
+        "last start, and its validation MSE is above 1 and doesn't fall; `null`: never",
         "5,000 in `single-module`, else `null`",
         none="never",
     ),
     "clip_norm": _of_training(
         _PositiveOrNone,
-        "the norm that a trial's gradient is scaled down to, > 0, or `null`",
+        "largest norm of a trial's gradient, > 0, or `null`",
         f"{_PUBLISHED} in `single-module`, else `null`",
         title="gradient norm",
         none="unlimited",
     ),
     "clip_value": _of_training(
         _PositiveOrNone,
-        "the size that each number of a gradient is clipped to, > 0, or `null`",
+        "largest absolute value of a gradient element, > 0, or `null`",
         f"{_PUBLISHED} in `single-module`, else `null`",
         title="gradient size",
         none="unlimited",
@@ -223,9 +225,7 @@ HYPERPARAMETERS: Mapping[str, Hyperparameter] = {
         "`never`, or `when_decided`: see the [glossary](glossary.md#stop-when_decided)",
         "`never`",
     ),
-    "relative_error": _of_protocol(
-        bool, "whether the mean of abs(y - t) / abs(t) on the test rows is measured too", "`false`"
-    ),
+    "relative_error": _of_protocol(bool, "also measure the mean of abs(y - t) / abs(t) on the test rows", "`false`"),
     "init": _of_protocol(
         choice(("shared", "independent")),
         "`shared`: trials of one seed begin with the same numbers in all cells; `independent`: each cell draws its own "
@@ -236,7 +236,7 @@ HYPERPARAMETERS: Mapping[str, Hyperparameter] = {
     "success_epsilon": _of_success(_Epsilon, "ε, in (0, 1/2), from which the threshold is computed", "1e-5"),
     "success_threshold": _of_success(Positive, "a test MSE to fall below", "computed from ε"),
 }
-"""By name; the order of a file's tables."""
+"""The hyperparameters by name, in the order of a file's tables."""
 
 BOUNDS = ("bounds", "out_of_bounds_strength", "out_of_bounds_shape")
 SPARSITY = ("sparsity_strength", "sparsity_start", "sparsity_end", "sparsity_shape", "sparsity_scaling")

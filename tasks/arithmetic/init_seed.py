@@ -1,4 +1,4 @@
-"""The key of a trial's initial weights: shared by the cells of one seed, or the cell's own."""
+"""Keys of initial weights, shared by the cells of one seed or specific to a cell."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ _TABLES = ("task", "")
 
 
 def init_seed(trial: Trial) -> int:
-    """Return the key of the stream from which a trial's initial weights are drawn.
+    """Return the key of the random stream of a trial's initial weights.
 
-    It is the trial's seed for them. With ``init: independent`` it is that seed XOR 64 bits of a hash of the cell: equal
-    seeds of two cells then have different keys, and so have two seeds of one cell. Protocol, criterion of success and
-    the code of a unit of one's own are left out of the hash, so that a longer trial begins as the shorter one did.
+    By default it is the trial's seed for initial weights. With ``init: independent`` it is that seed XOR 64 bits of a
+    hash of the cell, so that keys differ between cells of one seed, and between seeds of one cell. The hash excludes
+    the protocol, the success criterion and the code of a user-defined unit, so that a longer trial begins as a shorter
+    one does.
 
     Returns:
         A number in [0, 2**64).

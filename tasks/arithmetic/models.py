@@ -1,6 +1,6 @@
-"""The models of the arithmetic task: their two units, and the published schedules of their regulariser.
+"""The models of the arithmetic task: their two units, and their published regulariser schedules.
 
-Names and numbers only; `tasks.arithmetic.networks` makes networks of them.
+It has names and numbers only; `tasks.arithmetic.networks` builds the networks.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from units import Unit
 
 SINGLE_MODULE = "single-module"
-"""The task of one layer."""
+"""The name of the one-layer task."""
 
 INALUS = ("iNALU", "iNALU-Primer")
-"""The units that are trained with a regulariser that pushes parameters outward, and that may start anew."""
+"""The units trained with an outward regulariser and restarts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,11 +30,11 @@ class Model:
     Args:
         name: key in `MODELS`, plain ASCII.
         first: unit of the first layer, key in `units.UNITS`.
-        second: unit of the second layer; None if there is but one.
+        second: unit of the second layer; None for one layer.
         sparsity_strength: published λ̂; None for a model without the regulariser.
         sparsity_start: iteration at which λ starts to grow.
         sparsity_end: iteration at which λ reaches λ̂.
-        training: values of other hyperparameters that were published for it, by name.
+        training: published values of other hyperparameters, by name.
     """
 
     name: str
@@ -47,27 +47,27 @@ class Model:
 
     @property
     def has_bounds(self) -> bool:
-        """Whether a layer has bounded weights, which are clipped or regularised, and drawn to discrete values."""
+        """True if a layer has bounded weights, which are clipped or regularised and have a sparsity regulariser."""
         return any(traits_of(unit).bounded for unit in self.layers.values())
 
     @property
     def has_nmu(self) -> bool:
-        """True if a layer is an NMU: only its initial weights can be given an interval."""
+        """True if a layer is an NMU; only its initial weights can have an interval."""
         return "NMU" in self.layers.values()
 
     @property
     def multiplies_sums(self) -> bool:
-        """True if an NMU multiplies what an NAU adds: rows of first-layer weights may have either sign."""
+        """True if an NMU multiplies the outputs of an NAU, so that first-layer rows may have either sign."""
         return self.layers == {"first": "NAU", "second": "NMU"}
 
     @property
     def pushes_outward(self) -> bool:
-        """Whether a layer is an iNALU, whose training has a regulariser and restarts of its own."""
+        """True if a layer is an iNALU, which has its own regulariser and restarts."""
         return any(unit in INALUS for unit in self.layers.values())
 
     @property
     def largest_init_variance(self) -> float:
-        """The largest variance that the initial weights of both layers can have; infinity without a limit.
+        """The largest variance possible for the initial weights of all layers; infinity without a limit.
 
         Example:
             >>> round(MODELS["NMU"].largest_init_variance, 4)
@@ -77,7 +77,7 @@ class Model:
 
     @property
     def layers(self) -> dict[str, str]:
-        """The unit of each layer, under the layer's name, ``first`` or ``second``.
+        """The unit of each layer, by the layer's name, ``first`` or ``second``.
 
         Example:
             >>> MODELS["NMU"].layers, single_layer("NMU").layers
@@ -87,11 +87,11 @@ class Model:
         return {layer: unit for layer, unit in named.items() if unit is not None}
 
     def sizes(self, input_size: int, hidden_size: int) -> dict[str, tuple[int, int]]:
-        """Give the numbers in and the numbers out of each layer.
+        """Return the numbers of inputs and outputs of each layer.
 
         Args:
             input_size: numbers in one input row.
-            hidden_size: hidden units; 1, the output, if there is but one layer.
+            hidden_size: hidden units; 1, the output, for one layer.
 
         Example:
             >>> MODELS["NMU"].sizes(100, 2), single_layer("NMU").sizes(100, 1)
@@ -144,11 +144,11 @@ _ALL = (
 )
 
 MODELS: dict[str, Model] = {model.name: model for model in _ALL}
-"""The models of two layers, by name."""
+"""The two-layer models, by name."""
 
 
 class NetworksOfUnits:
-    """The models of two layers as networks for any task."""
+    """The two-layer models as networks for any task."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -156,27 +156,27 @@ class NetworksOfUnits:
         return tuple(MODELS)
 
     def layers(self, name: str) -> tuple[type[Unit], type[Unit]]:
-        """Import the classes of a model's units, first and second layer."""
+        """Return the classes of a model's units, first and second layer."""
         from units import UNITS
 
         return UNITS[MODELS[name].first], UNITS[str(MODELS[name].second)]
 
 
 NETWORKS_OF_UNITS = NetworksOfUnits()
-"""What `study` knows these models by; see `study.plugins.packed_tasks.ModelSet`."""
+"""The models as a `study.plugins.packed_tasks.ModelSet`."""
 
 SINGLE_LAYERS = tuple(model.name for model in _ALL if model.second != "linear" or model.first == "linear")
-"""The models whose second unit can stand alone as what they are; an activation's second layer is linear."""
+"""The models whose second unit is meaningful as a single layer; an activation's second layer is linear."""
 
 
 def single_layer(name: str, input_size: int = 2) -> Model:
-    """Return the model of one layer that a model's second unit is, as it was trained on the single-module task.
+    """Return the one-layer model of a model's second unit, as trained on the single-module task.
 
-    What is named after its second unit has another in the first layer, which only selects: alone, it is the second.
+    The first layer of a model that is named after its second unit only selects inputs.
 
     Args:
         name: key in `MODELS`.
-        input_size: numbers in one input row; with more than two, the regulariser comes later.
+        input_size: numbers in one input row; with more than two, the regulariser starts later.
 
     Source: see `tasks.arithmetic.module_training`.
 
@@ -194,11 +194,11 @@ def single_layer(name: str, input_size: int = 2) -> Model:
 
 
 def model_of(task: str, name: str, input_size: int = 2) -> Model:
-    """Return the model that is trained on a task of the arithmetic family.
+    """Return the model to be trained on a task of the arithmetic family.
 
     Args:
         task: name in `tasks.arithmetic.TASKS`.
-        name: key in `MODELS`, or that of a registered unit of a user's own.
+        name: key in `MODELS`, or the key of a registered user-defined unit.
         input_size: numbers in one input row.
 
     Example:
@@ -211,7 +211,7 @@ def model_of(task: str, name: str, input_size: int = 2) -> Model:
 
 
 def own_model(unit: str, layers: int) -> Model:
-    """Return the model of a user's own unit in one layer or two; a schedule that isn't given is the NMU's.
+    """Return the model of a user-defined unit in one or two layers; the NMU's schedule is the default.
 
     Args:
         unit: its key in `tasks.arithmetic.own_units`.

@@ -1,4 +1,4 @@
-"""The success threshold of the single-module task: how well one layer does whose weights are off by ε.
+"""The success threshold of the single-module task: the test MSE of one layer whose weights are off by ε.
 
     threshold = E[(f(W^ε) - f(W*))²]
 
@@ -6,10 +6,10 @@
     mul        E[x²]² E[((1 - ε)² P - 1)²]                   P = prod (1 - ε |x_k|) over the n - 2 other inputs
     div        E[x²] E[1/x²] E[((1 - ε) / (1 + ε) P - 1)²]
 
-Each factor off 1 by little is kept as what it is off by, since the threshold is the square of that, about 1e-10.
+Factors near 1 are stored as their difference from 1, since the threshold is its square, about 1e-10.
 
-Source: Mistry, Farrahi & Hare, "A Primer for Neural Arithmetic Logic Modules", JMLR 2022, which estimates these means
-from 1e6 samples, for two inputs, where P is 1.
+Source: Mistry, Farrahi & Hare, "A Primer for Neural Arithmetic Logic Modules", JMLR 2022, who estimate these means from
+1e6 samples of two inputs, where P is 1.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from tasks.arithmetic.threshold import Range
 
 
 def module_threshold(operation: str, inputs: int, range_: Range, epsilon: float) -> float:
-    """Compute the test MSE that a trial of one layer must undercut.
+    """Compute the test MSE that a one-layer trial must undercut.
 
     Args:
         operation: ``add``, ``sub``, ``mul`` or ``div``.
         inputs: numbers in a row, n >= 2.
-        range_: where the numbers are drawn.
+        range_: the range of the numbers.
         epsilon: 0 < ε < 1/2.
 
     Raises:
-        ValueError: if there is no such mean: ``div`` where the divisor can be 0.
+        ValueError: if epsilon is out of range, or the mean doesn't exist: ``div`` with a divisor that can be 0.
 
     Example:
         >>> [f"{module_threshold(name, 2, ((2.0, 6.0),), 1e-5):.4g}" for name in ("add", "mul", "div")]
@@ -44,7 +44,7 @@ def module_threshold(operation: str, inputs: int, range_: Range, epsilon: float)
     off = math.log1p(-epsilon) * 2 if operation == "mul" else math.log1p(-epsilon) - math.log1p(epsilon)
     mean = others * math.log1p(-epsilon * size)
     mean_square = others * math.log1p(epsilon * (epsilon * square - 2 * size))
-    # E[(cP - 1)²] = c² E[P²] - 2 c E[P] + 1, of which no term is far from 1.
+    # E[(cP - 1)²] = c² E[P²] - 2 c E[P] + 1; each term is near 1.
     distance = math.expm1(2 * off + mean_square) - 2 * math.expm1(off + mean)
     return (square if operation == "mul" else _mean_inverse_square(range_)) * square * distance
 

@@ -1,4 +1,4 @@
-"""How each unit was trained alone, as one layer: the published values that differ from unit to unit.
+"""Published training values of each unit as a single layer.
 
 Source: Mistry, Farrahi & Hare, "A Primer for Neural Arithmetic Logic Modules", JMLR 2022; for the NRU, the NMRU and the
 modified RealNPU "Learning Division with Neural Arithmetic Logic Modules", 2021.
@@ -15,12 +15,12 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class ModuleTraining:
-    """The values of hyperparameters that a unit was trained with, besides those of all units.
+    """The hyperparameter values with which a unit was trained, besides those of all units.
 
     Args:
-        values: whatever the number of inputs.
-        of_pairs: with two inputs, besides those or instead of them.
-        of_more: with more inputs, likewise.
+        values: values for any number of inputs.
+        of_pairs: values for two inputs, which are added to those or replace them.
+        of_more: values for more inputs, likewise.
     """
 
     values: Values = field(default_factory=dict)
@@ -48,7 +48,7 @@ _FAST = {"learning_rate": 5e-3}
 _INALU = {"clip_value": 0.1, "outward_strength": 0.05, "outward_start": 10_001, "restart_memory": 5_000}
 
 BOUNDED = ModuleTraining(**_RAMPS)
-"""That of units with bounded weights that were not published with another."""
+"""The values of units with bounded weights, unless other values were published."""
 
 MODULE_TRAININGS: Mapping[str, ModuleTraining] = {
     "NPU": ModuleTraining(values=_FAST),
@@ -63,7 +63,7 @@ MODULE_TRAININGS: Mapping[str, ModuleTraining] = {
     "iNALU": ModuleTraining(values=_INALU, of_more={"iterations": 50_000}),
     "iNALU-Primer": ModuleTraining(values=_INALU, of_more={"iterations": 50_000}),
 }
-"""By the unit's name; those that aren't here were trained as `BOUNDED` says, or as all are."""
+"""The values by unit name; other units were trained with `BOUNDED` or the common values."""
 
 _PENALISED = ("NPU", "RealNPU", "RealNPU-modified")
 _QUOTIENTS = (1e-9, 1e-7)
@@ -71,7 +71,7 @@ _L1: Mapping[str, tuple[float, float]] = {"mul": (1e-7, 1e-5), "div": _QUOTIENTS
 
 
 def l1_strengths(unit: str, operation: str) -> tuple[float, float] | None:
-    """Return the first and the last strength of the L1 penalty that a unit was trained with; None for none.
+    """Return the first and last published strength of a unit's L1 penalty; None without a penalty.
 
     Example:
         >>> l1_strengths("RealNPU", "div"), l1_strengths("NRU", "div")

@@ -1,4 +1,4 @@
-"""The networks of units that the arithmetic tasks train, input -> hidden -> output."""
+"""Networks of units for the arithmetic tasks, input -> hidden -> output."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from units.unit import Bounds
 
 
 class Network(nn.Module):
-    """Compute second(first(x)), input -> hidden -> 1; with a model of one layer first(x), input -> 1.
+    """A network that computes second(first(x)), input -> hidden -> 1; with one layer first(x), input -> 1.
 
     Args:
-        model: which units.
+        model: its units.
         input_size: numbers in one input row, >= 1.
-        hidden_size: hidden units, >= 1; 1 with a model of one layer.
-        trials: None for one network; otherwise every parameter has a leading axis of that many trials.
+        hidden_size: hidden units, >= 1; 1 for a one-layer model.
+        trials: size of the leading axis of every parameter, one network a trial; None for one network without that
+            axis.
         init_variance: variance of both layers' initial weights; None for each unit's own default.
         bounds: ``clipped`` or ``regularized``, see `units.unit.Unit`.
         generator: source of the initial weights; None for torch's default generator.

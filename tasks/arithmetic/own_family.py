@@ -1,4 +1,4 @@
-"""The arithmetic family, with units of a user's own beside those that come along."""
+"""The arithmetic family with user-defined units."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class OwnUnitsFamily(ArithmeticFamily):
-    """The arithmetic tasks, trained by models that come along and by units of a user's own, if there are any.
+    """The arithmetic tasks with the built-in models and user-defined units.
 
-    Such a unit is a model of two layers of it, or of one in the single-module task. Cells of other models are those of
-    any study.
+    A user-defined unit is a model of two layers of it, or of one in the single-module task. It doesn't change the cells
+    of other models.
 
     Args:
         units: the traits of each unit, by import string.
@@ -40,13 +40,13 @@ class OwnUnitsFamily(ArithmeticFamily):
     aliases: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Make the units' traits known, by which plans are checked."""
+        """Register the units' traits, by which plans are checked."""
         for model, traits in self.units.items():
             register(unit_key(model, str(self.code)), traits)
 
     @property
     def models(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The names of the models that come along, and the import strings of the units."""
+        """The names of the built-in models, and the import strings of the units."""
         return (*MODELS, *self.units)
 
     @property
@@ -54,21 +54,21 @@ class OwnUnitsFamily(ArithmeticFamily):
         """The identity of the units' code in the ids of trials."""
         return self.code
 
-    def _known(self, model: str) -> str:
+    def _model_key(self, model: str) -> str:
         return unit_key(model, str(self.code)) if model in self.units else model
 
     def with_models(self, models: Mapping[str, Any], code: str, aliases: Mapping[str, str]) -> Family:
-        """Return the family with units of a user's own; see `_checked_units`."""
+        """Return the family with user-defined units; see `_checked_units`."""
         classes = _checked_units(models)
         for name, class_ in classes.items():
             register(unit_key(name, code), class_.traits, class_)
         return OwnUnitsFamily({name: class_.traits for name, class_ in classes.items()}, code, aliases)
 
     def from_declared(self, content: Mapping[str, Any]) -> Family:
-        """Return the family that `to_json` wrote into a store.
+        """Return the family from the content of a `to_json` text.
 
         Raises:
-            ValueError: if `to_json` doesn't write such content.
+            ValueError: if the content isn't such a family's.
         """
         try:
             units = {str(name): _traits_from(kept) for name, kept in content["units"].items()}
@@ -78,19 +78,19 @@ class OwnUnitsFamily(ArithmeticFamily):
             raise ValueError(f"units must have traits, a code and aliases, but got {content!r}") from error
 
     def canonical(self, task: str, model: str, values: Values) -> dict[str, Any]:
-        """Return the values of a cell, with the code of a unit of the user's own."""
-        content = super().canonical(task, self._known(model), values)
+        """Return the values of a cell, with the code of a user-defined unit."""
+        content = super().canonical(task, self._model_key(model), values)
         return content | {"code": self.code} if model in self.units else content
 
     def mistakes(self, check: Check, task: str, model: str, values: Values) -> Iterator[Mistake]:
-        """Yield what a check finds wrong with some values."""
-        for names, message in super().mistakes(check, task, self._known(model), values):
-            yield names, message.replace(self._known(model), model)
+        """Yield the mistakes that a check finds in some values."""
+        for names, message in super().mistakes(check, task, self._model_key(model), values):
+            yield names, message.replace(self._model_key(model), model)
 
     def why_without_effect(self, name: str, task: str, model: str, values: Mapping[str, Collection[Any]]) -> str | None:
         """Return why a hyperparameter has no effect, or None if it has one."""
-        reason = super().why_without_effect(name, task, self._known(model), values)
-        return None if reason is None else reason.replace(self._known(model), model)
+        reason = super().why_without_effect(name, task, self._model_key(model), values)
+        return None if reason is None else reason.replace(self._model_key(model), model)
 
     def own_engine(self, code: Any) -> Any:
         """Return the torch engine with the units' code."""
@@ -99,13 +99,13 @@ class OwnUnitsFamily(ArithmeticFamily):
         return OwnUnitsEngine(code=code, identity=str(self.code), units=tuple(self.units))
 
     def to_json(self) -> str:
-        """Return what a store keeps of the units."""
+        """Return the units as JSON, for a store."""
         units = {name: asdict(traits) for name, traits in self.units.items()}
         return json.dumps({"family": self.tasks[0], "units": units, "code": self.code, "aliases": dict(self.aliases)})
 
 
 ARITHMETIC = OwnUnitsFamily()
-"""The family of a study without units of a user's own."""
+"""The family of a study without user-defined units."""
 
 
 def _checked_units(models: Mapping[str, Any]) -> Mapping[str, type[Unit]]:
@@ -121,7 +121,7 @@ def _checked_units(models: Mapping[str, Any]) -> Mapping[str, type[Unit]]:
     for name, class_ in models.items():
         if not (isinstance(class_, type) and issubclass(class_, Unit)):
             raise TypeError(
-                f"{name} must be a class derived from units.Unit, as models of these tasks are, but is {class_!r}"
+                f"{name} must be a class derived from units.Unit to be a model of these tasks, but is {class_!r}"
             )
         if isabstract(class_):
             raise TypeError(f"{name} must define the methods {', '.join(sorted(class_.__abstractmethods__))}")

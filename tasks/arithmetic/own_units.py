@@ -1,7 +1,7 @@
-"""Units of a user's own in the arithmetic tasks, by import string and by what stands for their code.
+"""Registry of user-defined units in the arithmetic tasks, by import string and identity of the code.
 
-A cell's unit is known by both, so that a process can have two versions of one class, such as a notebook after an edit.
-Traits are known wherever a plan is read; classes only where the code is.
+The key has both, so that a process can hold two versions of one class, such as before and after an edit in a notebook.
+Traits are registered wherever a plan is read; classes only where the code is available.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CLASSES: dict[str, type[Unit]] = {}
 
 
 def unit_key(model: str, code: str) -> str:
-    """Return the name by which a unit of a user's own is known here.
+    """Return the key of a user-defined unit.
 
     Example:
         >>> unit_key("mylab.units:Mine", "parsed:1a")
@@ -28,12 +28,12 @@ def unit_key(model: str, code: str) -> str:
 
 
 def register(key: str, traits: Traits, class_: type[Unit] | None = None) -> None:
-    """Make a unit known.
+    """Register a unit.
 
     Args:
         key: from `unit_key`.
-        traits: of the unit.
-        class_: the unit's class; None where the code isn't there.
+        traits: the unit's traits.
+        class_: the unit's class; None where its code isn't available.
     """
     _TRAITS[key] = traits
     if class_ is not None:
@@ -41,24 +41,24 @@ def register(key: str, traits: Traits, class_: type[Unit] | None = None) -> None
 
 
 def is_own(unit: str) -> bool:
-    """Tell whether a unit is a user's own one that is known."""
+    """Return True if a unit is a registered user-defined one."""
     return unit in _TRAITS
 
 
 def traits_of(unit: str) -> Traits:
-    """Return the traits of a unit: one of `units.UNITS`, or a registered one.
+    """Return the traits of a unit of `units.UNITS` or of a registered unit.
 
     Raises:
-        KeyError: if there is none.
+        KeyError: if the unit is unknown.
     """
     return _TRAITS[unit] if unit in _TRAITS else TRAITS[unit]
 
 
 def class_of(unit: str) -> type[Unit]:
-    """Return the class of a unit: one of `units.UNITS`, or a registered one.
+    """Return the class of a unit of `units.UNITS` or of a registered unit.
 
     Raises:
-        KeyError: if there is none, or its code isn't there.
+        KeyError: if the unit is unknown, or its code isn't available.
     """
     from units import UNITS  # imported late: torch takes seconds to import
 

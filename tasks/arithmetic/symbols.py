@@ -1,7 +1,7 @@
-"""How reports name the parts of the arithmetic family: titles, symbols and their LaTeX.
+"""Names of the arithmetic family in reports: titles, symbols and LaTeX.
 
-Names and texts only: reports of files need them, and importing the declarations themselves, or torch, takes longer than
-making a table of a million trials. Tests compare this with the declarations.
+It has names and texts only, since importing the declarations or torch takes longer than a table of a million trials.
+Tests compare it with the declarations.
 """
 
 from __future__ import annotations

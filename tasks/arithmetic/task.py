@@ -1,9 +1,9 @@
-"""The arithmetic task: sum subsets of the inputs, and combine the sums by an operation.
+"""The arithmetic task: sums of subsets of the inputs, combined by an operation.
 
     a_j = sum of x over subset j,   t = a_1 ∘ a_2,   ∘ in {+, -, ×, ÷, a_1², sqrt(a_1), 1 / a_1}
 
-Neighbouring subsets overlap; the first starts at an offset drawn once per seed. A trial has solved the task
-when it does better on the extrapolation range than the right solution with every weight of layer 1 off by ε.
+Neighbouring subsets overlap; the first starts at an offset drawn once per seed. A trial has solved the task when its
+test MSE on the extrapolation range is below that of the right solution with every layer-1 weight off by ε.
 
 In the single-module task each subset is one number, next to the other, and one layer must combine them.
 
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 OPERATIONS = ("add", "sub", "mul", "div", "squared", "root", "reciprocal")
 
 RELATIVE_ERROR: Mapping[str, Metric] = {"test_relative_error": Metric(title="relative test error", low=0.0)}
-"""What is measured besides a task's metrics where a cell asks for it: the mean of abs(y - t) / abs(t) on test rows."""
+"""The optional metric of a cell: the mean of abs(y - t) / abs(t) on the test rows."""
 
 _SUBSETS = {"sub": (2, 2), "div": (2, 2), "squared": (1, 2), "root": (1, 2), "reciprocal": (1, 2)}
 _FLOAT32_SPACING = 2.0**-24
-"""The distance from 1 to the float32 below it: weights nearer to 1 than this can't be told from 1."""
+"""The distance from 1 to the next smaller float32, the resolution of weights near 1."""
 
 _MODULE_OPERATIONS = ("add", "sub", "mul", "div", "reciprocal")
 _SIMPLE_MASKS = ((1, 1, 0, 0), (1, 1, 1, 1))
@@ -53,18 +53,18 @@ class ArithmeticTask:
     Args:
         operation: one of `OPERATIONS`; ``squared``, ``root`` and ``reciprocal`` take the first subset only.
         input_size: numbers in an input row, n >= 1.
-        subset_ratio: s / n, of which the floor is taken; 0 < ratio <= 1. None for the simple task.
-        overlap_ratio: overlap / s, of which the floor is taken; 0 <= ratio <= 1. None for the simple task.
-        subsets: number of subsets: 2, or more for ``add`` and ``mul``, or 1 for
-            ``squared``, ``root`` and ``reciprocal``.
-        interpolation_range: where training and validation inputs are drawn.
-        extrapolation_range: where test inputs are drawn.
-        distribution: of inputs on these ranges, one of `distributions.DISTRIBUTIONS`; None for a uniform one.
-        interpolation_mean: of a normal distribution of training and validation inputs, before it is cut.
-        extrapolation_mean: the same of test inputs.
+        subset_ratio: s / n before rounding down; 0 < ratio <= 1. None for the simple and single-module tasks.
+        overlap_ratio: overlap / s before rounding down; 0 <= ratio <= 1. None for the simple and single-module tasks.
+        subsets: number of subsets: 2, or more for ``add`` and ``mul``, or 1 for ``squared``, ``root`` and
+            ``reciprocal``.
+        interpolation_range: range of training and validation inputs.
+        extrapolation_range: range of test inputs.
+        distribution: of inputs on these ranges, one of `distributions.DISTRIBUTIONS`; None for uniform.
+        interpolation_mean: mean of normally distributed training and validation inputs, before truncation.
+        extrapolation_mean: the same for test inputs.
         deviation: the standard deviation of both.
         simple: t = (x1 + x2) ∘ (x1 + x2 + x3 + x4) instead, without an offset.
-        single: t = x_i ∘ x_{i+1} instead, i being the offset, for one layer.
+        single: t = x_i ∘ x_{i+1} instead, where i is the offset, for one layer.
 
     Raises:
         ValueError: if the subsets don't fit, or a range isn't one, or the operation can't take them.
@@ -165,39 +165,39 @@ class ArithmeticTask:
 
     @property
     def subset_size(self) -> int:
-        """The numbers of a subset, s = floor(subset_ratio n); those of the first one in the simple task."""
+        """The size of a subset, s = floor(subset_ratio n); in the simple task that of the first one."""
         if self.single:
             return 1
         return 2 if self.subset_ratio is None else _floor(self.subset_ratio * self.input_size)
 
     @property
     def overlap(self) -> int:
-        """The number of numbers that neighbouring subsets share, floor(overlap_ratio s)."""
+        """The overlap of neighbouring subsets, floor(overlap_ratio s)."""
         if self.single:
             return 0
         return 2 if self.overlap_ratio is None else _floor(self.overlap_ratio * self.subset_size)
 
     @property
     def used(self) -> int:
-        """The number of numbers from the start of the first subset to the end of the last."""
+        """The distance from the start of the first subset to the end of the last."""
         if self.simple:
             return self.input_size
         return self.subsets * self.subset_size - (self.subsets - 1) * self.overlap
 
     def offset(self, uniform: float) -> int:
-        """Place the first subset.
+        """Compute the start of the first subset.
 
         Args:
             uniform: 0 <= uniform < 1, drawn once per seed.
 
         Returns:
-            One of 0..n - used, all equally likely.
+            An integer in 0..n - used; all are equally likely.
         """
         places = self.input_size - self.used + 1
         return min(int(uniform * places), places - 1)
 
     def masks(self, offset: int) -> npt.NDArray[np.float32]:
-        """Compute which numbers belong to which subset.
+        """Compute the membership masks of the subsets.
 
         Args:
             offset: start of the first subset, from `offset`.
@@ -214,10 +214,10 @@ class ArithmeticTask:
         return masks
 
     def pieces(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
-        """Compute the masks with neighbours in the same subsets merged, so that their size doesn't grow with the input.
+        """Compute the masks with neighbours in the same subsets merged, so that their size is independent of n.
 
         Returns:
-            0 or 1, float32 [subsets, pieces], and how many numbers each piece has, int64 [pieces].
+            The masks, 0 or 1, float32 [subsets, pieces], and the number of inputs in each piece, int64 [pieces].
 
         Example:
             >>> task = ArithmeticTask(operation="mul", input_size=8, subset_ratio=0.5, overlap_ratio=0.5)
@@ -262,11 +262,12 @@ class ArithmeticTask:
         """Compute the test MSE that a trial must undercut; see `tasks.arithmetic.threshold`.
 
         Args:
-            epsilon: 0 < ε < 1/2, by which every weight of layer 1 is off; for one layer, see `module_threshold`.
+            epsilon: 0 < ε < 1/2, the error of every layer-1 weight; for one layer, see `module_threshold`.
 
         Raises:
-            ValueError: if there is no such mean (``div`` where the divisor can be 0), or it takes too long to
-                compute (``mul`` of many overlapping subsets).
+            ValueError: if the mean doesn't exist (``div`` with a divisor that can be 0), no formula is known (for
+                ``reciprocal`` or a distribution), or it takes too long to compute (``mul`` of many overlapping
+                subsets).
 
         Example:
             >>> task = ArithmeticTask(operation="mul")
@@ -277,7 +278,7 @@ class ArithmeticTask:
 
 
 def metrics_with(has_relative_error: bool) -> Mapping[str, Metric]:
-    """Return what trials are evaluated by, with or without the relative error."""
+    """Return the metrics of trials, with or without the relative error."""
     return {**ArithmeticTask.metrics, **(RELATIVE_ERROR if has_relative_error else {})}
 
 
@@ -293,14 +294,14 @@ TASKS: dict[str, Callable[..., ArithmeticTask]] = {
     "simple": simple_task,
     SINGLE_MODULE: single_task,
 }
-"""The tasks by the names that study files use."""
+"""The tasks by their names in study files."""
 
 
 def check_operation(operation: str, subsets: int) -> None:
-    """Check that an operation exists, and takes that many subsets.
+    """Check that an operation exists and takes that many subsets.
 
     Raises:
-        ValueError: if not.
+        ValueError: if it doesn't.
     """
     if operation not in OPERATIONS:
         raise ValueError(f"operation must be one of {', '.join(OPERATIONS)}, but got {operation!r}")
@@ -314,7 +315,7 @@ def check_range(name: str, range_: Range) -> None:
     """Check that a range is one interval, or two of equal width.
 
     Raises:
-        ValueError: if not.
+        ValueError: if it isn't.
     """
     if not 1 <= len(range_) <= 2:
         raise ValueError(f"{name} must have one or two intervals, but got {len(range_)}")
@@ -327,7 +328,7 @@ def check_range(name: str, range_: Range) -> None:
 
 
 def _floor(value: float) -> int:
-    # 0.29 * 100 is 28.999999999999996 in binary, but means 29.
+    # 0.29 * 100 is 28.999999999999996 in floating point, but means 29.
     return math.floor(round(value, 9))
 
 
@@ -341,7 +342,7 @@ def _threshold(task: ArithmeticTask, epsilon: float) -> float:
             else:
                 masks, widths = task.pieces()
                 value = threshold(task.operation, masks, task.extrapolation_range, epsilon, widths)
-    except ArithmeticError:  # a square that no float holds, or an interval that none can cut
+    except ArithmeticError:  # a square that overflows a float, or an interval too narrow for one
         value = math.nan
     if not math.isfinite(value):
         raise ValueError(
@@ -354,7 +355,7 @@ def _threshold(task: ArithmeticTask, epsilon: float) -> float:
 def _refuse_threshold(task: ArithmeticTask) -> None:
     if task.distribution is not None:
         raise ValueError(
-            f"no success threshold is known of the distribution {task.distribution!r}: give success.threshold"
+            f"the success threshold of distribution {task.distribution!r} is unknown: give success.threshold"
         )
     if task.operation == "reciprocal":
-        raise ValueError("no success threshold is known of the operation 'reciprocal': give success.threshold")
+        raise ValueError("the success threshold of operation 'reciprocal' is unknown: give success.threshold")

@@ -1,13 +1,12 @@
-"""The success threshold of the arithmetic task: how well the right solution does when it is off by ε.
+"""The success threshold of the arithmetic task: the test MSE of the right solution with weights off by ε.
 
     threshold = E[(f(W^ε) - f(W*))²]
 
-In layer 1, W^ε has 1 - ε where W* has 1, and ε where W* has 0; layer 2 is exact. So a subset's sum a_j
-becomes a_j + ε (T - 2 a_j), with T the sum of all numbers. Numbers that are in the same subsets are lumped
-into their sum, of which all moments are known. The mean is then exact by a formula for ``add`` and ``sub``,
-and exact by a Gauss rule for ``mul`` and ``squared``, which are polynomials of these sums. For ``div`` and
-``root`` the Gauss rule has 16 nodes a sum; its error is below 1e-9 of the threshold when a subset has 4
-numbers or more and none is near 0.
+In layer 1, W^ε has 1 - ε where W* has 1, and ε where W* has 0; layer 2 is exact. So a subset's sum a_j becomes a_j + ε
+(T - 2 a_j), where T is the sum of all numbers. Numbers in the same subsets are replaced by their sum, whose moments are
+all known. The mean is then exact: by a formula for ``add`` and ``sub``, and by a Gauss rule for ``mul`` and
+``squared``, which are polynomials of these sums. For ``div`` and ``root`` the Gauss rule has 16 nodes for each sum; its
+error is below 1e-9 of the threshold when a subset has at least 4 numbers and none is near 0.
 
 Source: Madsen & Johansen, "Measuring Arithmetic Extrapolation Performance", 2019.
 """
@@ -30,7 +29,7 @@ _Integers = npt.NDArray[np.int64]
 
 _NODES = 16
 _MOST_POINTS = 2**22
-_MOST_NODES = 128  # of a rule, whose nodes take the cube of their count: 0.5 s
+_MOST_NODES = 128  # of a rule, whose time grows with the cube of its nodes: 0.5 s
 _DIGITS = 100
 
 
@@ -44,15 +43,15 @@ def threshold(
     """Compute the test MSE that a trial must undercut.
 
     Args:
-        operation: one of `tasks.OPERATIONS`.
+        operation: one of `tasks.arithmetic.OPERATIONS` except ``reciprocal``.
         masks: 1 where a number belongs to a subset, else 0, [subsets, n].
-        range_: where the numbers are drawn.
+        range_: the range of the numbers.
         epsilon: 0 < ε < 1/2.
-        widths: the count of numbers that each column of the masks stands for, int64 [n]; None for one each.
+        widths: how many numbers each column of the masks stands for, int64 [n]; None for one each.
 
     Raises:
-        ValueError: if there is no such mean (``div`` where the divisor can be 0), or it takes too long to
-            compute (``mul`` of many overlapping subsets).
+        ValueError: if epsilon is out of range, the mean doesn't exist (``div`` with a divisor that can be 0), or it
+            takes too long to compute (``mul`` of many overlapping subsets).
 
     Example:
         >>> threshold("add", np.array([[1, 1, 0, 0], [1, 1, 1, 1]], np.float32), ((2.0, 6.0),), 1e-5)
@@ -100,21 +99,21 @@ def _linear_mean(operation: str, groups: _Integers, counts: _Integers, range_: R
 def _error(operation: str, groups: _Integers, points: list[_Reals], epsilon: float) -> _Reals:
     """Compute f(W^ε) - f(W*) on the grid of the groups' sums, one axis a group.
 
-    The formulas are those of the difference: subtracting two rounded numbers would leave few right digits.
+    It evaluates formulas of the difference, since subtracting two rounded numbers would lose precision.
     """
     sums = np.ix_(*points)
-    whole = _total(list(sums), points)
+    total = _total(list(sums), points)
     first, *others = (_total([s for s, inside in zip(sums, row, strict=True) if inside], points) for row in groups)
-    off = epsilon * (whole - 2 * first)
+    off = epsilon * (total - 2 * first)
     if operation == "div":
         second = others[0]
-        second_off = second + epsilon * (whole - 2 * second)
-        return np.asarray(epsilon * whole * (second - first) / (second * second_off))
+        second_off = second + epsilon * (total - 2 * second)
+        return np.asarray(epsilon * total * (second - first) / (second * second_off))
     if operation == "root":
         return np.asarray(off / (np.sqrt(first + off) + np.sqrt(first)))
     product, error = first, off
     for factor in [first] if operation == "squared" else others:
-        off = epsilon * (whole - 2 * factor)
+        off = epsilon * (total - 2 * factor)
         error = (factor + off) * error + off * product
         product = product * factor
     return error
@@ -146,8 +145,8 @@ def _variance(range_: Range) -> float:
 def _sum_rule(range_: Range, count: int, nodes: int) -> tuple[_Reals, _Reals]:
     """Compute nodes and weights of the Gauss rule for the sum of `count` numbers of the range.
 
-    It is exact for polynomials up to degree 2 nodes - 1. Chebyshev's algorithm computes it from the moments; it
-    loses about as many digits as it has moments, and so it works with 100 digits. All odd moments are 0.
+    It is exact for polynomials up to degree 2 nodes - 1. Chebyshev's algorithm computes it from the moments and loses
+    about one digit a moment, so it works with 100 digits. All odd moments are 0.
 
     Source: Gautschi, "Orthogonal Polynomials: Computation and Approximation", 2004, sections 2.1.7 and 3.1.1.
     """
@@ -157,24 +156,24 @@ def _sum_rule(range_: Range, count: int, nodes: int) -> tuple[_Reals, _Reals]:
         moments = _sum_moments(range_, count, 2 * nodes, Decimal(scale))
         squares = _recurrence(moments, nodes)
     side = np.sqrt(np.array([float(b) for b in squares]))
-    at, vectors = np.linalg.eigh(np.diag(side, 1) + np.diag(side, -1))
-    return count * _centre(range_) + scale * at, vectors[0] ** 2
+    positions, vectors = np.linalg.eigh(np.diag(side, 1) + np.diag(side, -1))
+    return count * _centre(range_) + scale * positions, vectors[0] ** 2
 
 
 def _sum_moments(range_: Range, count: int, degree: int, scale: Decimal) -> list[Decimal]:
-    """Compute the central moments 0..degree of the sum, in units of `scale`: cumulants of sums add up."""
+    """Compute the central moments 0..degree of the sum, in units of `scale`, by adding the numbers' cumulants."""
     low, high = range_[0]
     half_width = (Decimal(high) - Decimal(low)) / 2 / scale
     half_gap = Decimal(_half_gap(range_)) / scale
     within = [half_width**j / (j + 1) if j % 2 == 0 else Decimal(0) for j in range(degree + 1)]
     between = [half_gap**j if j and j % 2 == 0 else Decimal(j == 0) for j in range(degree + 1)]
-    one = [
+    single = [
         sum((math.comb(j, i) * within[i] * between[j - i] for i in range(j + 1)), Decimal(0)) for j in range(degree + 1)
     ]
     cumulants = [Decimal(0)] * (degree + 1)
     for j in range(1, degree + 1):
-        lower = (math.comb(j - 1, i - 1) * cumulants[i] * one[j - i] for i in range(1, j))
-        cumulants[j] = one[j] - sum(lower, Decimal(0))
+        lower = (math.comb(j - 1, i - 1) * cumulants[i] * single[j - i] for i in range(1, j))
+        cumulants[j] = single[j] - sum(lower, Decimal(0))
     total = [Decimal(1)]
     for j in range(1, degree + 1):
         terms = (math.comb(j - 1, i - 1) * count * cumulants[i] * total[j - i] for i in range(1, j + 1))

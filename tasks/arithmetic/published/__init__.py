@@ -1,1 +1,1 @@
-"""Published results as data: the CSV files that README.md describes."""
+"""Published results as data: CSV files, described in README.md."""

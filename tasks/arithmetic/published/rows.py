@@ -1,4 +1,4 @@
-"""Published results, one row a cell, from the CSV files of this folder; which of them a cell repeats."""
+"""Published results from the CSV files of this folder, one row a cell, and the match of cells with them."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ _TASKS: dict[str, dict[str, Any]] = {
 }
 _BEST_STEP_WINDOW = 5000
 _FROM_SEEDS = "static_seeds"
-"""The table whose numbers are computed from its seeds, as those of a study are."""
+"""The table whose numbers are computed from its seeds, as a study's are."""
 
 PRINTED_CAUTION = (
     "Published times and sparsity errors of these cells aren't comparable with those here: only printed means are "
-    "known, whose estimators were faulty. That of solved-at is mostly off by 1 to 2%, but makes 86,000 of 38 seeds at "
-    "4,000 and one at 1,020,000, whose mean is 30,051; most sparsity errors are half their true mean. Success rates "
+    "known, and their estimators were faulty. The mean solved-at is mostly off by 1 to 2%, but for 38 seeds at 4,000 "
+    "and one at 1,020,000 it is 86,000 instead of 30,051. Most sparsity errors are half the true mean. Success rates "
     "are counts, and comparable."
 )
 
@@ -56,7 +56,7 @@ Row = dict[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """One published cell. None means that there was no such number.
+    """A published cell. None stands for a number that wasn't published.
 
     Args:
         table: the name of its file, without ``.csv``.
@@ -64,15 +64,15 @@ class Published:
         operation: ``add`` or ``mul``.
         model: its name in study files.
         hidden_size: hidden units.
-        sparsity: whether the sparsity regulariser was used as the model prescribes.
-        clipped: whether weights were clipped; if not, they were bounded in the forward pass, without a regulariser.
+        sparsity: True if the model's own sparsity regulariser was used.
+        clipped: True if weights were clipped; False if they were bounded in the forward pass, without a regulariser.
         solved: the number of seeds that solved the task.
         seeds: the number of seeds.
-        solved_at_median: iterations.
-        solved_at_mean: iterations.
-        solved_at_interval: of the mean, 95%.
-        sparsity_error_mean: of the solved seeds.
-        sparsity_error_interval: of the mean, 95%.
+        solved_at_median: median iteration of success.
+        solved_at_mean: mean iteration of success.
+        solved_at_interval: 95% interval of that mean.
+        sparsity_error_mean: mean of the solved seeds.
+        sparsity_error_interval: 95% interval of that mean.
     """
 
     table: str
@@ -104,7 +104,7 @@ def published() -> tuple[Published, ...]:
 
 @cache
 def printed() -> tuple[Published, ...]:
-    """Read the cells whose numbers were printed, and whose seeds nobody has."""
+    """Read the cells of which only printed numbers are known, not the seeds."""
     sizes = (_printed(table, "arithmetic") for table in ("hidden_size", "hidden_size_ablation"))
     return (*_printed("simple_summary", "simple"), *chain.from_iterable(sizes))
 
@@ -117,13 +117,13 @@ def static_seeds() -> dict[tuple[str, str], list[Row]]:
 
 
 def rows(table: str) -> list[Row]:
-    """Read a file's rows as they are written."""
+    """Read a file's rows as text."""
     text = resources.files(__package__).joinpath(f"{table}.csv").read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
 
 
 def _printed(table: str, task: str) -> Iterator[Published]:
-    """Take the numbers of a table as they are printed."""
+    """Read a table's printed numbers."""
     for row in rows(table):
         model, *without = row["model"].split(", no ")
         yield Published(
@@ -145,7 +145,7 @@ def _printed(table: str, task: str) -> Iterator[Published]:
 
 
 def _static() -> Iterator[Published]:
-    """Compute the static study's numbers from its seeds, so that both sides of a comparison are estimated alike."""
+    """Compute the static study's numbers from its seeds, with the estimators of this study's own numbers."""
     # imported late: scipy takes seconds to import
     from study import statistics
     from study.statistics.samples import intervals, numbers
@@ -186,7 +186,7 @@ def _interval(row: Row, name: str) -> Interval | None:
 
 
 def trained_cell(task: str, operation: str, model: str, hidden_size: int) -> Cell:
-    """Return the cell of a published one that was trained as the model prescribes.
+    """Return the cell of a published cell that has the model's own regulariser and bounds.
 
     Example:
         >>> trained_cell("simple", "mul", "NMU", 2).value("iterations")
@@ -197,10 +197,10 @@ def trained_cell(task: str, operation: str, model: str, hidden_size: int) -> Cel
 
 
 def matches(cell: Cell, row: Published) -> bool:
-    """Return whether a cell repeats a published one in everything that the published protocol fixes.
+    """Return True if a cell repeats a published cell in everything that the published protocol fixes.
 
-    A sparsity schedule that starts after the last iteration counts as off; a best-step window longer than the run
-    counts as the whole run; `stop: when_decided` changes no outcome.
+    A sparsity schedule that starts after the last iteration counts as off. A best-step window longer than the run
+    counts as the full run. `stop: when_decided` doesn't change outcomes.
     """
     if cell.task not in _TASKS:
         return False
@@ -222,21 +222,21 @@ def matches(cell: Cell, row: Published) -> bool:
 
 
 def choose(cell: Cell, cells: Iterable[Cell]) -> Published | None:
-    """Choose the published cell that a cell repeats; None if it repeats none.
+    """Choose the published cell that a cell repeats; None if there isn't one.
 
     Args:
         cell: the cell.
-        cells: all cells of its study; if they sweep the hidden size, the published sweeps come first.
+        cells: all cells of its study; if they sweep the hidden size, tables of published sweeps are preferred.
     """
     candidates = [row for row in published() if matches(cell, row)]
-    swept = len({c.value("hidden_size") for c in cells if c.model == cell.model}) > 1
-    first = ("hidden_size_ablation", "hidden_size") if swept else ("static_seeds", "hidden_size_ablation")
-    ranks = {table: rank for rank, table in enumerate(first)}
+    swept = len({other.value("hidden_size") for other in cells if other.model == cell.model}) > 1
+    preferred = ("hidden_size_ablation", "hidden_size") if swept else ("static_seeds", "hidden_size_ablation")
+    ranks = {table: rank for rank, table in enumerate(preferred)}
     return min(candidates, key=lambda row: ranks.get(row.table, len(ranks)), default=None)
 
 
 def _sparsity(cell: ArithmeticCell) -> tuple[Any, ...] | None:
-    """Return the schedule of the sparsity regulariser; None if it is never on."""
+    """Return the sparsity regulariser's schedule; None if it is never on."""
     if not cell.sparsity_strength or (cell.sparsity_start or 0) >= cell.iterations:
         return None
     shape, scaling = cell.sparsity_shape, cell.sparsity_scaling
@@ -258,7 +258,7 @@ def _bounds_match(cell: ArithmeticCell, row: Published) -> bool:
 
 @cache
 def published_times() -> tuple[SolvedTimes, ...]:
-    """Return when the trials of the published cells were solved.
+    """Return the solved times of the published cells.
 
     Example:
         >>> next(times.first for times in published_times() if times.cell.model == "NAU" and times.first)
@@ -272,10 +272,10 @@ def published_times() -> tuple[SolvedTimes, ...]:
         if row.solved_at_mean is not None and row.sparsity and row.clipped
     ]
     for (operation, model), seeds in static_seeds().items():
-        at = [int(float(row["solved_at"])) for row in seeds if row["solved"] == "True"]
-        if at:
+        solved_at = [int(float(row["solved_at"])) for row in seeds if row["solved"] == "True"]
+        if solved_at:
             cell = trained_cell("arithmetic", operation, model, hidden_size=2)
-            times.append(SolvedTimes(cell, SOURCE, len(at), median(at), min(at)))
+            times.append(SolvedTimes(cell, SOURCE, len(solved_at), median(solved_at), min(solved_at)))
     return tuple(times)
 
 
@@ -306,9 +306,9 @@ class ArithmeticPublished:
         )
 
     def times(self) -> tuple[SolvedTimes, ...]:
-        """Return when the trials of the published cells were solved."""
+        """Return the solved times of the published cells."""
         return published_times()
 
 
 PUBLISHED = ArithmeticPublished()
-"""What `study` knows of them."""
+"""The published results, as `study` uses them."""

@@ -1,6 +1,6 @@
-"""One stored trial as one plain Python file, which trains it again with torch alone.
+"""Stored trials as plain Python files, each of which repeats its trial's training with torch alone.
 
-`write` fills the templates, `trial.py.j2` and `unit.py.j2`, with what `task`, `layers` and `training` say of the trial.
+`write` fills the templates `trial.py.j2` and `unit.py.j2` with the output of `task`, `layers` and `training`.
 """
 
 from tasks.arithmetic.script.write import trial_script

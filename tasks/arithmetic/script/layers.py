@@ -1,4 +1,4 @@
-"""What a script says of a network's layers: their classes, their weights, and how these begin."""
+"""Script text of a network's layers: classes, weights and initial weights."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class ScriptLayer:
 
     Args:
         name: its class.
-        sizes: its numbers in and out, by their names in the script.
-        parameters: how many it has.
-        weights: what its effective weights are in the script, with {} for the layer.
-        has_modes: whether it computes otherwise in training than in evaluation.
-        has_mean: whether its sparsity error is the mean of its matrices' errors; else it is the largest of them.
+        sizes: its numbers of inputs and outputs, as names in the script.
+        parameters: the number of its parameters.
+        weights: expression of its effective weights in the script, with {} for the layer.
+        has_modes: True if its computation differs between training and evaluation.
+        has_mean: True if its sparsity error is the mean of its matrices' errors; False if it is the largest.
         bounded: its bounded parameters, with the lowest value of each; the highest is 1.
-        signs: those of them that the sparsity regulariser draws to -1 and 1, and not to 0.
-        spread: what no short formula gives: the reach of a NAC's initial parameters, or the standard deviation of those
-            that a sigmoid makes weights of; None for other units.
+        signs: the bounded parameters that the sparsity regulariser draws to -1 and 1, but not to 0.
+        spread: the reach of a NAC's initial parameters, or the standard deviation of the initial parameters of sigmoid
+            weights; None for other units, which have a short formula.
     """
 
     name: str
@@ -43,13 +43,13 @@ class ScriptLayer:
 
 
 def layers(cell: ArithmeticCell) -> dict[str, ScriptLayer]:
-    """Describe the layers of a cell's network, under their names, ``first`` and, if there are two, ``second``."""
+    """Describe the layers of a cell's network, by their names ``first`` and, with two layers, ``second``."""
     sizes = cell.network.sizes(cell.input_size, cell.hidden_size)
     return {name: _layer(name, unit, sizes[name], cell) for name, unit in cell.network.layers.items()}
 
 
 def _layer(name: str, unit: str, sizes: tuple[int, int], cell: ArithmeticCell) -> ScriptLayer:
-    import torch  # takes long to import
+    import torch  # imported late: torch takes seconds to import
 
     from units import UNITS, Unit
     from units.initialize import generator_uniform

@@ -1,4 +1,4 @@
-"""Stored values as Python source, from which none can break out."""
+"""Conversion of stored values to Python source, safe against code injection."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from study.visible import visible
 
 
 def literal(value: object) -> str:
-    """Write a value as a Python literal; infinity and NaN as constants of the module `math`.
+    """Write a value as a Python literal; infinity and NaN become constants of the module `math`.
 
     Raises:
         TypeError: if it is neither a text nor a number.
@@ -25,7 +25,7 @@ def literal(value: object) -> str:
 
 
 def docstring(text: str) -> str:
-    r"""Write a text as a docstring, whatever it contains.
+    r"""Write a text as a docstring, with escapes for any content.
 
     Example:
         >>> docstring("a 'quote' and a line\n") == "".join(['"' * 3, "a 'quote' and a line\n", '"' * 3])

@@ -1,4 +1,4 @@
-"""What a script says of its task: the equation, and the lines that compute it."""
+"""Script text of the task: its equation, and the lines that compute it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class ScriptTarget:
     """The target of a script.
 
     Args:
-        equation: for its reader.
-        sums: the line that adds up the subsets.
-        result: the expression that combines their sums.
-        places: where the first subset can begin: 0, 1, ...; None if it begins at 0 for every seed.
-        source: who asked for it first.
+        equation: the equation as text for readers.
+        sums: the line that sums the subsets.
+        result: the expression that combines these sums.
+        places: number of possible starts of the first subset: 0, 1, ...; None if it starts at 0 for every seed.
+        source: the publication that introduced the task.
     """
 
     equation: str
@@ -38,7 +38,7 @@ class ScriptTarget:
 
 
 def target(cell: ArithmeticCell) -> ScriptTarget:
-    """Describe what the trials of a cell learn.
+    """Describe the target of a cell's trials.
 
     Example:
         >>> from tasks.arithmetic.canonical import canonical
@@ -62,13 +62,13 @@ def target(cell: ArithmeticCell) -> ScriptTarget:
         sums = "a, b = (x[:, at : at + 1] for at in (START, START + 1))"
         return ScriptTarget(words, sums, result, task.input_size - 1, "Mistry, Farrahi & Hare, JMLR 2022")
     size, step, places = task.subset_size, task.subset_size - task.overlap, task.input_size - task.used + 1
-    one = f"x[:, {{0}} : {{0}} + {size}].sum(1, keepdim=True)"
+    part = f"x[:, {{0}} : {{0}} + {size}].sum(1, keepdim=True)"
     if not has_b:
         words = f"t = {equation}, a = the sum of {size} of {task.input_size} inputs"
-        return ScriptTarget(words, "a = " + one.format("START"), result, places)
+        return ScriptTarget(words, "a = " + part.format("START"), result, places)
     if task.subsets == 2:
         words = f"t = {equation}, a and b = sums of {size} of {task.input_size} inputs each"
-        return ScriptTarget(words, f"a, b = ({one.format('at')} for at in (START, START + {step}))", result, places)
+        return ScriptTarget(words, f"a, b = ({part.format('at')} for at in (START, START + {step}))", result, places)
     words = f"t = the {_MANY[task.operation][0]} of {task.subsets} sums of {size} of {task.input_size} inputs each"
-    sums = f"sums = [{one.format('at')} for at in (START + {step} * j for j in range({task.subsets}))]"
+    sums = f"sums = [{part.format('at')} for at in (START + {step} * j for j in range({task.subsets}))]"
     return ScriptTarget(words, sums, _MANY[task.operation][1], places)

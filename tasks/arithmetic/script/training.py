@@ -1,4 +1,4 @@
-"""What a script says of its training: the protocol's numbers, the optimiser, the loss, limits and new starts."""
+"""Script text of the training: the protocol's numbers, optimiser, loss, gradient limits and restarts."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tasks.arithmetic.script.layers import ScriptLayer
 from tasks.arithmetic.script.literals import literal
 
 _COUNTERS = 2**14
-"""Of the random stream, at once: so many take little time each, and fit into a core's cache."""
+"""Counters of the random stream processed at once: few enough to fit into a core's cache."""
 
 _L1_EVERY = 10_000
-"""Iterations from one strength of the L1 penalty to the next, which is ten times as large."""
+"""Iterations between increases of the L1 penalty's strength, each by a factor of ten."""
 
 
 def has_two_intervals(cell: ArithmeticCell) -> bool:
-    """Tell whether inputs come from one of two intervals, in training or in the test."""
+    """Return True if training or test inputs come from two intervals."""
     return len(cell.interpolation_range) + len(cell.extrapolation_range) > 2
 
 
@@ -26,12 +26,12 @@ def constants(cell: ArithmeticCell, threshold: float) -> Iterator[str]:
     """Yield the lines of a cell's constants.
 
     Args:
-        cell: of the trial.
-        threshold: which the test MSE must undercut.
+        cell: the trial's cell.
+        threshold: the test MSE to undercut.
     """
     at_once = max(1, _COUNTERS // (cell.batch_size * -(-cell.input_size // 4)))
     sizes = f"{cell.input_size}, {cell.hidden_size}, {cell.batch_size}, {at_once}"
-    yield f"INPUT_SIZE, HIDDEN_SIZE, BATCH_SIZE, AT_ONCE = {sizes}  # draws so many batches at once"
+    yield f"INPUT_SIZE, HIDDEN_SIZE, BATCH_SIZE, AT_ONCE = {sizes}  # the batches drawn at once"
     protocol = f"{cell.iterations:_}, {cell.evaluate_every:_}, {cell.evaluation_rows:_}"
     yield f"ITERATIONS, EVALUATE_EVERY, EVALUATION_ROWS = {protocol}"
     yield _sources(cell)
@@ -42,14 +42,14 @@ def constants(cell: ArithmeticCell, threshold: float) -> Iterator[str]:
             schedule = f"{cell.sparsity_strength!r}, {cell.sparsity_start:_}, {cell.sparsity_end:_}"
             yield f"SPARSITY, SPARSITY_START, SPARSITY_END = {schedule}"
     epsilon = cell.success_epsilon
-    of = "that the study gives" if epsilon is None else f"of the right weights, each off by {epsilon:g}"
-    yield f"THRESHOLD = {literal(threshold)}  # the test MSE {of}"
+    origin = "given by the study" if epsilon is None else f"of the right weights, each off by {epsilon:g}"
+    yield f"THRESHOLD = {literal(threshold)}  # the test MSE {origin}"
 
 
 def _sources(cell: ArithmeticCell) -> str:
     if cell.distribution == "benford":
         powers = [range_[0][0] for range_ in (cell.interpolation_range, cell.extrapolation_range)]
-        return f"TRAINED_ON, TESTED_ON = [{powers[0]!r}], [{powers[1]!r}]  # the least number of as many digits"
+        return f"TRAINED_ON, TESTED_ON = [{powers[0]!r}], [{powers[1]!r}]  # the least number with that digit count"
     if cell.distribution == "normal":
         ends = [(*source.range[0], source.mean) for source in (cell.trained_on, cell.tested_on)]
         numbers = f"{ends[0]}, {ends[1]}, {cell.deviation!r}"
@@ -65,7 +65,7 @@ def _range(range_: Range, *, two: bool) -> str:
 
 
 def optimizer(cell: ArithmeticCell) -> str:
-    """Write the call that makes the optimiser; what isn't given is as torch has it, fused is only faster."""
+    """Write the call that constructs the optimiser; `fused` changes only its speed."""
     if cell.optimizer == "adam":
         return f"Adam(network.parameters(), lr={cell.learning_rate!r}, fused=True)"
     momentum = f", momentum={cell.momentum!r}" if cell.optimizer == "momentum" else ""
@@ -76,8 +76,8 @@ def penalties(cell: ArithmeticCell, signs: Sequence[str]) -> Iterator[str]:
     """Yield the lines that add the regularisers to the loss.
 
     Args:
-        cell: of the trial.
-        signs: the parameters that should become -1 or 1, and not 0.
+        cell: the trial's cell.
+        signs: the parameters that should become -1 or 1, but not 0.
     """
     yield from _sparsity(cell, signs)
     if cell.out_of_bounds_strength:
@@ -114,7 +114,7 @@ def _sparsity(cell: ArithmeticCell, signs: Sequence[str]) -> Iterator[str]:
 
 
 def _l1_strength(cell: ArithmeticCell) -> str:
-    from study.engine.penalties import stepwise  # imports torch, which takes long
+    from study.engine.penalties import stepwise  # imported late: it imports torch, which takes seconds
 
     first, last = cell.l1_first_strength or 0.0, cell.l1_strength or 0.0
     steps = next(step for step in count() if stepwise(step * _L1_EVERY, first, last) == last)
@@ -131,11 +131,11 @@ def limits(cell: ArithmeticCell) -> Iterator[str]:
 
 
 def restart(cell: ArithmeticCell, of_name: Mapping[str, ScriptLayer]) -> Iterator[str]:
-    """Yield the lines that start an iNALU anew.
+    """Yield the lines that restart an iNALU.
 
     Args:
-        cell: of the trial.
-        of_name: the network's layers by their names.
+        cell: the trial's cell.
+        of_name: the network's layers by name.
     """
     if cell.restart_memory is None:
         return

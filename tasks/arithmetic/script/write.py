@@ -1,4 +1,4 @@
-"""Writes a script: what the templates beside it say of a trial's cell, result and learning curve."""
+"""Script of a stored trial, from the templates and its cell, result and learning curve."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from tasks.arithmetic.script.task import ScriptTarget, target
 from tasks.arithmetic.script.training import constants, has_two_intervals, limits, optimizer, penalties, restart
 
 _EVALUATIONS = 10
-"""The number of a stored curve's evaluations that a script has, besides those around the solved-at."""
+"""The number of a stored curve's evaluations in a script, besides those around the solved time."""
 _A_LINE = 3
 _MSES = ("validation_mse", "test_mse")
 
 
 def trial_script(study: str, result: Result, curve: Curve) -> TrialScript:
-    """Write a stored trial as one plain Python file, which trains it again with torch alone.
+    """Write a stored trial as one plain Python file, which repeats its training with torch alone.
 
-    The file draws the same initial weights and the same rows, bit for bit, and compares its learning curve with the
-    stored one. Sums are taken in another order than by the engines, so the curves agree up to rounding.
+    The file draws the same initial weights and rows bit for bit, and compares its learning curve with the stored one.
+    It adds numbers in a different order than the engines, so the curves agree only up to rounding.
 
     Args:
         study: the study's name.
-        result: of the trial.
-        curve: of the trial.
+        result: the trial's result.
+        curve: the trial's curve.
 
     Raises:
-        InputError: if the trial has a value that no study file can ask for, or its curve has no validation and test
+        InputError: if the trial has a value that a study file can't have, or its curve lacks the validation or test
             MSE.
     """
     trial = result.trial
@@ -52,7 +52,7 @@ def trial_script(study: str, result: Result, curve: Curve) -> TrialScript:
     of_name = layers(cell)
     first_seed = init_seed(trial)
     has_two_seeds = trial.sources.are_combined or first_seed != trial.seed
-    learns, at = target(cell), result.solved_at_iteration
+    script_target, at = target(cell), result.solved_at_iteration
     signs = [f"{name}.{parameter}" for name, layer in of_name.items() for parameter in layer.signs]
     pairs = [f"{name}.{p}: {low}" for name, layer in of_name.items() for p, low in layer.bounded]
     units = count_of(cell.hidden_size, "hidden unit") if len(of_name) > 1 else "one layer"
@@ -66,7 +66,7 @@ def trial_script(study: str, result: Result, curve: Curve) -> TrialScript:
         init_seed="INIT_SEED" if has_two_seeds else "SEED",
         data_seed="DATA_SEED" if has_two_seeds else "SEED",
         layers=list(of_name.values()),
-        target=learns,
+        target=script_target,
         constants=constants(cell, result.threshold or 0.0),
         two_intervals=has_two_intervals(cell),
         evaluations=evaluations(curve, result.solved_at_iteration),
@@ -77,7 +77,7 @@ def trial_script(study: str, result: Result, curve: Curve) -> TrialScript:
         limits=limits(cell),
         restart=restart(cell, of_name),
         has_modes=any(layer.has_modes for layer in of_name.values()),
-        about=_about(study, result, units, learns),
+        about=_about(study, result, units, script_target),
         stored=f"stored: {result.outcome}, test MSE below the threshold {solved_at}",
         best_from=max(0, cell.evaluations - cell.best_step_window) * cell.evaluate_every,
     )
@@ -94,12 +94,12 @@ def _about(study: str, result: Result, units: str, learns: ScriptTarget) -> str:
 
 
 def _checked_cell(trial: Trial) -> ArithmeticCell:
-    """Return a stored trial's cell, each of whose values is one that a study file may give.
+    """Return a stored trial's cell if a study file could have all of its values.
 
-    A script runs what is written into it, and a stored value may have any type and any text.
+    The check matters because the script executes these values, and a stored value may be of any type.
 
     Raises:
-        InputError: if a value is missing, or isn't one of its hyperparameter's.
+        InputError: if a value is missing, or isn't valid for its hyperparameter.
     """
     cell = trial.cell
     if "code" in cell.values:
@@ -116,17 +116,17 @@ def _checked_cell(trial: Trial) -> ArithmeticCell:
         wrong = str(error)
     if wrong is not None:
         raise InputError(
-            f"trial {trial.id} has no script: its cell isn't one that a study file can ask for (see {wrong}), so its "
-            "results were changed, or another program wrote them"
+            f"trial {trial.id} has no script: its cell has a value that a study file can't have (see {wrong}), so its "
+            "results were changed, or written by another program"
         )
     return typed
 
 
 def _wrong_value(cell: Cell) -> str | None:
-    """Return a hyperparameter whose value isn't one of its own; None if all are."""
+    """Return the name of a hyperparameter with an invalid value; None if all are valid."""
     for name, value in cell.values.items():
         try:
-            if value is not None:  # as a study file has it, with lists
+            if value is not None:  # with lists, as in a study file
                 TypeAdapter(ARITHMETIC.hyperparameters[name].type).validate_python(json.loads(json.dumps(value)))
         except (KeyError, ValueError):
             return name
@@ -134,11 +134,11 @@ def _wrong_value(cell: Cell) -> str | None:
 
 
 def evaluations(curve: Curve, solved_at: int | None) -> Iterator[str]:
-    """Yield lines with some of a stored curve's evaluations, more of the first than of the last.
+    """Yield lines with a selection of a stored curve's evaluations, denser at the beginning.
 
     Args:
-        curve: the stored one.
-        solved_at: an iteration whose evaluation is among them, with the one before.
+        curve: the stored curve.
+        solved_at: an iteration to include, with the evaluation before it.
     """
     last = len(curve.iteration) - 1
     places = {round(last * (i / (_EVALUATIONS - 1)) ** 2) for i in range(_EVALUATIONS)}
@@ -160,7 +160,7 @@ def _number(value: float) -> str:
 def _template() -> Template:
     environment = Environment(
         loader=PackageLoader("tasks.arithmetic.script", "."),
-        autoescape=False,  # it writes Python
+        autoescape=False,  # the output is Python
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -41,7 +41,7 @@ def test_auto_passes_over_engines_that_do_not_know_the_task(monkeypatch):
 def test_built_in_engines_refuse_tasks_of_ones_own(name):
     """A task that an import string names is refused by each of them, and nothing is read of its cell."""
     cell = Cell("means:Means", "means:mlp", {"subset": 4, "iterations": 10})
-    reason = "it trains built-in tasks only, arithmetic, simple, single-module, but not means:Means"
+    reason = "it trains only the built-in tasks arithmetic, simple, single-module, not means:Means"
     assert ENGINES[name].refuses(cell) == reason
     with pytest.raises(InputError, match=reason):
         engine_for(name, cell, ENGINES[name].devices[0])

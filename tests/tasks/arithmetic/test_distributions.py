@@ -69,7 +69,7 @@ def test_a_number_depends_on_its_own_uniform_one_alone():
         (Source(((1.0, 2.0),), "normal", 0.0, None), "a deviation > 0"),
         (Source(((1.0, 2.0),), "normal", None, 1.0), "interpolation_mean"),
         (Source(((10.0, 100.0),), "benford"), "[10, 99]"),
-        (Source(((0.0, 9.0),), "benford"), "as many digits"),
+        (Source(((0.0, 9.0),), "benford"), "fixed digit count"),
         (Source(((1.0, 2.0),), "cauchy"), "halves, normal, benford"),
     ],
 )

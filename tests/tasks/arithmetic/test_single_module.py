@@ -145,7 +145,7 @@ def test_what_has_no_effect_or_no_sense_is_said() -> None:
     assert why("outward_start", "single-module", "iNALU", {}) is None
     assert why("outward_start", "simple", "iNALU", {}) == "outward_strength must be given for that"
     assert why("outward_start", "simple", "iNALU", {"outward_strength": (0.1,)}) is None
-    assert "distributions of their own" in str(ARITHMETIC.impossible("simple", "iNALU", {"init_variance": 0.1}))
+    assert "initial weights are fixed" in str(ARITHMETIC.impossible("simple", "iNALU", {"init_variance": 0.1}))
     too_large = {"l1_strength": 1e-5, "l1_first_strength": 1e-3}
     assert "got 0.001 and 1e-05" in str(ARITHMETIC.impossible("simple", "NMU", too_large))
     assert "start 60000 and end 35000" in str(ARITHMETIC.impossible("single-module", "NMU", {"sparsity_start": 60_000}))

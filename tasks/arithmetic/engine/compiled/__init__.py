@@ -1,1 +1,1 @@
-"""What the two compiled engines share, that of the CPU and that of the GPU."""
+"""Code shared by the compiled engines of the CPU and the GPU."""

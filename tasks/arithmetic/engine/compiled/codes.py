@@ -1,4 +1,4 @@
-"""What compiled code knows of a model and its task: numbers, and tuples without strings."""
+"""Models and tasks as compiled code reads them: numbers, and tuples without strings."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from tasks.arithmetic.cell import ArithmeticCell
 from tasks.arithmetic.engine.compiled.formulas import ELU, LINEAR, PLAIN, RELU, RELU6, SELU, SIGMOID, SOFTSIGN, TANH
 
 AFFINE, NMU, NAC_MUL, NALU, GATED = range(5)
-"""Families of units: how the output comes from weights and inputs."""
+"""Families of units, by the formula of their output."""
 
 NOTHING = -1
-"""The family of a layer that isn't there: its output is its input."""
+"""The family of an absent layer: its output is its input."""
 
 FREE, NAC, SQUASHED = range(3)
-"""How weights come from parameters: FREE, as they are; NAC, tanh ⊙ σ; SQUASHED, σ."""
+"""Formulas of weights from parameters: FREE, the parameters; NAC, tanh ⊙ σ; SQUASHED, σ."""
 
 
 class Code(NamedTuple):
-    """Which unit a layer is, as compiled code has it.
+    """The unit of a layer, for compiled code.
 
     Args:
         family: AFFINE, NMU, NAC_MUL, NALU, GATED or NOTHING.
         weights: FREE, NAC or SQUASHED.
-        activation: of an affine layer, as in `formulas`; PLAIN for a unit without activation and bias.
-        shared: whether a NALU's sum and product have the same weights.
-        low: bound to which weights are clamped in the forward pass.
-        high: the other bound; both are infinite if the parameter itself is clipped, or free.
+        activation: activation of an affine layer, as in `formulas`; PLAIN for a unit without activation and bias.
+        shared: True if a NALU's sum and product have the same weights.
+        low: lower bound to which weights are clamped in the forward pass.
+        high: upper bound; both are infinite if the parameter itself is clipped, or free.
     """
 
     family: int
@@ -58,40 +58,40 @@ CODES: dict[str, Code] = {
     "SELU": Code(AFFINE, activation=SELU),
     "ELU": Code(AFFINE, activation=ELU),
 }
-"""The units that the fused engines know, by their name in `units.UNITS`."""
+"""The units that the fused engines support, by their name in `units.UNITS`."""
 
 
 NO_LAYER = Code(NOTHING)
-"""The code of a second layer where there is but one."""
+"""The code of the second layer of one-layer networks."""
 
 
-def what_is_unknown(cell: ArithmeticCell) -> str | None:
-    """Say what of a cell the fused engines don't know, a unit or a part of the training; None if they know all."""
+def find_unsupported(cell: ArithmeticCell) -> str | None:
+    """Return the reason why the fused engines can't train a cell; None if they can."""
     units = cell.network.layers.values()
     if unknown := next((name for name in units if name not in CODES), None):
         return f"it has no gradient for the unit {unknown}"
     if cell.distribution is not None:
-        return f"it draws uniform inputs, but not of the distribution {cell.distribution}"
+        return f"it draws only uniform inputs, not the distribution {cell.distribution}"
     if cell.operation == "reciprocal":
-        return "it doesn't know the operation reciprocal"
+        return "it doesn't have the operation reciprocal"
     if cell.relative_error:
-        return "it measures no relative error"
+        return "it doesn't measure the relative error"
     if cell.l1_strength is not None:
         return "it has no L1 penalty"
     if cell.clip_norm is not None or cell.clip_value is not None:
-        return "it limits no gradients"
+        return "it has no gradient limits"
     return None
 
 
 class Network(NamedTuple):
-    """What all trials of a pack share of the network.
+    """The network shared by all trials of a pack.
 
     Args:
         inputs: numbers in a row, n.
         hidden: hidden units.
         first: unit of the first layer.
         second: unit of the second layer, or `NO_LAYER`.
-        parameters: of the first layer; the second layer's follow them in a trial's row.
+        parameters: number of first-layer parameters; the second layer's follow them in a trial's row.
     """
 
     inputs: int
@@ -102,12 +102,12 @@ class Network(NamedTuple):
 
 
 class Target(NamedTuple):
-    """What trials are to compute: an operation of the sums of subsets of their inputs.
+    """The target of trials: an operation on the sums of subsets of their inputs.
 
     Args:
         operation: ADD, SUB, MUL, DIV, SQUARED or ROOT.
         starts: first input of each subset, int64 [trials, subsets].
-        stops: the input after its last, the same shape.
+        stops: the input after each subset's last, the same shape.
     """
 
     operation: int
@@ -116,13 +116,13 @@ class Target(NamedTuple):
 
 
 class InputStream(NamedTuple):
-    """Where inputs come from.
+    """The source of inputs.
 
     Args:
         purpose: a `study.stream.stream.Purpose`.
         seeds: uint64 [trials].
-        low: where each of the two intervals starts, float32 [trials, 2]; twice the same for one interval.
-        width: of an interval, float32 [trials].
+        low: start of each of two intervals, float32 [trials, 2]; equal for a single interval.
+        width: width of an interval, float32 [trials].
     """
 
     purpose: int

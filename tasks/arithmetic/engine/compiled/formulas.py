@@ -1,8 +1,8 @@
 """The formulas of units, regularisers and optimisers, each written once, for single numbers.
 
-The fused engine's loops call them for each element, on the CPU and in CUDA kernels; `inlined` makes them part of the
-caller's loop, which can then be vectorised. What is differentiated is spelt `*_back`: it takes the slope dL/dy of the
-result, ȳ below, and gives that of the argument. All are generic in float32 and float64 unless they say otherwise:
+The fused engines' loops call them for each element, on the CPU and in CUDA kernels; `inlined` makes them part of the
+caller's loop, which can then be vectorised. A derivative is called `*_back`: it takes the slope dL/dy of the result, ȳ
+below, and returns that of the argument. Formulas are generic in float32 and float64 unless stated otherwise:
 `type(x)(1)` is a 1 of x's type.
 """
 
@@ -28,10 +28,10 @@ _SELU_STEEP = _SELU_SCALE * 1.6732632423543772848170429916717
 
 _EXPONENTIAL_RATE = 1e-5
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
-"""Of Adam."""
+"""Adam's constants."""
 
 SETTLED = 60_000
-"""Updates after which both of Adam's bias corrections are exactly 1."""
+"""Number of updates after which both of Adam's bias corrections are exactly 1."""
 
 
 # --- sigmoid ----------------------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ gate = squash
 
 @inlined
 def nac_factors(weight_hat, mask_hat):  # type: ignore[no-untyped-def]
-    """Compute tanh(Ŵ) and σ(M̂), whose product is W."""
+    """Compute tanh(Ŵ) and σ(M̂), the factors of W."""
     return tanh(weight_hat), squash(mask_hat)
 
 
@@ -145,7 +145,7 @@ def logarithm(x):  # type: ignore[no-untyped-def]
 
 @inlined
 def logarithm_back(x, slope):  # type: ignore[no-untyped-def]
-    """Differentiate l: dL/dx = l̄ sign(x) / (|x| + 1e-7), l̄ being the slope; at x = 0 the quotient times 0."""
+    """Differentiate l: dL/dx = l̄ sign(x) / (|x| + 1e-7), where l̄ is the slope; at x = 0 the quotient times 0."""
     zero = type(x)(0)
     share = slope / (abs(x) + type(x)(_LOG_EPSILON))
     share = where(x < zero, -share, share)
@@ -160,7 +160,7 @@ def mix(g, a, m):  # type: ignore[no-untyped-def]
 
 @inlined
 def mix_back(y_grad, a, m, g):  # type: ignore[no-untyped-def]
-    """Differentiate y, g being σ(s): ā = ȳ g,  m̄ = ȳ (1 - g),  dL/ds = ȳ (a - m) g (1 - g)."""
+    """Differentiate y with g = σ(s): ā = ȳ g,  m̄ = ȳ (1 - g),  dL/ds = ȳ (a - m) g (1 - g)."""
     return y_grad * g, y_grad * (type(g)(1) - g), squash_back(g, y_grad * a - y_grad * m)
 
 
@@ -198,15 +198,15 @@ def out_of_bounds_slope(w, of_nau, squared):  # type: ignore[no-untyped-def]
 
 @inlined
 def discrete_distance(w):  # type: ignore[no-untyped-def]
-    """Compute how far w is from -1, 0 or 1, whichever is nearest: min(|w|, |1 - |w||); NaN if w is."""
+    """Compute the distance of w from the nearest of -1, 0 and 1: min(|w|, |1 - |w||); NaN for NaN."""
     size = abs(w)
-    rest = abs(type(w)(1) - size)
-    return size if size < rest or size != size else rest
+    to_one = abs(type(w)(1) - size)
+    return size if size < to_one or size != size else to_one
 
 
 @inlined
 def larger(a, b):  # type: ignore[no-untyped-def]
-    """Choose the larger of two numbers, NaN being the largest of all."""
+    """Return the larger of two numbers; NaN counts as the largest."""
     return a if a > b or a != a else b
 
 
@@ -215,25 +215,25 @@ def larger(a, b):  # type: ignore[no-untyped-def]
 
 @inlined
 def sparsity_strength(iteration, start, length, full, exponential):  # type: ignore[no-untyped-def]
-    """Compute λ(t) = λ̂ clip((t - start) / length, 0, 1), or λ̂ (1 - exp(-1e-5 t)) if it is exponential; float64."""
-    return _of_full(full, min(max((iteration - start) / length, 0.0), 1.0), iteration, exponential)
+    """Compute λ(t) = λ̂ clip((t - start) / length, 0, 1), or λ̂ (1 - exp(-1e-5 t)) if exponential; float64."""
+    return _scaled_strength(full, min(max((iteration - start) / length, 0.0), 1.0), iteration, exponential)
 
 
 @inlined
 def sparsity_strength_in_float32(iteration, start, inverse_length, full, exponential):  # type: ignore[no-untyped-def]
     """Compute λ(t) in a CUDA kernel; `iteration` and `start` are uint64, the others float32.
 
-    Between start and end it differs from `sparsity_strength` by float32's rounding, so that one can't replace the other
-    without changing results. Kernels avoid float64: many GPUs compute it at a 32nd of float32's speed or slower.
+    Between start and end it differs from `sparsity_strength` by float32 rounding, so replacing one by the other would
+    change results. Kernels avoid float64: many GPUs compute it at 1/32 of the speed of float32 or slower.
     """
     ramp, one = np.float32(0), np.float32(1)
     if iteration > start:
         ramp = min(np.float32(iteration - start) * inverse_length, one)
-    return _of_full(full, ramp, iteration, exponential)
+    return _scaled_strength(full, ramp, iteration, exponential)
 
 
 @inlined
-def _of_full(full, ramp, iteration, exponential):  # type: ignore[no-untyped-def]
+def _scaled_strength(full, ramp, iteration, exponential):  # type: ignore[no-untyped-def]
     if exponential:
         return full * -expm1(type(full)(-_EXPONENTIAL_RATE) * type(full)(iteration))
     return full * ramp
@@ -243,7 +243,7 @@ def _of_full(full, ramp, iteration, exponential):  # type: ignore[no-untyped-def
 
 
 def bias_corrections(step: int) -> tuple[float, float]:
-    """Compute what corrects Adam's moments in its step t = 1, 2, ...: 1 / (1 - β₁ᵗ) and 1 / sqrt(1 - β₂ᵗ).
+    """Compute Adam's bias corrections in step t = 1, 2, ...: 1 / (1 - β₁ᵗ) and 1 / sqrt(1 - β₂ᵗ).
 
     Example:
         >>> bias_corrections(1), bias_corrections(SETTLED)
@@ -254,13 +254,12 @@ def bias_corrections(step: int) -> tuple[float, float]:
 
 @inlined
 def adam(w, g, m, v, rate, c2):  # type: ignore[no-untyped-def]
-    """Make one step of Adam; gives w, m and v.
+    """Make one step of Adam; return w, m and v.
 
         m <- m + (1 - β₁)(g - m),   v <- β₂ v + (1 - β₂) g²,   w <- w - rate m / (sqrt(v) c₂ + ε)
+    c₁ and c₂ are the `bias_corrections`; `rate` is the learning rate times c₁.
 
-    c₁ and c₂ are the `bias_corrections`, and the rate is the learning rate times c₁.
-
-    Source: Kingma & Ba, "Adam: a method for stochastic optimization", ICLR 2015, as torch.optim.Adam computes it.
+    Source: Kingma & Ba, "Adam: a method for stochastic optimization", ICLR 2015, as in torch.optim.Adam.
     """
     first = m + np.float32(1 - BETA_1) * (g - m)
     second = np.float32(BETA_2) * v + np.float32(1 - BETA_2) * (g * g)
@@ -269,14 +268,14 @@ def adam(w, g, m, v, rate, c2):  # type: ignore[no-untyped-def]
 
 @inlined
 def momentum_step(w, g, m, rate, momentum):  # type: ignore[no-untyped-def]
-    """Make one step of gradient descent with momentum: m <- momentum m + g,  w <- w - rate m; gives w and m."""
+    """Make one step of gradient descent with momentum: m <- momentum m + g,  w <- w - rate m; return w and m."""
     moved = momentum * m + g
     return w - rate * moved, moved
 
 
 @inlined
 def sgd(w, g, rate):  # type: ignore[no-untyped-def]
-    """Make one step of gradient descent: w - rate g."""
+    """Make one step of gradient descent: return w - rate g."""
     return w - rate * g
 
 
@@ -289,7 +288,7 @@ clip = clamp
 
 @inlined
 def combine(operation, first, last):  # type: ignore[no-untyped-def]
-    """Apply the operation to the sums of the first and last subset; ADD and MUL start with the first, and `fold`."""
+    """Apply the operation to the first and last subset's sums; for ADD and MUL, return the first, to start `fold`."""
     if operation == SUB:
         return first - last
     if operation == DIV:
@@ -303,5 +302,5 @@ def combine(operation, first, last):  # type: ignore[no-untyped-def]
 
 @inlined
 def fold(operation, total, other):  # type: ignore[no-untyped-def]
-    """Add or multiply by the sum of one more subset, for ADD and MUL."""
+    """Add the sum of another subset to the total for ADD, or multiply by it for MUL."""
     return total + other if operation == ADD else total * other

@@ -1,7 +1,7 @@
-"""Operations on single numbers that Python has no word for, as instructions of the CPU and of CUDA.
+"""Operations on single numbers that Python lacks, as instructions of the CPU and of CUDA.
 
-No NumPy functions: they don't compile in a CUDA kernel. None of these is a call or a branch, so that a loop around them
-can be vectorised.
+NumPy functions don't compile in a CUDA kernel. None of these operations is a call or a branch, so loops around them can
+be vectorised.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import extending
 from numba.core import cgutils, types
 
-# None of these has types that fit.
+# These have no usable types.
 _cgutils: Any = cgutils
 _intrinsic: Any = extending.intrinsic
 
@@ -49,7 +49,7 @@ def multiply_add(typing: Any, a: Any, b: Any, c: Any) -> Any:
 
 @_intrinsic  # type: ignore[untyped-decorator]
 def floor(typing: Any, x: Any) -> Any:
-    """Round a float32 down to a whole number."""
+    """Round a float32 down to an integer."""
     return types.float32(types.float32), _in_float32("llvm.floor.f32")
 
 
@@ -61,7 +61,7 @@ def root(typing: Any, x: Any) -> Any:
 
 @_intrinsic  # type: ignore[untyped-decorator]
 def where(typing: Any, condition: Any, a: Any, b: Any) -> Any:
-    """Choose a where the condition holds, else b, both computed: a branch would keep a loop from being vectorised."""
+    """Select a if the condition holds, else b; it computes both, since a branch would prevent vectorisation."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.select(*arguments)
@@ -70,7 +70,7 @@ def where(typing: Any, condition: Any, a: Any, b: Any) -> Any:
 
 
 def _in_float32(name: str) -> Any:
-    """Make the code of one of LLVM's own functions of a float32."""
+    """Build the call of one of LLVM's own functions of a float32."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = ir.FunctionType(ir.FloatType(), [ir.FloatType()])

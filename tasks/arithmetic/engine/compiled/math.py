@@ -1,9 +1,8 @@
-"""Exponential, logarithm and their like in float32, in a form that compilers vectorise.
+"""Exponential, logarithm and related functions in float32, in a form that compilers vectorise.
 
-A call of the system's library for each number would cost ten times the rest of an iteration, and its last bit
-differs from one system to the next. These have no branch and no table; each result is within 2 units in the last
-place; NaN stays NaN; infinity, zero and subnormal numbers are treated as IEEE 754 would have it. For float64, the
-system's functions serve: only tests use it.
+A call of the system's library for each number would cost ten times the rest of an iteration, and its last bit differs
+between systems. These functions have no branch and no table. Each result is within 2 units in the last place; NaN stays
+NaN; infinity, zero and subnormal numbers follow IEEE 754. Float64, which only tests use, calls the system's functions.
 
 Source: the polynomials are those of Moshier's Cephes library, single precision, 1989.
 """
@@ -51,29 +50,29 @@ def _power_of_two(n):  # type: ignore[no-untyped-def]
 
 @inlined
 def _split(x):  # type: ignore[no-untyped-def]
-    """Write x as n ln 2 + r, and give n and exp(r) - 1."""
-    whole = floor(multiply_add(x, _LOG2_E, _HALF))
-    r = multiply_add(whole, -_LN2_LOW, multiply_add(whole, -_LN2_HIGH, x))
+    """Write x as n ln 2 + r, and return n and exp(r) - 1."""
+    exponent = floor(multiply_add(x, _LOG2_E, _HALF))
+    r = multiply_add(exponent, -_LN2_LOW, multiply_add(exponent, -_LN2_HIGH, x))
     p = multiply_add(multiply_add(multiply_add(_E0, r, _E1), r, _E2), r, _E3)
     p = multiply_add(multiply_add(p, r, _E4), r, _E5)
-    return _I(whole), multiply_add(p, r * r, r)
+    return _I(exponent), multiply_add(p, r * r, r)
 
 
 @forced
 def _exp(x):  # type: ignore[no-untyped-def]
     inside = where(x > _EXP_TOP, _EXP_TOP, x)
-    n, rest = _split(where(inside < _EXP_BOTTOM, _EXP_BOTTOM, inside))
-    # Two factors: one alone would overflow before the result does, or lose subnormal results.
+    n, expm1_r = _split(where(inside < _EXP_BOTTOM, _EXP_BOTTOM, inside))
+    # Two factors: a single one would overflow before the result does, or lose subnormal results.
     half = n >> _I(1)
-    y = (rest + _ONE) * _power_of_two(half) * _power_of_two(_I(n - half))
+    y = (expm1_r + _ONE) * _power_of_two(half) * _power_of_two(_I(n - half))
     return where(x == x, y, x)
 
 
 @forced
 def _expm1(x):  # type: ignore[no-untyped-def]
-    n, rest = _split(where(x < _EXPM1_BOTTOM, _EXPM1_BOTTOM, x))
+    n, expm1_r = _split(where(x < _EXPM1_BOTTOM, _EXPM1_BOTTOM, x))
     scale = _power_of_two(n)
-    y = multiply_add(scale, rest, scale - _ONE)
+    y = multiply_add(scale, expm1_r, scale - _ONE)
     return where(x == x, y, x)
 
 
@@ -81,9 +80,9 @@ def _expm1(x):  # type: ignore[no-untyped-def]
 def _log(x):  # type: ignore[no-untyped-def]
     # x = m 2**e with m in [sqrt(1/2), sqrt(2)): counted from sqrt(1/2), the exponent bits are e.
     bits = bits_of(x)
-    whole = _I(bits - _ROOT_HALF_BITS) >> _MANTISSA_BITS
-    m = float_of(_I(bits - _I(whole << _MANTISSA_BITS))) - _ONE
-    e = _F(whole)
+    exponent = _I(bits - _ROOT_HALF_BITS) >> _MANTISSA_BITS
+    m = float_of(_I(bits - _I(exponent << _MANTISSA_BITS))) - _ONE
+    e = _F(exponent)
     z = m * m
     p = multiply_add(multiply_add(multiply_add(_L0, m, _L1), m, _L2), m, _L3)
     p = multiply_add(multiply_add(multiply_add(p, m, _L4), m, _L5), m, _L6)
@@ -99,7 +98,7 @@ def _tanh(x):  # type: ignore[no-untyped-def]
     z = x * x
     p = multiply_add(multiply_add(multiply_add(_T0, z, _T1), z, _T2), z, _T3)
     near = multiply_add(multiply_add(p, z, _T4) * z, x, x)
-    # Rounded once where it nears 1: whether 1 - tanh^2 is exactly 0 there decides if a saturated weight still moves.
+    # Rounded once near 1: a saturated weight still moves only if 1 - tanh^2 isn't exactly 0 there.
     far = _ONE - _TWO / (_exp(_TWO * size) + _ONE)
     return where(size < _TANH_CUT, near, where(x < _ZERO, -far, far))
 
@@ -125,9 +124,9 @@ def tanh(x: Any) -> Any:
 
 
 def _serve(name: Any, in_float32: Any, in_float64: Any) -> None:
-    """Let compiled code call a function by its public name, whatever the number's type."""
+    """Let compiled code call a function by its public name, for float32 and float64."""
 
-    # No annotations: numba compares the signatures, these and all.
+    # No annotations: numba compares the signatures including them.
     @overload(name)
     def choose(x):  # type: ignore[no-untyped-def]
         function = in_float32 if x == types.float32 else in_float64

@@ -1,4 +1,4 @@
-"""What the compiled engines know of a pack: its trials' state, and what their loops need of it."""
+"""The state of a pack's trials in the compiled engines, and the constants of their loops."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 class PackArrays:
-    """The arrays of a pack's trials: parameters and the optimiser's moments, a row a trial, and what moves them.
+    """The arrays of a pack's trials: parameters and optimiser moments, one row a trial, and their update rule.
 
     Args:
-        trials: of equal tensor shape.
-        state: what `state` gave of these trials; None to draw initial weights.
+        trials: trials of equal tensor shape.
+        state: the result of `state` for these trials; None to draw initial weights.
     """
 
     def __init__(self, trials: Sequence[Trial], state: Arrays | None = None) -> None:
@@ -52,17 +52,17 @@ class PackArrays:
 
     @property
     def network(self) -> Network:
-        """What compiled code knows of the trials' network."""
+        """The trials' network."""
         return self._network
 
     @property
     def target(self) -> Target:
-        """What the trials are to compute."""
+        """The trials' targets."""
         return self._target
 
     @property
     def rule(self) -> UpdateRule:
-        """How their parameters move."""
+        """The update rule of the parameters."""
         return self._rule
 
     @property
@@ -92,7 +92,7 @@ class PackArrays:
         task = task_of(self._cell)
         masks = masks_of(task, self._data_seeds)
         starts = masks.argmax(-1)
-        # Subsets are without gaps: their ends say all.
+        # Subsets are contiguous, so their ends define them.
         return Target(OPERATIONS.index(task.operation), starts, starts + masks.sum(-1).astype(np.int64))
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
@@ -104,7 +104,7 @@ class PackArrays:
         }
 
     def move_to(self, arrays: Mapping[str, npt.NDArray[np.float32]]) -> None:
-        """Keep parameters and moments elsewhere: in the first columns of arrays [trials, parameters or more]."""
+        """Move parameters and moments to the first columns of other arrays, [trials, parameters or more]."""
         for kind, array in arrays.items():
             place = array[:, : self._count()]
             place[:] = self._arrays[kind]
@@ -115,16 +115,16 @@ class PackArrays:
         return under(self.state(), f"{PREFIX}weight/")
 
     def has_nan(self) -> npt.NDArray[np.bool_]:
-        """Tell of each trial whether a parameter is NaN, bool [trials]."""
+        """Return True for each trial with a parameter that is NaN, bool [trials]."""
         return np.asarray(np.isnan(self._arrays["weight"]).any(1))
 
 
 @lru_cache(maxsize=8)
 def corrections(iterations: int) -> npt.NDArray[np.float32]:
-    """Tabulate Adam's bias corrections of the first iterations, until they are 1; the last row holds from there on.
+    """Tabulate Adam's bias corrections until they are 1; the last row holds from there on.
 
     Args:
-        iterations: that are made, >= 1.
+        iterations: number of iterations, >= 1.
 
     Returns:
         Float32 [at most `SETTLED`, 2], read-only.
@@ -140,7 +140,7 @@ def corrections(iterations: int) -> npt.NDArray[np.float32]:
 
 
 def _code(unit: str | None, *, regularized: bool) -> Code:
-    """Make a unit's code; every field has the type that compiled code expects, which so is compiled once."""
+    """Make a unit's code; fixed field types make compiled code compile only once."""
     code, bounded = (NO_LAYER, {}) if unit is None else (CODES[unit], TRAITS[unit].bounded)
     low, high = LIMITS[next(iter(bounded.values()))] if regularized and bounded else (code.low, code.high)
     return Code(code.family, code.weights, code.activation, bool(code.shared), np.float32(low), np.float32(high))

@@ -1,4 +1,4 @@
-"""The arrays of the fused engine: what its compiled loops read and write, for trials of several shapes."""
+"""The arrays of the fused engine's compiled loops, for trials of several shapes."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ from tasks.arithmetic.engine.cpu.tables import new_tables
 from tasks.arithmetic.engine.shared.evaluation_rows import draw_rows, evaluation_keys, range_arrays
 from tasks.arithmetic.engine.shared.initial_weights import KINDS, PREFIX, under
 
-# Bytes of the inputs that are processed at a time: with a transposed copy of them, a part of a second-level cache.
+# Bytes of the inputs processed at a time: with a transposed copy, they fill part of a second-level cache.
 _BLOCK_BYTES = 64 * 1024
 _CHUNK_BYTES = 128 * 1024
 _MOST_ROWS = 512
 
-# Sets of groups that are kept, of those that still train or are shared among threads.
+# Sets of groups kept in memory, of trials that still train or are shared among threads.
 _MOST_MADE = 64
 
-# Float32 numbers of the weights of trials that are evaluated together, chunk of rows by chunk: of a first-level cache.
+# Float32 numbers of the weights of trials evaluated together on each chunk of rows: they fit into a first-level cache.
 _MOST_EVALUATED = 8 * 1024
 
 
 def block_rows(inputs: int, most_bytes: int, rows: int) -> int:
-    """Choose how many rows to process at a time: equal blocks, each of whole vectors.
+    """Choose the rows to process at a time: equal blocks of full vectors.
 
-    It depends on what all trials of a pack have in common, for some sums are taken block by block.
+    It depends only on values that a pack's trials share, since some sums are taken block by block.
 
     Args:
         inputs: numbers in a row.
-        most_bytes: of a block's inputs.
-        rows: to be processed.
+        most_bytes: largest size of a block's inputs.
+        rows: number of rows to process.
 
     Example:
         >>> block_rows(100, 64 * 1024, 128), block_rows(400, 64 * 1024, 128)
@@ -57,11 +57,11 @@ def block_rows(inputs: int, most_bytes: int, rows: int) -> int:
 
 
 class CpuArrays:
-    """A pack's trials, with what the loops work on and in.
+    """A pack's trials, with the arrays and scratch memory of the loops.
 
     Args:
-        trials: of equal inputs, batch and protocol.
-        state: what `state` gave of these trials; None to draw initial weights.
+        trials: trials of equal input size, batch size and protocol.
+        state: the result of `state` for these trials; None to draw initial weights.
     """
 
     def __init__(self, trials: Sequence[Trial], state: Arrays | None = None) -> None:
@@ -70,7 +70,7 @@ class CpuArrays:
         shape = distinct([c.shape for c in self._cells])
         self._places = [np.flatnonzero(shape == k) for k in range(int(shape.max()) + 1)]
         self._parts = [
-            PackArrays([trials[int(place)] for place in places], _of_part(state, part))
+            PackArrays([trials[int(place)] for place in places], _part_state(state, part))
             for part, places in enumerate(self._places)
         ]
         at = self._lay_out(len(trials))
@@ -84,12 +84,12 @@ class CpuArrays:
         keys = evaluation_keys(trials)
         self._validation = self._rows(ranges, keys, Purpose.VALIDATION)
         self._test = self._rows([c.extrapolation_range for c in self._cells], keys, Purpose.TEST)
-        self._made: dict[tuple[str, bytes], tuple[Groups, Sizes]] = {}
+        self._groups_cache: dict[tuple[str, bytes], tuple[Groups, Sizes]] = {}
 
     def _lay_out(self, trials: int) -> npt.NDArray[np.int64]:
-        """Put all parameters and moments into flat arrays, and give each trial's place."""
+        """Move all parameters and moments into flat arrays, and return each trial's position."""
         at, total = np.empty(trials, np.int64), 0
-        steps = [padded(part.parameters, LANES) for part in self._parts]  # each trial's begin with a whole vector
+        steps = [padded(part.parameters, LANES) for part in self._parts]  # each trial starts at a full vector
         for places, step in zip(self._places, steps, strict=True):
             at[places] = total + step * np.arange(len(places))
             total += step * len(places)
@@ -102,11 +102,11 @@ class CpuArrays:
     def _rows(
         self, ranges: Sequence[Range], keys: Sequence[int], purpose: Purpose
     ) -> tuple[Any, npt.NDArray[np.int64], int]:
-        """Draw rows for each range and key that occur, cut into blocks, and list which are which trial's.
+        """Draw the distinct sets of rows, cut into blocks, and assign them to trials.
 
         Returns:
-            The rows, float32 [sets, planes, blocks, n, block or more]; if a trial multiplies logarithms, a second
-            plane has theirs. Then each trial's set, and the rows of a block.
+            The rows, float32 [sets, planes, blocks, n, block or more], with a second plane of logarithms if a trial
+                multiplies them; each trial's set; and the rows of a block.
         """
         sets = list(zip(ranges, keys, strict=True))
         cell, which = self._cell, distinct(sets)
@@ -114,14 +114,14 @@ class CpuArrays:
         count = cell.evaluation_rows
         block = block_rows(cell.input_size, _CHUNK_BYTES, count)
         blocks = math.ceil(count / block)
-        # The last block is filled up with copies of its first row, which overflow only where that does.
+        # The last block is padded with copies of its first row, which overflow only if that row does.
         places = np.where(np.arange(blocks * block) < count, np.arange(blocks * block), (blocks - 1) * block)
         sources, of_sources = [Source(range_) for range_, _ in firsts], [key for _, key in firsts]
         drawn = draw_rows(sources, cell, purpose, of_sources)[:, :, places].reshape(
             len(firsts), cell.input_size, blocks, block
         )
         planes = planes_of(c.network for c in self._cells)
-        # A row more than a block is a cache line more, as for training.
+        # Each row is a cache line longer than a block, as for training.
         x = np.zeros((len(firsts), planes, blocks, cell.input_size, block + LANES), np.float32)
         x[:, 0, :, :, :block] = drawn.transpose(0, 2, 1, 3)
         if planes > 1:
@@ -130,17 +130,18 @@ class CpuArrays:
         return x, which, block
 
     def _groups(self, name: str, which: npt.NDArray[np.int64], same_rows: Any, *most: int) -> tuple[Groups, Sizes]:
-        """Put trials into groups, once for the trials that still train."""
+        """Group trials, with a cache by the trials that still train."""
         key = (name, which.tobytes())
-        groups = self._made.get(key)
+        groups = self._groups_cache.get(key)
         if groups is None:
             groups = new_groups(self._tables, which, same_rows, *most)
-            # Threads come here side by side, each with its share of the trials: none takes away what another returns.
-            self._made = {} if len(self._made) >= _MOST_MADE else self._made | {key: groups}
+            # Threads call this concurrently for different trials: replacing the dictionary, not changing it, keeps
+            # their results.
+            self._groups_cache = {} if len(self._groups_cache) >= _MOST_MADE else self._groups_cache | {key: groups}
         return groups
 
     def update(self, which: npt.NDArray[np.int64], iteration: int, count: int) -> None:
-        """Make `count` updates of the trials at some places, from `iteration` on."""
+        """Make `count` updates of the trials `which`, from `iteration` on."""
         groups, sizes = self._groups("train", which, self._same_rows)
         train(
             self._tables, groups, self._source, self._cell.batch_size, *self._flat.values(), iteration, count,
@@ -148,7 +149,7 @@ class CpuArrays:
         )  # fmt: skip
 
     def evaluate(self, which: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.float32]]:
-        """Compute validation MSE, test MSE and sparsity error of the trials at some places, float32 [which]."""
+        """Compute validation MSE, test MSE and sparsity error of the trials `which`, float32 [which]."""
         weight, rows, trials = self._flat["weight"], self._cell.evaluation_rows, len(self._cells)
         metrics = {}
         for name, (x, of_range, block) in (("validation_mse", self._validation), ("test_mse", self._test)):
@@ -162,14 +163,14 @@ class CpuArrays:
         return metrics | {"sparsity_error": errors[which]}
 
     def has_nan(self, which: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Tell of the trials at some places whether a weight is NaN, bool [which]."""
+        """Return True for each of the trials `which` with a weight that is NaN, bool [which]."""
         has_nan = np.empty(len(self._cells), np.bool_)
         for part, places in zip(self._parts, self._places, strict=True):
             has_nan[places] = part.has_nan()
         return has_nan[which]
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Copy weights and optimiser state out: of the trials of each shape, the trial being the first axis."""
+        """Copy weights and optimiser state, by shape; the first axis is the trial."""
         return {
             name: array
             for k, part in enumerate(self._parts)
@@ -177,7 +178,7 @@ class CpuArrays:
         }
 
     def weights(self) -> list[dict[str, npt.NDArray[Any]]]:
-        """Copy each trial's parameters out, by name."""
+        """Copy each trial's parameters, by name."""
         weights: list[dict[str, npt.NDArray[Any]]] = [{} for _ in self._cells]
         for part, places in zip(self._parts, self._places, strict=True):
             for name, array in part.parameters_by_name().items():
@@ -187,24 +188,24 @@ class CpuArrays:
 
 
 def compile_training() -> None:
-    """Compile the loop of training, or load it: make one update of a trial."""
-    _any_trial().update(np.array([0]), 0, 1)
+    """Compile the training loop, or load it, with one update of a trial."""
+    _example_trial().update(np.array([0]), 0, 1)
 
 
 def compile_evaluation() -> None:
-    """Compile the loops of evaluation, or load them: evaluate a trial."""
-    _any_trial().evaluate(np.array([0]))
+    """Compile the evaluation loops, or load them, with the evaluation of a trial."""
+    _example_trial().evaluate(np.array([0]))
 
 
-def _any_trial() -> CpuArrays:
-    """Make the arrays of a trial; their types are those of any."""
+def _example_trial() -> CpuArrays:
+    """Make the arrays of one trial; their types are those of every trial."""
     return CpuArrays([Trial(canonical_cell("simple", "NMU", {"operation": "mul"}), 0)])
 
 
 def _prefix(part: int) -> str:
-    """Name the arrays of a part: those of the first as those of a pack of one shape."""
+    """Return the prefix of a part's arrays; the first part's is that of a pack of one shape."""
     return PREFIX if part == 0 else f"part{part}/"
 
 
-def _of_part(state: Arrays | None, part: int) -> Arrays | None:
+def _part_state(state: Arrays | None, part: int) -> Arrays | None:
     return None if state is None else under(state, _prefix(part), PREFIX)

@@ -1,8 +1,8 @@
-"""The fused engine: the arithmetic task on the CPU, with no Python in its iterations, and one draw a seed.
+"""The fused engine: the arithmetic task on the CPU, with compiled iterations and one draw of rows per seed.
 
-Trials that see the same rows train side by side, whatever their models (`groups`). What keeps a trial's bits
-independent of its neighbours: each of its numbers has a lane of its own in whatever vector it is computed in, and its
-sums have a fixed order (`products`). A slice of time only decides how many iterations one call makes.
+Trials that see the same rows train side by side, whatever their models (`groups`). A trial's bits don't depend on its
+neighbours: each of its numbers has its own vector lane, and its sums have a fixed order (`products`). A time slice
+determines only the number of iterations in a call.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from study.records import Cell, Checkpoint, Pack, Weights
 from study.stream.compile import is_on_disk
 from tasks.arithmetic import ArithmeticTask
 from tasks.arithmetic.cell import typed_cell
-from tasks.arithmetic.engine.compiled.codes import what_is_unknown
+from tasks.arithmetic.engine.compiled.codes import find_unsupported
 from tasks.arithmetic.engine.cpu.arrays import CpuArrays, compile_evaluation, compile_training
 from tasks.arithmetic.engine.cpu.evaluation import add_squared_errors, sparsity_errors
 from tasks.arithmetic.engine.cpu.first_layers import planes_of
@@ -34,22 +34,22 @@ from tasks.arithmetic.engine.shared.training import ArithmeticTraining, with_lay
 
 _Result = TypeVar("_Result")
 
-# What the trials of a pack have in common: the sizes of the rows, and the protocol.
+# Values that the trials of a pack share: row sizes and protocol.
 _EQUAL = ("input_size", "batch_size", "iterations", "evaluate_every", "best_step_window", "evaluation_rows", "stop")
 
-# A mark of checkpoints: bits of a trial that begins with one order of sums and ends with another would be nobody's.
+# A mark in checkpoints: a trial must not continue with another order of sums, which would give irreproducible bits.
 _ORDER_OF_SUMS = "order_of_sums"
 _ORDER = 2
 
-# Seconds of one compiled call: it can't be interrupted.
+# Seconds of one compiled call, which can't be interrupted.
 _CALL_S = 0.5
 
 
 class FusedEngine(ArithmeticEngine):
-    """Trains the arithmetic task on the CPU.
+    """The engine of the arithmetic task on the CPU.
 
     Args:
-        threads: that share a pack's trials; packs themselves go to processes.
+        threads: threads that share a pack's trials; packs themselves run in processes.
     """
 
     name = "fused"
@@ -60,33 +60,30 @@ class FusedEngine(ArithmeticEngine):
         self._threads = threads
 
     def prepare(self, cell: Cell) -> None:
-        """Load the loops, or compile them: those of evaluation in another process, meanwhile those of training here."""
+        """Load the loops, or compile them in two processes: those of evaluation in one, of training in the other."""
         if not self.is_compiled(cell):
             with FreshProcess(is_quiet=True) as other:
                 other.prepare(compile_evaluation)
                 compile_training()
-                with suppress(FreshCallError):  # then this process compiles them, or says why it can't
+                with suppress(FreshCallError):  # this process then compiles them, or reports the error
                     other.ready()
         super().prepare(cell)
 
     def is_compiled(self, cell: Cell) -> bool:
-        """Tell whether the loops are on disk."""
+        """Return True if the loops are on disk."""
         return all(map(is_on_disk, (train, add_squared_errors, sparsity_errors)))
 
     def refuses(self, cell: Cell) -> str | None:
-        """Say why this engine can't train the cell, or None if it can."""
-        return super().refuses(cell) or what_is_unknown(typed_cell(cell))
+        """Return the reason why this engine can't train the cell, or None if it can."""
+        return super().refuses(cell) or find_unsupported(typed_cell(cell))
 
     def pack_key(self, cell: Cell) -> tuple[object, ...]:
-        """Return what must be equal among the trials of a pack: what rows consist of, and how long trials train.
-
-        Their models, sizes, operations and ranges may differ.
-        """
+        """Return the values that all trials of a pack must share: row sizes and protocol."""
         typed = typed_cell(cell)
         return (cell.task, *(getattr(typed, name) for name in _EQUAL))
 
     def memory_mb(self, pack: Pack) -> float:
-        """Estimate from what `CpuArrays` holds: parameters three times over, evaluation rows of each range."""
+        """Estimate megabytes of `CpuArrays`: three copies of the parameters, and the evaluation rows of each range."""
         cells = [typed_cell(trial.cell) for trial in pack.trials]
         cell = cells[0]
         parameters = sum(5 * c.hidden_size * (c.input_size + 1) for c in cells)
@@ -96,12 +93,16 @@ class FusedEngine(ArithmeticEngine):
         return 4 * (3 * parameters + shared) / 2**20
 
     def goes_on_from(self, checkpoint: Checkpoint, device: str) -> bool:
-        """Tell whether a pack goes on from a checkpoint: not if sums were taken in another order until then."""
+        """Return True if a pack can continue from a checkpoint, which must have the same order of sums."""
         order = checkpoint.arrays.get(_ORDER_OF_SUMS, 0)
         return super().goes_on_from(checkpoint, device) and bool(np.all(np.equal(order, _ORDER)))
 
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
-        """Begin a pack, or go on from a checkpoint of these very trials."""
+        """Begin a pack, or continue it from a checkpoint.
+
+        Raises:
+            DeviceError: if the device isn't ``cpu``.
+        """
         if device != "cpu":
             raise DeviceError(f"device: the fused engine runs on the CPU only, but got {device!r}; use --engine torch")
         return FusedTraining(pack, checkpoint, self._threads)
@@ -119,13 +120,13 @@ class FusedTraining(ArithmeticTraining):
     def _begin(self, arrays: Arrays | None) -> None:
         self._arrays = CpuArrays(self._pack.trials, arrays)
 
-    def _which(self) -> npt.NDArray[np.int64]:
-        """Find the places of the trials that still train."""
+    def _active_places(self) -> npt.NDArray[np.int64]:
+        """Return the places of the trials that still train."""
         return np.flatnonzero(self._scores.active)
 
     def _each(self, work: Callable[[npt.NDArray[np.int64]], _Result]) -> list[_Result]:
-        """Do some work for all trials that still train, shared among the threads."""
-        shares = [share for share in np.array_split(self._which(), self._threads) if len(share)]
+        """Apply a function to all trials that still train, shared among the threads."""
+        shares = [share for share in np.array_split(self._active_places(), self._threads) if len(share)]
         if len(shares) == 1:
             return [work(shares[0])]
         with ThreadPoolExecutor(len(shares)) as pool:
@@ -137,19 +138,19 @@ class FusedTraining(ArithmeticTraining):
         return lambda: metrics
 
     def _has_nan(self) -> npt.NDArray[np.bool_]:
-        return self._arrays.has_nan(self._which())
+        return self._arrays.has_nan(self._active_places())
 
     def _update(self, most: int, for_s: float) -> int:
-        count = min(most, self._fitting(for_s))
+        count = min(most, self._count_for(for_s))
         began = time.perf_counter()
         self._each(lambda which: self._arrays.update(which, self._iteration, count))
         took_s = time.perf_counter() - began
         self._calls += 1
-        # The first call compiles, or loads what was compiled: it says nothing of the next.
+        # The first call compiles or loads code, so its time doesn't predict the next.
         self._update_s = took_s / count if self._calls > 1 else 0.0
         return count
 
-    def _fitting(self, for_s: float) -> int:
+    def _count_for(self, for_s: float) -> int:
         if not self._update_s:
             return 1 if self._calls == 0 else 16
         return max(1, int(min(for_s, _CALL_S) / self._update_s))

@@ -1,4 +1,4 @@
-"""The compiled loops that evaluate trials: squared errors on rows that they share, and sparsity errors."""
+"""The compiled loops that evaluate trials: squared errors on shared rows, and sparsity errors."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tasks.arithmetic.engine.cpu.stacks import multiply_stack, next_stack, predi
 
 @entry
 def add_squared_errors(tables, groups, rows, of_range, count, weight, scratch, part, total):  # type: ignore[no-untyped-def]
-    """Add up the squared errors of the trials of some groups.
+    """Add the squared errors of the trials of some groups to `total`.
 
     Args:
         tables: `PackTables`.
-        groups: `Groups` of trials that have the same evaluation rows.
-        rows: these, float32 [ranges, planes, blocks, n, block or more]; a second plane has their logarithms.
-        of_range: which range is each trial's, int64 [trials].
-        count: evaluation rows.
+        groups: `Groups` of trials with the same evaluation rows.
+        rows: evaluation rows, float32 [ranges, planes, blocks, n, block or more]; a second plane has their logarithms.
+        of_range: index of each trial's range, int64 [trials].
+        count: number of evaluation rows.
         weight: parameters of all trials.
         scratch: `Scratch` for blocks of these rows.
         part: scratch, float32 [1, 1].
@@ -58,7 +58,7 @@ def add_squared_errors(tables, groups, rows, of_range, count, weight, scratch, p
 
 @entry
 def sparsity_errors(tables, groups, weight, scratch, errors):  # type: ignore[no-untyped-def]
-    """Write the sparsity error of each trial of some groups into errors, float32 [trials]."""
+    """Write the sparsity error of each trial of some groups into `errors`, float32 [trials]."""
     begin = 0
     for g in range(len(groups.ends)):
         end = groups.ends[g]
@@ -73,6 +73,6 @@ def sparsity_errors(tables, groups, weight, scratch, errors):  # type: ignore[no
 
 @entry
 def take_logarithms(x, logs):  # type: ignore[no-untyped-def]
-    """Write the logarithms of evaluation rows, both [blocks, n, block or more]."""
+    """Write the logarithms of evaluation rows into `logs`, both [blocks, n, block or more]."""
     for c in range(x.shape[0]):
         logarithms(x[c], x.shape[1], x.shape[2], logs[c])

@@ -1,9 +1,8 @@
-"""The first layers of trials that see the same rows: one product for all, and what each does with its sums.
+"""The first layers of trials that see the same rows: one shared product, then operations on each trial's sums.
 
-A first layer is a product of its weights with the inputs, one with their logarithms, or a product of factors, and
-something done with the sums, row by row. The weights that are multiplied with the same numbers are stacked: one matrix
-has those of all trials, a few rows each, and so have the sums and their gradients. A sum doesn't depend on what is
-stacked with it (`products`).
+A first layer multiplies its weights with the inputs, their logarithms or factors of them, and then processes the sums
+row by row. Weights multiplied with the same numbers are stacked: one matrix holds a few rows of each trial, and so do
+the sums and their gradients. A sum doesn't depend on the rest of the stack (`products`).
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from tasks.arithmetic.engine.cpu.layers import bias, bias_gradient
 from tasks.arithmetic.engine.cpu.simd import matrix
 
 PRODUCTS = {AFFINE: (1, 0, 0), NMU: (0, 0, 1), NAC_MUL: (0, 1, 0), NALU: (2, 1, 0), GATED: (2, 0, 1)}
-"""How many matrices of a first layer's weights inputs, logarithms and factors are multiplied with, by family."""
+"""Numbers of first-layer matrices multiplied with inputs, logarithms and factors, by family."""
 
 
 def planes_of(models: Iterable[Model]) -> int:
-    """Count what evaluation rows are kept as: inputs, and their logarithms if a model's first layer multiplies them.
+    """Count the planes of evaluation rows: 1, or 2 with logarithms, if a model's first layer multiplies them.
 
     Example:
         >>> from tasks.arithmetic import MODELS
@@ -43,15 +42,15 @@ def planes_of(models: Iterable[Model]) -> int:
 
 
 class Rows(NamedTuple):
-    """Where a first layer has its rows in an array of scratch, [rows, columns] flattened.
+    """The places of a first layer's rows in a scratch array, [rows, columns] flattened.
 
     Args:
         room: the array, float32.
         columns: rows of a block of inputs.
-        sums: first row of its sums with inputs; those of a gate follow after `outputs`.
-        log_sums: first row of its sums with logarithms.
-        slopes: how many rows further the gradients of these sums are.
-        spare: first of the rows that every first layer uses in its turn, `spare_rows` of them.
+        sums: first row of the sums with inputs; a gate's sums follow after `outputs`.
+        log_sums: first row of the sums with logarithms.
+        slopes: offset from the rows of sums to those of their gradients.
+        spare: first of the `spare_rows` rows that every first layer uses in turn.
     """
 
     room: Any
@@ -65,8 +64,8 @@ class Rows(NamedTuple):
 def spare_rows(inputs: int, outputs: int) -> int:
     """Count the rows that first layers use in turn.
 
-    Hidden values and their gradients, products and their gradients, [outputs] each; factors before and without each
-    input, [inputs] each; and 1.
+    These are hidden values, products and the gradients of both, [outputs] each; factors before and without each input,
+    [inputs] each; and 1.
     """
     return 4 * outputs + 2 * inputs + 1
 
@@ -78,7 +77,7 @@ def _view(rows, first, count):  # type: ignore[no-untyped-def]
 
 @forced
 def _hidden_row(code, rows):  # type: ignore[no-untyped-def]
-    """Find where the hidden values are: where the sums are, if these are the values."""
+    """Return the first row of the hidden values; it is that of the sums if both are equal."""
     if code.family == AFFINE and code.activation == PLAIN:
         return rows.sums
     if code.family == NAC_MUL:
@@ -88,7 +87,7 @@ def _hidden_row(code, rows):  # type: ignore[no-untyped-def]
 
 @forced
 def _slope_row(code, rows, outputs):  # type: ignore[no-untyped-def]
-    """Find where their gradients are."""
+    """Return the first row of the hidden values' gradients."""
     at = _hidden_row(code, rows)
     return at + outputs if at == rows.spare else at + rows.slopes
 
@@ -101,19 +100,19 @@ def hidden_values(code, rows, outputs):  # type: ignore[no-untyped-def]
 
 @inlined
 def hidden_slopes(code, rows, outputs):  # type: ignore[no-untyped-def]
-    """View their gradients, [outputs, columns]."""
+    """View the gradients of a first layer's outputs, [outputs, columns]."""
     return _view(rows, _slope_row(code, rows, outputs), outputs)
 
 
 @internal
 def from_sums(code, layer, rows, x):  # type: ignore[no-untyped-def]
-    """Compute the hidden values from the sums that `multiply` left.
+    """Compute the hidden values from the sums computed by `multiply`.
 
     Args:
-        code: which unit it is.
+        code: the layer's unit.
         layer: `Layer`.
         rows: `Rows`.
-        x: inputs, [inputs or more, columns or more]: what has factors needs them.
+        x: inputs, [inputs or more, columns or more], for products of factors.
     """
     h, outputs = hidden_values(code, rows, layer.outputs), layer.outputs
     sums, logs = _view(rows, rows.sums, outputs), _view(rows, rows.log_sums, outputs)
@@ -136,14 +135,14 @@ def from_sums(code, layer, rows, x):  # type: ignore[no-untyped-def]
 
 @internal
 def to_sums(code, layer, rows, x, ones):  # type: ignore[no-untyped-def]
-    """Compute the gradients of the sums from those of the hidden values, and add those that no sum has.
+    """Compute the gradients of the sums from those of the hidden values, and add the gradients that bypass the sums.
 
     Args:
-        code: as given to `from_sums`, as are layer, rows and x.
-        layer: see there.
-        rows: see there; as that left them.
-        x: see there.
-        ones: [1, columns].
+        code: the layer's unit.
+        layer: `Layer`.
+        rows: `Rows`, after `from_sums`.
+        x: inputs, as for `from_sums`.
+        ones: ones, [1, columns].
     """
     outputs, inputs = layer.outputs, layer.inputs
     h, slopes = hidden_values(code, rows, outputs), hidden_slopes(code, rows, outputs)

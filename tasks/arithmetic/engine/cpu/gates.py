@@ -1,6 +1,6 @@
-"""The gated units of the fused engine: their outputs and, by hand, their gradients.
+"""Outputs and hand-written gradients of the gated units of the fused engine.
 
-They are laid out as those of `gradients`, of whose parts they consist.
+Array layouts are those of `gradients`, whose functions they use.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def nalu_forward(w_add, w_mul, w_gate, x, has_logs, logs, sums, products, gates,
         w_mul: M, [out, in]; the very same array as A in the original unit.
         w_gate: G, [out, in].
         x: [in or more, batch].
-        has_logs: whether `logs` holds those of this very x.
+        has_logs: True if `logs` already holds the logarithms of this x.
         logs: l, scratch, [in, batch].
         sums: a, scratch, [out, batch].
         products: m, scratch, [out, batch].
@@ -91,14 +91,14 @@ def nalu_backward(  # type: ignore[no-untyped-def]
     """Differentiate a NALU: ā = ȳ g,  m̄ = ȳ (1 - g),  ḡ = ȳ (a - m); then as NAC+, NAC• and a sigmoid.
 
     Args:
-        w_add: as given to `nalu_forward`, as are the next three.
-        w_mul: see there.
-        w_gate: see there.
-        x: see there.
-        logs: from there, as are the next three.
-        sums: see there.
-        products: see there.
-        gates: overwritten.
+        w_add: as given to `nalu_forward`, as are `w_mul`, `w_gate` and `x`.
+        w_mul: as given.
+        w_gate: as given.
+        x: as given.
+        logs: result of `nalu_forward`, as are `sums`, `products` and `gates`.
+        sums: as it left them.
+        products: as it left them.
+        gates: as it left them; overwritten.
         y_grad: ȳ, [out, batch].
         a_grad: scratch, [out, batch].
         m_grad: scratch, [out, batch].
@@ -106,7 +106,7 @@ def nalu_backward(  # type: ignore[no-untyped-def]
         add_grad: dL/dA, added to, [out, in].
         mul_grad: dL/dM, added to; the very same array as dL/dA if M is A.
         gate_grad: dL/dG, added to.
-        x_grad: added to, [in, batch]; [0, batch] if it isn't wanted.
+        x_grad: added to, [in, batch]; [0, batch] if not needed.
     """
     mix_to_sums(y_grad, sums, products, gates, a_grad, m_grad, gates)
     add_dots(add_grad, a_grad, x, 0)

@@ -1,13 +1,12 @@
-"""The units of the fused engine: each computes its output and, by hand, its gradients.
+"""Outputs and hand-written gradients of the units of the fused engine.
 
-One pair of functions a unit, `*_forward` and `*_backward`. Everything lies batch-innermost: x [in, batch],
-y [out, batch], W [out, in]; the batch is a multiple of `LANES`. What a forward function leaves in its scratch
-arguments, its backward function reads. Gradients are added to, those of weights because a batch may come in
-blocks; that of the inputs may have no rows, if it isn't wanted. The same code runs in float32 and float64. Below, ȳ
-stands for dL/dy.
+Each unit has a pair of functions, `*_forward` and `*_backward`. Arrays are batch-innermost: x [in, batch], y [out,
+batch], W [out, in]; the batch is a multiple of `LANES`. A backward function reads the scratch arguments that its
+forward function filled. Gradients are added to: weight gradients since a batch may be split into blocks. The inputs'
+gradient may have no rows if it isn't needed. The same code runs in float32 and float64. Below, ȳ stands for dL/dy.
 
-What is between the products of a unit has functions of its own, `*_of_sums` and `*_to_sums`: the first layers of many
-trials share their products (`stacked`).
+The parts between a unit's products have their own functions, `*_of_sums` and `*_to_sums`, since the first layers of
+many trials share their products (`stacks`).
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ from tasks.arithmetic.engine.cpu.products import add_dots, add_sums, multiply
 # --- NAU, NAC+, linear and its activations -------------------------------------------------------------------
 
 
-# Each activation has a loop of its own. In one loop with the choice inside, all of them would be computed for each
-# number, or none in vectors: 208 rows of ReLU took five to ten times as long.
+# Each activation has its own loop. A single loop with the choice inside would compute all of them for each number, or
+# none in vectors: 208 rows of ReLU took five to ten times as long.
 
 
 @forced
@@ -114,7 +113,7 @@ def affine_to_sums(activation, z, y, y_grad, ones, bias_grad, z_grad):  # type: 
     Args:
         activation: f, not PLAIN.
         z: as `affine_of_sums` left it.
-        y: from there.
+        y: result of `affine_of_sums`.
         y_grad: ȳ, [out, batch].
         ones: [1, batch].
         bias_grad: added to, [1, out].
@@ -152,13 +151,13 @@ def affine_backward(w, activation, x, z, y, y_grad, ones, w_grad, bias_grad, x_g
         w: [out, in].
         activation: f.
         x: as given to `affine_forward`.
-        z: from there; overwritten.
-        y: from there.
+        z: result of `affine_forward`; overwritten.
+        y: result of `affine_forward`.
         y_grad: ȳ, [out, batch].
         ones: [1, batch].
         w_grad: added to, [out, in].
         bias_grad: added to, [1, out].
-        x_grad: added to, [in, batch]; [0, batch] if it isn't wanted.
+        x_grad: added to, [in, batch]; [0, batch] if not needed.
     """
     z_grad = y_grad
     if activation != PLAIN:
@@ -170,14 +169,14 @@ def affine_backward(w, activation, x, z, y, y_grad, ones, w_grad, bias_grad, x_g
 
 @apart
 def copy(source, to):  # type: ignore[no-untyped-def]
-    """Copy numbers between arrays of one dimension."""
+    """Copy numbers between one-dimensional arrays."""
     for k in range(len(to)):
         to[k] = source[k]
 
 
 @internal
 def back_to_inputs(w, z_grad, x_grad):  # type: ignore[no-untyped-def]
-    """Add Wᵀ z̄."""
+    """Add Wᵀ z̄ to x_grad."""
     for i in range(x_grad.shape[0]):
         for o in range(w.shape[0]):
             _add_times(w[o, i], z_grad[o], x_grad[i])
@@ -208,7 +207,7 @@ def nmu_forward(w, x, before, y):  # type: ignore[no-untyped-def]
 
 @inlined
 def _products(w, o, x, before, product):  # type: ignore[no-untyped-def]
-    """Leave in `before` the products of the factors 0..i-1, and in `product` that of all."""
+    """Write the products of factors 0..i-1 into `before`, and the product of all factors into `product`."""
     product[:] = w.dtype.type(1)
     for i in range(w.shape[1]):
         _next_product(w[o, i], x[i], before[i], product)
@@ -224,21 +223,20 @@ def _next_product(weight, row, left, product):  # type: ignore[no-untyped-def]
 
 @compiled
 def nmu_backward(w, x, before, y, y_grad, ones, after, others, w_grad, x_grad):  # type: ignore[no-untyped-def]
-    """Differentiate the product by the products of the factors before and after each: right at z = 0 too.
+    """Differentiate the product by the products of the factors before and after each, which is also right at z = 0.
 
         dL/dW_oi = sum_b ȳ_o (x_i - 1) prod_{j != i} z_oj,   dL/dx_i = sum_o ȳ_o W_oi prod_{j != i} z_oj
-
     Args:
         w: [out, in].
         x: as given to `nmu_forward`.
-        before: from there.
-        y: from there; overwritten by the same numbers.
+        before: result of `nmu_forward`.
+        y: result of `nmu_forward`; overwritten by the same numbers.
         y_grad: ȳ, [out, batch].
         ones: [1, batch].
         after: scratch, [1, batch].
         others: scratch, [in, batch].
         w_grad: added to, [out, in].
-        x_grad: added to, [in, batch]; [0, batch] if it isn't wanted.
+        x_grad: added to, [in, batch]; [0, batch] if not needed.
     """
     outputs, features = w.shape
     wanted = x_grad.shape[0] > 0
@@ -280,7 +278,7 @@ def _weight_back(weight, row, left, right, result):  # type: ignore[no-untyped-d
 
 @compiled
 def logarithms(x, features, rows, logs):  # type: ignore[no-untyped-def]
-    """Write l = log(|x| + 1e-7) of the first features and rows of x [features or more, rows or more]."""
+    """Write l = log(|x| + 1e-7) of the first `features` and `rows` of x, [features or more, rows or more]."""
     for i in range(features):
         row, to = x[i], logs[i]
         for b in range(rows):
@@ -323,7 +321,7 @@ def nac_mul_forward(w, x, has_logs, logs, y):  # type: ignore[no-untyped-def]
     Args:
         w: [out, in].
         x: [in or more, batch].
-        has_logs: whether `logs` holds those of this very x.
+        has_logs: True if `logs` already holds the logarithms of this x.
         logs: l, scratch, [in, batch].
         y: written, [out, batch].
     """
@@ -340,13 +338,13 @@ def nac_mul_backward(w, x, logs, y, y_grad, z_grad, spare, w_grad, x_grad):  # t
     Args:
         w: [out, in].
         x: as given to `nac_mul_forward`.
-        logs: from there.
-        y: from there.
+        logs: result of `nac_mul_forward`.
+        y: result of `nac_mul_forward`.
         y_grad: ȳ, [out, batch].
         z_grad: scratch, [out, batch].
         spare: scratch, [in, batch].
         w_grad: added to, [out, in].
-        x_grad: added to, [in, batch]; [0, batch] if it isn't wanted.
+        x_grad: added to, [in, batch]; [0, batch] if not needed.
     """
     times(y_grad, y, z_grad)
     add_dots(w_grad, z_grad, logs, 0)

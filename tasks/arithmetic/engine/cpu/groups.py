@@ -1,7 +1,7 @@
-"""Which trials of a pack train from one draw of rows, and where each has its numbers while they do.
+"""Groups of a pack's trials that train from one draw of rows, and the places of their numbers.
 
-What a trial sees is a function of its seed, its ranges and the iteration. So trials of one seed and one range, whatever
-their models, are a group: their rows are drawn once, and go through all of them.
+A trial's rows are a function of its seed, its ranges and the iteration. Trials with equal seed and range form a group,
+whatever their models: their rows are drawn once and used by all of them.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ from tasks.arithmetic.engine.cpu.first_layers import PRODUCTS, spare_rows
 from tasks.arithmetic.engine.cpu.layers import room_rows
 from tasks.arithmetic.engine.cpu.tables import PackTables
 
-# Rows of stacked weights that are multiplied at a time: with a block's sums and their gradients, they stay in the
-# second-level cache.
+# Rows of stacked weights multiplied at a time: with a block's sums and their gradients, they stay in the second-level
+# cache.
 MOST_STACKED = 48
 
 # Float32 numbers of a group's weights, and as many of their gradients: a megabyte each, so that 45 cells of the largest
-# published layers draw once. They needn't stay in the second-level cache, for they are passed one after the other: the
-# hidden-size study takes 6% less than with 48 * 1024. A larger group is cut, and draws once more.
+# published layers share a draw. They needn't stay in the second-level cache, since they are processed in sequence: the
+# hidden-size study takes 6% less time than with 48 * 1024. A larger group is split, which costs another draw.
 _MOST_NUMBERS = 256 * 1024
 
 PLACES = 10
-"""Of a trial: five of each layer, in the order of `Layer`."""
+"""Number of a trial's places: five for each layer, in the order of `Layer`."""
 
 
 class Groups(NamedTuple):
-    """Groups of trials, and where each of these has its numbers.
+    """Groups of trials, and the places of the trials' numbers.
 
     Args:
         order: places of the trials in the pack, group by group, int64 [trials].
-        ends: where each group ends in that order, int64 [groups].
-        has_logs: whether any trial of a group multiplies logarithms, bool [groups].
-        target: which trials have the same targets of the same rows, int64 [all trials of the pack].
-        sums: first row of a trial's sums with inputs among those of its group, int64 [all trials].
-        log_sums: the same, of its sums with logarithms.
-        stacked: rows of sums with inputs, and with logarithms, of a trial, int64 [all trials, 2].
-        places: of its weights, int64 [all trials, PLACES].
-        logs_at: where weights of logarithms begin; those of inputs begin at 0.
+        ends: end of each group in that order, int64 [groups].
+        has_logs: True if a trial of the group multiplies logarithms, bool [groups].
+        target: equal numbers for trials with equal targets of equal rows, int64 [all trials of the pack].
+        sums: first row of a trial's sums with inputs, within its group, int64 [all trials].
+        log_sums: the same for its sums with logarithms.
+        stacked: a trial's numbers of rows of sums with inputs and with logarithms, int64 [all trials, 2].
+        places: places of a trial's weights, int64 [all trials, PLACES].
+        logs_at: first place of the weights of logarithms; those of inputs begin at 0.
     """
 
     order: Any
@@ -59,11 +59,11 @@ class Groups(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """How large the arrays are that groups are trained in.
+    """Sizes of the arrays in which groups are trained.
 
     Args:
-        numbers: of a group's weights.
-        stacked: rows of sums at a time.
+        numbers: numbers of a group's weights.
+        stacked: rows of sums computed at a time.
         spare: rows that first layers use in turn.
         room: rows that second layers use in turn.
     """
@@ -74,8 +74,8 @@ class Sizes(NamedTuple):
     room: int
 
 
-class _Needs:
-    """What the trials of each shape need."""
+class _Requirements:
+    """Array sizes that the trials of each shape need."""
 
     def __init__(self, tables: PackTables) -> None:
         self.inputs = tables.inputs
@@ -83,26 +83,26 @@ class _Needs:
         first, second = tables.codes[:, 0], tables.codes[:, 1]
         self.products = np.array([PRODUCTS[int(family)] for family in first["family"]], np.int64) * self.hidden[:, None]
         size = self.hidden * self.inputs
-        of_rest = np.stack(
+        other_sizes = np.stack(
             [
                 _factors(first) * size,
                 np.where(first["activation"] == PLAIN, 0, self.hidden),
-                np.where(second["family"] >= NALU, 3, 1) * _whole(self.hidden),
+                np.where(second["family"] >= NALU, 3, 1) * _round_up(self.hidden),
                 _factors(second) * self.hidden,
                 np.where(second["activation"] == PLAIN, 0, 1),
             ],
             axis=1,
         )
-        self.of_rest = _whole(of_rest)
+        self.other_sizes = _round_up(other_sizes)
 
 
-def _whole(counts: Any) -> Any:
-    """Round counts up to whole vectors."""
+def _round_up(counts: Any) -> Any:
+    """Round counts up to full vectors."""
     return -(-counts // LANES) * LANES
 
 
 def _factors(codes: Any) -> npt.NDArray[np.int64]:
-    """Count the factors that are kept of each weight."""
+    """Count the stored factors of each weight."""
     separate = (codes["family"] == NALU) & ~codes["shared"]
     return np.where(codes["weights"] == NAC, np.where(separate, 4, 2), 0).astype(np.int64)
 
@@ -110,26 +110,26 @@ def _factors(codes: Any) -> npt.NDArray[np.int64]:
 def new_groups(
     tables: PackTables, which: npt.NDArray[np.int64], same_rows: npt.NDArray[np.int64], most: int = _MOST_NUMBERS
 ) -> tuple[Groups, Sizes]:
-    """Put some trials into groups, and give each trial places for its numbers.
+    """Group trials, and assign places to each trial's numbers.
 
     Args:
-        tables: of the pack.
+        tables: the pack's tables.
         which: places of the trials in the pack.
-        same_rows: a number that is the same for trials that see the same rows, [all trials].
-        most: numbers of a group's weights; a trial that has more is a group of its own.
+        same_rows: equal numbers for trials that see equal rows, [all trials].
+        most: largest number of a group's weights; a trial that has more forms its own group.
     """
-    needs, target = _Needs(tables), _same_targets(tables)
+    required, target = _Requirements(tables), _same_targets(tables)
     order = which[np.lexsort((tables.shape[which], target[which], same_rows[which]))]
     shape = tables.shape[order]
-    products, rest = needs.products[shape], needs.of_rest[shape]
-    weights = products.sum(1) * needs.inputs + rest.sum(1)
+    products, others = required.products[shape], required.other_sizes[shape]
+    weights = products.sum(1) * required.inputs + others.sum(1)
     ends = _ends(same_rows[order], weights, most)
     begins = np.concatenate([[0], ends[:-1]]).astype(np.int64)
     rows, widest = _within(products, begins, ends)
-    flat, longest = _within(rest.reshape(len(order), -1), begins, ends, cumulate_columns=True)
-    logs_at, factors_at, rest_at = (int(end) for end in np.cumsum(widest * needs.inputs))
-    rest_at = padded(rest_at, LANES)
-    places = _places(needs, shape, rows, flat, (0, logs_at, factors_at), rest_at)
+    flat, longest = _within(others.reshape(len(order), -1), begins, ends, cumulate_columns=True)
+    logs_at, factors_at, others_at = (int(end) for end in np.cumsum(widest * required.inputs))
+    others_at = padded(others_at, LANES)
+    places = _places(required, shape, rows, flat, (0, logs_at, factors_at), others_at)
     trials = len(tables.shape)
     logs = np.array([bool(products[a:b, 1].any()) for a, b in zip(begins, ends, strict=True)])
     groups = Groups(
@@ -143,11 +143,11 @@ def new_groups(
         places=_spread(places, order, trials),
         logs_at=logs_at,
     )
-    hidden = needs.hidden[shape]
+    hidden = required.hidden[shape]
     sizes = Sizes(
-        numbers=rest_at + int(longest),
+        numbers=others_at + int(longest),
         stacked=max(MOST_STACKED, int(products[:, :2].sum(1).max())),
-        spare=int(spare_rows(needs.inputs, int(hidden.max()))),
+        spare=int(spare_rows(required.inputs, int(hidden.max()))),
         room=int(room_rows(int(hidden.max()), 1)),
     )
     return groups, sizes
@@ -161,7 +161,7 @@ def _same_targets(tables: PackTables) -> npt.NDArray[np.int64]:
 
 
 def _ends(same_rows: npt.NDArray[np.int64], weights: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.int64]:
-    """Cut a sequence of trials where other rows begin, and where a group would have too many weights."""
+    """Split a sequence of trials at changes of rows, and where a group would have too many weights."""
     ends: list[int] = []
     total = 0
     for place, size in enumerate(weights.tolist()):
@@ -179,16 +179,16 @@ def _within(
     *,
     cumulate_columns: bool = False,
 ) -> tuple[npt.NDArray[np.int64], Any]:
-    """Lay sizes [trials, columns] one after the other within each group.
+    """Lay out sizes [trials, columns] consecutively within each group.
 
     Args:
-        sizes: to lay out.
-        begins: of the groups.
-        ends: of the groups.
-        cumulate_columns: whether the columns of a trial lie one after the other; otherwise each column by itself.
+        sizes: the sizes.
+        begins: starts of the groups.
+        ends: ends of the groups.
+        cumulate_columns: True to lay the columns of a trial out consecutively; False for each column separately.
 
     Returns:
-        Where each begins, and the largest end: of each column, or of all.
+        The start of each, and the largest end: of each column, or overall.
     """
     if cumulate_columns:
         line, largest = _within(sizes.reshape(-1, 1), begins * sizes.shape[1], ends * sizes.shape[1])
@@ -203,17 +203,17 @@ def _within(
 
 
 def _places(
-    needs: _Needs, shape: npt.NDArray[np.int64], rows: npt.NDArray[np.int64],
-    flat: npt.NDArray[np.int64], begins: tuple[int, int, int], rest: int,
+    required: _Requirements, shape: npt.NDArray[np.int64], rows: npt.NDArray[np.int64],
+    flat: npt.NDArray[np.int64], begins: tuple[int, int, int], others_at: int,
 ) -> npt.NDArray[np.int64]:  # fmt: skip
-    """Find the places of each trial's numbers, [trials, PLACES]."""
-    n, hidden = needs.inputs, needs.hidden[shape]
+    """Compute the places of each trial's numbers, [trials, PLACES]."""
+    n, hidden = required.inputs, required.hidden[shape]
     x, logs, factors = (begin + rows[:, k] * n for k, begin in enumerate(begins))
-    counts = needs.products[shape] > 0
+    counts = required.products[shape] > 0
     of_products = np.select([counts[:, 0], counts[:, 1]], [x, logs], factors)
     second = np.where(counts[:, 1], logs, factors)
-    others = flat + rest
-    lines = _whole(hidden)
+    others = flat + others_at
+    lines = _round_up(hidden)
     return np.stack(
         [
             of_products, second, x + hidden * n, others[:, 0], others[:, 1],
@@ -224,14 +224,14 @@ def _places(
 
 
 def _spread(values: npt.NDArray[np.int64], order: npt.NDArray[np.int64], trials: int) -> npt.NDArray[np.int64]:
-    """Put values of some trials at the trials' places in the pack."""
+    """Write values of some trials to the trials' places in the pack."""
     table = np.zeros((trials, *values.shape[1:]), np.int64)
     table[order] = values
     return table
 
 
 def distinct(rows: Sequence[Any]) -> npt.NDArray[np.int64]:
-    """Number rows [trials, columns] so that equal ones have the same number.
+    """Number rows [trials, columns]; equal rows get equal numbers.
 
     Example:
         >>> distinct([(7, 1.0), (7, 2.0), (7, 1.0)]).tolist()

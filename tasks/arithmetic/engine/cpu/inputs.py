@@ -1,4 +1,4 @@
-"""Inputs and targets in compiled code: rows of the stream, with a transposed copy, and what is asked of them."""
+"""Inputs and targets in compiled code: rows of the stream with a transposed copy, and the task's results."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from tasks.arithmetic.engine.compiled.formulas import ADD, DIV, ROOT, SQUARED, S
 from tasks.arithmetic.engine.cpu.products import multiply, transpose
 from tasks.arithmetic.engine.cpu.simd import matrix
 
-# Rows that are drawn and transposed at a time, if any are: both copies of them stay in the first-level cache meanwhile.
+# Rows drawn and transposed at a time, if there is a transposed copy: both stay in the first-level cache meanwhile.
 _STRIP = 32
 
 
 @internal
 def draw(x, transposed, n, block, seed, low, second, width, iteration, purpose, first, rows):  # type: ignore[no-untyped-def]
-    """Draw a block of rows from `first` on; beyond the last stand copies of the first.
+    """Draw a block of rows from `first` on; rows past the batch's end are copies of the block's first row.
 
-    A copy overflows only where its original does too, so that it spoils nothing.
+    A copy overflows only if the original does, so it doesn't affect results.
 
     Args:
         x: inputs, [features, block or more] flattened, where features are n rounded up to a multiple of 4; written.
-        transposed: the first features, rounded down to whole vectors, [block, features] flattened; written.
+        transposed: the first features, rounded down to full vectors, [block, features] flattened; written.
         n: numbers in a row.
         block: rows.
-        seed: of the trial, as are the next three: see `stream_simd.draw`.
-        low: see there.
-        second: see there.
-        width: see there.
-        iteration: see there.
-        purpose: see there.
+        seed: the trial's seed; for this and the arguments up to `purpose`, see `stream_simd.draw`.
+        low: start of the first interval.
+        second: start of the second interval.
+        width: width of the intervals.
+        iteration: the iteration.
+        purpose: the purpose.
         first: number of the first row.
-        rows: of the batch.
+        rows: rows of the batch.
     """
     features, deep = padded(n, 4), n - n % LANES
     stride = len(x) // features
@@ -49,14 +49,14 @@ def draw(x, transposed, n, block, seed, low, second, width, iteration, purpose, 
 
 @internal
 def fill_targets(operation, starts, stops, x, ones, sums, result):  # type: ignore[no-untyped-def]
-    """Write the targets of one trial's rows into result [block].
+    """Write the targets of a trial's rows into `result` [block].
 
     Args:
-        operation: of the sums of the subsets.
+        operation: the operation on the subsets' sums.
         starts: first input of each subset, [subsets].
-        stops: the input after its last, [subsets].
+        stops: the input after each subset's last, [subsets].
         x: inputs, [features, block or more].
-        ones: [1, features].
+        ones: ones, [1, features].
         sums: scratch, [subsets or more, block].
         result: written.
     """
@@ -64,7 +64,7 @@ def fill_targets(operation, starts, stops, x, ones, sums, result):  # type: igno
     for j in range(subsets):
         multiply(sums[j : j + 1], ones, x, starts[j], stops[j])
     first, last = sums[0], sums[subsets - 1]
-    # A loop for each, as for activations: see `gradients`.
+    # Each operation has its own loop, as activations do: see `gradients`.
     if operation == SUB:
         _combine_each(SUB, first, last, result)
     elif operation == DIV:

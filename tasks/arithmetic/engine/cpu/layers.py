@@ -1,6 +1,6 @@
-"""One layer of a trial, of any unit: from parameters to weights, from inputs to outputs, and back.
+"""A trial's layer of any unit: effective weights, outputs and gradients.
 
-Choosing the unit costs a few comparisons a block of rows; in exchange one compilation serves all models.
+Choosing the unit costs a few comparisons for each block of rows, but one compilation serves all models.
 """
 
 from __future__ import annotations
@@ -35,20 +35,21 @@ from tasks.arithmetic.engine.cpu.weights import (
 
 
 class Layer(NamedTuple):
-    """Where one layer of a trial has its numbers, among those of other layers and trials.
+    """The places of a layer's numbers, among those of other layers and trials.
 
-    In one array: each array costs a dozen instructions at every call, more than the arithmetic of a small layer.
+    All are in one array, since each array argument costs a dozen instructions a call, more than the arithmetic of a
+    small layer.
 
     Args:
-        weights: effective weights, float32; biases and a NAC's factors, too.
-        gradients: of all these, at the same places.
-        first: place of a matrix [out, in] of weights; which, is up to the unit: `Code`.
-        second: place of another, if the unit has one.
-        third: the same.
-        factors: place of tanh and σ of a NAC's weights, [out, in] each, and again if the unit has two of them.
+        weights: effective weights, biases and a NAC's factors, float32.
+        gradients: their gradients, at the same places.
+        first: place of a weight matrix [out, in]; its meaning depends on the unit, see `Code`.
+        second: place of a second one, if the unit has it.
+        third: place of a third one, if the unit has it.
+        factors: place of tanh and σ of a NAC's weights, [out, in] each, twice if the unit has two NACs.
         bias: place of the bias, [1, out].
-        inputs: in.
-        outputs: out.
+        inputs: number of inputs.
+        outputs: number of outputs.
     """
 
     weights: npt.NDArray[np.float32]
@@ -108,7 +109,7 @@ def _clear(to):  # type: ignore[no-untyped-def]
 
 @internal
 def set_weights(code, layer, p):  # type: ignore[no-untyped-def]
-    """Compute a layer's effective weights from its parameters p, in the order of the unit's own."""
+    """Compute a layer's effective weights from its parameters p, in the unit's own order."""
     if code.family == NOTHING:
         return
     size = layer.inputs * layer.outputs
@@ -158,7 +159,7 @@ def clear_gradients(code, layer):  # type: ignore[no-untyped-def]
 
 @internal
 def get_gradients(code, layer, p, p_grad):  # type: ignore[no-untyped-def]
-    """Compute the gradients of the parameters from those of the effective weights; written."""
+    """Compute the gradients of the parameters from those of the effective weights, and write them to `p_grad`."""
     if code.family == NOTHING:
         return
     size = layer.inputs * layer.outputs
@@ -196,7 +197,7 @@ def get_gradients(code, layer, p, p_grad):  # type: ignore[no-untyped-def]
 
 @internal
 def sparsity_error(code, layer):  # type: ignore[no-untyped-def]
-    """Find the largest distance of an effective weight from -1, 0 or 1; NaN if one is."""
+    """Compute the largest distance of an effective weight from the nearest of -1, 0 and 1; NaN if one is NaN."""
     if code.family == NOTHING:
         return np.float32(0)
     worst = _largest_distance(_flat(layer, layer.first))
@@ -219,7 +220,7 @@ _INNER, _OUTER = 3, 5
 
 
 def room_rows(inputs: int, outputs: int) -> int:
-    """Count the rows of scratch that `forward` and `backward` need: 3 of [in], 5 of [out], and 1."""
+    """Count the rows of scratch for `forward` and `backward`: 3 of [in], 5 of [out], and 1."""
     return _INNER * inputs + _OUTER * outputs + 1
 
 
@@ -238,12 +239,12 @@ def forward(code, layer, x, has_logs, room, at, y):  # type: ignore[no-untyped-d
     """Compute a layer's output.
 
     Args:
-        code: which unit it is.
+        code: the layer's unit.
         layer: `Layer`.
         x: inputs, [in, rows].
-        has_logs: whether the last call had this very x.
+        has_logs: True if the last call had the same x.
         room: scratch, flat.
-        at: where in it there are `room_rows` rows for this layer.
+        at: place in it of this layer's `room_rows` rows.
         y: output, [out, rows]; written.
     """
     rows = x.shape[1]
@@ -270,12 +271,12 @@ def backward(code, layer, x, room, at, ones, y, y_grad, x_grad):  # type: ignore
     """Add to the gradients of the effective weights, and to that of the inputs.
 
     Args:
-        code: as given to `forward`, as are layer, x, room and at.
-        layer: see there.
-        x: see there.
-        room: as `forward` left it.
-        at: see there.
-        ones: [1, rows].
+        code: as given to `forward`, as are `layer`, `x` and `at`.
+        layer: as given.
+        x: as given.
+        room: scratch that `forward` filled.
+        at: as given.
+        ones: ones, [1, rows].
         y: output.
         y_grad: its gradient, [out, rows].
         x_grad: added to, [in, rows].

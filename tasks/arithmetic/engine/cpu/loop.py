@@ -1,8 +1,8 @@
-"""The compiled loop of the fused engine: thousands of iterations of many trials without returning to Python.
+"""The compiled loop of the fused engine: thousands of iterations of many trials in one call.
 
 A block of rows is drawn and passes through all trials of the group: one product for their first layers, then each
-trial from its sums to the loss and back, then one product for the gradients of the first layers. All that a group needs
-stays in the second-level cache.
+trial's forward and backward pass, then one product for the gradients of the first layers. A group's data stays in the
+second-level cache.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tasks.arithmetic.engine.cpu.update import update
 
 @forced
 def _draw(tables, groups, scratch, g, source, iteration, row, batch):  # type: ignore[no-untyped-def]
-    """Draw a block of rows for a group, and transpose it; take logarithms if a trial multiplies them."""
+    """Draw a block of rows for a group and transpose it, with logarithms if a trial multiplies them."""
     s = groups.order[groups.ends[g] - 1]
     low, second, width = source.low[s, 0], source.low[s, 1], source.width[s]
     n, block = tables.inputs, scratch.block
@@ -53,7 +53,7 @@ def _slopes(guess, targets, scale, slope):  # type: ignore[no-untyped-def]
 
 @forced
 def _learn(tables, groups, scratch, first, last, row, batch):  # type: ignore[no-untyped-def]
-    """Add to the gradients of a group's trials what a block of rows gives."""
+    """Add a block's contribution to the gradients of a group's trials."""
     x, logs = inputs_of(scratch, scratch.x, tables.inputs), inputs_of(scratch, scratch.logs, tables.inputs)
     slope = scratch.y_grad[0]
     scale = np.float32(2 / batch)
@@ -64,22 +64,22 @@ def _learn(tables, groups, scratch, first, last, row, batch):  # type: ignore[no
         multiply_stack(tables, groups, scratch, stack, x, logs)
         for t in range(stack.first, stack.last):
             s = groups.order[t]
-            one, two = tables.codes[tables.shape[s], 0], tables.codes[tables.shape[s], 1]
+            first_code, second_code = tables.codes[tables.shape[s], 0], tables.codes[tables.shape[s], 1]
             front, back = layer_of(tables, groups.places, scratch, s, 0), layer_of(tables, groups.places, scratch, s, 1)
             rows = rows_of(groups, scratch, stack, s)
             targets_of(tables, groups, scratch, t, first, x)
-            predict(one, two, front, back, rows, at_back, x, scratch.y)
+            predict(first_code, second_code, front, back, rows, at_back, x, scratch.y)
             _slopes(scratch.y[0], scratch.targets, scale, slope)
             for b in range(batch - row, len(slope)):
                 slope[b] = 0
-            back_of(one, two, front, back, rows, at_back, x, scratch.y, scratch.y_grad, scratch.ones)
+            back_of(first_code, second_code, front, back, rows, at_back, x, scratch.y, scratch.y_grad, scratch.ones)
         add_stack(tables, groups, scratch, stack)
         at = stack.last
 
 
 @forced
 def _move(tables, groups, scratch, begin, end, iteration, corrections, weight, first, second):  # type: ignore[no-untyped-def]
-    """Make a step of the parameters of a group's trials."""
+    """Update the parameters of a group's trials once."""
     settled = min(iteration, len(corrections) - 1)
     c1, c2 = corrections[settled, 0], corrections[settled, 1]
     for t in range(begin, end):
@@ -101,20 +101,21 @@ def _move(tables, groups, scratch, begin, end, iteration, corrections, weight, f
 def train(  # type: ignore[no-untyped-def]
     tables, groups, source, batch, weight, first, second, iteration, count, scratch, corrections
 ):
-    """Make some updates of the trials of some groups, from `iteration` on.
+    """Make `count` updates of the trials of some groups, from `iteration` on.
 
     Args:
         tables: `PackTables`.
         groups: `Groups` of trials that see the same rows.
         source: `InputStream` of the training inputs.
-        batch: rows a batch.
-        weight: parameters of all trials, float32; written, as are the next two.
-        first: of the optimiser, the same shape.
-        second: the same.
-        iteration: updates made so far.
-        count: updates to make.
+        batch: rows of a batch.
+        weight: parameters of all trials, float32; written, as are `first` and `second`.
+        first: first moments of the optimiser, the same shape.
+        second: second moments, the same shape.
+        iteration: number of updates made so far.
+        count: number of updates to make.
         scratch: `Scratch`; a batch is processed in blocks of its rows.
-        corrections: Adam's, of each iteration from 0 on, float32 [iterations, 2]; the last row holds from there on.
+        corrections: Adam's bias corrections from iteration 0 on, float32 [iterations, 2]; the last row holds from there
+            on.
     """
     begin = 0
     for g in range(len(groups.ends)):

@@ -1,20 +1,19 @@
-"""The matrix products of the fused engine, whose sums are taken in a fixed order.
+"""The matrix products of the fused engine, with sums in a fixed order.
 
 A compiler may vectorise a sum of floats only if it may reorder it, and then the bits depend on the processor. Here the
-order is part of the definition, and so are the fused multiply-adds:
+order and the fused multiply-adds are part of the definition:
 
     W x       over features, one after the other
     g x^T     over rows, one after the other, for all whole vectors of features; for the features that are left,
               sixteen partial sums over the rows of a block, added up as a tree
+Each sum has its own lane, or sixteen, so it doesn't depend on the matrices multiplied beside it: matrices of many
+trials are stacked and multiplied at once. Every processor gives the same bits: narrower registers take several for a
+vector, and tiles are cut so that their sums fit into the registers.
 
-Each sum has a lane of its own, or sixteen, so it is the same whatever is multiplied beside it: matrices of many trials
-are stacked and multiplied at once. Any processor gives the same bits: one with narrower registers takes several for a
-vector, and tiles are cut so that the sums of a tile fit into the registers there are.
+Sums over rows use a transposed copy of the rows, so that a vector holds separate sums. Adding up lanes of a vector
+would cost as much as the products.
 
-Sums over rows are taken from a transposed copy of the rows, so that a vector holds sums and none has to be added up
-across its lanes: that would cost as much as the products.
-
-All matrices are C-contiguous, rows of a multiple of `LANES` numbers, float32 or float64.
+All matrices are C-contiguous, with rows of a multiple of `LANES` numbers, float32 or float64.
 """
 
 from __future__ import annotations
@@ -39,15 +38,15 @@ from tasks.arithmetic.engine.cpu.simd import (
     one_sum,
 )
 
-# Of a tile, so that its sums, what they are multiplied of, and nothing else are in registers: with AVX2 there are
-# sixteen, and a vector takes two. Fewer sums than eight registers would wait for each other.
+# Tile sizes, chosen so that the sums and their operands just fit into the registers: AVX2 has sixteen, and a vector
+# takes two. With fewer than eight registers of sums, additions would wait for each other.
 _TALL, _PAIR, _SINGLE = (2, 4, 8) if HAS_AVX512 else (1, 2, 4)
 _DEEP_FEATURES = 4 if HAS_AVX512 else 2
 _SQUARE = 8
 
 
 def _numbers(builder: Any, first: Any, count: int, step: int = 1) -> list[Any]:
-    """Count up from an index."""
+    """Return consecutive indices from a first one, in steps."""
     return [builder.add(first, ir.Constant(INT, step * k)) for k in range(count)]
 
 
@@ -78,7 +77,7 @@ def _tile(outputs: int, vectors: int) -> Callable[..., Any]:
 
 
 def _add_products(builder: Any, places: Sequence[Any], left: Sequence[Any], right: Sequence[Any]) -> None:
-    """Add the product of each on the left and each on the right to its sum."""
+    """Add the product of each pair from the left and the right to its sum."""
     pairs = [(a, b) for a in left for b in right]
     for place, (a, b) in zip(places, pairs, strict=True):
         builder.store(multiply_add(builder, a, b, builder.load(place)), place)
@@ -96,12 +95,12 @@ _tile_6_rest, _tile_4_rest, _tile_2_rest, _tile_1_rest = _tile(6, 1), _tile(4, 1
 
 @compiled
 def multiply(z, w, x, start, stop):  # type: ignore[no-untyped-def]
-    """Multiply, over some of the features: z_ob = sum over start <= i < stop of W_oi x_ib, b over the columns of z."""
+    """Multiply over some of the features: z_ob = sum over start <= i < stop of W_oi x_ib, for all columns b of z."""
     outputs, columns = z.shape
     six = outputs - outputs % 6
     four = six + (outputs - six) // 4 * 4
     two = four + (outputs - four) // 2 * 2
-    # Columns outside: those of x stay in the first-level cache while all outputs pass.
+    # Columns are the outer loop: those of x stay in the first-level cache while all outputs pass.
     wide = columns - columns % (_TALL * LANES)
     for b in range(0, wide, _TALL * LANES):
         for o in range(0, six, 6):
@@ -131,7 +130,7 @@ def multiply(z, w, x, start, stop):  # type: ignore[no-untyped-def]
 
 
 def _deep(outputs: int, vectors: int) -> Callable[..., Any]:
-    """Make the kernel for some outputs and vectors of features: adds g x^T to d[o:, i:]."""
+    """Make the kernel that adds g x^T to d[o:, i:] for some outputs and vectors of features."""
 
     @intrinsic  # type: ignore[untyped-decorator]
     def deep(typing: Any, d: Any, g: Any, transposed: Any, o: Any, i: Any) -> Any:
@@ -167,8 +166,7 @@ def add_outer(d, g, x, transposed):  # type: ignore[no-untyped-def]
         d: [outputs, features].
         g: [outputs, rows].
         x: [features or more, rows or more].
-        transposed: of the first features, as many as it has columns: [rows, a multiple of `LANES`]; what `transpose`
-            made of x.
+        transposed: `transpose` of the first features of x, [rows, a multiple of `LANES`].
     """
     outputs, features = d.shape[0], transposed.shape[1]
     six = outputs - outputs % 6
@@ -202,7 +200,7 @@ def add_outer(d, g, x, transposed):  # type: ignore[no-untyped-def]
 
 @intrinsic  # type: ignore[untyped-decorator]
 def _transpose_square(typing: Any, to: Any, x: Any, i: Any, b: Any) -> Any:
-    """Write the square of x from [i, b] on to [b, i], transposed in registers."""
+    """Write the square of x that starts at [i, b] to [b, i], transposed in registers."""
     signature = types.void(to, x, types.int64, types.int64)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -212,7 +210,7 @@ def _transpose_square(typing: Any, to: Any, x: Any, i: Any, b: Any) -> Any:
         lows, highs = mask([0, 8, 1, 9, 4, 12, 5, 13]), mask([2, 10, 3, 11, 6, 14, 7, 15])
         even, odd = mask([0, 1, 8, 9, 4, 5, 12, 13]), mask([2, 3, 10, 11, 6, 7, 14, 15])
         for first in (0, half):
-            # Features that are four apart are in the halves of a vector, so that nothing crosses from half to half.
+            # Features four apart are in the two halves of a vector, so that no lane crosses between halves.
             quarters = [[x_.load(features[k + h], rows[first], half) for h in (0, half)] for k in range(half)]
             a, b, c, d = (builder.shuffle_vector(low, high, both) for low, high in quarters)
             pairs = [(builder.shuffle_vector(a, b, part), builder.shuffle_vector(c, d, part)) for part in (lows, highs)]
@@ -226,7 +224,7 @@ def _transpose_square(typing: Any, to: Any, x: Any, i: Any, b: Any) -> Any:
 
 @compiled
 def transpose(to, x):  # type: ignore[no-untyped-def]
-    """Write some rows and the first features of x [features or more, rows or more] to `to` [rows, features]."""
+    """Write rows and first features of x [features or more, rows or more] to `to` [rows, features]."""
     rows, features = to.shape
     for b in range(0, rows, _SQUARE):
         for i in range(0, features, _SQUARE):
@@ -237,9 +235,9 @@ def transpose(to, x):  # type: ignore[no-untyped-def]
 
 
 def _dots(outputs: int, features: int) -> Callable[..., Any]:
-    """Make the kernel for some rows of g and some of x, 1 or a multiple of 4 pairs: adds their inner products to d.
+    """Make the kernel that adds the inner products of some rows of g and x, 1 or a multiple of 4 pairs, to d.
 
-    d gets them from [o, i] on. Rows of g count from g_row, rows of x from x_row.
+    It writes d from [o, i] on. Rows of g start at g_row, rows of x at x_row.
     """
     pairs = outputs * features
 
@@ -277,10 +275,10 @@ _dots_2_deep, _dots_1x4, _dots_1x1 = _dots(2, _DEEP_FEATURES), _dots(1, 4), _dot
 
 @compiled
 def add_dots(d, g, x, first):  # type: ignore[no-untyped-def]
-    """Add to the gradient of a product, as `add_outer` without a transposed copy, for features from `first` on."""
+    """Add the gradient of a product, like `add_outer` without a transposed copy, for features from `first` on."""
     outputs, features = d.shape
     tiled = features - (features - first) % _DEEP_FEATURES
-    # Features outside: g's rows are few and stay in the first-level cache, x's may not.
+    # Features are the outer loop: g's few rows stay in the first-level cache, x's may not.
     for i in range(first, tiled, _DEEP_FEATURES):
         for o in range(0, outputs - 1, 2):
             _dots_2_deep(d, g, x, o, i, o, i)
@@ -293,7 +291,7 @@ def add_dots(d, g, x, first):  # type: ignore[no-untyped-def]
 
 @compiled
 def _add_row(d, o, g, row, x, first):  # type: ignore[no-untyped-def]
-    """Add the inner products of one row of g with those of x from `first` on: d_oi += sum_b g_row,b x_ib."""
+    """Add the inner products of a row of g with the rows of x from `first` on: d_oi += sum_b g_row,b x_ib."""
     features = d.shape[1]
     fours = features - (features - first) % 4
     for i in range(first, fours, 4):
@@ -304,7 +302,7 @@ def _add_row(d, o, g, row, x, first):  # type: ignore[no-untyped-def]
 
 @compiled
 def add_sums(d, o, ones, g):  # type: ignore[no-untyped-def]
-    """Add the sums of rows to a row of d: d_oi += sum_b g_ib; `ones` is one row of ones."""
+    """Add the sums of g's rows to a row of d: d_oi += sum_b g_ib; `ones` is a row of ones."""
     _add_row(d, o, ones, 0, g, 0)
 
 

@@ -1,4 +1,4 @@
-"""The arrays that compiled loops work in, for a group of trials and a block of rows."""
+"""Scratch arrays of the compiled loops, for a group of trials and a block of rows."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from tasks.arithmetic.engine.cpu.tables import PackTables
 
 
 class Scratch(NamedTuple):
-    """Arrays to work in, for blocks of so many rows; see `new_scratch`.
+    """Scratch arrays for blocks of rows; see `new_scratch`.
 
     Args:
-        block: rows.
-        stacked: rows of sums that are computed at a time.
+        block: rows of a block.
+        stacked: rows of sums computed at a time.
         x: inputs, float32 [features, block and a vector more] flattened; features are n rounded up to a multiple of 4.
-        x_transposed: most of them, [block, n rounded down to whole vectors] flattened.
-        logs: their logarithms, as the inputs.
-        logs_transposed: most of them, as of the inputs.
-        weights: of a group, and more: see `Layer`.
-        gradients: of these.
-        room: sums, their gradients, and what layers use in turn: [rows, block] flattened.
+        x_transposed: transposed inputs, [block, n rounded down to full vectors] flattened.
+        logs: their logarithms, like the inputs.
+        logs_transposed: transposed logarithms, like those of the inputs.
+        weights: a group's weights and factors: see `Layer`.
+        gradients: their gradients.
+        room: sums, their gradients, and scratch of layers: [rows, block] flattened.
         spare: first of the rows that first layers use in turn.
         back: first of the rows that second layers use in turn.
         y: outputs, [1, block].
@@ -35,7 +35,7 @@ class Scratch(NamedTuple):
         targets: [block].
         ones: [1, block].
         ones_of_inputs: [1, n].
-        gradient: of a trial's parameters, and 0 up to a whole vector.
+        gradient: gradient of a trial's parameters, padded with 0 to a full vector.
     """
 
     block: int
@@ -59,9 +59,9 @@ class Scratch(NamedTuple):
 
 
 def new_scratch(tables: PackTables, sizes: Sizes, block: int) -> Scratch:
-    """Make arrays to work in: nothing in them outlives a call."""
+    """Make the scratch arrays of one call."""
     n, subsets = tables.inputs, tables.starts.shape[1]
-    # A row more than a block is a cache line more: rows of a power of two would share few places in a cache.
+    # A row longer by a cache line than a block: rows of a power of two would share few places in a cache.
     inputs, transposed = padded(n, 4) * (block + LANES), block * (n - n % LANES)
     spare = 2 * sizes.stacked
     return Scratch(
@@ -87,7 +87,7 @@ def new_scratch(tables: PackTables, sizes: Sizes, block: int) -> Scratch:
 
 
 def zeros(*shape: int) -> Any:
-    """Make an array of zeros that begins with a cache line: vectors that cross two take twice as long."""
+    """Make an array of zeros aligned to a cache line: vectors that cross two lines take twice as long."""
     count = int(np.prod(shape))
     numbers = np.zeros(count + LANES, np.float32)
     first = -(numbers.ctypes.data // numbers.itemsize) % LANES
@@ -96,19 +96,19 @@ def zeros(*shape: int) -> Any:
 
 @inlined
 def inputs_of(scratch, numbers, n):  # type: ignore[no-untyped-def]
-    """View inputs, or their logarithms: [features, block and a vector more]."""
+    """View inputs, or their logarithms, as [features, block and a vector more]."""
     return matrix(numbers, 0, padded(n, 4), scratch.block + LANES)
 
 
 @inlined
 def transposed_of(scratch, numbers, n):  # type: ignore[no-untyped-def]
-    """View the transposed copy of most of them: [block, features]."""
+    """View the transposed inputs, or their logarithms, as [block, features]."""
     return matrix(numbers, 0, scratch.block, n - n % LANES)
 
 
 @inlined
 def layer_of(tables, places, scratch, s, layer):  # type: ignore[no-untyped-def]
-    """Find a trial's first layer, 0, or its second, 1."""
+    """Return a trial's first layer, 0, or its second, 1, as a `Layer`."""
     k = 5 * layer
     hidden = tables.shapes[tables.shape[s]].hidden
     return Layer(

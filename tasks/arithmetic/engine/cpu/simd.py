@@ -1,4 +1,4 @@
-"""Vectors in compiled code: what the fused engine's products are built of, and views without a check.
+"""Vectors in compiled code: building blocks of the fused engine's products, and views without bounds checks.
 
 All matrices are C-contiguous, float32 or float64.
 """
@@ -15,7 +15,7 @@ from numba.np import arrayobj as np_arrayobj
 
 from study.stream.stream_simd import LANES
 
-# None of these has types that fit.
+# These have no usable types.
 cgutils: Any = core.cgutils
 arrayobj: Any = np_arrayobj
 intrinsic: Any = extending.intrinsic
@@ -29,7 +29,7 @@ INT = ir.IntType(64)
 
 @intrinsic  # type: ignore[untyped-decorator]
 def vector(typing: Any, numbers: Any, start: Any, length: Any) -> Any:
-    """View a part of an array of one dimension, without a look at its bounds."""
+    """View a part of a one-dimensional array, without bounds checks."""
     kind = types.Array(numbers.dtype, 1, "C")
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -41,7 +41,7 @@ def vector(typing: Any, numbers: Any, start: Any, length: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def matrix(typing: Any, numbers: Any, start: Any, rows: Any, columns: Any) -> Any:
-    """View a part of an array of one dimension as a matrix; numpy's own reshape costs a call."""
+    """View a part of a one-dimensional array as a matrix; numpy's reshape would cost a call."""
     kind = types.Array(numbers.dtype, 2, "C")
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -97,17 +97,17 @@ class Matrix:
     def splat(self, row: Any, column: Any) -> Any:
         """Load one number into all lanes."""
         nothing = ir.Constant(self.kind, ir.Undefined)
-        one = self._builder.insert_element(nothing, self.load(row, column), index(0))
-        return self._builder.shuffle_vector(one, nothing, mask([0] * LANES))
+        single = self._builder.insert_element(nothing, self.load(row, column), index(0))
+        return self._builder.shuffle_vector(single, nothing, mask([0] * LANES))
 
 
 def index(number: int) -> Any:
-    """Make the number of a lane."""
+    """Make the index of a lane."""
     return ir.Constant(ir.IntType(32), number)
 
 
 def mask(lanes: Sequence[int]) -> Any:
-    """Make the order in which lanes are taken from two vectors."""
+    """Make a shuffle mask: the lanes to take from two vectors."""
     return ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), [index(lane) for lane in lanes])
 
 
@@ -120,7 +120,7 @@ def multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 def fold(builder: Any, first: Any, second: Any) -> Any:
-    """Add neighbouring lanes of both, within each quarter of a vector."""
+    """Add neighbouring lanes of both vectors, within each quarter."""
     quarters = range(0, LANES, 4)
     even = [lane for q in quarters for lane in (q, q + 2, LANES + q, LANES + q + 2)]
     return builder.fadd(
@@ -130,25 +130,25 @@ def fold(builder: Any, first: Any, second: Any) -> Any:
 
 
 def halves(builder: Any, vector: Any) -> Any:
-    """Add the lower and the upper half of a vector."""
+    """Add the lower half of a vector to the upper half."""
     half = vector.type.count // 2
     low, high = mask(range(half)), mask(range(half, 2 * half))
     return builder.fadd(builder.shuffle_vector(vector, vector, low), builder.shuffle_vector(vector, vector, high))
 
 
 def four_sums(builder: Any, four: Sequence[Any]) -> Any:
-    """Add up the lanes of four vectors: a vector of four sums."""
+    """Sum the lanes of four vectors into a vector of four sums."""
     folded = fold(builder, fold(builder, four[0], four[1]), fold(builder, four[2], four[3]))
     return halves(builder, halves(builder, folded))
 
 
 def one_sum(builder: Any, vector: Any) -> Any:
-    """Add up the lanes of one vector, in the order of `four_sums`."""
+    """Sum the lanes of one vector, in the order of `four_sums`."""
     return builder.extract_element(four_sums(builder, [vector] * 4), index(0))
 
 
 def accumulators(builder: Any, kind: Any, count: int) -> list[Any]:
-    """Make places for so many vectors of sums, and zero them; the compiler keeps them in registers."""
+    """Allocate vectors of sums, set to zero; the compiler keeps them in registers."""
     places = [cgutils.alloca_once(builder, kind) for _ in range(count)]
     for place in places:
         builder.store(ir.Constant(kind, [0.0] * LANES), place)

@@ -1,4 +1,4 @@
-"""Trials of a group whose first layers are multiplied at once, and what each does between the products."""
+"""Stacks of a group's trials, whose first layers are multiplied at once, and each trial's work between the products."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def clear_gradients_of(tables, groups, scratch, first, last):  # type: ignore[no
 
 
 class Stack(NamedTuple):
-    """Trials of a group whose sums are computed at a time.
+    """Trials of a group whose sums are computed at once.
 
     Args:
-        first: of them, in the order of the groups.
-        last: the one after their last.
+        first: position of the first trial, in the order of the groups.
+        last: position after the last trial.
         sums: rows of sums with inputs.
         log_sums: rows of sums with logarithms, which follow.
     """
@@ -92,7 +92,7 @@ def add_stack(tables, groups, scratch, stack):  # type: ignore[no-untyped-def]
 
 @inlined
 def rows_of(groups, scratch, stack, s):  # type: ignore[no-untyped-def]
-    """Find where a trial of a stack has its sums."""
+    """Return the places of a trial's sums in a stack."""
     first = groups.order[stack.first]
     return Rows(
         scratch.room, scratch.block, groups.sums[s] - groups.sums[first],
@@ -110,7 +110,7 @@ def predict(first, second, front, back, rows, at, x, y):  # type: ignore[no-unty
         front: first `Layer`.
         back: second `Layer`.
         rows: `Rows` of the first layer.
-        at: where in their room second layers have theirs.
+        at: place of the second layer's rows in their room.
         x: inputs.
         y: outputs, [1, block]; written.
     """
@@ -120,9 +120,9 @@ def predict(first, second, front, back, rows, at, x, y):  # type: ignore[no-unty
 
 @internal
 def back_of(first, second, front, back, rows, at, x, y, y_grad, ones):  # type: ignore[no-untyped-def]
-    """Compute the gradients of a trial's sums from those of its outputs, and add to those of its other weights.
+    """Compute the gradients of a trial's sums from those of its outputs, and add to its other weights' gradients.
 
-    Args: as for `predict`, with the gradients of the outputs, and [1, block] ones.
+    Args: as for `predict`, with the gradients of the outputs, and ones, [1, block].
     """
     h, slopes = hidden_values(first, rows, front.outputs), hidden_slopes(first, rows, front.outputs)
     for o in range(front.outputs):
@@ -135,7 +135,7 @@ def back_of(first, second, front, back, rows, at, x, y, y_grad, ones):  # type: 
 
 @forced
 def targets_of(tables, groups, scratch, t, first, x):  # type: ignore[no-untyped-def]
-    """Write the targets of a trial, unless its neighbour in the group had the same of these rows."""
+    """Write a trial's targets, unless they equal those of its predecessor in the group."""
     s = groups.order[t]
     if t == first or groups.target[s] != groups.target[groups.order[t - 1]]:
         kind = tables.shapes[tables.shape[s]]

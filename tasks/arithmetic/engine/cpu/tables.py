@@ -1,7 +1,7 @@
-"""What compiled code knows of a pack's trials, as tables: the trials of a pack may have different shapes.
+"""Tables of a pack's trials for compiled code; the trials may have different shapes.
 
-A shape is what tensors and code depend on: model, hidden units, operation, optimiser, and more. What is the same for
-all trials of a shape stands in a row of a table of records, from which compiled code reads fields by name.
+A shape determines tensors and code: model, hidden units, operation, optimiser, and more. Values shared by all trials of
+a shape are a record in a table, whose fields compiled code reads by name.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ _PART = np.dtype(
 
 
 class Rules(NamedTuple):
-    """How parameters move; see `UpdateRule`.
+    """Update rules of the parameters; see `UpdateRule`.
 
     Args:
         shapes: optimiser and regularisers of each shape, records [shapes].
-        parts: of each shape and parameter, records [shapes, parameters].
+        parts: rule of each shape's parameters, records [shapes, parameters].
         rate: float32 [trials].
         strength: float64 [trials].
         start: float64 [trials].
@@ -74,17 +74,17 @@ class Rules(NamedTuple):
 
 
 class PackTables(NamedTuple):
-    """A pack's trials.
+    """The tables of a pack's trials.
 
     Args:
         inputs: numbers in a row, n.
         shapes: sizes and task of each shape, records [shapes].
         codes: units of both layers of each shape, records [shapes, 2].
-        shape: which is a trial's, int64 [trials].
-        at: where a trial's parameters begin, int64 [trials].
+        shape: index of each trial's shape, int64 [trials].
+        at: start of each trial's parameters, int64 [trials].
         starts: first input of each subset, int64 [trials, subsets].
-        stops: the input after its last, the same shape.
-        rules: how parameters move.
+        stops: the input after each subset's last, the same shape.
+        rules: update rules of the parameters.
     """
 
     inputs: int
@@ -100,12 +100,12 @@ class PackTables(NamedTuple):
 def new_tables(
     parts: Sequence[PackArrays], places: Sequence[npt.NDArray[np.int64]], at: npt.NDArray[Any]
 ) -> PackTables:
-    """Collect the tables of a pack.
+    """Make the tables of a pack.
 
     Args:
         parts: the trials of each shape.
-        places: of the trials of each part in the pack.
-        at: where each trial's parameters begin, int64 [trials].
+        places: places in the pack of each part's trials.
+        at: start of each trial's parameters, int64 [trials].
     """
     networks, targets, rules = ([getattr(part, name) for part in parts] for name in ("network", "target", "rule"))
     shape = np.empty(len(at), np.int64)
@@ -134,7 +134,7 @@ def _code_row(code: Code) -> tuple[Any, ...]:
 
 
 def _spans(targets: Sequence[Target], places: Sequence[npt.NDArray[np.int64]]) -> tuple[Any, Any]:
-    """Lay out where subsets are; a trial with fewer than another has empty ones after them."""
+    """Tabulate the starts and stops of subsets; missing subsets of a trial are empty."""
     most, trials = max(target.starts.shape[1] for target in targets), sum(map(len, places))
     spans = []
     for name in ("starts", "stops"):

@@ -1,4 +1,4 @@
-"""One step of a trial's parameters: regularisers, the optimiser, and bounds."""
+"""One update of a trial's parameters: regularisers, optimiser and bounds."""
 
 from __future__ import annotations
 
@@ -39,13 +39,12 @@ def update(rules, shape, s, iteration, c1, c2, w, g, m, v):  # type: ignore[no-u
 
     Args:
         rules: `Rules`.
-        shape: the trial's.
-        s: its place.
-        iteration: updates made so far.
+        shape: index of the trial's shape.
+        s: the trial's place.
+        iteration: number of updates made so far.
         c1: Adam's first bias correction.
-        c2: the second.
-        w: parameters, a multiple of `LANES`; those past the last one are 0, as are their gradients and moments, and
-            remain so.
+        c2: Adam's second bias correction.
+        w: parameters, padded to a multiple of `LANES` with 0; the padding, its gradients and moments stay 0.
         g: their gradients; overwritten.
         m: their first moments.
         v: their second moments.
@@ -78,7 +77,7 @@ def update(rules, shape, s, iteration, c1, c2, w, g, m, v):  # type: ignore[no-u
         part = rules.parts[shape, p]
         if part.high < np.inf:
             low, high = part.low, part.high
-            bounded = w[at : part.end]  # from 0 on: an index that could be negative keeps a loop from being vectorised
+            bounded = w[at : part.end]  # starts at 0: an index that could be negative prevents vectorisation
             for k in range(len(bounded)):
                 bounded[k] = clip(bounded[k], low, high)
         at = part.end

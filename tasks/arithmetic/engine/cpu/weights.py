@@ -1,6 +1,6 @@
 """The effective weights of the fused engine's units, and the gradients of their parameters.
 
-All arguments have one dimension. The same code runs in float32 and float64. Below, W̄ stands for dL/dW.
+All arguments are one-dimensional. The same code runs in float32 and float64. Below, W̄ stands for dL/dW.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tasks.arithmetic.engine.compiled.formulas import (
 
 @compiled
 def nac_weight_forward(weight_hat, mask_hat, size, mask, w):  # type: ignore[no-untyped-def]
-    """Compute W = tanh(Ŵ) ⊙ σ(M̂), and leave the factors in `size` and `mask`."""
+    """Compute W = tanh(Ŵ) ⊙ σ(M̂), and write the factors to `size` and `mask`."""
     for k in range(len(w)):
         size[k], mask[k] = nac_factors(weight_hat[k], mask_hat[k])
         w[k] = size[k] * mask[k]

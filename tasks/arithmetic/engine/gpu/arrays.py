@@ -1,4 +1,4 @@
-"""The arrays of the fused GPU engine, and what it asks of a device: train, evaluate, return the state."""
+"""The arrays of the fused GPU engine, and its interface to a device: train, evaluate, return the state."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from tasks.arithmetic.engine.gpu.layout import EVALUATED_ROWS
 from tasks.arithmetic.engine.gpu.shape import Shape, new_shape
 from tasks.arithmetic.engine.shared.evaluation_rows import evaluation_keys, range_arrays
 
-# Places in a trial's row of numbers: where its intervals start, their width times 2**-24, the step size, λ̂, 1 / the
-# iterations that λ grows for, and the out-of-bounds regulariser's weight.
+# Columns of a trial's numbers: starts of its intervals, their width times 2**-24, step size, λ̂, 1 / (iterations of λ's
+# growth), and the out-of-bounds regulariser's weight.
 INTERVAL, SECOND_INTERVAL, SCALE, RATE, STRENGTH, LENGTH, OUT_STRENGTH, NUMBERS = range(8)
 
 _LOW_WORD = 0xFFFFFFFF
 
 
 class Choices(NamedTuple):
-    """What is the same for all trials of a pack, and doesn't change how a block is laid out.
+    """Values that all trials of a pack share and that don't affect the layout of a block.
 
     Args:
-        operation: of the task: ADD, SUB, MUL, DIV, SQUARED or ROOT.
-        two: whether any trial draws from two intervals.
-        exponential: whether λ grows exponentially.
+        operation: ADD, SUB, MUL, DIV, SQUARED or ROOT.
+        two: True if any trial draws from two intervals.
+        exponential: True if λ grows exponentially.
         optimizer: ADAM, SGD or MOMENTUM.
         momentum: coefficient of MOMENTUM.
-        squared: whether the sparsity regulariser is the squared one.
-        out_squared: whether the out-of-bounds regulariser is.
+        squared: True if the sparsity regulariser is squared.
+        out_squared: True if the out-of-bounds regulariser is squared.
     """
 
     operation: int
@@ -53,17 +53,17 @@ class Choices(NamedTuple):
 
 @dataclass(frozen=True)
 class Tables:
-    """What a device reads of the trials, a row a trial.
+    """The trials' data on a device, one row a trial.
 
     Args:
         keys: Philox's round keys, uint32 [trials, 2, 10].
         spans: the first input of each subset, and the one after its last, uint64 [trials, subsets, 2].
         start: iteration at which λ starts to grow, uint64 [trials].
         numbers: float32 [trials, NUMBERS].
-        corrections: Adam's, of each iteration from 0 until they are 1, float32 [iterations, 2].
+        corrections: Adam's bias corrections from iteration 0 until they are 1, float32 [iterations, 2].
         evaluated: evaluation rows, float32 [sets, planes, features / 4, rows, 4]; a second plane holds logarithms.
-        sets: which of these sets validates and which tests a trial, uint64 [trials, 2].
-        rows: equal numbers of trials that see the same rows in training, int64 [trials]; see `gpu.groups`.
+        sets: the validation set and the test set of each trial, uint64 [trials, 2].
+        rows: equal numbers for trials that see the same rows in training, int64 [trials]; see `gpu.groups`.
     """
 
     keys: npt.NDArray[np.uint32]
@@ -77,11 +77,11 @@ class Tables:
 
 
 class Evaluation(NamedTuple):
-    """What an evaluation measured of some trials.
+    """The measurements of an evaluation of some trials.
 
     Args:
-        errors: sum of squared errors of each chunk of the validation and of the test rows, float64 [trials, 2, chunks].
-        weights: of a trial's weights: sparsity error, and 1 if one is NaN, else 0; float32 [trials, 2].
+        errors: sum of squared errors of each chunk of validation and test rows, float64 [trials, 2, chunks].
+        weights: sparsity error of a trial's weights, and 1 if one is NaN, else 0; float32 [trials, 2].
     """
 
     errors: npt.NDArray[np.float64]
@@ -89,7 +89,7 @@ class Evaluation(NamedTuple):
 
 
 class Blocks(ABC):
-    """A pack's trials on a device, in blocks of threads. Calls return before the work is done."""
+    """A pack's trials on a device, in blocks of threads. Calls are asynchronous."""
 
     @abstractmethod
     def train(self, which: npt.NDArray[np.uint64], iteration: int, count: int) -> None:
@@ -97,38 +97,38 @@ class Blocks(ABC):
 
         Args:
             which: their places in the pack, [1 to trials].
-            iteration: updates they have made, >= 0.
-            count: updates to make, >= 1.
+            iteration: number of updates they have made, >= 0.
+            count: number of updates to make, >= 1.
         """
 
     @abstractmethod
     def evaluate(self, which: npt.NDArray[np.uint64]) -> Callable[[], Evaluation]:
-        """Start to evaluate the trials at some places, [1 to trials], as they are now.
+        """Start to evaluate the trials `which`, [1 to trials], in their current state.
 
         Returns:
-            What waits for the end and gives the results.
+            A function that waits for the results and returns them.
         """
 
     @abstractmethod
     def read(self) -> list[npt.NDArray[np.float32]]:
-        """Copy weights and both moments out, each [trials, parameters]."""
+        """Copy weights and both moments, each [trials, parameters]."""
 
     @abstractmethod
     def wait(self, left: int) -> None:
-        """Wait until at most `left` calls of `train` aren't done."""
+        """Wait until at most `left` calls of `train` are unfinished."""
 
 
 Devices = Callable[[Shape, Choices, Tables, Sequence[npt.NDArray[np.float32]]], Blocks]
-"""What makes a pack's blocks: of its shape, choices, tables, and its weights and moments, each [trials, parameters]."""
+"""Constructor of a pack's blocks from shape, choices, tables, and weights and moments, each [trials, parameters]."""
 
 
 class GpuArrays(PackArrays):
     """A pack's trials on a device.
 
     Args:
-        trials: of equal tensor shape.
-        state: what `state` gave of these trials; None to draw initial weights.
-        new_blocks: of the device.
+        trials: trials of equal tensor shape.
+        state: the result of `state` for these trials; None to draw initial weights.
+        new_blocks: constructor of the device's blocks.
     """
 
     def __init__(self, trials: Sequence[Trial], state: Arrays | None, new_blocks: Devices) -> None:
@@ -164,22 +164,22 @@ class GpuArrays(PackArrays):
         source, rule = self._source, self._rule
         numbers = np.zeros((len(self._cells), NUMBERS), np.float32)
         numbers[:, INTERVAL], numbers[:, SECOND_INTERVAL] = source.low.T
-        # The 24 bits of a number and its interval's width at once: a power of two moves the exponent only.
+        # Scales the stream's 24-bit numbers to the interval in one factor: a power of two changes only the exponent.
         numbers[:, SCALE] = source.width * np.float32(2.0**-24)
         numbers[:, RATE], numbers[:, OUT_STRENGTH] = rule.rate, rule.out_strength
         numbers[:, STRENGTH], numbers[:, LENGTH] = rule.strength, 1 / rule.length
         return numbers
 
     def _new_rows(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint64]]:
-        """Draw each set of evaluation rows that occurs, and list which are each trial's: see `Tables`."""
+        """Draw the distinct sets of evaluation rows, and assign them to trials: see `Tables`."""
         pairs = [
             ((cell.interpolation_range, key, Purpose.VALIDATION), (cell.extrapolation_range, key, Purpose.TEST))
             for cell, key in zip(self._cells, self._keys, strict=True)
         ]
-        distinct = list(dict.fromkeys(one for both in pairs for one in both))
-        x = np.stack([self._draw_rows(*one) for one in distinct])
+        distinct = list(dict.fromkeys(row_set for pair in pairs for row_set in pair))
+        x = np.stack([self._draw_rows(*row_set) for row_set in distinct])
         planes = [x, logarithms(x)] if self._network.first.family in (NALU, NAC_MUL) else [x]
-        sets = np.array([[distinct.index(one) for one in both] for both in pairs], np.uint64)
+        sets = np.array([[distinct.index(row_set) for row_set in pair] for pair in pairs], np.uint64)
         return np.stack(planes, 1), sets
 
     def _draw_rows(self, range_: Range, key: int, purpose: Purpose) -> npt.NDArray[np.float32]:
@@ -191,19 +191,19 @@ class GpuArrays(PackArrays):
     # --- working ------------------------------------------------------------------------------------------
 
     def update(self, which: npt.NDArray[np.int64], iteration: int, count: int) -> None:
-        """Start `count` updates of the trials at some places, from `iteration` on."""
+        """Start `count` updates of the trials `which`, from `iteration` on."""
         self._blocks.train(which.astype(np.uint64), iteration, count)
 
     def wait(self, left: int = 0) -> None:
-        """Wait until at most `left` calls of `update` aren't done."""
+        """Wait until at most `left` calls of `update` are unfinished."""
         self._blocks.wait(left)
 
     def evaluate(self, which: npt.NDArray[np.int64]) -> Callable[[], dict[str, npt.NDArray[np.float32]]]:
-        """Start an evaluation of the trials at some places; the result waits for it.
+        """Start an evaluation of the trials `which`.
 
         Returns:
-            Validation MSE, test MSE, sparsity error, and under ``has_nan`` 1 if a parameter is NaN, else 0;
-            each float32 [which].
+            A function that waits for the results: validation MSE, test MSE, sparsity error, and ``has_nan``, 1 if a
+                parameter is NaN, else 0; each float32 [which].
         """
         pending, rows = self._blocks.evaluate(which.astype(np.uint64)), self._cell.evaluation_rows
 
@@ -218,14 +218,14 @@ class GpuArrays(PackArrays):
         return result
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Copy weights and optimiser state out; each array's first axis is the trial."""
+        """Copy weights and optimiser state; each array's first axis is the trial."""
         for array, read in zip(self._arrays.values(), self._blocks.read(), strict=True):
             array[:] = read
         return super().state()
 
 
 def round_keys(seeds: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint32]:
-    """Compute Philox's keys of all rounds, uint32 [trials, 2, 10], from seeds, [trials].
+    """Compute Philox's keys of all rounds, uint32 [trials, 2, 10], from seeds [trials].
 
     Example:
         >>> [hex(key) for key in round_keys(np.array([7], np.uint64))[0, :, 1]]
@@ -237,7 +237,7 @@ def round_keys(seeds: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint32]:
 
 
 def chunks(rows: int) -> int:
-    """Count the chunks that evaluation rows are cut into, a block of threads each."""
+    """Count the chunks of evaluation rows; each takes a block of threads."""
     return -(-rows // EVALUATED_ROWS)
 
 
@@ -248,7 +248,7 @@ def _logarithms(x, logs):  # type: ignore[no-untyped-def]
 
 
 def logarithms(x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Compute log(|x| + 1e-7), of x's shape, as the engines' units do."""
+    """Compute log(|x| + 1e-7) with x's shape, bit for bit as the engines' units do."""
     logs = np.empty(x.size, np.float32)
     _logarithms(x.reshape(-1), logs)
     return logs.reshape(x.shape)

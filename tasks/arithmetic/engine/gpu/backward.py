@@ -1,4 +1,4 @@
-"""The phase that takes rows from their sums to gradients, and that which only finds their errors."""
+"""The phase from a row's sums to its gradients, and the computation of its error alone."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ _ONE = np.uint64(1)
 
 
 def new_rows(layout: Layout) -> tuple[Any, Any]:
-    """Make the phase that takes rows from sums to gradients, and that which only finds their errors.
+    """Make the phase from rows' sums to gradients, and the function of a row's error alone.
 
         rows(t, x, w, a, e, u, u_grad, mul, gates, left, z, turn, operation)
 
-    Thread t < layout.rows takes row t of the pass. It adds up what `multiply` and `subsets` left of its sums, computes
-    hidden units, output and target, writes the slopes of its sums to shared memory, and adds to z the gradients of the
-    second layer and of the biases. A row past the batch's end has slope 0.
+    Thread t < layout.rows takes row t of the pass. It adds up the partial sums of `multiply` and `subsets`, and
+    computes hidden units, output and target. It writes the slopes of its sums to shared memory, and adds the gradients
+    of the second layer and of the biases to z. A row past the batch's end has slope 0.
 
         row_error(x, w, a, e, u, mul, gates, left, evaluated, at_row, row_stride, plane, operation) -> squared error
 
     `evaluated` are evaluation rows in global memory, as in `gpu.arrays.Tables`: the row's first four features lie at
-    `at_row`, the next four `row_stride` further on, their logarithms `plane` further on than the features; all uint64.
-    Other arguments are as in `Phases`.
+    `at_row`, each next four after `row_stride`, and logarithms `plane` after the features; all uint64. Other arguments
+    are as in `Phases`.
     """
     rows, batch, slices, sums = layout.rows, layout.shape.batch, layout.slices, layout.sums
     hidden, products, quads = layout.shape.hidden, layout.products, layout.quads
     at_partial, at_products = layout.at_partial, layout.at_products
     at_subset_sums, subsets, totals = layout.at_subset_sums, layout.shape.subsets, layout.totals
-    # numba finds a function by its name, and not as a field of a tuple.
+    # numba resolves functions by name, but not as fields of a tuple.
     first_forward, first_backward = first_layer(layout)
     second_forward, second_backward = second_layer(layout)
     scale = np.float32(2 / batch)
@@ -51,7 +51,7 @@ def new_rows(layout: Layout) -> tuple[Any, Any]:
 
     @inline
     def collect(t, x, w, a, e):
-        """Add to the first slice's sums those of the others, and multiply the products."""
+        """Add the other slices' sums to those of the first, and multiply the products."""
         for j in range(subsets):
             e[j] = x[np.uint64(at_subset_sums + j * rows) + t]
             for part in range(1, slices):

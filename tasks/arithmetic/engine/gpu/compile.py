@@ -1,6 +1,6 @@
-"""How the phases are compiled: in parts, which are inlined as machine code.
+"""Compilation of phases in parts, which are inlined as machine code.
 
-numba's own inlining, of Python code, analyses a function again wherever it is called, which takes twice as long.
+numba's own inlining, of Python code, analyses a function again at every call, which takes twice as long.
 """
 
 from __future__ import annotations
@@ -12,4 +12,4 @@ import numba as nb
 _njit: Any = nb.njit
 
 inline = _njit(error_model="numpy", forceinline=True, no_cfunc_wrapper=True, no_cpython_wrapper=True, _nrt=False)
-"""Compile a function that becomes part of those that call it, on the CPU and in kernels."""
+"""Compile a function that is inlined into its callers, on the CPU and in kernels."""

@@ -1,6 +1,6 @@
 """The blocks of the fused GPU engine on a CUDA device: memory and streams by torch, launches by cuda.core.
 
-Only what needs results waits for the device: `train` returns at once, and `evaluate` gives a function to call later.
+Calls don't wait for the device: `train` returns at once, and `evaluate` returns a function that waits.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from tasks.arithmetic.engine.gpu.shape import Shape
 
 _CACHE_BYTES = 256 * 2**20
 _ELF = b"\x7fELF"
-# An instruction has room for no more.
+# The limit of the instruction encoding.
 _MOST_REGISTERS = 255
-# On a multiprocessor: those of four trials, for example, so that some work while others wait at a barrier.
+# Threads on a multiprocessor, for example of four trials, so that some work while others wait at a barrier.
 _WANTED_THREADS = 512
-# What a block may have of shared memory without being asked for.
+# The default limit of a block's shared memory.
 _DEFAULT_BYTES = 48 * 1024
 _STAMP = digest((*sorted(Path(__file__).parents[1].rglob("*.py")), Path(study.stream.stream.__file__)))
 
@@ -47,12 +47,12 @@ class CudaBlocks(Blocks):
     """A pack's blocks on the current CUDA device.
 
     Args:
-        shape: what is compiled.
-        choices: of the pack.
-        tables: of the trials.
+        shape: the shape to compile for.
+        choices: the pack's choices.
+        tables: the trials' tables.
         state: weights and both moments, each [trials, parameters]; copied.
-        registers: the most of a thread; None to choose them.
-        most: trials of a block, at most; None for as many as fit.
+        registers: the most registers of a thread; None to choose them.
+        most: the most trials of a block; None for as many as fit.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class CudaBlocks(Blocks):
         fitting = trials_together(self._layout, registers)
         self._most = min(most or fitting, fitting)
         self._train, self._evaluate = _kernels(shape, choices, capability, registers)
-        # As much whatever `most` is: packs of one shape have one kernel.
+        # Independent of `most`: packs of one shape share a kernel.
         _allow(self._train, 4 * self._layout.size(fitting))
         _allow(self._evaluate, 4 * self._layout.size(1))
         self._rows_seen = tables.rows
@@ -87,28 +87,28 @@ class CudaBlocks(Blocks):
             self._state = [self._upload(array) for array in state]
         self._which: tuple[bytes, torch.Tensor] = (b"", self._state[0])
         self._dealt: tuple[bytes, list[tuple[tuple[int, int], torch.Tensor]]] = (b"", [])
-        # Blocks of each number of trials have a launch of their own, and these run side by side.
+        # Blocks of each number of trials have their own launch; the launches run concurrently.
         self._beside = [torch.cuda.Stream(self._device) for _ in range(self._most)]  # type: ignore[no-untyped-call]
         self._launched: deque[torch.cuda.Event] = deque()
 
     def _upload(self, array: npt.NDArray[Any]) -> torch.Tensor:
-        """Copy an array to the device as bytes: torch has no unsigned numbers of all sizes."""
-        writable = np.require(array, requirements=["C", "W"])  # torch warns of arrays that are read-only
+        """Copy an array to the device as bytes: torch lacks some unsigned types."""
+        writable = np.require(array, requirements=["C", "W"])  # torch warns about read-only arrays
         return torch.from_numpy(writable.reshape(-1).view(np.uint8)).to(self._device)
 
     def _places(self, which: npt.NDArray[np.uint64]) -> int:
-        """Upload places, unless they are those of the last call, and return their address on the device."""
+        """Upload places, unless they equal those of the last call, and return their address on the device."""
         content = which.tobytes()
         if content != self._which[0]:
             self._which = (content, self._upload(which))
         return self._which[1].data_ptr()
 
     def _blocks(self, which: npt.NDArray[np.uint64]) -> list[tuple[tuple[int, int], torch.Tensor]]:
-        """Deal trials out to blocks, unless they are those of the last call: [blocks, trials], and places uploaded."""
+        """Assign trials to blocks, with a cache for equal `which`: their [blocks, trials], and uploaded places."""
         content = which.tobytes()
         if content != self._dealt[0]:
             dealt = deal(which, self._rows_seen, self._most)
-            self._dealt = (content, [((len(one), one.shape[1]), self._upload(one)) for one in dealt])
+            self._dealt = (content, [((len(blocks), blocks.shape[1]), self._upload(blocks)) for blocks in dealt])
         return self._dealt[1]
 
     def _addresses(self, *names: str) -> list[int]:
@@ -130,7 +130,7 @@ class CudaBlocks(Blocks):
         self._launched.append(event)
 
     def evaluate(self, which: npt.NDArray[np.uint64]) -> Callable[[], Evaluation]:
-        """Start to evaluate the trials at some places as they are now; see `Blocks`."""
+        """Start to evaluate the trials `which`; see `Blocks`."""
         count, cut = len(which), chunks(self._rows)
         with torch.cuda.stream(self._stream):
             errors = torch.empty(count, 2, cut, dtype=torch.float64, device=self._device)
@@ -153,12 +153,12 @@ class CudaBlocks(Blocks):
         return result
 
     def read(self) -> list[npt.NDArray[np.float32]]:
-        """Copy weights and both moments out, each [trials, parameters]."""
+        """Copy weights and both moments, each [trials, parameters]."""
         self._stream.synchronize()
         return [tensor.cpu().numpy().view(np.float32).reshape(self._shape) for tensor in self._state]
 
     def wait(self, left: int) -> None:
-        """Wait until at most `left` calls of `train` aren't done."""
+        """Wait until at most `left` calls of `train` are unfinished."""
         while len(self._launched) > left:
             self._launched.popleft().synchronize()
 
@@ -171,73 +171,73 @@ class CudaBlocks(Blocks):
         trials: int = 1,
         stream: torch.cuda.Stream | None = None,
     ) -> None:
-        self._context.set_current()  # whatever thread this is
+        self._context.set_current()  # the context of the calling thread
         block, size = trials * self._layout.threads, 4 * self._layout.size(trials)
         to = self._to_launch if stream is None else Stream.from_handle(stream.cuda_stream)
         launch(to, LaunchConfig(grid=grid, block=block, shmem_size=size), kernel, *arguments)
 
 
 def trials_at_once(layout: Layout, registers: int | None = None) -> int:
-    """Count the trials that the current device has room for: blocks that are full times the trials of one.
+    """Count the trials that fit on the current device in full blocks.
 
-    Blocks are full if as many trials as a block can train see the same rows. Where trials see rows of their own, as
-    many or a few more fit, since blocks of one trial fill shared memory and registers more evenly.
+    A block is full if all of its trials see the same rows. If trials see different rows, as many or a few more fit,
+    since blocks of one trial fill shared memory and registers more evenly.
 
     Args:
-        layout: of a block.
-        registers: of a thread, 1 to 255; None for `registers_of`.
+        layout: layout of a block.
+        registers: registers of a thread, 1 to 255; None for `registers_of`.
 
     Returns:
-        At least the trials of a block for each multiprocessor.
+        At least one block's trials for each multiprocessor.
     """
-    has, registers = Device(torch.cuda.current_device()).properties, registers or registers_of(layout)
+    properties, registers = Device(torch.cuda.current_device()).properties, registers or registers_of(layout)
     trials = trials_together(layout, registers)
-    by_registers = has.max_registers_per_multiprocessor // (registers * layout.threads * trials)
-    return int(has.multiprocessor_count * max(1, min(_blocks_by_memory(layout, trials), by_registers)) * trials)
+    by_registers = properties.max_registers_per_multiprocessor // (registers * layout.threads * trials)
+    return int(properties.multiprocessor_count * max(1, min(_blocks_by_memory(layout, trials), by_registers)) * trials)
 
 
 def blocks_of_one(layout: Layout, registers: int) -> int:
-    """Count the blocks of one trial that the current device has room for.
+    """Count the blocks of one trial that fit on the current device.
 
     Args:
-        layout: of a block.
-        registers: of a thread, 1 to 255.
+        layout: layout of a block.
+        registers: registers of a thread, 1 to 255.
     """
-    has = Device(torch.cuda.current_device()).properties
-    by_registers = has.max_registers_per_multiprocessor // (registers * layout.threads)
-    return int(has.multiprocessor_count * max(1, min(_blocks_by_memory(layout, 1), by_registers)))
+    properties = Device(torch.cuda.current_device()).properties
+    by_registers = properties.max_registers_per_multiprocessor // (registers * layout.threads)
+    return int(properties.multiprocessor_count * max(1, min(_blocks_by_memory(layout, 1), by_registers)))
 
 
 def trials_together(layout: Layout, registers: int) -> int:
-    """Choose how many trials a block trains at most: as many as it has registers and shared memory for, up to four.
+    """Choose the most trials of a block: up to four, limited by registers and shared memory.
 
     Args:
-        layout: of a block.
-        registers: of a thread, 1 to 255.
+        layout: layout of a block.
+        registers: registers of a thread, 1 to 255.
     """
-    has = Device(torch.cuda.current_device()).properties
-    threads = min(has.max_registers_per_block // registers, has.max_threads_per_block)
-    return layout.most_together(has.max_shared_memory_per_block_optin, threads)
+    properties = Device(torch.cuda.current_device()).properties
+    threads = min(properties.max_registers_per_block // registers, properties.max_threads_per_block)
+    return layout.most_together(properties.max_shared_memory_per_block_optin, threads)
 
 
 def registers_of(layout: Layout) -> int:
-    """Choose how many registers a thread may have, up to 255.
+    """Choose the registers of a thread, up to 255.
 
-    A trial gets a fourth of a multiprocessor's, or more if fewer blocks of one trial fit into its shared memory.
+    A trial gets a fourth of a multiprocessor's registers, or more if fewer one-trial blocks fit into its shared memory.
     """
-    has = Device(torch.cuda.current_device()).properties
+    properties = Device(torch.cuda.current_device()).properties
     blocks = max(1, min(_WANTED_THREADS // layout.threads, _blocks_by_memory(layout, 1)))
-    return int(min(_MOST_REGISTERS, has.max_registers_per_multiprocessor // (layout.threads * blocks)))
+    return int(min(_MOST_REGISTERS, properties.max_registers_per_multiprocessor // (layout.threads * blocks)))
 
 
 def _blocks_by_memory(layout: Layout, trials: int) -> int:
-    has = Device(torch.cuda.current_device()).properties
-    # A block takes a KiB more than its launch says.
-    return int(has.max_shared_memory_per_multiprocessor // (4 * layout.size(trials) + 1024))
+    properties = Device(torch.cuda.current_device()).properties
+    # A block takes 1 KiB more than its launch requests.
+    return int(properties.max_shared_memory_per_multiprocessor // (4 * layout.size(trials) + 1024))
 
 
 def _allow(kernel: Kernel, shared_bytes: int) -> None:
-    """Let a kernel's blocks have more shared memory than they have by default."""
+    """Raise the limit of a kernel's shared memory for each block above the default if necessary."""
     if shared_bytes > _DEFAULT_BYTES:
         attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         (error,) = driver.cuKernelSetAttribute(attribute, shared_bytes, kernel.handle, torch.cuda.current_device())
@@ -247,12 +247,12 @@ def _allow(kernel: Kernel, shared_bytes: int) -> None:
 
 @cache
 def _kernels(shape: Shape, choices: Choices, capability: tuple[int, int], registers: int) -> tuple[Kernel, Kernel]:
-    """Load the kernels of a shape, from disk or newly compiled."""
-    made_of = (_STAMP, numba.__version__, numba_cuda.__version__, shape, choices, capability, registers)
-    key = hashlib.sha256(repr(made_of).encode()).digest()
+    """Return the kernels of a shape, from disk or newly compiled."""
+    content = (_STAMP, numba.__version__, numba_cuda.__version__, shape, choices, capability, registers)
+    key = hashlib.sha256(repr(content).encode()).digest()
     cached = _read_cache(key)
     if cached is not None:
-        with suppress(Exception):  # assembled under another driver, on a disk that machines share
+        with suppress(Exception):  # for example assembled under another driver, on a disk that machines share
             return _load(cached)
     try:
         layout = new_layout(shape)
@@ -273,14 +273,14 @@ def _load(codes: tuple[bytes, bytes]) -> tuple[Kernel, Kernel]:
 
 
 def _read_cache(key: bytes) -> tuple[bytes, bytes] | None:
-    """Find machine code on disk."""
+    """Read machine code from disk; None if there isn't any."""
     with suppress(OSError, KeyError), FileStreamProgramCache(max_size_bytes=_CACHE_BYTES) as cache:
         return cache[key + b"train"], cache[key + b"evaluate"]
     return None
 
 
 def _write_cache(key: bytes, codes: tuple[ObjectCode, ObjectCode]) -> tuple[bytes, bytes]:
-    """Write machine code to disk, if there is a place for it."""
+    """Write machine code to disk, if possible."""
     with suppress(OSError), FileStreamProgramCache(max_size_bytes=_CACHE_BYTES) as cache:
         for name, code in zip((b"train", b"evaluate"), codes, strict=True):
             cache[key + name] = code

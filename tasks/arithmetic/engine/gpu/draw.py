@@ -1,4 +1,4 @@
-"""The phases that draw inputs and add up what rows need: by weights, subsets, logarithms, products."""
+"""The phases that draw inputs and compute rows' sums: by weights, subsets, logarithms and products."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _WARP = np.uint64(_WARP_THREADS)
 
 
 class BlockStream(NamedTuple):
-    """Where the inputs of a block's trials come from.
+    """The source of a block's inputs.
 
     Args:
         first_keys: Philox's round keys, the first of each pair, uint32 [10].
         second_keys: the second of each pair, uint32 [10].
-        low: where the interval starts, float32.
-        second_low: where the second interval starts, float32.
+        low: start of the interval, float32.
+        second_low: start of the second interval, float32.
         scale: width of an interval times 2**-24, float32.
-        two: whether there are two intervals.
+        two: True if there are two intervals.
     """
 
     first_keys: Any
@@ -43,7 +43,7 @@ class BlockStream(NamedTuple):
 
 @inline
 def _four_words(row, quad, iteration, stream):
-    """Encrypt (row, quad, iteration, TRAIN), all uint32, as `study.stream.stream` has it: four uint32."""
+    """Encrypt (row, quad, iteration, TRAIN), all uint32, to four uint32, as `study.stream.stream` does."""
     c0, c1, c2, c3 = row, quad, iteration, _ZERO_WORD
     for n in range(ROUNDS):
         low_0, high_0 = product(c0, _M0)
@@ -57,7 +57,7 @@ def _four_words(row, quad, iteration, stream):
 
 @inline
 def _number(word, stream):
-    """Turn a word into an input, float32, as `study.stream.stream` has it."""
+    """Convert a word to an input, float32, as `study.stream.stream` does."""
     low = stream.low
     if stream.two:
         low = stream.second_low if word & _BIT else low
@@ -65,13 +65,13 @@ def _number(word, stream):
 
 
 def new_sums(layout: Layout) -> tuple[Any, Any]:
-    """Make what adds four features of one row to its sums, and what adds them to the sums of subsets.
+    """Make the functions that add four features of a row to its sums, and to its sums over subsets.
 
         add_quad(w, quad, a, f0, f1, f2, f3, l0, l1, l2, l3)
         add_subsets(x, quad, e, f0, f1, f2, f3)
 
-    `add_quad` also multiplies the row's products. Features f and their logarithms l are float32; quad, uint64,
-    0 <= quad < layout.quads, says which four they are; others as in `gpu.phases.Phases`.
+    `add_quad` also multiplies the row's products. Features f and their logarithms l are float32; quad, uint64, 0 <=
+    quad < layout.quads, is the number of the four features; other arguments are as in `gpu.phases.Phases`.
     """
     hidden, logs, products = layout.shape.hidden, layout.logs, layout.products
     at_weights, quad_stride, input_sums = layout.at_weights, 4 * layout.weight_rows, layout.input_sums
@@ -109,14 +109,14 @@ def new_sums(layout: Layout) -> tuple[Any, Any]:
 
 
 def new_draw(layout: Layout) -> Any:
-    """Make the phase that draws inputs, by all threads of the block together: thread = row and every so many quads.
+    """Make the phase that draws inputs with all threads of a block; a thread draws every k-th quad of one row.
 
         draw(b, x, turn, iteration, stream, trials)
 
-    It writes a pass's inputs to shared memory, logarithms too if the layout has them. A row past the batch's end is a
-    copy of the first, which overflows only where that does too. `b` is the thread's number in the block, uint64,
-    0 <= b < trials * threads; `iteration`: 0 <= iteration < 2**32; `stream`: `BlockStream`; `trials`, uint64, are those
-    of the block; others as in `gpu.phases.Phases`.
+    It writes a pass's inputs to shared memory, with logarithms if the layout has them. A row past the batch's end is a
+    copy of the first, which overflows only if the first does. `b` is the thread's number in the block, uint64, 0 <= b <
+    trials * threads; `iteration`: 0 <= iteration < 2**32; `stream`: `BlockStream`; `trials`, uint64, is the block's
+    number of trials; other arguments are as in `gpu.phases.Phases`.
     """
     rows, batch, stride, plane = layout.rows, layout.shape.batch, layout.stride, layout.plane
     slices, quads, logs, at_inputs = layout.slices, layout.quads, layout.logs, layout.at_inputs
@@ -140,14 +140,14 @@ def new_draw(layout: Layout) -> Any:
 
 
 def new_multiply(layout: Layout) -> tuple[Any, Any]:
-    """Make the phases that add up what rows need of their inputs: thread = (row, slice of the features).
+    """Make the phases of rows' sums over inputs; a thread takes a row and a slice of the features.
 
         multiply(t, x, w, a)
         subsets(t, x, e, trial, trials)
 
-    The slice's part of the sums by weights stays in the thread if it is the row's first, and goes to shared memory if
-    not; products always do. All sums of subsets go to shared memory; the trials of a block have them in common, and so
-    each trial's threads do some: `trial`, uint64, 0 <= trial < trials, is the thread's own. Arguments are as in
+    A slice's sums by weights stay in the thread for the row's first slice, and go to shared memory for others; products
+    always go there. All sums over subsets go to shared memory. Since a block's trials share them, each trial's threads
+    compute some: `trial`, uint64, 0 <= trial < trials, is the thread's own. Other arguments are as in
     `gpu.phases.Phases`.
     """
     rows, stride, plane, at_inputs = layout.rows, layout.stride, layout.plane, layout.at_inputs
@@ -157,7 +157,7 @@ def new_multiply(layout: Layout) -> tuple[Any, Any]:
     add_quad, add_subsets = new_sums(layout)
     warps = layout.threads // _WARP_THREADS
 
-    # Loops whose lengths are known have no ends to be found, which would take a third of their instructions.
+    # Loops of constant length need no end test, which would take a third of their instructions.
     least_quads = max(0, quads - (layout.slices - 1) * slice_quads)
 
     @inline
@@ -201,7 +201,7 @@ def new_multiply(layout: Layout) -> tuple[Any, Any]:
 
     @inline
     def subsets(t, x, e, trial, trials):
-        # A whole warp at a time, so that all of its threads do the same; no division by what isn't known before.
+        # A full warp at a time, so that its threads don't diverge; divisors are compile-time constants.
         if (t // _WARP) * trials // np.uint64(warps) == trial:
             row, part = t % np.uint64(rows), t // np.uint64(rows)
             for j in range(subset_count):

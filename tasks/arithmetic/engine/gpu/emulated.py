@@ -1,7 +1,7 @@
-"""The fused GPU engine on the CPU: each phase for all threads of a block in turn, compiled; for tests.
+"""The fused GPU engine emulated on the CPU, for tests: each phase runs, compiled, for all threads of a block in turn.
 
-It follows `gpu.kernels` line by line: a loop over threads here is what stands between two barriers there. The bits are
-those of a GPU: both compile the same phases, and neither may contract a product and a sum.
+It follows `gpu.kernels` line by line: a loop over threads here stands for the code between two barriers there. The bits
+are those of a GPU: both compile the same phases, and neither may contract a product and a sum.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ from tasks.arithmetic.engine.shared.update_rule import ADAM
 _STAMP = digest((*SOURCES, *sorted(Path(__file__).parent.glob("*.py"))))
 _compiled = partial(cached, _STAMP, error_model="numpy", _nrt=False)
 
-# What a block may have of shared memory, and threads with 128 registers, on compute capability 9.0.
+# Limits of a block on compute capability 9.0: shared memory, and threads with 128 registers.
 _BLOCK_BYTES, _THREADS = 227 * 1024, 512
 
 
 @cache
 def emulation(shape: Shape) -> tuple[Layout, Any, Any]:
-    """Compile `train` and `evaluate` for a shape."""
+    """Return the layout, and the compiled `train` and `evaluate`, of a shape."""
     layout = new_layout(shape)
     return layout, _train(layout), _evaluate(layout)
 
@@ -167,7 +167,7 @@ def _train(layout: Layout) -> Any:
 
 @inline
 def step_of(place, i, settled, choices, start, numbers, corrections):
-    """Collect what moves the parameters of the trial at a place, uint64, at iteration i: a `Step`."""
+    """Collect the update parameters of the trial at a place, uint64, at iteration i: a `Step`."""
     mine, now = place * np.uint64(NUMBERS), min(np.uint64(i), settled)
     c1, c2 = corrections[np.uint64(2) * now], corrections[np.uint64(2) * now + np.uint64(1)]
     rate, full = numbers[mine + np.uint64(RATE)], numbers[mine + np.uint64(STRENGTH)]
@@ -201,8 +201,8 @@ def _evaluate(layout: Layout) -> Any:
                 load(t, weight, place * parameters_, p[t], p2[t])
                 put(t, w, p[t], f[t], p2[t], f2[t])
                 put_subsets(t, x, spans, place * span, np.uint64(threads))
-            for of in range(2):
-                base = sets[place, of] * set_size
+            for purpose in range(2):
+                base = sets[place, purpose] * set_size
                 for c in range(errors.shape[2]):
                     for t in order:
                         total = ZERO
@@ -215,7 +215,7 @@ def _evaluate(layout: Layout) -> Any:
                             )  # fmt: skip
                             row += np.uint64(threads)
                         s[t] = total
-                    errors[k, of, c] = error_sum(s)
+                    errors[k, purpose, c] = error_sum(s)
             for t in order:
                 s[t], s[np.uint64(threads) + t] = distance(t, p[t], f[t], p2[t], f2[t])
             weights[k, 0], weights[k, 1] = furthest(s)
@@ -224,15 +224,15 @@ def _evaluate(layout: Layout) -> Any:
 
 
 class EmulatedBlocks(Blocks):
-    """A pack's blocks, one after the other on the CPU.
+    """A pack's blocks, run in sequence on the CPU.
 
     Args:
-        shape: what is compiled.
-        choices: of the pack.
-        tables: of the trials.
+        shape: the shape to compile for.
+        choices: the pack's choices.
+        tables: the trials' tables.
         state: weights and both moments, each [trials, parameters]; copied.
-        backwards: whether threads are called in reverse order, to find a missing barrier.
-        most: trials of a block, at most; None for as many as a multiprocessor of compute capability 9.0 has room for.
+        backwards: True to call threads in reverse order, to detect a missing barrier.
+        most: the most trials of a block; None for as many as fit on a multiprocessor of compute capability 9.0.
     """
 
     def __init__(
@@ -260,7 +260,7 @@ class EmulatedBlocks(Blocks):
             )  # fmt: skip
 
     def evaluate(self, which: npt.NDArray[np.uint64]) -> Callable[[], Evaluation]:
-        """Evaluate the trials at some places as they are now; see `Blocks`."""
+        """Evaluate the trials `which`; see `Blocks`."""
         tables, rows = self._tables, self._tables.evaluated.shape[3]
         evaluation = Evaluation(np.zeros((len(which), 2, chunks(rows))), np.zeros((len(which), 2), np.float32))
         self._evaluate(
@@ -270,8 +270,8 @@ class EmulatedBlocks(Blocks):
         return lambda: evaluation
 
     def read(self) -> list[npt.NDArray[np.float32]]:
-        """Copy weights and both moments out."""
+        """Copy weights and both moments."""
         return [array.copy() for array in self._state]
 
     def wait(self, left: int) -> None:
-        """Return at once: everything is done."""
+        """Return at once: `train` is synchronous."""

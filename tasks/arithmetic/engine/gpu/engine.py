@@ -1,8 +1,8 @@
-"""The fused GPU engine: what it refuses, how many trials fill a device, slices of time.
+"""The fused GPU engine: its supported cells, the trials that fill a device, and time slices.
 
-What keeps a trial's bits independent of its pack: a block knows nothing of the others, trials of a block have nothing
-in common but their rows, and the order of a trial's sums follows from the cell's shape alone (`layout`). A slice of
-time only decides how many iterations a launch makes.
+A trial's bits don't depend on its pack: blocks are independent, trials of a block share only their rows, and the order
+of a trial's sums follows from the cell's shape alone (`layout`). A time slice determines only the number of iterations
+in a launch.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from study.errors import DeviceError
 from study.records import Cell, Checkpoint, Pack, Trial
 from tasks.arithmetic import ArithmeticTask
 from tasks.arithmetic.cell import typed_cell
-from tasks.arithmetic.engine.compiled.codes import CODES, NO_LAYER, what_is_unknown
+from tasks.arithmetic.engine.compiled.codes import CODES, NO_LAYER, find_unsupported
 from tasks.arithmetic.engine.gpu.arrays import Devices, GpuArrays
 from tasks.arithmetic.engine.gpu.layout import Layout, new_layout, refusal
 from tasks.arithmetic.engine.gpu.shape import Shape
 from tasks.arithmetic.engine.shared.engine import ArithmeticEngine
 from tasks.arithmetic.engine.shared.training import ArithmeticTraining
 
-# Seconds of one launch: it can't be interrupted.
+# Seconds of one launch, which can't be interrupted.
 _LAUNCH_S = 0.2
 _CALIBRATION = 16
 _PACKAGES = ("numba_cuda", "cuda.core")
@@ -38,10 +38,10 @@ _CAPABILITY = (7, 0)
 
 
 class GpuEngine(ArithmeticEngine):
-    """Trains the arithmetic task on a CUDA device.
+    """The engine of the arithmetic task on a CUDA device.
 
     Args:
-        emulated: whether blocks run on the CPU, one after the other, instead: for tests, and slow.
+        emulated: True to run blocks in sequence on the CPU instead, slowly, for tests.
     """
 
     name = "fused-gpu"
@@ -52,14 +52,14 @@ class GpuEngine(ArithmeticEngine):
         self.devices = ("cpu",) if emulated else ("cuda",)
 
     def refuses(self, cell: Cell) -> str | None:
-        """Say why this engine can't train the cell, or None if it can."""
-        reason = super().refuses(cell) or what_is_unknown(typed_cell(cell))
+        """Return the reason why this engine can't train the cell, or None if it can."""
+        reason = super().refuses(cell) or find_unsupported(typed_cell(cell))
         if reason is None and not self._emulated and not _installed():
             reason = "its packages aren't installed: pip install '.[gpu]'"
         return reason or refusal(_shape(cell))
 
     def memory_mb(self, pack: Pack) -> float:
-        """Estimate from what `GpuArrays` holds: parameters three times over, evaluation rows of each range."""
+        """Estimate megabytes of `GpuArrays`: three copies of the parameters, and the evaluation rows of each range."""
         cell, trials = typed_cell(pack.trials[0].cell), len(pack.trials)
         layout = _layout(pack.trials[0].cell)
         cells = {typed_cell(trial.cell) for trial in pack.trials}
@@ -68,10 +68,10 @@ class GpuEngine(ArithmeticEngine):
         return 4 * (trials * (3 * layout.parameters + 64) + evaluated) / 2**20
 
     def trials_at_once(self, cell: Cell) -> int | None:
-        """Count the trials that the current device trains side by side, in full blocks; None if there is none here.
+        """Count the trials that the current device trains at once, in full blocks; None without a device.
 
-        A block is full if as many of the pack's trials as fit into it have one seed and one interpolation range. If
-        they have none in common, as many fit, or a few more.
+        A block is full if its trials have equal seeds and interpolation ranges. If all trials differ in these, as many
+        or a few more fit.
         """
         if self._emulated or not torch.cuda.is_available():
             return None
@@ -80,16 +80,20 @@ class GpuEngine(ArithmeticEngine):
         return trials_at_once(_layout(cell))
 
     def is_compiled(self, cell: Cell) -> bool | None:
-        """Return None: kernels are of a shape, and so it isn't known. Without a device there is nothing to compile."""
+        """Return None, since kernels depend on the shape, or True without a device, which needs no kernels."""
         return None if torch.cuda.is_available() and not self._emulated else True
 
     def prepare(self, cell: Cell) -> None:
-        """Compile the cell's kernels, if there is a device for them here."""
+        """Compile the cell's kernels, if a device is available."""
         if self._emulated or torch.cuda.is_available():
             self.start(Pack((Trial(cell, 0),)), device=self.devices[0]).advance(0.0)
 
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
-        """Begin a pack, or go on from a checkpoint of these very trials."""
+        """Begin a pack, or continue it from a checkpoint.
+
+        Raises:
+            DeviceError: if the device doesn't exist or doesn't suit the engine.
+        """
         if self._emulated:
             from tasks.arithmetic.engine.gpu.emulated import EmulatedBlocks
 
@@ -105,11 +109,11 @@ def _check_device(device: str) -> None:
     if device != "cuda":
         raise DeviceError(f"device: the fused-gpu engine runs on a GPU, but got {device!r}; use --engine fused")
     check_device(device)
-    has = torch.cuda.get_device_capability()
-    if has < _CAPABILITY:
+    capability = torch.cuda.get_device_capability()
+    if capability < _CAPABILITY:
         raise DeviceError(
             "device: the fused-gpu engine needs compute capability {}.{} or later, but this GPU has {}.{}; "
-            "use --engine torch or --device cpu".format(*_CAPABILITY, *has)
+            "use --engine torch or --device cpu".format(*_CAPABILITY, *capability)
         )
 
 
@@ -117,12 +121,12 @@ def _check_device(device: str) -> None:
 def _installed() -> bool:
     try:
         return all(importlib.util.find_spec(name) is not None for name in _PACKAGES)
-    except ModuleNotFoundError:  # of the parent of one
+    except ModuleNotFoundError:  # a parent package is missing
         return False
 
 
 def _shape(cell: Cell) -> Shape:
-    """Make the shape of a cell, but for how its parameters move, which takes no memory."""
+    """Make the shape of a cell without update rules, which take no memory."""
     typed = typed_cell(cell)
     first, second = typed.network.first, typed.network.second
     units = (CODES[first], NO_LAYER if second is None else CODES[second])
@@ -149,12 +153,12 @@ class GpuTraining(ArithmeticTraining):
     def _begin(self, arrays: Arrays | None) -> None:
         self._arrays = GpuArrays(self._pack.trials, arrays, self._new_blocks)
 
-    def _which(self) -> npt.NDArray[np.int64]:
-        """Find the places of the trials that still train."""
+    def _active_places(self) -> npt.NDArray[np.int64]:
+        """Return the places of the trials that still train."""
         return np.flatnonzero(self._scores.active)
 
     def _start_evaluation(self) -> PendingEvaluation:
-        pending = self._arrays.evaluate(self._which())
+        pending = self._arrays.evaluate(self._active_places())
 
         def result() -> dict[str, npt.NDArray[np.float32]]:
             metrics = pending()
@@ -167,22 +171,22 @@ class GpuTraining(ArithmeticTraining):
         return self._nan
 
     def _update(self, most: int, for_s: float) -> int:
-        count = min(most, self._fitting(for_s))
+        count = min(most, self._count_for(for_s))
         began = time.perf_counter()
         if self._since is None:
             self._since = (began, self._iteration)
-        self._arrays.update(self._which(), self._iteration, count)
+        self._arrays.update(self._active_places(), self._iteration, count)
         self._calls += 1
         if self._update_s:
             self._arrays.wait(2)  # the device has work while the next launch is prepared
         else:
             self._arrays.wait()
-            # The first call loads, or compiles: it says nothing of the next.
+            # The first call loads or compiles code, so its time doesn't predict the next.
             self._update_s = (time.perf_counter() - began) / count if self._calls > 1 else 0.0
             self._since = None
         return count
 
-    def _fitting(self, for_s: float) -> int:
+    def _count_for(self, for_s: float) -> int:
         if not self._update_s:
             return 1 if self._calls == 0 else _CALIBRATION
         return max(1, int(min(for_s, _LAUNCH_S) / self._update_s))

@@ -1,4 +1,4 @@
-"""The phases of an evaluation: sums of squared errors, and the distance of weights from whole numbers."""
+"""The phases of an evaluation: sums of squared errors, and distances of weights from -1, 0 and 1."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tasks.arithmetic.engine.gpu.weight_update import new_weights
 
 
 def new_error_sum(layout: Layout) -> Any:
-    """Make what adds up the squared errors that the threads left in shared memory, in a fixed order.
+    """Make the function that sums the threads' squared errors in shared memory in a fixed order.
 
         error_sum(s) -> float64
 
-    s is as in `gpu.phases.Phases`; thread t has left its number in s[t].
+    s is as in `gpu.phases.Phases`; s[t] is the number of thread t.
     """
     threads = layout.threads
 
@@ -34,15 +34,15 @@ def new_error_sum(layout: Layout) -> Any:
 
 
 def new_distances(layout: Layout) -> tuple[Any, Any]:
-    """Make what finds the sparsity error, and whether a parameter is NaN.
+    """Make the functions that compute the sparsity error and detect parameters that are NaN.
 
         distance(t, p, f, p2, f2) -> worst, has_nan
         furthest(s) -> worst, has_nan
 
-    `worst` is the largest distance of an effective weight from -1, 0 or 1, NaN being the largest of all; `has_nan` is
-    1 if a parameter is NaN, else 0; both float32. `distance` takes a thread's weights, `furthest` what all threads left
-    in shared memory: thread t its `worst` in s[t] and its `has_nan` in s[threads + t]. Arguments are as in
-    `gpu.phases.Phases`.
+    `worst` is the largest distance of an effective weight from the nearest of -1, 0 and 1, where NaN counts as the
+    largest; `has_nan` is 1 if a parameter is NaN, else 0; both float32. `distance` takes a thread's weights, `furthest`
+    the threads' results in shared memory: `worst` of thread t in s[t], its `has_nan` in s[threads + t]. Arguments are
+    as in `gpu.phases.Phases`.
     """
     shape, threads = layout.shape, layout.threads
     rounds, hidden, features, n = layout.rounds, shape.hidden, layout.features, shape.inputs

@@ -1,4 +1,4 @@
-"""Which trials share a block: those that see the same rows, a few at a time."""
+"""Assignment of trials to blocks: a few trials that see the same rows share one."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from study.records import Range
 
 
 def same_rows(seeds: npt.NDArray[np.uint64], ranges: Sequence[Range]) -> npt.NDArray[np.int64]:
-    """Number what trials see: two trials have equal numbers if they have equal seeds and ranges, and so equal rows.
+    """Number the trials' training rows: two trials have equal numbers if they have equal seeds and ranges.
 
     Args:
         seeds: uint64 [trials].
-        ranges: that inputs are drawn from while training, one of each trial.
+        ranges: each trial's range of training inputs.
 
     Example:
         >>> same_rows(np.array([7, 8, 7, 7], np.uint64), [((1.0, 2.0),)] * 3 + [((1.0, 3.0),)]).tolist()
         [0, 1, 0, 2]
     """
     numbers: dict[tuple[int, Range], int] = {}
-    return np.array([numbers.setdefault(one, len(numbers)) for one in zip(seeds.tolist(), ranges, strict=True)])
+    return np.array([numbers.setdefault(pair, len(numbers)) for pair in zip(seeds.tolist(), ranges, strict=True)])
 
 
 def deal(which: npt.NDArray[np.uint64], rows: npt.NDArray[np.int64], most: int) -> list[npt.NDArray[np.uint64]]:
-    """Deal trials out to blocks, whose trials see the same rows; as few blocks as possible, of about equal size.
+    """Assign trials to blocks of trials that see the same rows: as few blocks as possible, of about equal size.
 
     Args:
         which: places of trials in their pack, in any order.
-        rows: what `same_rows` gave of the pack.
-        most: trials of a block, >= 1.
+        rows: result of `same_rows` for the pack.
+        most: largest number of trials of a block, >= 1.
 
     Returns:
-        Places of the trials of each block, [blocks, trials], of each number of trials that occurs, the largest first.
+        For each block size, largest first, the places of the blocks' trials, [blocks, trials].
 
     Example:
         >>> places = np.array([0, 1, 2, 3, 4, 6], np.uint64)

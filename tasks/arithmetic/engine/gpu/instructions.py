@@ -1,4 +1,4 @@
-"""What a kernel needs beyond arithmetic, with one meaning on CPU and GPU; the only file with PTX."""
+"""Operations of kernels beyond arithmetic, equivalent on CPU and GPU; the only file with PTX."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import core, extending
 from numba.core import types
 
-# None of these has types that fit.
+# These have no usable types.
 cgutils: Any = core.cgutils
 _intrinsic: Any = extending.intrinsic
 _tuple_of: Any = types.UniTuple
@@ -16,7 +16,7 @@ _pointer_to: Any = types.CPointer
 
 _FLOAT, _WORD, _DOUBLE = ir.FloatType(), ir.IntType(32), ir.IntType(64)
 _FOUR = ir.VectorType(_FLOAT, 4)
-# One instruction, where LLVM makes a 64-bit product and an addition of zero.
+# One instruction; LLVM would generate a 64-bit product and an addition of zero.
 _MUL_WIDE = "{\n .reg .u64 p;\n mul.wide.u32 p, $2, $3;\n mov.b64 {$0, $1}, p;\n}"
 
 
@@ -26,7 +26,7 @@ def _on_gpu(builder: Any) -> bool:
 
 @_intrinsic  # type: ignore[untyped-decorator]
 def product(typing: Any, word: Any, factor: Any) -> Any:
-    """Multiply two uint32: the lower and the upper half of the product, uint32 each."""
+    """Multiply two uint32 and return the lower and the upper half of the product, uint32 each."""
     signature = _tuple_of(types.uint32, 2)(types.uint32, types.uint32)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -36,15 +36,15 @@ def product(typing: Any, word: Any, factor: Any) -> Any:
             pair = builder.call(asm, arguments)
             halves = [builder.extract_value(pair, k) for k in range(2)]
         else:
-            whole = builder.mul(*(builder.zext(argument, _DOUBLE) for argument in arguments))
-            halves = [builder.trunc(whole, _WORD), builder.trunc(builder.lshr(whole, ir.Constant(_DOUBLE, 32)), _WORD)]
+            wide = builder.mul(*(builder.zext(argument, _DOUBLE) for argument in arguments))
+            halves = [builder.trunc(wide, _WORD), builder.trunc(builder.lshr(wide, ir.Constant(_DOUBLE, 32)), _WORD)]
         return context.make_tuple(builder, signature.return_type, halves)
 
     return signature, generate
 
 
 def _four(context: Any, builder: Any, kind: Any, numbers: Any, at: Any) -> tuple[Any, int]:
-    """Compute a pointer to four neighbours, and the bytes that it is known to be aligned to."""
+    """Return a pointer to four neighbours, and its known alignment in bytes."""
     data = numbers
     if isinstance(kind, types.Array):
         data = cgutils.create_struct_proxy(kind)(context, builder, value=numbers).data
@@ -54,7 +54,7 @@ def _four(context: Any, builder: Any, kind: Any, numbers: Any, at: Any) -> tuple
 
 @_intrinsic  # type: ignore[untyped-decorator]
 def from_place(typing: Any, numbers: Any, at: Any) -> Any:
-    """Point at the float32 of an array from a uint64 place on; a slice would check at each use where it ends."""
+    """Return a pointer into a float32 array at a uint64 place; a slice would check its end at each use."""
     signature = _pointer_to(types.float32)(numbers, types.uint64)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -66,7 +66,7 @@ def from_place(typing: Any, numbers: Any, at: Any) -> Any:
 
 @_intrinsic  # type: ignore[untyped-decorator]
 def load4(typing: Any, numbers: Any, at: Any) -> Any:
-    """Load four neighbours of a float32 array, or from a pointer, at a uint64 place that is a multiple of 4."""
+    """Load four neighbours of a float32 array or pointer at a uint64 place that is a multiple of 4."""
     signature = _tuple_of(types.float32, 4)(numbers, types.uint64)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

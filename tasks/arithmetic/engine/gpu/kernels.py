@@ -1,7 +1,7 @@
 """The kernels of the fused GPU engine, compiled for a device; the only file that imports numba.cuda.
 
-They follow `gpu.emulated` line by line: what is a loop over threads there ends with a barrier here. They are compiled
-without contracting products and sums, so that the bits are the same too.
+They follow `gpu.emulated` line by line: a loop over threads there ends with a barrier here. They are compiled without
+contraction of products and sums, so that the bits are equal too.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tasks.arithmetic.engine.gpu.row_math import ZERO
 from tasks.arithmetic.engine.gpu.weight_update import Step
 from tasks.arithmetic.engine.shared.update_rule import ADAM
 
-# mypy takes numba's own, older module for this one.
+# mypy mistakes this module for an older one in numba.
 _compiler: Any = cuda_compiler
 _nvvm: Any = nvvm
 
@@ -46,18 +46,18 @@ TRAIN_TYPES = (_U, int64, int64, int64, _W, _U, _U, _F, _F, _F, _F, _F)
 EVALUATE_TYPES = (_U, _U, _F, _U, _F, int64, _D, _F)
 
 REGISTERS = 128
-"""The most of a thread if its block is one of four on a multiprocessor: they share 65,536."""
+"""The most registers of a thread if four blocks share a multiprocessor, which has 65,536."""
 
 _U0, _U1, _U2 = np.uint64(0), np.uint64(1), np.uint64(2)
 
 
 def new_train(layout: Layout, choices: Choices) -> Any:
-    """Make the kernel that trains: a block is one trial, or several that see the same rows.
+    """Make the training kernel: a block trains one trial, or several that see the same rows.
 
         train(which, iteration, count, settled, keys, spans, start, numbers, corrections, weight, first, second)
 
-    The grid is [blocks], and a block has `layout.threads` for each of its trials; `which` are the places in the pack of
-    the first block's trials, the second's, and so on, uint64. It makes `count` >= 1 updates from
+    The grid is [blocks], and a block has `layout.threads` threads for each of its trials. `which`, uint64, are the
+    places in the pack of the first block's trials, then the second's, and so on. It makes `count` >= 1 updates from
     `iteration` >= 0 on. `settled` is the last row of `corrections`, which holds from there on. The tables are those of
     `gpu.arrays.Tables`; `weight` and the moments `first` and `second` are float32 [trials * parameters], written.
     """
@@ -154,7 +154,7 @@ def new_train(layout: Layout, choices: Choices) -> Any:
 
 
 def new_evaluate(layout: Layout, choices: Choices) -> Any:
-    """Make the kernel that evaluates: a block is a trial, a chunk of rows, and validation or test.
+    """Make the evaluation kernel: a block evaluates one trial on one chunk of validation or test rows.
 
         evaluate(which, sets, evaluated, spans, weight, rows, errors, weights)
 
@@ -177,7 +177,7 @@ def new_evaluate(layout: Layout, choices: Choices) -> Any:
 
     def evaluate(which, sets, evaluated, spans, weight, rows, errors, weights):
         t, k = uint64(cuda.threadIdx.x), uint64(cuda.blockIdx.x)
-        c, of = uint64(cuda.blockIdx.y), uint64(cuda.blockIdx.z)
+        c, purpose = uint64(cuda.blockIdx.y), uint64(cuda.blockIdx.z)
         place = which[k]
         x = cuda.shared.array(0, float32, alignment=16)
         s, w = from_place(x, uint64(at_inputs)), from_place(x, uint64(at_trial))
@@ -193,7 +193,7 @@ def new_evaluate(layout: Layout, choices: Choices) -> Any:
         put(t, w, p, f, p2, f2)
         put_subsets(t, x, spans, place * span, uint64(threads))
         cuda.syncthreads()
-        base = sets[_U2 * place + of] * set_size
+        base = sets[_U2 * place + purpose] * set_size
         total = ZERO
         row = c * chunk + t
         end = min((c + _U1) * chunk, uint64(rows))
@@ -205,8 +205,8 @@ def new_evaluate(layout: Layout, choices: Choices) -> Any:
         s[t] = total
         cuda.syncthreads()
         if t == _U0:
-            errors[(_U2 * k + of) * uint64(cuda.gridDim.y) + c] = error_sum(s)
-        if c == _U0 and of == _U0:
+            errors[(_U2 * k + purpose) * uint64(cuda.gridDim.y) + c] = error_sum(s)
+        if c == _U0 and purpose == _U0:
             cuda.syncthreads()
             s[t], s[uint64(threads) + t] = distance(t, p, f, p2, f2)
             cuda.syncthreads()
@@ -219,14 +219,14 @@ def new_evaluate(layout: Layout, choices: Choices) -> Any:
 def compile_kernels(
     layout: Layout, choices: Choices, capability: tuple[int, int], registers: int = REGISTERS, trials: int = 1
 ) -> tuple[ObjectCode, ObjectCode]:
-    """Compile both kernels, called ``train`` and ``evaluate``, for a device of some compute capability.
+    """Compile both kernels, ``train`` and ``evaluate``, for a compute capability.
 
     Args:
-        layout: of a block.
-        choices: of the pack.
+        layout: layout of a block.
+        choices: the pack's choices.
         capability: major and minor.
-        registers: the most of a thread, if a block has 65,536; only the speed depends on it.
-        trials: that a block of `train` may have, at most.
+        registers: the most registers of a thread, if a block has 65,536; affects only the speed.
+        trials: the most trials of a block of `train`.
     """
     train, evaluate = (
         to_machine_code(to_ptx(kernel, name, kinds, capability, threads, registers), capability)
@@ -241,17 +241,17 @@ def compile_kernels(
 def to_ptx(
     kernel: Any, name: str, kinds: tuple[Any, ...], capability: tuple[int, int], threads: int, registers: int
 ) -> str:
-    """Compile a kernel to PTX, without contracting products and sums.
+    """Compile a kernel to PTX, without contraction of products and sums.
 
-    `numba.cuda.compile` has no option for that; and it asks NVRTC for the device's name, which from version 13 on
-    knows none older than 7.5.
+    `numba.cuda.compile` has no option for that. It also asks NVRTC for the device's name, and NVRTC 13 doesn't support
+    devices older than 7.5.
 
     Args:
-        kernel: of Python.
-        name: that it gets.
+        kernel: the Python function.
+        name: its name in PTX.
         kinds: types of its arguments.
         capability: major and minor.
-        threads: of a block, at most.
+        threads: the most threads of a block.
         registers: as for `compile_kernels`.
     """
     options = {"opt": 3, "fma": False}
@@ -266,13 +266,13 @@ def to_ptx(
 
 
 def to_machine_code(ptx: str, capability: tuple[int, int]) -> ObjectCode:
-    """Assemble PTX; or leave it to the driver, where the assembler is too new for the device or too old for the PTX.
+    """Assemble PTX, or leave it to the driver if the assembler doesn't support the device or the PTX version.
 
-    CUDA 13's assembler knows no device older than 7.5, and CUDA 12's no PTX of a later minor version; the driver may
-    know both.
+    CUDA 13's assembler doesn't support devices older than 7.5, and CUDA 12's doesn't support PTX of a later minor
+    version; the driver may support both.
 
     Args:
-        ptx: of one kernel.
+        ptx: PTX of one kernel.
         capability: major and minor.
     """
     try:

@@ -1,6 +1,6 @@
-"""Who does what in a block of threads, and where it lies in shared memory: from a cell's shape alone.
+"""Layout of a block: the threads' work and the places in shared memory, from a cell's shape alone.
 
-A block trains one or several trials that see the same rows. Each trial has threads of its own; all of them together
+A block trains one or several trials that see the same rows. Each trial has its own threads; all of a block's threads
 draw the rows. A trial's threads share the work of an iteration differently in each phase (`gpu.phases`):
 
     thread = (row, 4 features), any       draws inputs, for all trials of the block
@@ -9,8 +9,8 @@ draw the rows. A trial's threads share the work of an iteration differently in e
     thread = (4 features, some outputs)   multiplies gradients with inputs, summed over rows
     thread = weight                       owns the weight and its optimiser state, in registers
 
-Nothing here depends on the device or on the block's other trials: the order of sums, and so the last bits, follow from
-the layout.
+The layout doesn't depend on the device or on the block's other trials, and it determines the order of sums, and so the
+last bits.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _THREADS, _THREADS_IF_WIDE, _WIDE_QUADS = 128, 256, 64
 MOST_INPUTS = 512
 MOST_HIDDEN = (_THREADS - 1) // 2
 
-# Every device from compute capability 7.0 on gives a block this much by default.
+# The default on every device from compute capability 7.0 on.
 _MOST_BYTES = 48 * 1024
-# Up to this, four blocks share a multiprocessor that has 164 KB, as those of A100 and H100 have, and more.
+# Up to this, four blocks share a multiprocessor with at least 164 KB, as on A100 and H100.
 _GOOD_BYTES = 40 * 1024
 _MOST_ROWS, _LEAST_ROWS = 128, 16
 MOST_TOGETHER = 4
-"""Trials that a block trains at most: beyond that, drawing costs each less than a tenth of its instructions."""
+"""The most trials of a block: with more, drawing costs each less than a tenth of its instructions."""
 
 SUMMANDS = 16
 """Parts in which sums over rows are added up."""
@@ -45,7 +45,7 @@ EVALUATED_ROWS = 1024
 
 @cache
 def refusal(shape: Shape) -> str | None:
-    """Say why no block can train a shape, or None if one can.
+    """Return the reason why a block can't train a shape, or None if it can.
 
     Example:
         >>> from tasks.arithmetic.engine.compiled.codes import CODES
@@ -64,7 +64,7 @@ def refusal(shape: Shape) -> str | None:
 
 @cache
 def new_layout(shape: Shape) -> Layout:
-    """Lay a block out: as many rows at a time as there are threads and memory for, 16 to 128."""
+    """Choose a block's layout with the most rows at a time, 16 to 128, that threads and memory allow."""
     most = max(_LEAST_ROWS, 1 << (shape.batch - 1).bit_length())
     rows = min(_MOST_ROWS, most)
     while rows > _LEAST_ROWS and 4 * Layout(shape, rows).compact > _GOOD_BYTES:
@@ -73,41 +73,41 @@ def new_layout(shape: Shape) -> Layout:
 
 
 class Layout:
-    """The numbers that phases are made of. Places, ``at_...``, count float32 numbers in shared memory.
+    """The constants of phases. Places, ``at_...``, count float32 numbers in shared memory.
 
-    Shared memory holds what all trials of a block have in common, which ends with the inputs, and then what each trial
-    has to itself. Places of the first kind count from the block's start, those of the second from the trial's.
+    Shared memory holds the data that all trials of a block share, which end with the inputs, and then each trial's own
+    data. Places of the first kind count from the block's start, those of the second from the trial's.
 
     Args:
-        shape: what is trained.
-        rows: of the batch that are processed at a time, a power of two, 16 to 128.
+        shape: the shape to train.
+        rows: rows of the batch processed at a time, a power of two, 16 to 128.
 
     Attributes:
-        threads: of a trial.
-        passes: in which a batch is processed, `rows` at a time.
-        quads: groups of four features; `features` are theirs, n rounded up.
-        stride: numbers from a row of inputs to the next.
+        threads: threads of a trial.
+        passes: passes over a batch, of `rows` rows each.
+        quads: groups of four features; `features` is n rounded up to a multiple of four.
+        stride: numbers from one row of inputs to the next.
         plane: numbers of all rows of inputs.
-        slices: parts of a row, each multiplied by a thread; a slice has up to `slice_quads` quads.
-        logs: whether the first layer takes logarithms of its inputs.
-        products: whether it multiplies factors of its inputs.
-        sums: of a row over its features: by weights, of logarithms; its products follow, `totals` in all.
-        weight_rows: rows of the weights that a feature is multiplied with.
-        outputs: slopes that a thread multiplies with its four inputs, in one of `groups` groups; 0 if there are none.
-        outer_slots: numbers that it adds these up in.
-        parts: in which sums over rows are shared among threads.
-        rounds: weights of the first layer that a thread owns, at most.
-        slots: parameters of these, and `factor_slots` the numbers stored for their gradients.
-        second_slots: parameters of a weight of the second layer; `second_factor_slots` correspondingly.
-        row_sums: sums over rows: of the second layer's weights, of its bias, of the first layer's biases.
-        row_slots: numbers that a thread adds these up in.
-        parameters: of a trial.
-        planes: of inputs: with logarithms, two.
-        input_room: numbers of shared memory where inputs lie, at least.
-        part_sums: numbers that the parts of a trial's sums over rows take.
-        own: numbers of shared memory that a trial has to itself.
-        compact: numbers of shared memory that a trial alone could do with, if nothing were laid out for others; rows
-            are chosen by them, so that bits don't depend on what is laid out for groups.
+        slices: parts of a row, one for each multiplying thread; a slice has up to `slice_quads` quads.
+        logs: True if the first layer takes logarithms of its inputs.
+        products: True if the first layer multiplies factors of its inputs.
+        sums: a row's sums over features, by weights and of logarithms; its products follow, `totals` in all.
+        weight_rows: rows of the weights that multiply a feature.
+        outputs: slopes that a thread multiplies with its four inputs, in one of `groups` groups; 0 for none.
+        outer_slots: numbers in which the thread adds up these products.
+        parts: parts of the rows in sums over rows, one for each thread.
+        rounds: the most first-layer weights of a thread.
+        slots: parameters of these weights; `factor_slots` are the numbers stored for their gradients.
+        second_slots: parameters of a second-layer weight; `second_factor_slots` correspondingly.
+        row_sums: sums over rows: of the second layer's weights, its bias and the first layer's biases.
+        row_slots: numbers in which a thread adds these up.
+        parameters: parameters of a trial.
+        planes: planes of inputs: two with logarithms, else one.
+        input_room: least size of the inputs' part of shared memory.
+        part_sums: numbers of the parts of a trial's sums over rows.
+        own: numbers of a trial's own shared memory.
+        compact: numbers of shared memory of a trial that doesn't share a block; it determines `rows`, so that bits
+            don't depend on the layout of shared blocks.
     """
 
     def __init__(self, shape: Shape, rows: int) -> None:
@@ -115,7 +115,7 @@ class Layout:
         first, second, hidden = shape.first, shape.second, shape.hidden
         self.quads = math.ceil(shape.inputs / 4)
         self.features = 4 * self.quads
-        # Rows a quad apart modulo all 32 banks: neither a row's nor a column's quads collide.
+        # With an odd number of quads between rows, neither a row's nor a column's quads collide in the 32 banks.
         self.stride = self.features if self.features % 8 == 4 else self.features + 4
         self.passes = math.ceil(shape.batch / rows)
         self.threads = _THREADS if self.quads <= _WIDE_QUADS else _THREADS_IF_WIDE
@@ -135,7 +135,7 @@ class Layout:
         self._share_outer(on_inputs)
         self.slope_stride = self.outputs * self.groups + (hidden if self.products else 0)
         self.rounds = math.ceil(hidden * self.features / self.threads)
-        # No array of a thread has length 0.
+        # A thread's arrays can't have length 0.
         self.slots, self.second_slots = self.rounds * parameters(first), max(1, parameters(second))
         self.outer_slots = max(1, 4 * self.outputs)
         self.factor_slots = self.rounds * max(1, factors(first))
@@ -152,9 +152,9 @@ class Layout:
         self._place()
 
     def _share_outer(self, on_inputs: int) -> None:
-        """Share outputs and rows out among the threads so that the slowest has as little to do as possible."""
+        """Share outputs and rows among the threads to minimise the work of the slowest."""
         hidden = self.shape.hidden
-        if not on_inputs and not self.logs:  # no weight has a gradient that is slopes times inputs
+        if not on_inputs and not self.logs:  # no weight gradient is a product of slopes and inputs
             self.outputs = self.input_groups = self.groups = self.log_slopes = 0
             self.parts = 1
             return
@@ -173,7 +173,7 @@ class Layout:
     def _place(self) -> None:
         shape, hidden, rows = self.shape, self.shape.hidden, self.rows
         self.plane, self.planes = rows * self.stride, 1 + self.logs
-        # An evaluation leaves two numbers of each thread there.
+        # An evaluation stores two numbers of each thread there.
         self.input_room = padded(max(self.plane * self.planes, 2 * self.threads), 4)
         self.part_sums = self.parts * self.groups * self.outputs * self.features
         at = 0
@@ -199,7 +199,7 @@ class Layout:
         self.at_second_bias = take(1)
         self.at_first_bias = take(hidden)
         self.own = at
-        # A trial alone needs no sums of the first slice in shared memory, and its parts can lie over all planes.
+        # A single trial doesn't need the first slice's sums in shared memory, and its parts can overlap all planes.
         inputs = max(self.plane * (self.planes + self.products), self.part_sums, 2 * self.threads)
         partial = max((self.slices - 1) * (self.sums + shape.subsets) * rows, SUMMANDS * self.row_sums)
         self.compact = (
@@ -208,21 +208,21 @@ class Layout:
         )  # fmt: skip
 
     def at_trial(self, trial: int, trials: int) -> int:
-        """Count the numbers before those that a trial has to itself, number 0 <= trial < trials of its block.
+        """Return the place of a trial's own numbers, 0 <= trial < trials, in its block.
 
-        The parts of sums over rows lie where the inputs were, which are no longer needed then.
+        The parts of sums over rows overwrite the inputs, which are no longer needed then.
         """
         return self.at_inputs + max(self.input_room, trials * self.part_sums) + trial * self.own
 
     def size(self, trials: int) -> int:
-        """Count the numbers of shared memory of a block of so many trials."""
+        """Count the numbers of shared memory of a block with a number of trials."""
         return self.at_trial(trials, trials)
 
     def most_together(self, memory_bytes: int, registers: int) -> int:
         """Count the trials that a block can train, 1 to `MOST_TOGETHER`.
 
         Args:
-            memory_bytes: of shared memory that a block may have.
+            memory_bytes: limit of a block's shared memory.
             registers: threads for which a multiprocessor has registers.
         """
         fitting = [

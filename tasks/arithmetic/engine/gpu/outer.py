@@ -1,4 +1,4 @@
-"""The phases that multiply rows' gradients with inputs: the gradients of the first layer's weights."""
+"""The phases that multiply rows' gradients with inputs, for the gradients of the first layer's weights."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _U1, _U2, _U3, _U4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 
 
 def new_outer(layout: Layout) -> tuple[Any, Any]:
-    """Make the phase that adds up slopes times inputs, and that which writes the sums to shared memory.
+    """Make the phase that sums slopes times inputs, and the phase that writes the sums to shared memory.
 
         outer(t, x, w, d, turn)
         parts(t, s, w, d, z)
 
-    Thread = (4 features, some outputs, some rows). In the first pass `outer` sets d, in the others it adds to it. After
-    the last pass, `parts` writes d where the inputs were, and z of each row, t < layout.rows, to a place of its own.
+    A thread takes 4 features, some outputs and some rows. In the first pass `outer` sets d, in later passes it adds to
+    d. After the last pass, `parts` writes d over the inputs, and z of each row, t < layout.rows, to its own place.
     Arguments are as in `gpu.phases.Phases`.
     """
     quads, groups, outputs, parts = layout.quads, layout.groups, layout.outputs, layout.parts
@@ -45,8 +45,8 @@ def new_outer(layout: Layout) -> tuple[Any, Any]:
         if turn == 0:
             for k in range(4 * outputs):
                 d[k] = ZERO
-        quad, rest = t % np.uint64(quads), t // np.uint64(quads)
-        group, part = rest % np.uint64(max(groups, 1)), rest // np.uint64(max(groups, 1))
+        quad, share = t % np.uint64(quads), t // np.uint64(quads)
+        group, part = share % np.uint64(max(groups, 1)), share // np.uint64(max(groups, 1))
         if outputs > 0 and part < np.uint64(parts):
             at = np.uint64(at_inputs + plane) if group >= np.uint64(input_groups) else np.uint64(at_inputs)
             at += _U4 * quad
@@ -63,9 +63,9 @@ def new_outer(layout: Layout) -> tuple[Any, Any]:
 
     @inline
     def write_parts(t, s, w, d, z):
-        quad, rest = t % np.uint64(quads), t // np.uint64(quads)
-        if rest < np.uint64(groups * parts):
-            to = rest * np.uint64(outputs * features) + _U4 * quad
+        quad, share = t % np.uint64(quads), t // np.uint64(quads)
+        if share < np.uint64(groups * parts):
+            to = share * np.uint64(outputs * features) + _U4 * quad
             for k in range(outputs):
                 store4(s, to + np.uint64(k * features), d[4 * k], d[4 * k + 1], d[4 * k + 2], d[4 * k + 3])
         if t < np.uint64(rows):
@@ -81,9 +81,9 @@ def new_products(layout: Layout) -> tuple[Any, Any]:
         spread(t, x, w, o)
         gather(t, w, o, turn)
 
-    `spread`, thread = (row, slice), writes slope (x - 1) times the product of the other factors to a plane of the
-    trial's own. `gather`, thread = feature, adds them up over rows, onto what the passes before gave. Arguments are as
-    in `gpu.phases.Phases`.
+    A thread of `spread` takes a row and a slice. It writes slope (x - 1) times the product of the other factors to the
+    trial's own plane. A thread of `gather` takes a feature, and adds the plane's rows to the sums of earlier passes.
+    Arguments are as in `gpu.phases.Phases`.
     """
     rows, slices, hidden = layout.rows, layout.slices, layout.shape.hidden
     at_inputs, at_factors = layout.at_inputs, layout.at_factors

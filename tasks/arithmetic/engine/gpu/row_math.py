@@ -1,8 +1,8 @@
 """Both layers of the fused GPU engine as functions of a row of the batch.
 
-They compute what `cpu.gradients` computes for whole blocks of rows, by the same formulas. A function is made for one
-unit and one layout; its numbers lie in small arrays of the thread, which become registers, and in shared memory w. All
-numbers are float32; arguments are as in `gpu.phases.Phases` unless said otherwise.
+They use the formulas of `cpu.gradients`, which works on blocks of rows. Each function is made for one unit and one
+layout; its numbers lie in the thread's small arrays, which become registers, and in shared memory w. All numbers are
+float32; arguments are as in `gpu.phases.Phases` unless stated otherwise.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ONE, ZERO = np.float32(1), np.float32(0)
 
 
 class RowLayer(NamedTuple):
-    """What a thread does with its row in one layer; see `first_layer` and `second_layer`."""
+    """A thread's work on its row in one layer; see `first_layer` and `second_layer`."""
 
     forward: Any
     backward: Any
@@ -46,9 +46,9 @@ def first_layer(layout: Layout) -> RowLayer:
         forward(w, a, u, mul, gates)
         backward(w, row, a, u, u_grad, mul, gates, z)
 
-    `forward` takes sums a to hidden units u; with gates, it leaves products and gates for `backward`. That writes the
-    gradients of the sums to shared memory, those of row number `row`, uint64, 0 <= row < layout.rows, and adds those of
-    the biases to z.
+    `forward` computes hidden units u from sums a; with gates, it stores products and gates for `backward`. `backward`
+    writes the gradients of the sums of row number `row`, uint64, 0 <= row < layout.rows, to shared memory, and adds the
+    biases' gradients to z.
     """
     code, hidden = layout.shape.first, layout.shape.hidden
     at_slopes, stride, log_slopes = layout.at_slopes, layout.slope_stride, layout.log_slopes
@@ -111,7 +111,7 @@ def _affine_first(layout: Layout) -> RowLayer:
 
 
 def _product_first(layout: Layout) -> RowLayer:
-    """Make a first layer of products alone: `a` has the products of factors, or the logarithms of those of powers."""
+    """Make a first layer of products only: `a` has products of factors, or logarithms of products of powers."""
     code, hidden = layout.shape.first, layout.shape.hidden
     at_slopes, stride, is_power = layout.at_slopes, layout.slope_stride, code.family == NAC_MUL
 
@@ -139,15 +139,15 @@ def second_layer(layout: Layout) -> RowLayer:
         backward(w, u, left, slope, y, total, product, gate, u_grad, z)
 
     `forward` computes the output y from the weighted sum of the hidden units, their product and the gate in [0, 1],
-    each 0 if the unit has none; it leaves in `left` what `backward` reads. That takes the loss's slope by y, writes the
-    gradients of the hidden units, and adds those of the weights and of the bias to z.
+    each 0 if the unit lacks it; it stores data for `backward` in `left`. `backward` takes the loss's slope by y, writes
+    the hidden units' gradients, and adds the gradients of the weights and of the bias to z.
     """
     kinds = {NOTHING: _no_second, AFFINE: _affine_second, NMU: _nmu_second, NAC_MUL: _nac_mul_second}
     return kinds.get(layout.shape.second.family, _gated_second)(layout)
 
 
 def _no_second(layout: Layout) -> RowLayer:
-    """Make what stands for a second layer where there is none: the only hidden unit is the output."""
+    """Make the no-op second layer of a one-layer network: the only hidden unit is the output."""
 
     @inline
     def forward(w, u, left):
@@ -243,7 +243,7 @@ def _power(hidden: int, at: int, at_z: int, *, add: bool) -> tuple[Any, Any]:
 
     @inline
     def backward(w, u, left, slope, u_grad, z):
-        """`slope` is that of the exponent."""
+        """`slope` is the slope of the exponent."""
         for o in range(hidden):
             z[at_z + o] = multiply_add(slope, left[o], z[at_z + o])
             back = logarithm_back(u[o], w[np.uint64(at + o)] * slope)
@@ -271,7 +271,7 @@ def _gated_second(layout: Layout) -> RowLayer:
     """Make a NALU or a gated NAU/NMU: y = g a + (1 - g) m."""
     code, hidden, at = layout.shape.second, layout.shape.hidden, layout.at_second
     is_power = code.family == NALU
-    # A NALU that shares its weights multiplies with those it adds with.
+    # A NALU with shared weights uses the same weights in its product as in its sum.
     of_product = 0 if is_power and code.shared else 2 * hidden
     make = _power if is_power else _product
     forward_product, backward_product = make(hidden, at + of_product, of_product, add=True)

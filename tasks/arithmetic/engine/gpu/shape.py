@@ -1,4 +1,4 @@
-"""What a kernel is compiled for: a cell's sizes, its units, and how each of their parameters moves."""
+"""Compile-time constants of a kernel: a cell's sizes, its units, and the update rule of each parameter."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tasks.arithmetic.engine.shared.update_rule import UpdateRule
 
 
 class ParameterRule(NamedTuple):
-    """How one parameter moves: a column of `UpdateRule`.
+    """The update rule of one parameter, a column of `UpdateRule`.
 
     Args:
         share: 1 / its size if it is regularised, else 0.
-        low: where it is clipped, or -inf.
-        high: the same, or inf.
-        of_nau: whether its bounds are those of a NAU and not those of an NMU.
+        low: lower clipping bound, or -inf.
+        high: upper clipping bound, or inf.
+        of_nau: True if its bounds are a NAU's, False if they are an NMU's.
     """
 
     share: float
@@ -28,16 +28,16 @@ class ParameterRule(NamedTuple):
 
 @dataclass(frozen=True)
 class Shape:
-    """What a kernel is compiled for.
+    """The compile-time constants of a kernel.
 
     Args:
         inputs: n, 1 to `layout.MOST_INPUTS`.
         hidden: hidden units, 1 to `layout.MOST_HIDDEN`.
         batch: rows of a batch, >= 1.
-        subsets: whose sums the target is made of, >= 1.
+        subsets: number of subsets of the target, >= 1.
         first: unit of the first layer.
         second: unit of the second layer, or `NO_LAYER`.
-        rules: of each parameter: the first layer's, then the second's.
+        rules: rules of the parameters: the first layer's, then the second's.
     """
 
     inputs: int
@@ -50,13 +50,13 @@ class Shape:
 
 
 def new_shape(network: Network, rule: UpdateRule, batch: int, subsets: int) -> Shape:
-    """Collect what a pack's kernel is compiled for.
+    """Make the shape of a pack's kernel.
 
     Args:
-        network: of the pack.
-        rule: of the pack.
+        network: the pack's network.
+        rule: the pack's update rule.
         batch: rows of a batch.
-        subsets: whose sums the target is made of.
+        subsets: number of subsets of the target.
     """
     columns = (rule.share, rule.low, rule.high, rule.of_nau)
     rules = tuple(
@@ -67,7 +67,7 @@ def new_shape(network: Network, rule: UpdateRule, batch: int, subsets: int) -> S
 
 
 def parameters(code: Code) -> int:
-    """Count the weight matrices that a unit learns, 1 to 5, or 0 where there is no layer; a bias is not one."""
+    """Count the weight matrices that a unit learns, without a bias: 1 to 5, or 0 without a layer."""
     if code.family == NOTHING:
         return 0
     if code.family == GATED:
@@ -78,7 +78,7 @@ def parameters(code: Code) -> int:
 
 
 def effective(code: Code) -> int:
-    """Count the matrices that a unit multiplies its inputs with: 1, sum or product; 2, sum and gate; 3, and product."""
+    """Count the matrices that multiply a unit's inputs: 1, sum or product; 2, sum and gate; 3, all of them."""
     if code.family == NOTHING:
         return 0
     if code.family == GATED:
@@ -89,12 +89,12 @@ def effective(code: Code) -> int:
 
 
 def factors(code: Code) -> int:
-    """Count the numbers that a thread stores of each weight for its gradient, 0 to 4."""
+    """Count the numbers that a thread stores for the gradient of each weight, 0 to 4."""
     if code.weights == NAC:
         return 4 if code.family == NALU and not code.shared else 2
     return 1 if code.weights == SQUASHED else 0
 
 
 def has_bias(code: Code) -> bool:
-    """Tell whether a unit has a bias."""
+    """Return True if a unit has a bias."""
     return code.activation != PLAIN

@@ -1,4 +1,4 @@
-"""What the threads of an emulated block have to themselves, as arrays; on a GPU it lies in registers."""
+"""The private data of an emulated block's threads, as arrays; on a GPU it lies in registers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tasks.arithmetic.engine.gpu.layout import Layout
 
 
 class Threads(NamedTuple):
-    """What each thread of a block has to itself, [threads, ...], scratch but once; see `new_threads` and `Phases`."""
+    """The private data of a block's threads, [threads, ...], with shared scratch; see `new_threads` and `Phases`."""
 
     e: Any
     a: Any
@@ -33,9 +33,9 @@ class Threads(NamedTuple):
 
 
 def new_threads(layout: Layout, trials: int) -> Threads:
-    """Make the arrays of a block that has room for so many trials.
+    """Make the arrays of a block with room for a number of trials.
 
-    Scratch of a phase is one array for all threads, and shared memory starts as NaN.
+    A phase's scratch is one array for all threads, and shared memory starts as NaN.
     """
     own = (
         layout.shape.subsets, layout.totals, layout.outer_slots, layout.row_slots, *[layout.slots] * 3,

@@ -1,6 +1,6 @@
-"""A weight of the fused GPU engine: what inputs are multiplied with, and its step.
+"""Weights of the fused GPU engine: effective weights and update steps.
 
-A function is made for one unit; the numbers lie in small arrays of the thread that owns the weight.
+Each function is made for one unit; its numbers lie in small arrays of the thread that owns the weight.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _MINUS_ONE = np.float32(-1)
 
 
 class Weight(NamedTuple):
-    """What a thread does with its weight number j, 0 <= j < `Layout.rounds`; in the second layer j is 0.
+    """A thread's work on its weight number j, 0 <= j < `Layout.rounds`; in the second layer j is 0.
 
         effective(p, f, j) -> sum, gate, product
         move(j, p, m, v, f, of_sum, of_gate, of_product, how)
 
-    `effective` computes what inputs are multiplied with in the sum, in the gate's sum and in the product, each float32,
-    0 if the unit has none; it leaves in f what `move` reads. `move` takes the gradients of these three, and writes the
+    `effective` computes the factors of the inputs in the sum, in the gate's sum and in the product, each float32, 0 if
+    the unit lacks it; it stores data for `move` in f. `move` takes the gradients of these three, and writes the
     weight's parameters and moments. Parameters are p[j * parameters:], factors f[j * factors:]; see `Phases`.
     """
 
@@ -49,7 +49,7 @@ class Weight(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What moves a parameter at one iteration: numbers of the trial, and choices of the whole pack.
+    """The constants of an update at one iteration: numbers of the trial, and choices of the pack.
 
     Args:
         strength: λ of the sparsity regulariser, float32 >= 0.
@@ -58,8 +58,8 @@ class Step(NamedTuple):
         correction: ADAM's second bias correction, float32 >= 1.
         momentum: coefficient of MOMENTUM, float32.
         optimizer: ADAM, SGD or MOMENTUM.
-        squared: whether the sparsity regulariser is the squared one.
-        out_squared: whether the out-of-bounds regulariser is.
+        squared: True if the sparsity regulariser is squared.
+        out_squared: True if the out-of-bounds regulariser is squared.
     """
 
     strength: Any
@@ -104,7 +104,7 @@ def new_step(rule: ParameterRule) -> Any:
 
 
 def new_weights(shape: Shape) -> tuple[Weight, Weight]:
-    """Make what a thread does with a weight of the first layer, and of the second."""
+    """Make the weight functions of the first and the second layer."""
     middle = parameters(shape.first)
     return (
         _new_weight(shape.first, shape.rules[:middle]),
@@ -123,7 +123,7 @@ def _new_weight(code: Code, rules: tuple[ParameterRule, ...]) -> Weight:
 
 
 def _no_weight() -> Weight:
-    """Make what stands for a weight of a layer that isn't there."""
+    """Make the no-op weight of an absent layer."""
 
     @inline
     def effective(p, f, j):

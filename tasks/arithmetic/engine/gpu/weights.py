@@ -1,8 +1,8 @@
-"""The phases that load, use, move and store weights: each weight belongs to one thread.
+"""The phases that load, use, update and store weights: each weight belongs to one thread.
 
 A thread owns weights t, t + threads, ... of the first layer, counted [hidden, features]. Of the second layer's weights
 and the biases, it owns at most one: thread o < hidden the second layer's weight o, thread hidden that layer's bias,
-thread hidden + 1 + o the first layer's bias o. What the arguments are called is said in `Phases`.
+thread hidden + 1 + o the first layer's bias o. Arguments are described in `Phases`.
 """
 
 from __future__ import annotations
@@ -35,18 +35,17 @@ class WeightPhases(NamedTuple):
 def new_weight_phases(layout: Layout) -> WeightPhases:
     """Make the phases of the weights.
 
-        load(t, values, at, p, p2)               loads the thread's parameters, or a moment of them
-        put(t, w, p, f, p2, f2)                  puts effective weights into shared memory
-        put_subsets(b, x, spans, span, threads)  puts subsets there as weights of 0 and 1, with the block's threads
-        own(t, s, w, p, m, v, f, how)            moves the first layer's weights, and puts them
-        second(t, w, p2, m2, v2, f2, how)        moves the second layer's weights and the biases, and puts them
-        store(t, values, at, p, p2)              stores what `load` loads
+        load(t, values, at, p, p2)               loads the thread's parameters, or one of their moments
+        put(t, w, p, f, p2, f2)                  writes effective weights to shared memory
+        put_subsets(b, x, spans, span, threads)  writes subsets there as weights of 0 and 1, with the block's threads
+        own(t, s, w, p, m, v, f, how)            updates the first layer's weights, and writes them
+        second(t, w, p2, m2, v2, f2, how)        updates the second layer's weights and the biases, and writes them
+        store(t, values, at, p, p2)              stores the values of `load`
 
-    `values` are the parameters of all trials, or a moment of them, float32 [trials * parameters] in global memory, and
-    `at` is where the trial's start; `spans` says where the subsets of all trials start and stop, uint64
-    [trials * subsets * 2], those of the block's trials from `span` on; `b` is the thread's number in the block, which
-    has `threads`, both uint64. `own` also adds up the first parts of sums over rows,
-    which `second` reads after the barrier.
+    `values` are the parameters of all trials, or one of their moments, float32 [trials * parameters] in global memory,
+    and `at` is the trial's start. `spans` are starts and stops of the subsets of all trials, uint64 [trials * subsets *
+    2], those of the block's trials from `span` on. `b` is the thread's number in the block, which has `threads`
+    threads, both uint64. `own` also adds up the first parts of sums over rows, which `second` reads after the barrier.
     """
     first, second = new_weights(layout.shape)
     put_first, put_small = _new_put_first(layout), _new_put_small(layout, second)
@@ -68,14 +67,14 @@ def _new_load_and_store(layout: Layout) -> tuple[Any, Any]:
     shape, threads, rounds, features = layout.shape, layout.threads, layout.rounds, layout.features
     n, hidden, kinds, kinds_2 = shape.inputs, shape.hidden, parameters(shape.first), parameters(shape.second)
     bias_1, bias_2, second_slots = has_bias(shape.first), has_bias(shape.second), layout.second_slots
-    # Where a trial's parameters start: the first layer's, its bias, the second's, its bias.
+    # Start of each group of a trial's parameters: first layer, its bias, second layer, its bias.
     of_bias = kinds * hidden * n
     of_second = of_bias + bias_1 * hidden
     of_bias_2 = of_second + kinds_2 * hidden
 
     @inline
     def place(t):
-        """Find the first of the thread's parameters among those of the second layer and the biases."""
+        """Return the place of the thread's first parameter among those of the second layer and the biases."""
         if t < np.uint64(hidden):
             return np.uint64(of_second) + t
         if t == np.uint64(hidden):
@@ -84,7 +83,7 @@ def _new_load_and_store(layout: Layout) -> tuple[Any, Any]:
 
     @inline
     def owned(t):
-        """Count the parameters of the second layer, or biases, that a thread owns."""
+        """Count a thread's parameters of the second layer, or biases."""
         if t < np.uint64(hidden):
             return kinds_2
         if bias_2 and t == np.uint64(hidden):
@@ -126,7 +125,7 @@ def _new_load_and_store(layout: Layout) -> tuple[Any, Any]:
 
 
 def _new_put_first(layout: Layout) -> Any:
-    """Make what puts the effective weight e of the first layer, 0 <= e < hidden * features, into shared memory."""
+    """Make the function that writes first-layer weight e, 0 <= e < hidden * features, to shared memory."""
     hidden, features, input_sums = layout.shape.hidden, layout.features, layout.input_sums
     gates, own_products = layout.shape.first.family in (NALU, GATED), layout.own_products
     at_weights, weight_rows = layout.at_weights, layout.weight_rows
@@ -145,7 +144,7 @@ def _new_put_first(layout: Layout) -> Any:
 
 
 def _new_put_small(layout: Layout, second: Weight) -> Any:
-    """Make what puts the thread's weight of the second layer, or its bias, into shared memory."""
+    """Make the function that writes the thread's second-layer weight or bias to shared memory."""
     shape, hidden, matrices = layout.shape, layout.shape.hidden, effective(layout.shape.second)
     bias_1, bias_2 = has_bias(shape.first), has_bias(shape.second)
     at_second, at_bias, at_bias_2 = layout.at_second, layout.at_first_bias, layout.at_second_bias
@@ -226,7 +225,7 @@ def _new_own(layout: Layout, first: Weight, put_first: Any) -> Any:
 
     @inline
     def summed(s, e, row):
-        """Add up the parts of a weight's gradient: of a row of slopes, weight e of the hidden units' first."""
+        """Sum the parts of a weight's gradient, for weight e and the slopes from `row` on."""
         at = np.uint64(row * features) + e
         total = s[at]
         for k in range(1, parts):
@@ -255,7 +254,7 @@ def _new_own(layout: Layout, first: Weight, put_first: Any) -> Any:
                     of_product = summed(s, e, log_slopes)
                 if products:
                     of_product = w[np.uint64(at_product_sums) + e]
-                if not outputs:  # the product's weights are the only ones
+                if not outputs:  # only the product has weights
                     of_sum = of_product
                 first_move(j, p, m, v, f, of_sum, of_gate, of_product, how)
                 of_sum, of_gate, of_product = first_effective(p, f, j)
@@ -274,7 +273,7 @@ def _new_second(layout: Layout, second: Weight, put_small: Any) -> Any:
 
     @inline
     def over_rows(w, k):
-        """Add up the parts that `own` left of sum k over rows, 0 <= k < row_sums."""
+        """Sum the parts of sum k over rows, 0 <= k < row_sums, from `own`."""
         at = np.uint64(at_partial) + k * np.uint64(SUMMANDS)
         total = w[at]
         for part in range(1, SUMMANDS):

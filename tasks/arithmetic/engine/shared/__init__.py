@@ -1,4 +1,1 @@
-"""What the engines of the arithmetic family share: `torch/`, `cpu/` and `gpu/` are one each.
-
-`gates` says what trained weights do.
-"""
+"""Code shared by the engines of the arithmetic family in `torch/`, `cpu/` and `gpu/`."""

@@ -1,4 +1,4 @@
-"""What the engines of the arithmetic family share: which cells they take."""
+"""Base class of the engines of the arithmetic family, with the cells they support."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from tasks.arithmetic.cell import task_of, typed_cell
 
 
 class ArithmeticEngine(Engine):
-    """Trains tasks of the arithmetic family.
+    """An engine for tasks of the arithmetic family.
 
     Attributes:
-        tasks: classes of the tasks it trains, exactly these: a subclass may have another target. None for an engine
-            that asks the task itself for masks and targets, and so trains any of the family.
+        tasks: exact classes of the tasks it trains, since a subclass may have another target. None for an engine that
+            uses the task's own masks and targets, and so trains any task of the family.
     """
 
     tasks: tuple[type, ...] | None
 
     def refuses(self, cell: Cell) -> str | None:
-        """Say why this engine can't train the cell, or None if it can; here, whether it knows the task's class."""
+        """Return the reason why this engine can't train the cell, or None if it can."""
         if cell.task not in TASKS:
-            return f"it trains built-in tasks only, {', '.join(TASKS)}, but not {cell.task}"
+            return f"it trains only the built-in tasks {', '.join(TASKS)}, not {cell.task}"
         if cell.value("code") is not None:
             return f"it doesn't have the code of {cell.model}"
         if self.tasks is None or (task_class := type(task_of(typed_cell(cell)))) in self.tasks:

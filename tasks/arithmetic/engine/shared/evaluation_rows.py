@@ -1,4 +1,4 @@
-"""Validation and test rows: drawn once, shared by all trials of a source."""
+"""Validation and test rows: drawn once, and shared by all trials with the same source."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from units.kernels import contract
 
 _UNIT: Range = ((0.0, 1.0),)
 
-# Rows are cut at the same places whatever the pack and the device: the bits of a product can depend on its width.
+# Rows are always cut at the same places, since the bits of a product can depend on its width.
 CHUNK_ROWS = 2000
 
 
 def range_arrays(ranges: Sequence[Range]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Lay ranges out for the stream: where their intervals start, [ranges, 2], and their widths, [ranges]."""
+    """Convert ranges for the stream: starts of their intervals, [ranges, 2], and their widths, [ranges]."""
     low = np.array([[range_[0][0], range_[-1][0]] for range_ in ranges], np.float32)
     width = np.array([range_[0][1] - range_[0][0] for range_ in ranges], np.float32)
     return low, width
 
 
 def evaluation_keys(trials: Sequence[Trial]) -> list[int]:
-    """Return the key of each trial's evaluation rows: the one that all share, unless a seed of theirs says another."""
+    """Return the key of each trial's evaluation rows: its evaluation seed, or by default the shared key."""
     seeds = [trial.sources.evaluation for trial in trials]
     return [EVALUATION_SEED if seed is None else seed for seed in seeds]
 
@@ -39,13 +39,13 @@ def evaluation_keys(trials: Sequence[Trial]) -> list[int]:
 def draw_rows(
     sources: Sequence[Source], cell: ArithmeticCell, purpose: Purpose, keys: Sequence[int] | None = None
 ) -> npt.NDArray[np.float32]:
-    """Draw the rows that trials are evaluated on, float32 [sources, features, rows].
+    """Draw the trials' evaluation rows, float32 [sources, features, rows].
 
     Args:
-        sources: to draw from.
-        cell: whose number of rows and features it is.
+        sources: sources of the rows.
+        cell: cell with the numbers of rows and features.
         purpose: validation or test.
-        keys: of each source; None for the rows that all trials share.
+        keys: key of each source; None for the rows that all trials share.
     """
     x = np.empty((len(sources), cell.input_size, cell.evaluation_rows), np.float32)
     of_sources = [EVALUATION_SEED] * len(sources) if keys is None else keys
@@ -54,10 +54,10 @@ def draw_rows(
 
 
 class Draws:
-    """Draws rows from sources, again and again.
+    """Rows drawn repeatedly from sources.
 
     Args:
-        sources: all uniform ones, or none of them.
+        sources: either all uniform, or none.
     """
 
     def __init__(self, sources: Sequence[Source]) -> None:
@@ -74,8 +74,8 @@ class Draws:
 
         Args:
             x: float32 [sources, features, rows]; written.
-            seeds: of each source, uint64 [sources].
-            iteration: of a training batch; 0 for evaluation rows.
+            seeds: seed of each source, uint64 [sources].
+            iteration: iteration of a training batch; 0 for evaluation rows.
             purpose: training, validation or test.
         """
         fill_inputs(x, seeds, *self._ranges, iteration, purpose)
@@ -84,15 +84,15 @@ class Draws:
 
 
 class EvaluationRows:
-    """One set of rows for each source and key that occur, and each trial's targets.
+    """The distinct sets of rows by source and key, and each trial's targets.
 
     Args:
-        sources: of each trial.
+        sources: each trial's source.
         cell: any cell of the pack.
         purpose: validation or test.
-        task: of the trials.
+        task: the trials' task.
         masks: each trial's subsets, float32 [trials, subsets, features].
-        keys: of each trial's rows; None for those that all trials share.
+        keys: key of each trial's rows; None for the rows that all trials share.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class EvaluationRows:
         distinct = list(dict.fromkeys(sets))
         drawn = draw_rows([source for source, _ in distinct], cell, purpose, [key for _, key in distinct])
         self._x = torch.from_numpy(drawn).to(masks.device)
-        self._which = torch.tensor([distinct.index(one) for one in sets], device=masks.device)
+        self._which = torch.tensor([distinct.index(row_set) for row_set in sets], device=masks.device)
         self._cuts = [
             (first, min(first + CHUNK_ROWS, cell.evaluation_rows))
             for first in range(0, cell.evaluation_rows, CHUNK_ROWS)
@@ -120,11 +120,11 @@ class EvaluationRows:
                 sums = contract(mask[None], rows.mT).mT
                 self._target[trial, :, first:last] = task.target(sums)[0]
 
-    def _inputs(self, some: slice, first: int, last: int) -> Tensor:
+    def _inputs(self, part: slice, first: int, last: int) -> Tensor:
         if len(self._x) == 1:
-            return self._x[:, :, first:last].expand(len(self._which[some]), -1, -1)
-        return self._x[self._which[some], :, first:last]
+            return self._x[:, :, first:last].expand(len(self._which[part]), -1, -1)
+        return self._x[self._which[part], :, first:last]
 
-    def chunks(self, some: slice) -> list[tuple[Tensor, Tensor]]:
-        """List inputs [trials, features, rows] and targets [trials, 1, rows] of some trials, chunk by chunk."""
-        return [(self._inputs(some, first, last), self._target[some, :, first:last]) for first, last in self._cuts]
+    def chunks(self, part: slice) -> list[tuple[Tensor, Tensor]]:
+        """Return inputs [trials, features, rows] and targets [trials, 1, rows] of a slice of the trials, by chunks."""
+        return [(self._inputs(part, first, last), self._target[part, :, first:last]) for first, last in self._cuts]

@@ -1,4 +1,4 @@
-"""Signs of an NMU's first-layer weights with which two of its factors start negative."""
+"""Signs of an NMU's first-layer weights that make two of its factors start negative."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from torch import Tensor
 def two_negative(first: Tensor, second: Tensor, mean: Tensor) -> Tensor:
     """Multiply rows of first-layer weights by -1 so that two factors of the second layer start negative.
 
-    The factor of hidden unit i is W2_i (z_i - 1) + 1, looked at where every input is the inputs' mean. Rows get the
-    sign with which z_i >= 0, but two get the other: those whose factors, 1 - W2_i (|z_i| + 1), are lowest then.
+    The factor of hidden unit i is W2_i (z_i - 1) + 1, evaluated with every input at the inputs' mean. Rows get the sign
+    for which z_i >= 0, except two: those whose factors with the other sign, 1 - W2_i (|z_i| + 1), are lowest.
 
     An NMU keeps the number of its negative factors, and with four or more is never solved
     (tasks/docs/results/hidden-size/README.md).
@@ -18,10 +18,10 @@ def two_negative(first: Tensor, second: Tensor, mean: Tensor) -> Tensor:
     Args:
         first: [trials, hidden, inputs].
         second: [trials, 1, hidden], in [0, 1].
-        mean: of the inputs, [trials].
+        mean: mean of the inputs, [trials].
 
     Returns:
-        `first` with other signs.
+        `first` with changed signs.
 
     Example:
         >>> first = torch.tensor([[[0.5, 0.5], [1.0, 1.0], [-2.0, -1.0], [-0.1, 0.0]]])

@@ -1,4 +1,4 @@
-"""The state that a pack's trials start from: weights from each trial's own stream, and moments of 0."""
+"""The initial state of a pack's trials: weights from each trial's own stream, and moments of 0."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from units.initialize import Sizes
 from units.nmu import NMU, nmu_initial_in
 
 PREFIX = "part/"
-"""Of the names of a checkpoint's arrays that hold weights and optimiser state."""
+"""Prefix of the names of a checkpoint's arrays with weights and optimiser state."""
 
 KINDS = ("weight", "first", "second")
-"""What there is of each parameter: itself, and the optimiser's two moments."""
+"""The arrays of each parameter: the parameter itself, and the optimiser's two moments."""
 
 
 def under(arrays: Mapping[str, npt.NDArray[Any]], prefix: str, new: str = "") -> dict[str, npt.NDArray[Any]]:
-    """Choose the arrays whose names begin with a prefix, and put another in its place.
+    """Select the arrays whose names begin with a prefix, and replace the prefix.
 
     Example:
         >>> list(under({"part/weight/first.weight": np.ones(1), "score/best": np.ones(1)}, PREFIX + "weight/"))
@@ -41,14 +41,14 @@ def under(arrays: Mapping[str, npt.NDArray[Any]], prefix: str, new: str = "") ->
 
 
 def initial_state(trials: Sequence[Trial]) -> dict[str, npt.NDArray[np.float32]]:
-    """Draw every parameter of every trial, and lay out the optimiser's moments.
+    """Draw every parameter of every trial, with moments of 0.
 
     Args:
-        trials: of equal tensor shape.
+        trials: trials of equal tensor shape.
 
     Returns:
-        Float32 [trials, ...] under ``part/KIND/LAYER.PARAMETER``, where KIND is one of `KINDS` and LAYER ``first`` or
-        ``second``, if there are two; in the order of the network's parameters.
+        Float32 [trials, ...] under ``part/KIND/LAYER.PARAMETER``, where KIND is one of `KINDS` and LAYER is ``first``
+            or ``second``; in the order of the network's parameters.
 
     Example:
         >>> from study.spec.cells import canonical_cell
@@ -74,10 +74,10 @@ def initial_state(trials: Sequence[Trial]) -> dict[str, npt.NDArray[np.float32]]
 
 
 def _layer(unit: type[Unit], sizes: Sizes, trials: Sequence[Trial], counter: int) -> dict[str, Tensor]:
-    """Draw the parameters of a layer; each parameter of the network has a counter of its own, these from `counter`."""
+    """Draw the parameters of a layer; each parameter of the network has its own counter, starting at `counter`."""
     seeds = np.array([init_seed(trial) for trial in trials], np.uint64)
 
-    @cache  # of all trials at once: a call of the stream costs as much for one
+    @cache  # for all trials at once: a call of the stream costs as much for one trial
     def draw(index: int, shape: tuple[int, ...]) -> Tensor:
         numbers = uniforms(seeds, math.prod(shape), counter + index, Purpose.INITIAL)
         return torch.from_numpy(numbers).reshape(-1, *shape)
@@ -90,4 +90,4 @@ def _layer(unit: type[Unit], sizes: Sizes, trials: Sequence[Trial], counter: int
         return unit.initial(*sizes, lambda index, shape: draw(index, shape)[place], init_variance=cell.init_variance)
 
     values = [initial(place) for place in range(len(trials))]
-    return {name: torch.stack([one[name] for one in values]) for name in values[0]}
+    return {name: torch.stack([drawn[name] for drawn in values]) for name in values[0]}

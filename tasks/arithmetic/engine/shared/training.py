@@ -1,4 +1,4 @@
-"""What the trainings of the arithmetic engines share: thresholds, trials that end early, weights of layers."""
+"""Code shared by the trainings of the arithmetic engines: thresholds, trials that end early, names of layers."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _LAYERS = {"first": "layer_1", "second": "layer_2"}
 class ArithmeticScores(Scores):
     """The scores of arithmetic trials, which are solved if their test MSE is below a threshold.
 
-    The others have diverged if the validation MSE of the last evaluation isn't finite.
+    Other trials have diverged if the validation MSE of the last evaluation isn't finite.
 
     Args:
-        cell: a cell of the pack; what is read of it is equal in all of them.
+        cell: any cell of the pack; the values used here are equal in all of them.
         thresholds: success threshold of each trial, float64 [trials].
     """
 
@@ -48,14 +48,14 @@ class ArithmeticScores(Scores):
         return Outcome.UNSOLVED if finite else Outcome.DIVERGED
 
     def end_decided(self, has_nan: npt.NDArray[np.bool_]) -> None:
-        """End each trial whose outcome no further training can change.
+        """End each trial whose outcome can't change any more.
 
-        There are two such cases. A weight that is NaN stays NaN under every update and makes every later MSE
-        NaN, which is skipped: the best step stays. And a validation MSE of exactly 0 inside the window can't be
-        undercut, ties going to the first: if the test MSE there is below the threshold, the trial stays solved.
+        There are two such cases. A weight that is NaN stays NaN under every update, and every later MSE is NaN and
+        skipped, so the best step stays. And a validation MSE of exactly 0 inside the window can't be undercut, and ties
+        go to the first; if its test MSE is below the threshold, the trial stays solved.
 
         Args:
-            has_nan: whether a weight is NaN, bool [trials still training].
+            has_nan: True for a trial with a weight that is NaN, bool [trials still training].
         """
         active = self.active
         not_a_number = np.zeros_like(active)
@@ -65,16 +65,16 @@ class ArithmeticScores(Scores):
 
 
 class ArithmeticTraining(SlicedTraining):
-    """A pack of arithmetic trials that an engine trains between evaluations.
+    """A pack of arithmetic trials, trained by an engine between evaluations.
 
     Args:
         engine: name of the engine.
-        pack: what to train.
+        pack: the pack to train.
         device: ``cpu`` or ``cuda``.
-        checkpoint: to go on from, or None.
+        checkpoint: the checkpoint to continue from, or None.
 
     Raises:
-        ValueError: if the checkpoint is of other trials or of another engine.
+        ValueError: if the checkpoint belongs to other trials or to another engine.
     """
 
     _scores: ArithmeticScores
@@ -87,22 +87,22 @@ class ArithmeticTraining(SlicedTraining):
 
     @abstractmethod
     def _has_nan(self) -> npt.NDArray[np.bool_]:
-        """Tell of each trial that still trains whether a weight was NaN at the last evaluation, bool [trials]."""
+        """Return True for each training trial with a weight that was NaN at the last evaluation, bool [trials]."""
 
     @abstractmethod
     def _state(self) -> dict[str, npt.NDArray[Any]]:
-        """Copy out every trial's weights and optimiser state; an ended trial's as they were at its end.
+        """Copy every trial's weights and optimiser state; an ended trial's as at its end.
 
-        Weights are called ``part/weight/LAYER.PARAMETER``, the layers ``first`` and ``second``.
+        Weights are named ``part/weight/LAYER.PARAMETER``, with layers ``first`` and ``second``.
         """
 
-    def _drop_ended(self) -> None:  # an engine may go on with all of them
+    def _drop_ended(self) -> None:  # engines may keep training all of them
         """Stop training the trials that have just ended; others still train."""
 
     def _evaluate(self) -> None:
         super()._evaluate()
         if self._cell.stop != "when_decided":
-            return  # its result is recorded later: meanwhile, a device goes on
+            return  # the result is recorded later, so that a device can continue meanwhile
         self._record()
         before = int(self._scores.active.sum())
         self._scores.end_decided(self._has_nan())
@@ -114,6 +114,6 @@ class ArithmeticTraining(SlicedTraining):
 
 
 def with_layers(arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-    """Call parameters ``layer_1.NAME`` and ``layer_2.NAME`` that are called ``first.NAME`` and ``second.NAME``."""
+    """Rename parameters ``first.NAME`` and ``second.NAME`` to ``layer_1.NAME`` and ``layer_2.NAME``."""
     split = {name: name.split(".") for name in arrays}
     return {f"{_LAYERS[layer]}.{parameter}": arrays[name] for name, (layer, parameter) in split.items()}

@@ -1,4 +1,4 @@
-"""How a pack's parameters move: its optimiser, its regularisers, and the bounds of each parameter."""
+"""Update rules of a pack's parameters: optimiser, regularisers, and the bounds of each parameter."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ _OPTIMIZERS = {"adam": ADAM, "sgd": SGD, "momentum": MOMENTUM}
 
 
 class UpdateRule(NamedTuple):
-    """How the parameters of a pack's trials move: numbers and arrays only, so that compiled code takes it too.
+    """The update rule of a pack's parameters, as numbers and arrays that compiled code accepts.
 
     Args:
         optimizer: ADAM, SGD or MOMENTUM.
         momentum: coefficient of MOMENTUM, float32.
         rate: step size, float32 [trials].
-        squared: whether the sparsity regulariser is the squared one.
+        squared: True if the sparsity regulariser is squared.
         strength: λ̂ of that regulariser, float64 [trials].
         start: iteration at which λ starts to grow, float64 [trials].
-        length: iterations that it grows for, >= 1, float64 [trials].
-        exponential: whether it grows that way instead, bool [trials].
+        length: iterations of its growth, >= 1, float64 [trials].
+        exponential: True for exponential growth without start and length, bool [trials].
         out_strength: weight of the out-of-bounds regulariser, float32 [trials].
-        out_squared: whether that regulariser is the squared one.
-        ends: where each parameter ends in a trial's row, int64 [parameters].
-        share: what a regulariser's slope is multiplied with, for it is a mean: 1 / the parameter's size, or 0 if the
-            parameter isn't regularised, float32 [parameters].
-        low: where it is clipped, or -inf, float32 [parameters].
-        high: the same, or inf, float32 [parameters].
-        of_nau: whether its bounds are those of a NAU and not those of an NMU, bool [parameters].
+        out_squared: True if that regulariser is squared.
+        ends: end of each parameter in a trial's row, int64 [parameters].
+        share: factor of a regulariser's slope, which is a mean: 1 / the parameter's size, or 0 if it isn't regularised,
+            float32 [parameters].
+        low: lower clipping bound, or -inf, float32 [parameters].
+        high: upper clipping bound, or inf, float32 [parameters].
+        of_nau: True if a parameter's bounds are a NAU's, False if they are an NMU's, bool [parameters].
     """
 
     optimizer: int
@@ -56,11 +56,11 @@ class UpdateRule(NamedTuple):
 
 
 def new_update_rule(cells: Sequence[ArithmeticCell], shapes: Mapping[str, Sequence[int]]) -> UpdateRule:
-    """Collect how the parameters of some trials move.
+    """Make the update rule of some trials' parameters.
 
     Args:
-        cells: of the trials, of equal tensor shape.
-        shapes: of one trial's parameters, under their names ``first.PARAMETER`` and ``second.PARAMETER``.
+        cells: the trials' cells, of equal tensor shape.
+        shapes: shapes of one trial's parameters, by their names ``first.PARAMETER`` and ``second.PARAMETER``.
 
     Example:
         >>> from tasks.arithmetic.canonical import canonical

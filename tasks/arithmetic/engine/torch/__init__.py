@@ -1,1 +1,1 @@
-"""The `torch` engine: any unit, on any device."""
+"""The `torch` engine, for any unit and any device."""

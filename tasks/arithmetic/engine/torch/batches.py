@@ -1,4 +1,4 @@
-"""The batches of the torch engine: drawn once for all trials of a pack that have one seed and range."""
+"""The batches of the torch engine, drawn once for all trials of a pack with equal seed and range."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from units.kernels import contract
 
 
 class Batches:
-    """Draws what each trial sees in an iteration.
+    """The training batches of a pack's trials.
 
-    Trials of one seed and range see the same rows and targets. Where that makes at least every second draw needless,
-    each is made once on the CPU and copied to the places of its trials. Otherwise each trial draws its own: the copies,
-    which take up to half as long as the draws, would cost what they save. On a GPU each always draws its own, since
-    there a kernel is chosen by the number of products that it computes.
+    Trials of equal seed and range see the same rows and targets. If sharing saves at least every second draw, each is
+    made once on the CPU and copied to its trials. Otherwise each trial draws its own, since copies take up to half as
+    long as draws. On a GPU each trial always draws its own, because the choice of a kernel there depends on the number
+    of products.
 
     Args:
-        cells: of the trials, of equal tensor shape.
-        seeds: of the trials, uint64 [trials].
-        masks: of the trials' subsets, float32 [trials, subsets, features], on the device to draw on.
-        task: of the trials.
+        cells: the trials' cells, of equal tensor shape.
+        seeds: the trials' seeds, uint64 [trials].
+        masks: masks of the trials' subsets, float32 [trials, subsets, features], on the device to draw on.
+        task: the trials' task.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Batches:
         return torch.index_select(self._drawn, 0, self._of_trial, out=self._x)
 
     def targets(self) -> Tensor:
-        """Compute the targets of the inputs that were drawn last, [trials, batch, 1]."""
+        """Compute the targets of the last drawn inputs, [trials, batch, 1]."""
         target = self._task.target(contract(self._masks, self._drawn.mT).mT)
         return target.mT if self._of_trial is None else target.index_select(0, self._of_trial).mT
 

@@ -1,4 +1,4 @@
-"""The torch engine with the code of a user's own units, as data that workers are sent."""
+"""The torch engine with the code of user-defined units, as data for workers."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tasks.arithmetic.own_units import register, unit_key
 
 @dataclass(frozen=True, kw_only=True)
 class OwnUnitsEngine(TorchEngine):
-    """Trains cells whose unit is a user's own; all other cells are trained by the family's engines.
+    """The engine of cells with a user-defined unit; the family's engines train all other cells.
 
     Args:
         code: the units' code.
-        identity: what stands for it in the ids of trials.
+        identity: the identity of their code in the ids of trials.
         units: their import strings.
     """
 
@@ -30,7 +30,7 @@ class OwnUnitsEngine(TorchEngine):
     units: Sequence[str]
 
     def refuses(self, cell: Cell) -> str | None:
-        """Say why this engine can't train the cell, or None if it can."""
+        """Return the reason why this engine can't train the cell, or None if it can."""
         if cell.model in self.units and cell.value("code") == self.identity:
             return None
         return f"it trains {', '.join(self.units)} only"
@@ -41,7 +41,7 @@ class OwnUnitsEngine(TorchEngine):
         super().prepare(cell)
 
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
-        """Begin a pack, or go on from a checkpoint of these very trials."""
+        """Begin a pack, or continue it from a checkpoint."""
         self._import()
         return super().start(pack, device=device, checkpoint=checkpoint)
 

@@ -1,7 +1,7 @@
-"""What the torch engine adds to the loss, and how it limits gradients: what compiled code doesn't do.
+"""Penalties and gradient limits of the torch engine, beyond the features of compiled code.
 
-Penalties are differentiated by autograd. The sparsity regulariser of clipped weights is among them only where the
-optimiser's step, which has a formula for it, can't add it: if weights should become -1 or 1, or gradients are limited.
+Penalties are differentiated by autograd. The sparsity regulariser of clipped weights is usually part of the optimiser's
+step, which has a formula for it. It is a penalty here only if weights should become -1 or 1, or gradients are limited.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from units.inalu_training import PRIMER, INALUTraining, outward_sum
 from units.regularize import Shape
 
 Penalty = tuple[Tensor, Tensor]
-"""A penalty of each trial, [trials], and its strengths, [trials]."""
+"""Each trial's penalty and its strength, both [trials]."""
 
 
 def inalu_training(cell: ArithmeticCell) -> INALUTraining:
-    """Return what a cell adds to the training of an iNALU: as in the Primer, with the cell's numbers.
+    """Return the settings of a cell's iNALU training: those of the Primer, with the cell's numbers.
 
     Example:
         >>> from tasks.arithmetic.canonical import canonical
@@ -47,9 +47,9 @@ class Penalties:
     """The penalties of some trials' loss.
 
     Args:
-        cell: any of the trials' cells: what is read of it is equal in all of them.
-        network: of the trials.
-        rule: how parameters move; its regulariser of sparsity is differentiated here or there.
+        cell: any of the trials' cells; the values used here are equal in all of them.
+        network: the trials' network.
+        rule: the update rule; its sparsity regulariser is applied here if `has_sparsity`, else in the optimiser's step.
     """
 
     def __init__(self, cell: ArithmeticCell, network: Network, rule: UpdateRule) -> None:
@@ -59,7 +59,7 @@ class Penalties:
         kinds = {kind for layer in network.layers for kind in layer.traits.bounded.values()}
         self._limits = cell.clip_norm is not None or cell.clip_value is not None
         self.has_sparsity = cell.bounds == "regularized" or "sign" in kinds or self._limits
-        """Whether the sparsity regulariser is among them, and not part of the optimiser's step."""
+        """True if the sparsity regulariser is among the penalties, not part of the optimiser's step."""
         self._training = inalu_training(cell)
         self.asks_for_losses = cell.outward_strength is not None
         self._is_plain = not (self.has_sparsity or self.asks_for_losses or cell.l1_strength is not None)
@@ -70,7 +70,7 @@ class Penalties:
         """Compute the penalties of an iteration.
 
         Args:
-            iteration: updates made so far.
+            iteration: number of updates made so far.
             strength: λ of the sparsity regulariser, float32 [trials].
             mse: the last validation MSE, float32 [trials], if `asks_for_losses`.
         """

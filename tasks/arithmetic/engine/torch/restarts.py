@@ -1,4 +1,4 @@
-"""New starts of iNALUs whose error is high and doesn't fall."""
+"""Restarts of iNALUs whose error is high and doesn't fall."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ _SINCE = PREFIX + "since"
 
 
 class Restarts:
-    """Starts trials anew: new parameters are drawn, and what the optimiser has stored stays.
+    """Restarts of trials with newly drawn parameters; the optimiser's state stays.
 
-    The losses that decide are the trial's validation MSE, one an iteration, each until the next evaluation.
+    The losses that decide on a restart are the trial's validation MSE at each iteration, taken from the last
+    evaluation.
 
     Args:
-        cell: any of the trials' cells: what is read of it is equal in all of them.
-        network: of the trials.
-        seeds: of the trials' initial weights, uint64 [trials].
-        state: what `state` gave of these trials; None if none has started anew.
+        cell: any of the trials' cells; the values used here are equal in all of them.
+        network: the trials' network.
+        seeds: seeds of the trials' initial weights, uint64 [trials].
+        state: the result of `state` for these trials; None for a new pack.
     """
 
     def __init__(
@@ -44,20 +45,20 @@ class Restarts:
         self._since = np.zeros(len(seeds), np.int64) if state is None else state[_SINCE].copy()
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Copy out the iteration of each trial's last start, int64 [trials]."""
+        """Copy the iteration of each trial's last start, int64 [trials]."""
         return {_SINCE: self._since.copy()}
 
     def restart(self, iteration: int, losses: npt.NDArray[np.float32]) -> None:
-        """Start those anew that must, after an update.
+        """Restart the trials that meet the criterion, after an update.
 
         Args:
-            iteration: updates made before this one.
+            iteration: number of updates made before this one.
             losses: each trial's validation MSE at every evaluation so far, float32 [trials, evaluations].
         """
         if iteration % (self._training.restart_every or 1):
             return
         has_trained = iteration + 1 - self._since > self._training.restart_memory
-        # The later half of a trial's losses is among these, and its mean must be above the limit.
+        # These include the later half of a trial's losses, whose mean must exceed the limit.
         later = losses[:, (iteration + 1) // 2 // self._every :]
         for trial in np.flatnonzero(has_trained & (later.max(axis=1) > self._training.restart_above)):
             counts = self._counts(int(self._since[trial]), iteration + 1)
@@ -66,7 +67,7 @@ class Restarts:
                 self._since[trial] = iteration + 1
 
     def _counts(self, first: int, end: int) -> Sequence[int]:
-        """Count the iterations from the first on, up to the end, that each evaluation's loss stood for."""
+        """Count the iterations from `first` to `end` that each evaluation's loss stands for."""
         edges = [first, *range((first // self._every + 1) * self._every, end, self._every), end]
         return [later - earlier for earlier, later in pairwise(edges)]
 

@@ -1,10 +1,10 @@
-"""One optimiser step for a whole pack over flat arrays: sparsity, Adam, momentum or SGD, clipping.
+"""One optimiser step for a full pack over flat arrays: sparsity, Adam, momentum or SGD, clipping.
 
-All parameters of a pack lie in one flat float32 array, parameter after parameter, each [trials, ...]. The step stands
-here twice: `step_compiled` makes one pass over the arrays, by the formulas that all compiled engines share (on the CPU
-about 15 calls of torch cost more than all the arithmetic of a small pack: `benchmarks/`); `step_torch` runs on any
-device, and tensors need torch's own form of these formulas. A test holds them to the same bits, but for Adam's square
-root: torch doesn't round it correctly on the CPU.
+All parameters of a pack lie in one flat float32 array, parameter after parameter, each [trials, ...]. There are two
+versions of the step. `step_compiled` makes one pass over the arrays, with the formulas shared by all compiled engines:
+on the CPU about 15 calls of torch cost more than all the arithmetic of a small pack (`benchmarks/`). `step_torch` runs
+on any device, with torch's own form of these formulas. A test checks that they give the same bits, except for Adam's
+square root, which torch doesn't round correctly on the CPU.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _compiled = cached(digest((*SOURCES, Path(__file__))), error_model="numpy", nogi
 
 @dataclass(frozen=True)
 class Flat:
-    """A pack's parameters and what the optimiser keeps of them: float32 [sum of trials * sizes], written in place."""
+    """A pack's parameters and optimiser state: float32 [sum of trials * sizes], written in place."""
 
     weight: Tensor
     gradient: Tensor
@@ -75,7 +75,7 @@ def compiled_step(  # type: ignore[no-untyped-def]
             for i in range(at, at + size):
                 w, g = weight[i], gradient[i]
                 if push != np.float32(0):
-                    # Clipped weights of an NMU aren't negative, so that a NAU's formula is theirs too.
+                    # Clipped weights of an NMU aren't negative, so a NAU's formula also holds for them.
                     g = g + push * sparsity_slope(w, True, squared)
                 if optimizer == ADAM:
                     w, first[i], second[i] = adam(w, g, first[i], second[i], rate_s, c2)
@@ -92,10 +92,10 @@ def step_compiled(rule: UpdateRule, flat: Flat, iteration: int, strength: npt.ND
     """Move the parameters by one step on the CPU, and zero the gradient.
 
     Args:
-        rule: how they move; parameters that its sparsity regulariser acts on are clipped.
+        rule: their update rule; parameters with a sparsity regulariser here are clipped.
         flat: CPU tensors; written.
-        iteration: updates made before this one.
-        strength: λ of the sparsity regulariser now, float32 [trials].
+        iteration: number of updates made before this one.
+        strength: λ of the sparsity regulariser at this iteration, float32 [trials].
     """
     arrays = (array.numpy() for array in (flat.weight, flat.gradient, flat.first, flat.second))
     c1, c2 = bias_corrections(iteration + 1)
@@ -106,7 +106,7 @@ def step_compiled(rule: UpdateRule, flat: Flat, iteration: int, strength: npt.ND
 
 
 def step_torch(rule: UpdateRule, flat: Flat, iteration: int, strength: npt.NDArray[np.float32]) -> None:
-    """Move the parameters by one step on any device: what `step_compiled` does, in torch."""
+    """Move the parameters by one step on any device, as `step_compiled` does."""
     w, g = flat.weight, flat.gradient
     if strength.any() and rule.share.any():
         g.add_(_spread(rule, rule.share, strength, w.device) * _sparsity_slope(w, squared=rule.squared))
@@ -130,7 +130,7 @@ def step_torch(rule: UpdateRule, flat: Flat, iteration: int, strength: npt.NDArr
 
 
 def _spread(rule: UpdateRule, of_parameter: npt.NDArray[np.float32], of_trial: Any, device: torch.device) -> Tensor:
-    """Lay a number of each parameter times a number of each trial out along the flat arrays."""
+    """Compute the products of a number of each parameter and a number of each trial, in the flat arrays' layout."""
     of_trial = torch.as_tensor(of_trial, device=device)
     sizes = np.diff(rule.ends, prepend=0).tolist()
     parts = [

@@ -1,7 +1,8 @@
 """The tensors of the torch engine: trials train side by side, with one Python step an iteration for all.
 
-Inputs lie batch-innermost, [trials, features, batch], so that sums over features run along whole cache lines; units see
-the transposed view. Parameters, gradients and optimiser state are flat arrays of which the network's tensors are views.
+Inputs are batch-innermost, [trials, features, batch], so that sums over features run along full cache lines; units get
+the transposed view. Parameters, gradients and optimiser state are flat arrays, and the network's tensors are views of
+them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from tasks.arithmetic.engine.torch.step import Flat, sparsity_strengths, step_co
 from tasks.arithmetic.init_seed import init_seed
 from tasks.arithmetic.networks import Network
 
-# Hidden values of one evaluation chunk: about half of a core's second-level cache.
+# Hidden values of one evaluation chunk, which fill about half of a core's second-level cache.
 _CHUNK_NUMBERS = 64 * 1024
 
 
@@ -37,9 +38,9 @@ class TorchTensors:
     """The tensors of some trials.
 
     Args:
-        trials: of equal tensor shape.
+        trials: trials of equal tensor shape.
         device: ``cpu`` or ``cuda``.
-        state: what `state` gave of these trials; None to draw initial weights.
+        state: the result of `state` for these trials; None to draw initial weights.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class TorchTensors:
         )
 
     def _bind(self) -> Flat:
-        """Make the network's parameters views of one flat array, and their gradients of another."""
+        """Make the network's parameters views of one flat array, and their gradients views of another."""
         total = sum(p.numel() for p in self._network.parameters())
         flat = Flat(*(torch.zeros(total, device=self._device) for _ in range(4)))
         at = 0
@@ -114,22 +115,22 @@ class TorchTensors:
         return EvaluationRows(sources, self._cell, purpose, self._task, self._masks, keys)
 
     def _new_chunks(self) -> list[tuple[slice, Network]]:
-        """Cut the trials into groups whose evaluation fits into the cache, each with a network of views."""
+        """Split the trials into groups whose evaluation fits into the cache, each with a network of views."""
         trials, groups = len(self.trials), []
         size = max(1, _CHUNK_NUMBERS // (CHUNK_ROWS * self._cell.hidden_size)) if self._on_cpu else trials
         for first in range(0, trials, size):
-            some = slice(first, min(first + size, trials))
-            network = self._new_network(some.stop - some.start).eval()
-            for mine, whole in zip(network.parameters(), self._network.parameters(), strict=True):
-                mine.data = whole.data[some]
-            groups.append((some, network))
+            part = slice(first, min(first + size, trials))
+            network = self._new_network(part.stop - part.start).eval()
+            for view, parameter in zip(network.parameters(), self._network.parameters(), strict=True):
+                view.data = parameter.data[part]
+            groups.append((part, network))
         return groups
 
     # --- training -----------------------------------------------------------------------------------------
 
     @property
     def asks_for_losses(self) -> bool:
-        """Whether an update depends on the validation MSE of earlier evaluations."""
+        """True if an update depends on the validation MSE of earlier evaluations."""
         return self._penalties.asks_for_losses or self._restarts is not None
 
     def update(self, iteration: int, losses: npt.NDArray[np.float32] | None = None) -> None:
@@ -142,7 +143,7 @@ class TorchTensors:
         prediction = self._network(self._batches.inputs(iteration).mT)
         with torch.no_grad():
             target = self._batches.targets()
-            # Of the loss, the mean squared error over the batch, training needs the gradient only.
+            # Training needs only the gradient of the loss, the mean squared error over the batch.
             slope = (prediction - target).mul_(2 / self._cell.batch_size)
         outputs, slopes = [prediction], [slope]
         strength = sparsity_strengths(self._rule, iteration)
@@ -175,20 +176,20 @@ class TorchTensors:
         return self._mean(rows, lambda error, target: error.square_())
 
     def _mean(self, rows: EvaluationRows, measure: Callable[[Tensor, Tensor], Tensor]) -> npt.NDArray[np.float32]:
-        """Average over rows what is measured of errors and targets, float32 [trials]."""
+        """Average a measure of errors and targets over the rows, float32 [trials]."""
         total = torch.zeros(len(self.trials), dtype=torch.float64, device=self._device)
-        for some, network in self._chunks:
-            for x, target in rows.chunks(some):
+        for part, network in self._chunks:
+            for x, target in rows.chunks(part):
                 measured = measure(network(x.mT).mT.sub_(target), target)
-                total[some] += measured.sum((-1, -2)).double()
+                total[part] += measured.sum((-1, -2)).double()
         return (total / self._cell.evaluation_rows).to("cpu", torch.float32).numpy()
 
     def has_nan(self) -> npt.NDArray[np.bool_]:
-        """Tell of each trial whether a weight is NaN, bool [trials]."""
+        """Return True for each trial with a weight that is NaN, bool [trials]."""
         nan = [p.detach().isnan().flatten(1).any(1) for p in self._network.parameters()]
         return torch.stack(nan).any(0).cpu().numpy()
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Copy weights and optimiser state out; each array's first axis is the trial."""
+        """Copy weights and optimiser state; each array's first axis is the trial."""
         arrays = {name: view.cpu().numpy().copy() for name, view in self._views().items()}
         return arrays | ({} if self._restarts is None else self._restarts.state())

@@ -167,7 +167,7 @@ def test_it_says_what_it_refuses():
         assert model in str(FusedEngine().refuses(small_cell(model)))
     assert FusedEngine().refuses(small_cell(l1_strength=1e-5, l1_first_strength=1e-7)) == "it has no L1 penalty"
     for limit in ("clip_norm", "clip_value"):
-        assert FusedEngine().refuses(small_cell(**{limit: 1.0})) == "it limits no gradients"
+        assert FusedEngine().refuses(small_cell(**{limit: 1.0})) == "it has no gradient limits"
     with pytest.raises(DeviceError, match="CPU only"):
         FusedEngine().start(Pack((Trial(small_cell(), 0),)), device="cuda")
 

@@ -91,7 +91,7 @@ class ArithmeticFamily(Family):
         return CHECKS[check](task, model, values)
 
     def why_without_effect(self, name: str, task: str, model: str, values: Mapping[str, Collection[Any]]) -> str | None:
-        """Return why a hyperparameter has no effect, or None if it has one."""
+        """Return the reason why a hyperparameter has no effect, or None if it has one."""
         network = model_of(task, model)
         if name in SPARSITY and not network.has_bounds:
             return f"{model} has no sparsity regulariser"

@@ -88,7 +88,7 @@ class OwnUnitsFamily(ArithmeticFamily):
             yield names, message.replace(self._model_key(model), model)
 
     def why_without_effect(self, name: str, task: str, model: str, values: Mapping[str, Collection[Any]]) -> str | None:
-        """Return why a hyperparameter has no effect, or None if it has one."""
+        """Return the reason why a hyperparameter has no effect, or None if it has one."""
         reason = super().why_without_effect(name, task, self._model_key(model), values)
         return None if reason is None else reason.replace(self._model_key(model), model)
 

@@ -92,7 +92,7 @@ class GpuEngine(ArithmeticEngine):
         """Begin a pack, or continue it from a checkpoint.
 
         Raises:
-            DeviceError: if the device doesn't exist or doesn't suit the engine.
+            DeviceError: if the device isn't available or doesn't suit the engine.
         """
         if self._emulated:
             from tasks.arithmetic.engine.gpu.emulated import EmulatedBlocks

@@ -66,7 +66,7 @@ class TorchEngine(ArithmeticEngine):
         """Begin a pack, or continue it from a checkpoint.
 
         Raises:
-            DeviceError: if the device doesn't exist.
+            DeviceError: if the device isn't available.
         """
         check_device(device)
         with one_thread(), room_for(pack, self.memory_mb(pack)):

@@ -31,7 +31,7 @@ def constants(cell: ArithmeticCell, threshold: float) -> Iterator[str]:
     """
     at_once = max(1, _COUNTERS // (cell.batch_size * -(-cell.input_size // 4)))
     sizes = f"{cell.input_size}, {cell.hidden_size}, {cell.batch_size}, {at_once}"
-    yield f"INPUT_SIZE, HIDDEN_SIZE, BATCH_SIZE, AT_ONCE = {sizes}  # the batches drawn at once"
+    yield f"INPUT_SIZE, HIDDEN_SIZE, BATCH_SIZE, AT_ONCE = {sizes}  # AT_ONCE: number of batches drawn at once"
     protocol = f"{cell.iterations:_}, {cell.evaluate_every:_}, {cell.evaluation_rows:_}"
     yield f"ITERATIONS, EVALUATE_EVERY, EVALUATION_ROWS = {protocol}"
     yield _sources(cell)

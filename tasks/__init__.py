@@ -1,5 +1,5 @@
-"""Tasks that come along, a folder each; `shared` has what several of them use.
+"""Built-in tasks, one folder each; `shared` holds their common modules.
 
-They reach `study` by the entry points of pyproject.toml, as the tasks of any installed package do. Modules beside the
-folders re-export names of `study` for code that was written when they were here.
+`study` loads them through the entry points of pyproject.toml, like the tasks of any installed package. The modules
+beside the folders re-export names of `study` for code that imports them from their former place.
 """

@@ -1,4 +1,4 @@
-"""The names of `study.interface.data`, for code that was written, or stored, when they were here."""
+"""Names of `study.interface.data`, for older or stored code that imports them from here."""
 
 from study.interface.data import DataFile, data_path, is_digest, provide_data
 

@@ -1,4 +1,4 @@
-"""The names of `study.interface.declarations`, for code that was written, or stored, when they were here."""
+"""Names of `study.interface.declarations`, for older or stored code that imports them from here."""
 
 from study.interface.declarations import Hyperparameter, Metric, check_series
 

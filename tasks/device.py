@@ -1,4 +1,4 @@
-"""The names of `study.stream.device`, for code that was written, or stored, when they were here."""
+"""Names of `study.stream.device`, for older or stored code that imports them from here."""
 
 from study.stream.device import current_device, on_device, use_device
 

@@ -1,4 +1,4 @@
-"""The names of `study.stream.stream`, for code that was written, or stored, when they were here."""
+"""Names of `study.stream.stream`, for older or stored code that imports them from here."""
 
 from study.stream.stream import Purpose
 

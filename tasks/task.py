@@ -1,4 +1,4 @@
-"""The names of `study.interface.task`, for code that was written, or stored, when they were here."""
+"""Names of `study.interface.task`, for older or stored code that imports them from here."""
 
 from study.interface.task import Batch, Task
 

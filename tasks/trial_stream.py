@@ -1,4 +1,4 @@
-"""The names of `study.stream.trial_stream`, for code that was written, or stored, when they were here."""
+"""Names of `study.stream.trial_stream`, for older or stored code that imports them from here."""
 
 from study.stream.trial_stream import Dropout, Stream, noise
 

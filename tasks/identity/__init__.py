@@ -1,1 +1,1 @@
-"""The identity task: learn y = x, and be asked for numbers beyond the trained ones."""
+"""Identity task: learn y = x, and extrapolate beyond the trained numbers."""

@@ -1,4 +1,4 @@
-"""The identity task: learn y = x from the integers -5 ... 5, and be asked for -20 ... 20."""
+"""Identity task: learn y = x from the integers -5 ... 5, tested on -20 ... 20."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from study.stream.trial_stream import Stream
 from units import Unit
 
 LARGEST_TRAINED, LARGEST_TESTED = 5, 20
-"""The largest number that is trained, and the largest that is asked for; the smallest are their negatives."""
+"""Largest trained and largest tested number; the smallest are their negatives."""
 
 _EDGES = (10, LARGEST_TESTED)
 _NUMBERS = tuple(range(-LARGEST_TESTED, LARGEST_TESTED + 1))
@@ -29,12 +29,12 @@ def network_of_activations(
 ) -> nn.Sequential:
     """Build 1 -> hidden -> ... -> hidden -> 1, with an activation after each hidden layer, and a linear output.
 
-    Weights and biases start uniform within ± 1 / sqrt(inputs of the layer).
+    Initial weights and biases are uniform within ± 1 / sqrt(inputs of the layer).
 
     Args:
         activation: builds the activation of one layer.
-        hidden_size: hidden units of a layer, >= 1.
-        hidden_layers: >= 1.
+        hidden_size: units per hidden layer, >= 1.
+        hidden_layers: number of hidden layers, >= 1.
 
     Example:
         >>> network_of_activations(nn.Tanh)(torch.ones(11, 1)).shape
@@ -49,13 +49,13 @@ def network_of_activations(
 def network_of_layers(
     first: type[Unit], last: type[Unit], *, hidden_size: int = 8, hidden_layers: int = 3
 ) -> nn.Sequential:
-    """Build 1 -> hidden -> ... -> hidden -> 1 of units.
+    """Build 1 -> hidden -> ... -> hidden -> 1 from units.
 
     Args:
         first: unit of the hidden layers.
-        last: unit of the output.
-        hidden_size: hidden units of a layer, >= 1.
-        hidden_layers: >= 1.
+        last: unit of the output layer.
+        hidden_size: outputs per hidden layer, >= 1.
+        hidden_layers: number of hidden layers, >= 1.
 
     Example:
         >>> from units import UNITS
@@ -87,15 +87,15 @@ _ACTIVATIONS: Mapping[str, Callable[[], nn.Module]] = {
 
 @dataclass(frozen=True)
 class Identity(Task):
-    """Learn y = x from the integers -5 ... 5, all of them in each step.
+    """Learn y = x from the integers -5 ... 5, with all of them in each batch.
 
         L = mean over x of (f(x) - x)²
 
-    Its metrics are mean absolute errors: on the trained numbers, at -10 and 10, at -20 and 20, and, along an axis, at
+    The metrics are mean absolute errors: on the trained numbers, at -10 and 10, at -20 and 20, and, as a series, at
     each integer.
 
-    Source: Trask et al., "Neural Arithmetic Logic Units", NeurIPS 2018, figure 1; what it leaves open, such as the
-    constants of the threshold, is as in PyTorch.
+    Source: Trask et al., "Neural Arithmetic Logic Units", NeurIPS 2018, figure 1. Unpublished details, such as the
+    constants of the threshold, follow PyTorch.
 
     Example:
         >>> x, y = Identity().draw(None)
@@ -122,16 +122,16 @@ class Identity(Task):
 
     @property
     def update_us(self) -> float:
-        """What a network of a few neurons takes."""
+        """Estimated time for a network of a few neurons, in microseconds."""
         return 15.0
 
     def draw(self, stream: Stream, *setup: Any) -> tuple[Tensor, Tensor]:
-        """Return the trained numbers, as input and as target, float32 [11, 1]."""
+        """Return the trained numbers as inputs and targets, float32 [11, 1]."""
         x = torch.arange(-LARGEST_TRAINED, LARGEST_TRAINED + 1.0)[:, None]
         return x, x
 
     def evaluation(self, stream: Stream, purpose: Purpose, *setup: Any) -> tuple[Tensor, Tensor]:
-        """Return the trained numbers, or those that are asked for, float32 [41, 1]."""
+        """Return the trained numbers, float32 [11, 1], or all tested numbers, float32 [41, 1]."""
         if purpose is Purpose.TRAIN:
             return self.draw(stream)
         x = torch.tensor(_NUMBERS, dtype=torch.float32)[:, None]
@@ -142,18 +142,18 @@ class Identity(Task):
         return (outputs - batch[1]).square().mean()
 
     def measure(self, outputs: Tensor, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
-        """Measure absolute errors."""
+        """Compute absolute errors."""
         errors = (outputs - batch[1]).abs().squeeze(-1)
         if len(errors) < len(_NUMBERS):
             return {"error": errors.mean()}
-        at = dict(zip(_NUMBERS, errors, strict=True))
-        edges = {f"error_{edge}": (at[-edge] + at[edge]) / 2 for edge in _EDGES}
-        return edges | {f"error_at_{number}": error for number, error in at.items()}
+        error_at = dict(zip(_NUMBERS, errors, strict=True))
+        edges = {f"error_{edge}": (error_at[-edge] + error_at[edge]) / 2 for edge in _EDGES}
+        return edges | {f"error_at_{number}": error for number, error in error_at.items()}
 
     def model(self, name: str) -> Callable[..., nn.Module]:
-        """Return what builds a network with an activation, by its name."""
+        """Return the builder of a network with the named activation."""
         return partial(network_of_activations, _ACTIVATIONS[name])
 
     def network(self, first: type[Unit], second: type[Unit]) -> Callable[..., nn.Module]:
-        """Return what builds four layers of units, of which the second is the last."""
+        """Return the builder of a network of units, by default three layers of the first and one of the second."""
         return partial(network_of_layers, first, second)

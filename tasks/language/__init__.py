@@ -1,1 +1,1 @@
-"""The language task: translate the words of a number into the number."""
+"""Language task: translate the words of a number into the number."""

@@ -1,4 +1,4 @@
-"""The language task: translate the words of a number, such as "two hundred and thirty five", into the number."""
+"""Language task: translate the words of a number, such as "two hundred and thirty five", into the number."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _ONES = [
 _TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 
 TOKENS = (*_ONES, *_TENS, "hundred", "and")
-"""The 29 words; a word's place is its token."""
+"""The vocabulary of 29 words; a word's index is its token."""
 
 LARGEST, MOST_WORDS = 999, 5
 _ALWAYS_TRAINED = len(_ONES)
 TRAIN, VALIDATION, TEST = 169, 200, 630
-"""The numbers of each part of the split."""
+"""Sizes of the parts of the split."""
 
 
 def words(number: int) -> list[str]:
@@ -43,44 +43,44 @@ def words(number: int) -> list[str]:
         >>> " ".join(words(235)), " ".join(words(900)), " ".join(words(17))
         ('two hundred and thirty five', 'nine hundred', 'seventeen')
     """
-    hundreds, rest = divmod(number, 100)
-    spoken = [_ONES[hundreds - 1], "hundred"] if hundreds else []
-    if hundreds and rest:
-        spoken.append("and")
-    if 0 < rest <= _ALWAYS_TRAINED:
-        return [*spoken, _ONES[rest - 1]]
-    tens, ones = divmod(rest, 10)
-    return spoken + ([_TENS[tens - 2]] if tens else []) + ([_ONES[ones - 1]] if ones else [])
+    hundreds, remainder = divmod(number, 100)
+    tokens = [_ONES[hundreds - 1], "hundred"] if hundreds else []
+    if hundreds and remainder:
+        tokens.append("and")
+    if 0 < remainder <= _ALWAYS_TRAINED:
+        return [*tokens, _ONES[remainder - 1]]
+    tens, ones = divmod(remainder, 10)
+    return tokens + ([_TENS[tens - 2]] if tens else []) + ([_ONES[ones - 1]] if ones else [])
 
 
 def _spoken() -> tuple[Tensor, Tensor]:
-    """Return all numbers in words: of each word which token it is, [999, 5, 29], and whether there is one, [999, 5]."""
-    one_hot, there = _spoken_on_cpu()
-    return on_device(one_hot), on_device(there)
+    """Return the words of all numbers, one-hot [999, 5, 29], and the mask of words, [999, 5]."""
+    one_hot, mask = _spoken_on_cpu()
+    return on_device(one_hot), on_device(mask)
 
 
 @cache
 def _spoken_on_cpu() -> tuple[Tensor, Tensor]:
     with use_device("cpu"):
-        one_hot, there = torch.zeros(LARGEST, MOST_WORDS, len(TOKENS)), torch.zeros(LARGEST, MOST_WORDS)
+        one_hot, mask = torch.zeros(LARGEST, MOST_WORDS, len(TOKENS)), torch.zeros(LARGEST, MOST_WORDS)
     for number in range(1, LARGEST + 1):
         for place, word in enumerate(words(number)):
             one_hot[number - 1, place, TOKENS.index(word)] = 1
-            there[number - 1, place] = 1
-    return one_hot, there
+            mask[number - 1, place] = 1
+    return one_hot, mask
 
 
 class Reader(nn.Module):
-    """Read words with an embedding and an LSTM, and compute the number from its last state.
+    """Network of an embedding, an LSTM and a last layer, from the words of a number to the number.
 
     Args:
-        last: builds the last layer, given the size of the state and 1.
-        embedding_size: numbers that stand for a word, >= 1.
-        hidden_size: numbers of the LSTM's state, >= 1.
+        last: builds the last layer, given its input size, `hidden_size`, and its output size, 1.
+        embedding_size: size of a word's embedding, >= 1.
+        hidden_size: size of the LSTM's hidden state, >= 1.
 
     Example:
-        >>> one_hot, there = _spoken()
-        >>> Reader(nn.Linear)(one_hot, there).shape
+        >>> one_hot, mask = _spoken()
+        >>> Reader(nn.Linear)(one_hot, mask).shape
         torch.Size([999, 1])
     """
 
@@ -92,40 +92,40 @@ class Reader(nn.Module):
         self.cell = LSTM(embedding_size, hidden_size)
         self.last = last(hidden_size, 1)
 
-    def forward(self, one_hot: Tensor, there: Tensor) -> Tensor:
+    def forward(self, one_hot: Tensor, mask: Tensor) -> Tensor:
         """Compute the numbers.
 
         Args:
-            one_hot: of each word which token it is, [batch, words, tokens].
-            there: 1 for a word and 0 after the last one, [batch, words].
+            one_hot: token of each word, [batch, words, tokens].
+            mask: 1 for words, 0 for padding, [batch, words].
 
         Returns:
-            Shape [batch, 1].
+            Numbers, [batch, 1].
         """
         cell = self.cell
-        of_word, of_state = cell.weight[:, : cell.input_size], cell.weight[:, cell.input_size :]
-        # What the gates see of each word, and of the state: one product a word.
-        weight = torch.cat([nn.functional.linear(self.embedding, of_word, cell.bias), of_state.mT])
+        word_weight, state_weight = cell.weight[:, : cell.input_size], cell.weight[:, cell.input_size :]
+        # Folding the embedding into the gates' weights leaves one product per word.
+        weight = torch.cat([nn.functional.linear(self.embedding, word_weight, cell.bias), state_weight.mT])
         state = cell.start(one_hot[:, 0])
         for t in range(one_hot.shape[1]):
             gates = torch.cat([one_hot[:, t], cell.hidden(state)], -1) @ weight
-            state = torch.where(there[:, t : t + 1] > 0, cell.step(gates, state), state)
+            state = torch.where(mask[:, t : t + 1] > 0, cell.step(gates, state), state)
         output: Tensor = self.last(cell.hidden(state))
         return output
 
 
 @dataclass(frozen=True)
 class Language(Task):
-    """Translate the words of 1 ... 999 into numbers, all trained numbers in each step.
+    """Translate the words of 1 ... 999 into numbers, with all trained numbers in each batch.
 
         L = mean over the trained numbers of (f(words) - number)²
 
-    Each trial has a split of its own: 169 numbers are trained, 200 are for validation and 630 for the test. Trained are
-    1 ... 19 and, in an order that is drawn, every number with a word that no number before it has; the others that come
-    first are tested, the next ones are for validation, and the last ones are trained.
+    Each trial draws its own split: 169 training, 200 validation and 630 test numbers. The numbers 1 ... 19 are training
+    numbers. The others are drawn in random order, and each number with a new word is a training number. The first 630
+    of the remaining numbers are for the test, the next 200 for validation, the last for training.
 
-    Source: Trask et al., "Neural Arithmetic Logic Units", NeurIPS 2018; the split is that of Madsen & Johansen,
-    "Neural Arithmetic Units", ICLR 2020, in its published program.
+    Source: Trask et al., "Neural Arithmetic Logic Units", NeurIPS 2018. The split follows the published program of
+    Madsen & Johansen, "Neural Arithmetic Units", ICLR 2020.
 
     Example:
         >>> from study.stream.trial_stream import Stream
@@ -144,15 +144,15 @@ class Language(Task):
 
     @property
     def update_us(self) -> float:
-        """What a sequence of words takes, one after another."""
+        """Estimated time for all training numbers, read word by word, in microseconds."""
         return 1500.0
 
     def setup(self, stream: Stream) -> dict[str, Tensor]:
-        """Draw the split: the numbers of each part, int64."""
-        order = stream.permutation(LARGEST - _ALWAYS_TRAINED) + _ALWAYS_TRAINED  # places of 20 ... 999
+        """Draw the split: the numbers of each part, int64 [numbers]."""
+        order = stream.permutation(LARGEST - _ALWAYS_TRAINED) + _ALWAYS_TRAINED  # indices of 20 ... 999
         one_hot, _ = _spoken()
-        has = one_hot.amax(1)[:, _ALWAYS_TRAINED:].index_select(0, order)
-        is_first = (has.cumsum(0) == 1) & (has == 1)
+        has_word = one_hot.amax(1)[:, _ALWAYS_TRAINED:].index_select(0, order)
+        is_first = (has_word.cumsum(0) == 1) & (has_word == 1)
         is_trained = is_first.any(1)
         rank = (~is_trained).cumsum(0)
         part = torch.where(is_trained | (rank > TEST + VALIDATION), 0, torch.where(rank > TEST, 1, 2))
@@ -165,16 +165,16 @@ class Language(Task):
         }
 
     def draw(self, stream: Stream, *setup: Any) -> tuple[Tensor, ...]:
-        """Return the trained numbers: their words, and the numbers, float32 [169, 1]."""
+        """Return the training numbers: words, mask, and numbers, float32 [169, 1]."""
         return self._part(setup[0]["train"])
 
     def evaluation(self, stream: Stream, purpose: Purpose, *setup: Any) -> tuple[Tensor, ...]:
-        """Return a part of the split in the same way."""
+        """Return a part of the split, in the form of `draw`."""
         return self._part(setup[0][purpose.name.lower()])
 
     def _part(self, numbers: Tensor) -> tuple[Tensor, ...]:
-        one_hot, there = _spoken()
-        return one_hot.index_select(0, numbers - 1), there.index_select(0, numbers - 1), numbers[:, None].float()
+        one_hot, mask = _spoken()
+        return one_hot.index_select(0, numbers - 1), mask.index_select(0, numbers - 1), numbers[:, None].float()
 
     def predict(self, model: Callable[..., Tensor], batch: tuple[Tensor, ...]) -> Tensor:
         """Apply the model to the words."""
@@ -185,14 +185,14 @@ class Language(Task):
         return (outputs - batch[2]).square().mean()
 
     def measure(self, outputs: Tensor, batch: tuple[Tensor, ...]) -> dict[str, Tensor]:
-        """Measure the mean absolute error, and the share of numbers that are exact when rounded."""
+        """Compute the mean absolute error, and the share of numbers that are exact when rounded."""
         errors = (outputs - batch[2]).abs()
         return {"mae": errors.mean(), "exact": (errors < 0.5).float().mean()}
 
     def model(self, name: str) -> Callable[..., nn.Module]:
-        """Return what builds a reader with a linear last layer."""
+        """Return the builder of a reader with a linear last layer."""
         return partial(Reader, nn.Linear)
 
     def network(self, first: type[Unit], second: type[Unit]) -> Callable[..., nn.Module]:
-        """Return what builds a reader whose last layer is the second unit."""
+        """Return the builder of a reader with the second unit as its last layer."""
         return partial(Reader, second)

@@ -1,4 +1,4 @@
-"""The large task of neural power units: sum, product, reciprocal or root of sums of 100 inputs."""
+"""Large task of neural power units: sum, product, reciprocal or root of sums of 100 inputs."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ Range = tuple[float, float]
 
 INPUTS = 100
 FIRST, SECOND = slice(0, 50), slice(38, 88)
-"""The inputs that are added, the same for all trials; twelve are in both sums."""
+"""Inputs of the two sums, the same for all trials; twelve inputs are in both."""
 
 TRAINED: Mapping[str, Range] = {"add": (-1.0, 1.0), "mul": (-1.0, 1.0), "reciprocal": (0.0, 0.5), "root": (0.0, 2.0)}
-"""Where inputs lie in training and validation, by the operation."""
+"""Range of the inputs in training and validation, by operation."""
 
 TESTED: Mapping[str, Range] = {"add": (-2.0, 2.0), "mul": (-2.0, 2.0), "reciprocal": (-0.5, 0.0), "root": (0.0, 4.0)}
-"""Where they lie in tests, as in the published program."""
+"""Range of the inputs in tests, according to the published program."""
 
 TEXT: Mapping[str, Range] = {"add": (-4.0, 4.0), "mul": (-4.0, 4.0), "reciprocal": (-0.5, 0.5), "root": (0.0, 4.0)}
-"""Where they lie in tests, as the published text says."""
+"""Range of the inputs in tests, according to the published text."""
 
 
 def large_network(first: type[Unit], second: type[Unit], *, hidden_size: Count = INPUTS) -> nn.Sequential:
-    """Build 100 -> hidden -> 1 of two layers, whose weights start as U[0, 0.1].
+    """Build 100 -> hidden -> 1 from two layers, with initial weights from U[0, 0.1].
 
     See `tasks.npu.networks.free_layer` and `tasks.npu.networks.start_positive`.
 
     Args:
         first: unit of the first layer.
-        second: unit of the second layer, which may be the same.
-        hidden_size: numbers between the layers.
+        second: unit of the second layer; may be the same.
+        hidden_size: outputs of the first layer.
 
     Example:
         >>> from units import UNITS
@@ -60,19 +60,19 @@ def large_network(first: type[Unit], second: type[Unit], *, hidden_size: Count =
 
 @dataclass(frozen=True)
 class NPULarge(Task):
-    """Learn an operation on sums of inputs, of which there are 100.
+    """Learn an operation on sums over subsets of 100 inputs.
 
         a = x_0 + ... + x_49,   b = x_38 + ... + x_87
         add: t = a + b,   mul: t = a b,   reciprocal: t = 1 / a,   root: t = √a
 
-    Inputs are Sobol points (`study.Stream.sobol`). They are trained in one range, and tested beyond it.
+    Inputs are Sobol points (`study.Stream.sobol`), in one range for training and in others for tests.
 
-    Source: Heim, Pevný & Šmídl, "Neural Power Units", NeurIPS 2020; its program where that differs from the text.
+    Source: Heim, Pevný & Šmídl, "Neural Power Units", NeurIPS 2020. Where its program and its text differ, the program.
 
     Args:
         operation: ``add``, ``mul``, ``reciprocal`` or ``root``.
-        batch_size: points of an update.
-        evaluation_rows: points of each evaluation set.
+        batch_size: points per update.
+        evaluation_rows: points per evaluation set.
 
     Example:
         >>> import torch
@@ -93,7 +93,7 @@ class NPULarge(Task):
 
     @property
     def update_us(self) -> float:
-        """What a layer of 100 x 100 takes with 128 rows."""
+        """Estimated time for a layer of 100 x 100 and 128 rows, in microseconds."""
         return 1000.0
 
     def for_proof(self) -> NPULarge:
@@ -102,21 +102,21 @@ class NPULarge(Task):
 
     def draw(self, stream: Stream, *setup: Any) -> tuple[Tensor, Tensor]:
         """Draw points and their targets, float32 [batch, 100] and [batch, 1]."""
-        return self._within(TRAINED, stream.sobol(self.batch_size, INPUTS))
+        return self._scaled(TRAINED, stream.sobol(self.batch_size, INPUTS))
 
-    def _within(self, ranges: Mapping[str, Range], points: Tensor) -> tuple[Tensor, Tensor]:
+    def _scaled(self, ranges: Mapping[str, Range], points: Tensor) -> tuple[Tensor, Tensor]:
         low, high = ranges[self.operation]
         x = low + (high - low) * points
         return x, self.target(x)
 
     def target(self, x: Tensor) -> Tensor:
-        """Compute what is right.
+        """Compute the targets.
 
         Args:
-            x: inputs, [rows, 100]; for a root, the first 50 of a row must not add up to less than 0.
+            x: inputs, [rows, 100]; for a root, the sum of a row's first 50 must be at least 0.
 
         Returns:
-            Shape [rows, 1].
+            Targets, [rows, 1].
 
         Example:
             >>> import torch
@@ -133,14 +133,14 @@ class NPULarge(Task):
         return a + b if self.operation == "add" else a * b
 
     def evaluation(self, stream: Stream, purpose: Purpose, *setup: Any) -> Any:
-        """Draw points in the range that is trained, or the same points in both ranges of tests, by metrics' ends."""
+        """Draw points in the training range, or in both test ranges, keyed by the suffix of their metrics."""
         points = stream.sobol(self.evaluation_rows, INPUTS)
         if purpose is not Purpose.TEST:
-            return self._within(TRAINED, points)
-        return {"": self._within(TESTED, points), "_text": self._within(TEXT, points)}
+            return self._scaled(TRAINED, points)
+        return {"": self._scaled(TESTED, points), "_text": self._scaled(TEXT, points)}
 
     def predict(self, model: Callable[..., Any], batch: Any) -> Any:
-        """Apply the model to the points, or to those of both ranges."""
+        """Apply the model to the points, or to the points of both test ranges."""
         if isinstance(batch, dict):
             return {name: model(x) for name, (x, _) in batch.items()}
         return model(batch[0])
@@ -150,11 +150,11 @@ class NPULarge(Task):
         return (outputs - batch[1]).square().mean()
 
     def measure(self, outputs: Any, batch: Any) -> dict[str, Tensor]:
-        """Measure mean squared errors; what isn't finite, or is larger, counts as 1e30."""
+        """Compute mean squared errors; larger and non-finite values are replaced by 1e30."""
         if not isinstance(batch, dict):
             return {"mse": bounded_mean(self.loss(outputs, batch))}
-        return {f"mse{name}": bounded_mean(self.loss(outputs[name], of)) for name, of in batch.items()}
+        return {f"mse{name}": bounded_mean(self.loss(outputs[name], rows)) for name, rows in batch.items()}
 
     def network(self, first: type[Unit], second: type[Unit]) -> Callable[..., nn.Module]:
-        """Return what builds two layers of units."""
+        """Return the builder of a network of two units."""
         return partial(large_network, first, second)

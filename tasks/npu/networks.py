@@ -1,4 +1,4 @@
-"""The networks of the tasks of neural power units, in which an NAU isn't bounded."""
+"""Layers and initial values of the tasks of neural power units."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from units.npu import NPU, RealNPU
 from units.traits import Traits
 
 # Var U[0, 1].
-_WHOLE_INTERVAL = 1 / 12
-_LARGEST_START = 0.1
-# What isn't drawn with the weights: gates are weights where they see the input, as a NALU's do.
-_OTHERWISE = ("weight_imaginary", "bias")
-_GATES_OF_THEIR_OWN = (NPU, RealNPU, INALU)
+_UNIFORM_VARIANCE = 1 / 12
+_LARGEST_INITIAL = 0.1
+# Parameters that aren't drawn like weights. A gate computed from the input, such as a NALU's, is a weight.
+_NOT_WEIGHTS = ("weight_imaginary", "bias")
+_WITH_SEPARATE_GATE = (NPU, RealNPU, INALU)
 
 
 class FreeNAU(NAU):
-    """Add and subtract: y_o = sum_i W_oi x_i, where W isn't bounded; it starts Xavier uniform.
+    """NAU with unbounded weights: y_o = sum_i W_oi x_i, with Xavier uniform initial weights.
 
-    Source: the layer after, or before, the units of Heim, Pevný & Šmídl, "Neural Power Units", NeurIPS 2020.
+    Source: the layer before or after the units of Heim, Pevný & Šmídl, "Neural Power Units", NeurIPS 2020.
 
-    Args: as for `Unit`; no variance can be asked for.
+    Args: as for `Unit`; `init_variance` has no effect.
 
     Example:
         >>> FreeNAU(6, 4)(torch.ones(5, 6)).shape, FreeNAU(6, 4).limits
@@ -47,9 +47,9 @@ class FreeNAU(NAU):
 
 
 def free_layer(unit: type[Unit], input_size: int, output_size: int) -> Unit:
-    """Build a layer as these tasks have it: an NAU isn't bounded, an NMU is clamped in the forward pass only.
+    """Build a layer with these tasks' bounds: none for an NAU, a clamp in the forward pass only for an NMU.
 
-    The NMU starts as U[0, 1], and where it is clamped its gradient is zero. Other units are what they are elsewhere.
+    The NMU's initial weights are from U[0, 1]; the gradient of a clamped weight is zero. Other units are unchanged.
 
     Example:
         >>> free_layer(UNITS["NMU"], 2, 6), free_layer(UNITS["NAU"], 6, 4)
@@ -58,12 +58,12 @@ def free_layer(unit: type[Unit], input_size: int, output_size: int) -> Unit:
     if issubclass(unit, NAU):
         return FreeNAU(input_size, output_size)
     if issubclass(unit, NMU):
-        return unit(input_size, output_size, init_variance=_WHOLE_INTERVAL, bounds="regularized")
+        return unit(input_size, output_size, init_variance=_UNIFORM_VARIANCE, bounds="regularized")
     return unit(input_size, output_size)
 
 
 def only_adds(unit: type[Unit]) -> bool:
-    """Tell whether a unit adds and does nothing else.
+    """Return True if a unit only adds.
 
     Example:
         >>> only_adds(UNITS["NAU"]), only_adds(UNITS["NALU"])
@@ -74,14 +74,14 @@ def only_adds(unit: type[Unit]) -> bool:
 
 @torch.no_grad()
 def start_positive(network: nn.Module) -> None:
-    """Draw all weights of the units in a network from U[0, 0.1], and open the gates of NPUs.
+    """Draw all weights of the units in a network from U[0, 0.1], and set the gates of NPUs to 1.
 
     Imaginary parts and biases stay at 0, and the gates of a RealNPU at 1/2.
 
-    Source: Heim, Pevný & Šmídl, "Neural Power Units", NeurIPS 2020, the program.
+    Source: the published program of Heim, Pevný & Šmídl, "Neural Power Units", NeurIPS 2020.
 
     Args:
-        network: changed in place.
+        network: network of units; modified in place.
 
     Example:
         >>> network = nn.Sequential(UNITS["NPU"](3, 1))
@@ -91,8 +91,8 @@ def start_positive(network: nn.Module) -> None:
     """
     for unit in (part for part in network.modules() if isinstance(part, Unit)):
         for name, parameter in unit.named_parameters():
-            if name in _OTHERWISE or (name == "gate" and isinstance(unit, _GATES_OF_THEIR_OWN)):
+            if name in _NOT_WEIGHTS or (name == "gate" and isinstance(unit, _WITH_SEPARATE_GATE)):
                 continue
-            parameter.uniform_(0, _LARGEST_START)
+            parameter.uniform_(0, _LARGEST_INITIAL)
         if isinstance(unit, NPU):
             unit.gate.fill_(1)

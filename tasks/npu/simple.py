@@ -1,4 +1,4 @@
-"""The simple task of neural power units: learn x + y, x y, x / y and √x, and be asked for negatives."""
+"""Simple task of neural power units: learn x + y, x y, x / y and √x, and extrapolate to negative inputs."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from units import UNITS, Unit
 Count = Annotated[int, Field(ge=1)]
 
 OPERATIONS: Mapping[str, str] = {"add": "x + y", "mul": "x y", "div": "x / y", "root": "√x"}
-"""The four outputs, in their order, by the names that metrics have."""
+"""Formulas of the four outputs, in order, by their names in metrics."""
 
 _LOW, _WIDTH = 0.1, 2.0
 _VALIDATION_ROWS = 1000
 
 
 def network_of_dense_layers(*, hidden_size: Count = 50) -> nn.Sequential:
-    """Build 2 -> hidden -> hidden -> 4 with sigmoids between; weights start Xavier uniform, biases at 0.
+    """Build 2 -> hidden -> hidden -> 4 with sigmoids between, Xavier uniform initial weights and zero biases.
 
     Args:
-        hidden_size: hidden units of each of the two layers.
+        hidden_size: units of each hidden layer.
 
     Example:
         >>> network_of_dense_layers()(torch.ones(100, 2)).shape
@@ -47,14 +47,14 @@ def network_of_dense_layers(*, hidden_size: Count = 50) -> nn.Sequential:
 
 
 def simple_network(first: type[Unit], second: type[Unit], *, hidden_size: Count = 6) -> nn.Sequential:
-    """Build 2 -> hidden -> 4 of two layers; see `tasks.npu.networks.free_layer`.
+    """Build 2 -> hidden -> 4 from two layers; see `tasks.npu.networks.free_layer`.
 
-    A unit that stands behind an NAU or a NAC+ elsewhere comes first here, and an NAU adds what it has multiplied.
+    If the model is an NAU or a NAC+ followed by another unit, that unit is the first layer here, followed by an NAU.
 
     Args:
-        first: unit of the first layer elsewhere.
-        second: unit of the second layer elsewhere, which may be the same.
-        hidden_size: numbers between the layers.
+        first: unit of the model's first layer.
+        second: unit of the model's second layer; may be the same.
+        hidden_size: outputs of the first layer.
 
     Example:
         >>> simple_network(UNITS["NAU"], UNITS["RealNPU"])
@@ -70,17 +70,17 @@ def simple_network(first: type[Unit], second: type[Unit], *, hidden_size: Count 
 
 @dataclass(frozen=True)
 class NPUSimple(Task):
-    """Learn four functions of two numbers at once, from numbers of [0.1, 2.1).
+    """Learn four functions of two numbers at once, from inputs in [0.1, 2.1).
 
         t = (x + y, x y, x / y, √x),   L = mean over rows and outputs of (f(x, y) - t)²
 
-    Tests ask for sum, product and quotient where x and y are -4.1, -3.9, ..., 3.9, and for the root where they are
-    0.1, 0.2, ..., 4. Metrics are mean absolute errors, by output and over the four.
+    The test grid of sum, product and quotient has x and y in -4.1, -3.9, ..., 3.9; that of the root has 0.1, 0.2, ...,
+    4. The test metrics are mean absolute errors, of each output and over all four.
 
-    Source: Heim, Pevný & Šmídl, "Neural Power Units", NeurIPS 2020; its program where that differs from the text.
+    Source: Heim, Pevný & Šmídl, "Neural Power Units", NeurIPS 2020. Where its program and its text differ, the program.
 
     Args:
-        batch_size: rows drawn afresh for each update.
+        batch_size: rows per update.
 
     Example:
         >>> x, t = NPUSimple().draw(Stream([0], 0, Purpose.TRAIN))
@@ -100,7 +100,7 @@ class NPUSimple(Task):
 
     @property
     def update_us(self) -> float:
-        """What two small layers take."""
+        """Estimated time for two small layers, in microseconds."""
         return 60.0
 
     def draw(self, stream: Stream, *setup: Any) -> tuple[Tensor, Tensor]:
@@ -116,10 +116,10 @@ class NPUSimple(Task):
         """Compute sums, products and quotients.
 
         Args:
-            x: rows of two numbers, the second of which isn't 0, [rows, 2].
+            x: pairs of numbers with a nonzero second number, [rows, 2].
 
         Returns:
-            Three tensors [rows].
+            Three tensors, [rows].
 
         Example:
             >>> [number.item() for number in NPUSimple.arithmetic(torch.tensor([[-3.0, 2.0]]))]
@@ -129,7 +129,7 @@ class NPUSimple(Task):
         return first + second, first * second, first / second
 
     def evaluation(self, stream: Stream, purpose: Purpose, *setup: Any) -> Any:
-        """Draw 1,000 rows as those that are trained, or return the two grids of tests, each [rows, 2]."""
+        """Draw 1,000 rows from the training range, or return the two test grids, each [rows, 2]."""
         if purpose is not Purpose.TEST:
             return self._rows(stream, _VALIDATION_ROWS)
         return {"arithmetic": _grid(-41, 39, 2), "root": _grid(1, 40, 1)}
@@ -145,27 +145,27 @@ class NPUSimple(Task):
         return (outputs - batch[1]).square().mean()
 
     def measure(self, outputs: Any, batch: Any) -> dict[str, Tensor]:
-        """Measure mean absolute errors; what isn't finite, or is larger, counts as 1e30."""
+        """Compute mean absolute errors; larger and non-finite values are replaced by 1e30."""
         if not isinstance(batch, dict):
             return {"mae": bounded_mean((outputs - batch[1]).abs()), "loss": bounded_mean(self.loss(outputs, batch))}
-        right = [*self.arithmetic(batch["arithmetic"]), batch["root"][:, 0].sqrt()]
-        said = [*outputs["arithmetic"].unbind(-1)[:3], outputs["root"][:, 3]]
+        targets = [*self.arithmetic(batch["arithmetic"]), batch["root"][:, 0].sqrt()]
+        predictions = [*outputs["arithmetic"].unbind(-1)[:3], outputs["root"][:, 3]]
         errors = {
-            f"mae_{name}": bounded_mean((one - target).abs())
-            for name, one, target in zip(OPERATIONS, said, right, strict=True)
+            f"mae_{name}": bounded_mean((predicted - target).abs())
+            for name, predicted, target in zip(OPERATIONS, predictions, targets, strict=True)
         }
         return errors | {"mae": bounded_mean(torch.stack(list(errors.values())))}
 
     def model(self, name: str) -> Callable[..., nn.Module]:
-        """Return what builds the dense network."""
+        """Return the builder of the dense network."""
         return network_of_dense_layers
 
     def network(self, first: type[Unit], second: type[Unit]) -> Callable[..., nn.Module]:
-        """Return what builds two layers of units."""
+        """Return the builder of a network of two units."""
         return partial(simple_network, first, second)
 
 
 def _grid(low: int, high: int, step: int) -> Tensor:
-    """Return all pairs of the tenths low, low + step, ..., high, float32 [pairs, 2]: odd ones are never 0."""
+    """Return all pairs of the tenths low, low + step, ..., high, float32 [pairs, 2]; odd tenths avoid 0."""
     tenths = torch.arange(low, high + 1, step, dtype=torch.float32) / 10
     return torch.cartesian_prod(tenths, tenths)

@@ -1,1 +1,1 @@
-"""The recurrent arithmetic task: sums of subsets over a sequence."""
+"""Recurrent arithmetic task: sums of subsets over a sequence."""

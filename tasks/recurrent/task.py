@@ -1,4 +1,4 @@
-"""The recurrent arithmetic task: sum subsets of the inputs over a sequence, and combine the sums."""
+"""Recurrent arithmetic task: sum subsets of the inputs over a sequence, and combine the sums."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def network_of_cell(cell: type[Cell], input_size: int, *, hidden_size: int = 2) 
 
     Args:
         cell: class of the cell.
-        input_size: numbers of each element of a sequence, >= 1.
-        hidden_size: numbers of the state that the output sees, >= 1.
+        input_size: size of each element of a sequence, >= 1.
+        hidden_size: size of the hidden state, >= 1.
 
     Example:
         >>> network_of_cell(LSTM, 10)(torch.ones(128, 10, 10)).shape
@@ -44,9 +44,9 @@ def recurrent_network_of_units(
 
     Args:
         first: unit of the cell.
-        second: unit of the output.
-        input_size: numbers of each element of a sequence, >= 1.
-        hidden_size: numbers of the state, >= 1.
+        second: unit of the output layer.
+        input_size: size of each element of a sequence, >= 1.
+        hidden_size: size of the state, >= 1.
 
     Example:
         >>> from units import UNITS
@@ -68,21 +68,21 @@ class Recurrent(Task):
 
         a = sum over t and subset 1 of x_t,   b = sum over t and subset 2 of x_t,   y = a ∘ b
 
-    Inputs are uniform on [1, 2). The subsets are as in the arithmetic task, and where the first begins is drawn once a
-    trial. What extrapolates is the length of the sequence.
+    Inputs are uniform on [1, 2). The subsets are as in the arithmetic task; the offset of the first is drawn once per
+    trial. Tests extrapolate to longer sequences.
 
-    Source: after Trask et al., "Neural Arithmetic Logic Units", NeurIPS 2018, whose ranges, sizes and metric aren't
+    Source: after Trask et al., "Neural Arithmetic Logic Units", NeurIPS 2018. Its ranges, sizes and metric aren't
     public.
 
     Args:
         operation: ``add``, ``sub``, ``mul``, ``div``, ``squared`` or ``root``.
-        input_size: numbers of each element of a sequence.
+        input_size: size of each element of a sequence.
         subset_ratio: length of a subset as a share of `input_size`.
         overlap_ratio: overlap of the subsets as a share of a subset.
-        train_length: elements of a sequence in training and validation.
-        test_lengths: elements of a sequence in tests.
-        batch_size: sequences in a batch.
-        evaluation_rows: sequences in each evaluation set.
+        train_length: length of sequences in training and validation.
+        test_lengths: lengths of sequences in tests, without duplicates.
+        batch_size: sequences per batch.
+        evaluation_rows: sequences of each length in an evaluation set.
 
     Example:
         >>> Recurrent(operation="mul", test_lengths=(10, 20)).scores()
@@ -101,7 +101,7 @@ class Recurrent(Task):
     evaluation_rows: Count = 2048
 
     def __post_init__(self) -> None:
-        _ = self._arithmetic  # it checks the sizes
+        _ = self._arithmetic  # checks the sizes
         if not self.test_lengths or len(set(self.test_lengths)) < len(self.test_lengths):
             raise ValueError(f"test_lengths must be one length or more, each once, but got {list(self.test_lengths)}")
 
@@ -116,11 +116,11 @@ class Recurrent(Task):
 
     @property
     def update_us(self) -> float:
-        """What a sequence takes, one element after another."""
+        """Estimated time for a sequence, read element by element, in microseconds."""
         return 20.0 * self.train_length
 
     def measured(self) -> Mapping[str, Metric]:
-        """Return the errors and scores by length."""
+        """Return the metrics: validation errors, test errors and scores by length, and the sparsity error."""
         at_lengths = {
             f"test_{name}_at_{length}": Metric(
                 title=f"{title} at length {length}",
@@ -142,26 +142,26 @@ class Recurrent(Task):
         }
 
     def scores(self) -> Mapping[str, str]:
-        """Return which score is of which error."""
+        """Return the mean squared error behind each score."""
         return {f"test_score_at_{length}": f"test_mse_at_{length}" for length in self.test_lengths}
 
     def for_proof(self) -> Recurrent:
-        """Return the task with short sequences only: each element of a longer one takes the same operations."""
+        """Return the task without long sequences: every element takes the same operations."""
         return replace(self, test_lengths=(self.train_length,))
 
     def setup(self, stream: Stream) -> Tensor:
-        """Draw where the first subset begins, and return which inputs belong to each, float32 [subsets, input_size]."""
+        """Draw the offset of the first subset, and return the subsets' masks, float32 [subsets, input_size]."""
         arithmetic = self._arithmetic
-        places = self.input_size - arithmetic.used + 1
-        masks = on_device(torch.stack([torch.from_numpy(arithmetic.masks(offset)) for offset in range(places)]))
-        return masks.index_select(0, stream.integers(places, 1))[0]
+        offsets = self.input_size - arithmetic.used + 1
+        masks = on_device(torch.stack([torch.from_numpy(arithmetic.masks(offset)) for offset in range(offsets)]))
+        return masks.index_select(0, stream.integers(offsets, 1))[0]
 
     def draw(self, stream: Stream, *setup: Any) -> tuple[Tensor, Tensor]:
         """Draw sequences, [batch, time, input_size], and their targets, [batch, 1]."""
         return self._sequences(stream, setup[0], self.batch_size, self.train_length)
 
     def evaluation(self, stream: Stream, purpose: Purpose, *setup: Any) -> dict[str, tuple[Tensor, Tensor]]:
-        """Draw sequences of each length with their targets."""
+        """Draw sequences and targets of each length, keyed by the suffix of their metrics."""
         lengths = {"": self.train_length}
         if purpose is Purpose.TEST:
             lengths = {f"_at_{length}": length for length in self.test_lengths}
@@ -175,7 +175,7 @@ class Recurrent(Task):
         return x, self._arithmetic.target(sums.mT).mT
 
     def predict(self, model: Callable[..., Tensor], batch: Any) -> Any:
-        """Apply the model to a batch, or to sequences of each length."""
+        """Apply the model to a batch, or to the sequences of each length."""
         if isinstance(batch, dict):
             return {name: model(x) for name, (x, _) in batch.items()}
         return model(batch[0])
@@ -185,18 +185,18 @@ class Recurrent(Task):
         return (outputs - batch[1]).square().mean()
 
     def measure(self, outputs: dict[str, Tensor], batch: dict[str, tuple[Tensor, Tensor]]) -> dict[str, Tensor]:
-        """Measure errors at each length; what isn't finite, or is larger, counts as 1e30."""
+        """Compute the errors at each length; larger and non-finite values are replaced by 1e30."""
         metrics = {}
         for name, (_, target) in batch.items():
             errors = outputs[name] - target
-            for of, value in (("mse", errors.square()), ("mae", errors.abs())):
-                metrics[f"{of}{name}"] = bounded_mean(value)
+            for metric, values in (("mse", errors.square()), ("mae", errors.abs())):
+                metrics[f"{metric}{name}"] = bounded_mean(values)
         return metrics
 
     def model(self, name: str) -> Callable[..., nn.Module]:
-        """Return what builds a recurrent network with a linear output, by the name of its cell."""
+        """Return the builder of a recurrent network with the named cell and a linear output."""
         return partial(network_of_cell, _CELLS[name], self.input_size)
 
     def network(self, first: type[Unit], second: type[Unit]) -> Callable[..., nn.Module]:
-        """Return what builds a recurrent network of two units."""
+        """Return the builder of a recurrent network of two units."""
         return partial(recurrent_network_of_units, first, second, self.input_size)

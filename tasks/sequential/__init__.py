@@ -1,1 +1,1 @@
-"""The tasks of handwritten digits in a sequence: add, multiply or count them."""
+"""Tasks on sequences of handwritten digits: add, multiply or count them."""

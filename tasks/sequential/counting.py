@@ -1,4 +1,4 @@
-"""The counting task: count or add the digits that images show, trained by the end of a sequence alone."""
+"""Counting task: count or add the digits of images, trained on the result at the end of a sequence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from study.interface.declarations import MOST_IN_PACK, Metric
 from study.interface.task import Task
 from study.stream.stream import EVALUATION_SEED, Purpose
 from study.stream.trial_stream import Stream
-from tasks.sequential.task import ReferenceCell, network_of_images, read_in_parts
+from tasks.sequential.task import ReferenceCell, network_of_images, read_in_chunks
 from tasks.shared.cells import GRU, LSTM, Cell, ReLUCell, SequenceReader, TanhCell, UnitCell
 from tasks.shared.errors import bounded_mean
 from tasks.shared.images import ImageData, Images, images_of
@@ -29,13 +29,13 @@ _CELLS: Mapping[str, type[Cell]] = {"LSTM": LSTM, "GRU": GRU, "RNN-tanh": TanhCe
 
 
 class ImageSequenceReader(nn.Module):
-    """Read numbers from each image, and compute the output from a sequence of them.
+    """Network that reads numbers l_t from each image, and computes the output of their sequence.
 
         h_t = cell(l_t, h_{t-1}),   y = output(h_T)
 
     Args:
-        images: reads numbers from each image.
-        reader: reads the sequences.
+        images: network from an image to numbers.
+        reader: network from a sequence of numbers to the output.
 
     Example:
         >>> reader = SequenceReader(ReferenceCell("sum", 3), nn.Identity())
@@ -54,12 +54,12 @@ class ImageSequenceReader(nn.Module):
 
         Args:
             images: shape [images, height, width]; each is read once.
-            windows: places of the images of sequences, each int64 [sequences, length].
+            windows: indices of each sequence's images, each int64 [sequences, length].
 
         Returns:
-            Of each, [sequences, outputs].
+            Outputs for each of `windows`, [sequences, outputs].
         """
-        numbers = read_in_parts(self.images, images)
+        numbers = read_in_chunks(self.images, images)
         return [self.reader(numbers[window]) for window in windows]
 
 
@@ -70,9 +70,9 @@ def network_of_cell(
 
     Args:
         images: builds the network that reads images.
-        size: numbers that are read from an image, and of the output.
+        size: numbers read per image; also the size of the output.
         cell: class of the cell.
-        hidden_size: numbers of the state that the output sees.
+        hidden_size: size of the hidden state.
 
     Example:
         >>> network_of_cell(network_of_images("digits", 10), 10, GRU).reader.output
@@ -98,28 +98,28 @@ def network_of_state(images: Callable[[], nn.Module], cell: Callable[[], Cell]) 
 
 @dataclass(frozen=True, kw_only=True)
 class Counting(Task):
-    """Count the digits of each kind in a sequence of images, or add them all; only the end of a sequence is trained.
+    """Count the occurrences of each digit in a sequence of images, or add the digits, with a loss at the end only.
 
-        count: t = (how often 0 is shown, ..., how often 9 is shown),   sum: t = d_1 + ... + d_T
+        count: t = (number of 0s, ..., number of 9s),   sum: t = d_1 + ... + d_T
         L = mean over sequences, and counts, of (y - t)²
 
-    The images are read by a network that never sees the label of one image. To count, a softmax makes ten numbers of
-    what is read, l_t; to add, l_t is one number as it is.
+    The network that reads images never sees the label of a single image. For counts, l_t is a softmax of its ten
+    outputs; for sums, its one output.
 
-    An epoch goes through the training images once in an order of its own, cut into sequences. Those of an evaluation
-    set are drawn with replacement from the images of its part, the same for all trials; at length 1 each image is
-    shown once.
+    Each epoch draws a new order of the training images and cuts it into sequences. Sequences of an evaluation set are
+    drawn with replacement from the images of its part, the same for all trials. At length 1 they are all images, each
+    once.
 
     Source: Trask et al., "Neural Arithmetic Logic Units", NeurIPS 2018.
 
     Args:
         operation: ``count`` or ``sum``.
-        images: ``digits``, the 8 x 8 ones of scikit-learn, or a folder of IDX files with images of 28 x 28, as MNIST's.
-        reading: ``softmax`` or ``logits``, what is read from an image to count; None for a softmax. A sum has none.
-        train_length: images of a sequence in training and validation.
-        test_lengths: images of a sequence in tests.
-        batch_size: sequences in a batch.
-        evaluation_rows: sequences in each evaluation set, at each length.
+        images: ``digits``, scikit-learn's of 8 x 8, or a folder of IDX files with images of 28 x 28, such as MNIST's.
+        reading: l_t of a count, ``softmax`` or ``logits``; None for the softmax. Must be None for a sum.
+        train_length: images per sequence in training and validation.
+        test_lengths: images per sequence in tests, without duplicates.
+        batch_size: sequences per batch.
+        evaluation_rows: sequences of each length in an evaluation set.
 
     Example:
         >>> task = Counting()
@@ -145,21 +145,21 @@ class Counting(Task):
             raise ValueError(
                 f"reading must be left out for operation sum, which reads one number, but got {self.reading}"
             )
-        there, asked = len(self._part("train").labels), self.batch_size * self.train_length
-        if asked > there:
+        available, required = len(self._part("train").labels), self.batch_size * self.train_length
+        if required > available:
             raise ValueError(
-                f"batch_size * train_length must be at most the {there:,} training images that there are, but got "
-                f"{self.batch_size:,} * {self.train_length:,} = {asked:,}"
+                f"batch_size * train_length must be at most {available:,}, the number of training images, but got "
+                f"{self.batch_size:,} * {self.train_length:,} = {required:,}"
             )
 
     @property
     def most_in_pack(self) -> int:
-        """Trials with a convolutional network train one by one: side by side they take longer."""
+        """One trial for a convolutional network, since larger packs are slower; else the default."""
         return MOST_IN_PACK if self.images == "digits" else 1
 
     @property
     def update_us(self) -> float:
-        """What a convolutional network takes with 160 images, or a small one."""
+        """Estimated time for 160 images and a convolutional network or a small one, in microseconds."""
         return 300.0 if self.images == "digits" else 50_000.0
 
     def _part(self, part: str) -> Images:
@@ -167,11 +167,11 @@ class Counting(Task):
 
     @property
     def _size(self) -> int:
-        """How many numbers are read from an image, and how many are the output."""
+        """Numbers read per image; also the size of the output."""
         return CLASSES if self.operation == "count" else 1
 
     def measured(self) -> Mapping[str, Metric]:
-        """Return the errors by length, and how often the right digit is read from an image alone."""
+        """Return the metrics: errors by length, and, if length 1 is tested, the accuracy on single images."""
         metrics = {
             "validation_mse": Metric(title="validation MSE", low=0.0),
             "validation_mae": Metric(title="validation MAE", low=0.0),
@@ -192,18 +192,18 @@ class Counting(Task):
         return metrics | {"test_sparsity_error": Metric(title="sparsity error", low=0.0, high=0.5)}
 
     def for_proof(self) -> Counting:
-        """Return the task with short sequences only: each image of a longer one takes the same operations."""
+        """Return the task without long sequences: every image takes the same operations."""
         return replace(self, test_lengths=(1, self.train_length) if self.train_length > 1 else (1,))
 
     def draw(self, stream: Stream, *setup: Any) -> tuple[Tensor, Tensor, Tensor]:
-        """Draw sequences: images, their labels [batch, length], and where each sequence's images are."""
+        """Draw sequences: images, labels [batch, length], and indices of each sequence's images."""
         part, shape = self._part("train").on_device(), (self.batch_size, self.train_length)
         chosen = stream.batch(len(part.labels), self.batch_size * self.train_length)
         places = torch.arange(len(chosen)).reshape(shape)
         return part.pixels.index_select(0, chosen), part.labels.index_select(0, chosen).reshape(shape), places
 
     def evaluation(self, stream: Stream, purpose: Purpose, *setup: Any) -> tuple[Any, ...]:
-        """Return all images of a part, and of sequences of each length the labels, and where the images are."""
+        """Return all images of a part, with labels and image indices of the sequences by length."""
         part = self._part(purpose.name.lower()).on_device()
         lengths = {"": self.train_length}
         if purpose is Purpose.TEST:
@@ -212,13 +212,13 @@ class Counting(Task):
         return part.pixels, {name: part.labels[window] for name, window in windows.items()}, windows
 
     def _windows(self, purpose: Purpose, images: int, length: int) -> Tensor:
-        """Return where the images of sequences are, int64 [sequences, length], whatever other lengths there are."""
+        """Return indices of the sequences' images, int64 [sequences, length], independent of the other lengths."""
         if length == 1:
             return torch.arange(images)[:, None]
         return Stream([EVALUATION_SEED], length, purpose).integers(images, self.evaluation_rows, length)
 
     def predict(self, model: Callable[..., Any], batch: Any) -> Any:
-        """Read the images, and count or add what each sequence shows."""
+        """Apply the model to the images and their sequences."""
         images, _, windows = batch
         return model(images, *(windows.values() if isinstance(windows, dict) else [windows]))
 
@@ -227,7 +227,7 @@ class Counting(Task):
         return (outputs[0] - self.target(batch[1])).square().mean()
 
     def measure(self, outputs: list[Tensor], batch: Any) -> dict[str, Tensor]:
-        """Measure errors at each length; what isn't finite, or is larger, counts as 1e30."""
+        """Compute errors at each length and the accuracy; larger and non-finite errors are replaced by 1e30."""
         metrics: dict[str, Tensor] = {}
         for (name, labels), predicted in zip(batch[1].items(), outputs, strict=True):
             target = self.target(labels)
@@ -240,20 +240,20 @@ class Counting(Task):
         return metrics
 
     def target(self, labels: Tensor) -> Tensor:
-        """Compute what is right.
+        """Compute the targets.
 
         Args:
             labels: digits, int64 [sequences, length].
 
         Returns:
-            Counts [sequences, 10], or sums [sequences, 1].
+            Counts, [sequences, 10], or sums, [sequences, 1].
         """
         if self.operation == "sum":
             return labels.sum(-1, keepdim=True).float()
         return (labels.unsqueeze(-1) == torch.arange(CLASSES)).sum(-2).float()
 
     def _digit(self, predicted: Tensor) -> Tensor:
-        """Return the digit that the output says if the sequence is one image: the most counted, or the rounded sum."""
+        """Return the predicted digit of sequences of one image: the highest count, or the rounded sum."""
         return predicted.argmax(-1) if self.operation == "count" else predicted.squeeze(-1).round()
 
     def _reader(self) -> nn.Module:
@@ -263,11 +263,11 @@ class Counting(Task):
         return nn.Sequential(network, nn.Softmax(-1))
 
     def model(self, name: str) -> Callable[..., nn.Module]:
-        """Return what builds a network with a linear output, by the name of its cell, or one that adds exactly."""
+        """Return the builder of a network with the named cell and a linear output, or of one that adds exactly."""
         if name == "reference":
             return partial(network_of_state, self._reader, partial(ReferenceCell, "sum", self._size))
         return partial(network_of_cell, self._reader, self._size, _CELLS[name])
 
     def network(self, first: type[Unit], second: type[Unit]) -> Callable[..., nn.Module]:
-        """Return what builds a network whose cell is the second unit."""
+        """Return the builder of a network with the second unit as its cell."""
         return partial(network_of_state, self._reader, partial(UnitCell, second, self._size, self._size))

@@ -1,4 +1,4 @@
-"""The sequential tasks: multiply or add the digits that images show, one after another."""
+"""Sequential tasks: multiply or add the digits of a sequence of images."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ Count = Annotated[int, Field(ge=1)]
 NotNegative = Annotated[float, Field(ge=0)]
 
 IDENTITIES: Mapping[Operation, float] = {"product": 1.0, "sum": 0.0}
-"""The number that changes nothing: where an exact cell starts."""
+"""Identity element of each operation: the initial state of an exact cell."""
 
 _EPSILON = 1e-7
-_READ_AT_ONCE = 1000
+_CHUNK_SIZE = 1000
 
 
 class Perceptron(nn.Sequential):
-    """Read numbers from an image of 8 x 8: 64 -> 64 -> 32 -> `output_size`, with ReLU between.
+    """Network from an image of 8 x 8 to numbers: 64 -> 64 -> 32 -> `output_size`, with ReLU between.
 
     Args:
-        output_size: numbers that are read, >= 1.
+        output_size: numbers read per image, >= 1.
 
     Example:
         >>> Perceptron()(torch.ones(5, 8, 8)).shape
@@ -55,14 +55,14 @@ class Perceptron(nn.Sequential):
 
 
 class ConvolutionalNetwork(nn.Module):
-    """Read numbers from an image of 28 x 28 by two convolutions and two dense layers; for one, 426,571 parameters.
+    """Network from an image of 28 x 28 to numbers, with 426,571 parameters for one number.
 
         5 x 5 to 20, ReLU, max-pool 2, 5 x 5 to 50, ReLU, max-pool 2, dense to 500, ReLU, dense to `output_size`
 
     Source: Madsen & Johansen, "Neural Arithmetic Units", ICLR 2020.
 
     Args:
-        output_size: numbers that are read, >= 1.
+        output_size: numbers read per image, >= 1.
 
     Example:
         >>> ConvolutionalNetwork()(torch.ones(5, 28, 28)).shape
@@ -83,7 +83,7 @@ class ConvolutionalNetwork(nn.Module):
             images: shape [images, 28, 28].
 
         Returns:
-            Shape [images, output_size].
+            Numbers, [images, output_size].
         """
         x = images.unsqueeze(1)
         for layer in (self.first, self.second):
@@ -93,21 +93,21 @@ class ConvolutionalNetwork(nn.Module):
 
 
 def network_of_images(data: str, output_size: int = 1) -> Callable[[], nn.Module]:
-    """Return what builds the network that reads images: for ``digits`` the small one, for others the convolutional."""
+    """Return the builder of the network that reads images: small for ``digits``, else convolutional."""
     return partial(Perceptron if data == "digits" else ConvolutionalNetwork, output_size)
 
 
-def read_in_parts(network: nn.Module, images: Tensor) -> Tensor:
-    """Read numbers from images, so many at a time that what convolutions leave of them takes no gigabytes."""
-    return torch.cat([network(some) for some in torch.split(images, _READ_AT_ONCE)])
+def read_in_chunks(network: nn.Module, images: Tensor) -> Tensor:
+    """Read numbers from images, in chunks to limit the memory of convolutions."""
+    return torch.cat([network(chunk) for chunk in torch.split(images, _CHUNK_SIZE)])
 
 
 class ReferenceCell(Cell):
-    """Accumulate exactly: h_t = h_{t-1} l_t, or h_{t-1} + l_t, number by number. It has nothing to learn.
+    """Exact accumulator without parameters: h_t = h_{t-1} l_t, or h_{t-1} + l_t, elementwise.
 
     Args:
         operation: ``product`` or ``sum``.
-        size: numbers of the input, and of the state, >= 1.
+        size: size of the input and of the state, >= 1.
 
     Example:
         >>> ReferenceCell("product")(torch.tensor([[3.0]]), torch.tensor([[7.0]])).item()
@@ -119,21 +119,21 @@ class ReferenceCell(Cell):
         self.operation = operation
 
     def forward(self, x: Tensor, state: Tensor) -> Tensor:
-        """Take in one number."""
+        """Accumulate the input."""
         return state * x if self.operation == "product" else state + x
 
 
 class SequenceOfImages(nn.Module):
-    """Read a number l_t from each image, and accumulate them with a cell.
+    """Network that reads a number l_t from each image, and accumulates them with a cell.
 
         h_t = cell(l_t, h_{t-1}),   y_t = h_t, or a linear readout of it
 
     Args:
-        images: reads a number from each image.
-        cell: of one input.
-        start: h_0, the same in all places of the state.
-        readout: from the state to the output; None if the state is the output.
-        z_strength: λ_z, the weight of a regulariser of the cell's inputs.
+        images: network from an image to a number.
+        cell: cell with one input.
+        start: h_0, the same for all elements of the state.
+        readout: layer from the state to the output; None if the state is the output.
+        z_strength: λ_z, weight of the regulariser of the cell's inputs.
 
     Example:
         >>> network = SequenceOfImages(Perceptron(), ReferenceCell("sum"), start=0.0)
@@ -153,22 +153,22 @@ class SequenceOfImages(nn.Module):
         self.z_strength = z_strength
 
     def forward(self, images: Tensor, *windows: Tensor) -> tuple[list[Tensor], Tensor]:
-        """Compute the outputs after each image of each window.
+        """Compute the output after each image of each sequence, and the regulariser.
 
         Args:
             images: shape [images, height, width]; each is read once.
-            windows: places of the images of sequences, each int64 [sequences, length].
+            windows: indices of each sequence's images, each int64 [sequences, length].
 
         Returns:
-            The outputs of each, [sequences, length], and λ_z R_z of the last, a scalar.
+            Outputs for each of `windows`, [sequences, length], and λ_z R_z of the last, a scalar.
         """
-        numbers = read_in_parts(self.images, images).squeeze(-1)
+        numbers = read_in_chunks(self.images, images).squeeze(-1)
         outputs = []
         for window in windows:
             read = numbers[window]
             states = self._states(read)
             outputs.append(torch.stack([self._output(state) for state in states[1:]], -1))
-        penalty = numbers.new_zeros(()) if self.z_strength == 0 else self.z_strength * self._pull(read, states)
+        penalty = numbers.new_zeros(()) if self.z_strength == 0 else self.z_strength * self._regulariser(read, states)
         return outputs, penalty
 
     def _states(self, read: Tensor) -> list[Tensor]:
@@ -184,25 +184,25 @@ class SequenceOfImages(nn.Module):
         output: Tensor = h if self.readout is None else self.readout(h)
         return output.squeeze(-1)
 
-    def _pull(self, read: Tensor, states: list[Tensor]) -> Tensor:
-        """Compute R_z from the mean inputs of the cell, over sequences and time, h_0 included."""
+    def _regulariser(self, read: Tensor, states: list[Tensor]) -> Tensor:
+        """Compute R_z from the cell's inputs, averaged over sequences and time, including h_0."""
         inputs = torch.stack([read, torch.cat(states[:-1], -1)], -1)
         assert isinstance(self.cell, UnitCell)
-        return pull_of_inputs(self.cell.unit, inputs.flatten(0, -2))
+        return input_regulariser(self.cell.unit, inputs.flatten(0, -2))
 
 
-def pull_of_inputs(unit: Unit, inputs: Tensor) -> Tensor:
-    """Measure how far the inputs that a unit leaves out are from what it could ignore.
+def input_regulariser(unit: Unit, inputs: Tensor) -> Tensor:
+    """Compute the regulariser R_z, which pulls a unit's unused inputs to the identity of its operation.
 
         multiplying: R_z = mean_i (1 - W_i)(1 - x̄_i)²,    adding: R_z = mean_i (1 - abs(W_i)) x̄_i²
 
-    x̄ is the mean input: of an NMU, as it is; of a NAC• with weights of an NMU, in log space, where the formula pulls to
-    1 and not to the identity 0, as it was published.
+    x̄ is the mean input. For a NAC• with weights of an NMU it is the mean of the logarithm. The formula pulls that to 1,
+    as published, although the identity is 0 in log space.
 
     Source: Madsen & Johansen, "Neural Arithmetic Units", ICLR 2020.
 
     Args:
-        unit: with one output.
+        unit: unit with one output.
         inputs: shape [rows, in].
 
     Raises:
@@ -211,7 +211,7 @@ def pull_of_inputs(unit: Unit, inputs: Tensor) -> Tensor:
     Example:
         >>> unit = NAU(2, 1)
         >>> _ = unit.load_state_dict({"weight": torch.tensor([[0.5, 1.0]])})
-        >>> pull_of_inputs(unit, torch.tensor([[1.0, 5.0], [3.0, 5.0]])).item()
+        >>> input_regulariser(unit, torch.tensor([[1.0, 5.0], [3.0, 5.0]])).item()
         1.0
     """
     if isinstance(unit, NACMulNMU):
@@ -235,14 +235,14 @@ def network_of_unit(
     start: float | None = None,
     z_strength: NotNegative = 0.0,
 ) -> SequenceOfImages:
-    """Build a network whose cell is a unit: h_t = unit([l_t, h_{t-1}]), which is the output.
+    """Build a network with a unit as its cell and the state as its output: h_t = unit([l_t, h_{t-1}]).
 
     Args:
         images: builds the network that reads images.
         operation: ``product`` or ``sum``.
         unit: class of the unit.
         start: h_0; None for the operation's identity, 1 or 0.
-        z_strength: λ_z of the regulariser of the cell's inputs.
+        z_strength: λ_z, weight of the regulariser of the cell's inputs.
 
     Example:
         >>> network_of_unit(Perceptron, "product", NMU).start
@@ -255,16 +255,16 @@ def network_of_unit(
 def network_of_lstm(
     images: Callable[[], nn.Module], *, hidden_size: Count = 1, readout: bool = False
 ) -> SequenceOfImages:
-    """Build a network whose cell is an LSTM, which starts at 0.
+    """Build a network with an LSTM as its cell and an initial state of 0.
 
     Args:
         images: builds the network that reads images.
-        hidden_size: numbers of the state; must be 1 without a readout.
-        readout: whether a linear layer reads the output from the state; without it, as it was published, the output is
-            the state, which lies between -1 and 1.
+        hidden_size: size of the hidden state; must be 1 without a readout.
+        readout: if true, a linear layer computes the output from the state. If false, as published, the output is the
+            state, between -1 and 1.
 
     Raises:
-        ValueError: if there are several numbers and no readout.
+        ValueError: if `hidden_size` isn't 1 and there is no readout.
     """
     if hidden_size > 1 and not readout:
         raise ValueError(f"an LSTM without readout must have hidden_size 1, but has {hidden_size}; set readout: true")
@@ -273,7 +273,7 @@ def network_of_lstm(
 
 
 def reference_network(images: Callable[[], nn.Module], operation: Operation) -> SequenceOfImages:
-    """Build a network that accumulates exactly, and so learns to read images only.
+    """Build a network with an exact accumulator, which learns only to read images.
 
     Args:
         images: builds the network that reads images.
@@ -284,22 +284,22 @@ def reference_network(images: Callable[[], nn.Module], operation: Operation) -> 
 
 @dataclass(frozen=True, kw_only=True)
 class Sequential(Task):
-    """Multiply or add the digits of a sequence of images, and say the result after each.
+    """Multiply or add the digits of a sequence of images, with a result after each image.
 
         t_k = d_1 ∘ ... ∘ d_k,   L = mean over sequences and k of (y_k - t_k)² + λ_z R_z
 
-    Sequences are consecutive windows of an order of the images: of training images, an order that each trial draws;
-    of validation and test images, fixed ones. A product has no zeros.
+    Sequences are consecutive windows of an order of the images. Each trial draws its order of the training images; the
+    orders of validation and test images are fixed. For products, images of zeros are left out.
 
     Source: Madsen & Johansen, "Neural Arithmetic Units", ICLR 2020, and its published program.
 
     Args:
         operation: ``product`` or ``sum``.
-        images: ``digits``, the 8 x 8 ones of scikit-learn, or a folder of IDX files with images of 28 x 28, as MNIST's.
-        train_length: images of a sequence in training and validation.
-        test_lengths: images of a sequence in tests.
-        test_orders: fixed orders of the test images over which errors are averaged.
-        batch_size: sequences in a batch.
+        images: ``digits``, scikit-learn's of 8 x 8, or a folder of IDX files with images of 28 x 28, such as MNIST's.
+        train_length: images per sequence in training and validation.
+        test_lengths: images per sequence in tests, without duplicates.
+        test_orders: number of orders of the test images; errors are averaged over them.
+        batch_size: sequences per batch.
 
     Example:
         >>> task = Sequential(operation="product")
@@ -321,33 +321,33 @@ class Sequential(Task):
         if not self.test_lengths or len(set(self.test_lengths)) < len(self.test_lengths):
             raise ValueError(f"test_lengths must be one length or more, each once, but got {list(self.test_lengths)}")
         for part, longest in (("train", self.train_length), ("test", max(self.test_lengths))):
-            there = len(self._part(part).labels)
-            if longest > there:
+            available = len(self._part(part).labels)
+            if longest > available:
                 raise ValueError(
-                    f"sequences must have at most the {there:,} {part} images that there are, but got a length of "
-                    f"{longest:,}"
+                    f"sequences must have at most {available:,} images, the number of {part} images, but got a length "
+                    f"of {longest:,}"
                 )
         sequences = len(self._part("train").labels) // self.train_length
         if self.batch_size > sequences:
             raise ValueError(
-                f"batch_size must be at most the {sequences:,} sequences of {self.train_length} that the training "
-                f"images make, but got {self.batch_size:,}"
+                f"batch_size must be at most {sequences:,}, the number of training sequences of {self.train_length} "
+                f"images, but got {self.batch_size:,}"
             )
 
     @property
     def most_in_pack(self) -> int:
-        """Trials with a convolutional network train one by one: side by side they take longer."""
+        """One trial for a convolutional network, since larger packs are slower; else the default."""
         return MOST_IN_PACK if self.images == "digits" else 1
 
     @property
     def update_us(self) -> float:
-        """What a convolutional network takes with 128 images, or a small one."""
+        """Estimated time for 128 images and a convolutional network or a small one, in microseconds."""
         return 150.0 if self.images == "digits" else 40_000.0
 
     def for_proof(self) -> Task:
-        """Return the task with short sequences only, of few images if they are large.
+        """Return the task without long sequences, and with few images if they are large.
 
-        Each image of a longer sequence takes the same operations.
+        Every image of a sequence takes the same operations.
         """
         short = vars(self) | {"test_orders": 1, "test_lengths": (self.train_length,)}
         return (Sequential if self.images == "digits" else _FewImages)(**short)
@@ -356,7 +356,7 @@ class Sequential(Task):
         return _usable(self.images, part, self.operation)
 
     def measured(self) -> Mapping[str, Metric]:
-        """Return errors of all lengths: squared, and two that don't depend on the size of the result."""
+        """Return the metrics: at each length the MSE, and two errors independent of the result's magnitude."""
         metrics = {
             "validation_mse": Metric(title="validation MSE", low=0.0),
             "validation_r2": Metric(title="validation R²", higher_is_better=True, high=1.0),
@@ -374,13 +374,13 @@ class Sequential(Task):
         return metrics | {"test_sparsity_error": Metric(title="sparsity error", low=0.0, high=0.5)}
 
     def setup(self, stream: Stream) -> Tensor:
-        """Draw the order of the training images, and cut it into windows, int64 [windows, train_length]."""
+        """Draw an order of the training images, and cut it into windows, int64 [windows, train_length]."""
         images = len(self._part("train").labels)
         windows = images // self.train_length
         return stream.permutation(images)[: windows * self.train_length].reshape(windows, self.train_length)
 
     def draw(self, stream: Stream, *setup: Any) -> tuple[Tensor, ...]:
-        """Draw sequences: images, their labels [batch, length], and where each window's images are."""
+        """Draw sequences: images, labels [batch, length], and indices of each sequence's images."""
         (windows,) = setup
         part = self._part("train").on_device()
         chosen = windows.index_select(0, stream.batch(len(windows), self.batch_size))
@@ -388,7 +388,7 @@ class Sequential(Task):
         return part.pixels.index_select(0, chosen.flatten()), part.labels[chosen], places
 
     def evaluation(self, stream: Stream, purpose: Purpose, *setup: Any) -> tuple[Any, ...]:
-        """Return all images of a part, and of sequences of each length the labels, and where the images are."""
+        """Return all images of a part, with labels and image indices of the sequences by length."""
         part = self._part(purpose.name.lower()).on_device()
         if purpose is Purpose.TEST:
             cut = {f"_at_{n}": _windows(purpose, len(part.labels), n, self.test_orders) for n in self.test_lengths}
@@ -398,18 +398,18 @@ class Sequential(Task):
         return part.pixels, {name: part.labels[window] for name, window in windows.items()}, windows
 
     def predict(self, model: Callable[..., Any], batch: Any) -> Any:
-        """Read the images, and accumulate the numbers of each sequence."""
+        """Apply the model to the images and their sequences."""
         images, _, windows = batch
         return model(images, *(windows.values() if isinstance(windows, dict) else [windows]))
 
     def loss(self, outputs: Any, batch: Any) -> Tensor:
-        """Compute the mean squared error over all steps, and the regulariser of the cell's inputs."""
+        """Compute the mean squared error over all steps plus the regulariser of the cell's inputs."""
         (predicted,), penalty = outputs
         loss: Tensor = (predicted - self._targets(batch[1])).square().mean() + penalty
         return loss
 
     def measure(self, outputs: Any, batch: Any) -> dict[str, Tensor]:
-        """Measure errors at each length; what isn't finite, or is larger, counts as 1e30."""
+        """Compute the errors at each length; larger and non-finite values are replaced by 1e30."""
         metrics: dict[str, Tensor] = {}
         for (name, labels), predicted in zip(batch[1].items(), outputs[0], strict=True):
             target = self._targets(labels)
@@ -431,18 +431,18 @@ class Sequential(Task):
         return targets
 
     def model(self, name: str) -> Callable[..., nn.Module]:
-        """Return what builds a network with an LSTM, or one that accumulates exactly."""
+        """Return the builder of a network with an LSTM, or of one that accumulates exactly."""
         if name == "LSTM":
             return partial(network_of_lstm, network_of_images(self.images))
         return partial(reference_network, network_of_images(self.images), self.operation)
 
     def network(self, first: type[Unit], second: type[Unit]) -> Callable[..., nn.Module]:
-        """Return what builds a network whose cell is the second unit."""
+        """Return the builder of a network with the second unit as its cell."""
         return partial(network_of_unit, network_of_images(self.images), self.operation, second)
 
 
 class _FewImages(Sequential):
-    """The same on the first images of each part, as many as its sequences need."""
+    """Sequential task on only as many images of each part as its sequences need."""
 
     def _part(self, part: str) -> Images:
         images = super()._part(part)
@@ -452,11 +452,11 @@ class _FewImages(Sequential):
 
 @cache
 def _usable(data: str, part: str, operation: Operation) -> Images:
-    """Return a part's images: those of a product show no zero."""
-    of_part = images_of(data)[part]
+    """Return a part's images, without zeros for products."""
+    images = images_of(data)[part]
     if operation == "sum":
-        return of_part
-    return Images(of_part.pixels[of_part.labels > 0], of_part.labels[of_part.labels > 0])
+        return images
+    return Images(images.pixels[images.labels > 0], images.labels[images.labels > 0])
 
 
 @cache

@@ -11,7 +11,7 @@ from torch import nn
 from study.plugins.packed_tasks import builder_of
 from study.stream.stream import Purpose
 from study.stream.trial_stream import Stream, evaluation_stream
-from tasks.sequential.task import Perceptron, ReferenceCell, SequenceOfImages, Sequential, pull_of_inputs
+from tasks.sequential.task import Perceptron, ReferenceCell, SequenceOfImages, Sequential, input_regulariser
 from tasks.shared.images import digits
 from units import UNITS
 
@@ -170,7 +170,7 @@ def test_the_regulariser_of_inputs(name, weights, inputs, expected):
     """It is what its formula says, of the mean inputs that a unit leaves out."""
     unit = UNITS[name](2, 1)
     unit.load_state_dict({key: torch.tensor(value) for key, value in weights.items()})
-    assert pull_of_inputs(unit, torch.tensor(inputs)).item() == pytest.approx(expected, rel=1e-5)
+    assert input_regulariser(unit, torch.tensor(inputs)).item() == pytest.approx(expected, rel=1e-5)
 
 
 def test_the_regulariser_sees_where_the_cell_starts():
@@ -183,4 +183,4 @@ def test_the_regulariser_sees_where_the_cell_starts():
     mean_state = (1 + output[0, 0].item()) / 2
     assert penalty.item() == pytest.approx(2 * 0.5 * (1 - mean_state) ** 2 / 2, rel=1e-5)
     with pytest.raises(TypeError, match="z_strength must be 0 for NALU"):
-        pull_of_inputs(UNITS["NALU"](2, 1), torch.ones(1, 2))
+        input_regulariser(UNITS["NALU"](2, 1), torch.ones(1, 2))

@@ -1,1 +1,1 @@
-"""Recurrent cells and images, which several tasks use."""
+"""Recurrent cells, image data and bounded errors, shared by several tasks."""

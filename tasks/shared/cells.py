@@ -1,4 +1,4 @@
-"""Recurrent cells, from an input and a state to the next state, and what reads a sequence with them."""
+"""Recurrent cells, and a network that reads a sequence with a cell."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from units import Unit
 
 
 class Cell(nn.Module, ABC):
-    """Compute the next state from an input and a state.
+    """Base class of recurrent cells, from an input and a state to the next state.
 
     Args:
-        input_size: numbers of the input, >= 1.
-        hidden_size: numbers that are read from the state, >= 1.
+        input_size: size of the input, >= 1.
+        hidden_size: size of the hidden state h, >= 1.
     """
 
     def __init__(self, input_size: int, hidden_size: int) -> None:
@@ -24,7 +24,7 @@ class Cell(nn.Module, ABC):
         self.hidden_size = hidden_size
 
     def start(self, x: Tensor) -> Tensor:
-        """Return the first state, 0, for as many rows as an input has."""
+        """Return the initial state, 0, for each row of an input."""
         return x.new_zeros(x.shape[0], self.hidden_size)
 
     @abstractmethod
@@ -33,21 +33,24 @@ class Cell(nn.Module, ABC):
 
         Args:
             x: shape [batch, input_size].
-            state: as `start` returns it.
+            state: shape as returned by `start`.
+
+        Returns:
+            The shape of `state`.
         """
 
     def hidden(self, state: Tensor) -> Tensor:
-        """Return what is read from a state, [batch, hidden_size]."""
+        """Return the hidden state h of a state, [batch, hidden_size]."""
         return state
 
 
 class UnitCell(Cell):
-    """A unit that sees the input and the state: h_t = unit([x_t, h_{t-1}]).
+    """Cell of a unit: h_t = unit([x_t, h_{t-1}]).
 
     Args:
-        unit: its class.
-        input_size: numbers of the input, >= 1.
-        hidden_size: numbers of the state, >= 1.
+        unit: class of the unit.
+        input_size: size of the input, >= 1.
+        hidden_size: size of the state, >= 1.
 
     Example:
         >>> from units import UNITS
@@ -63,22 +66,22 @@ class UnitCell(Cell):
 
     def forward(self, x: Tensor, state: Tensor) -> Tensor:
         """Apply the unit."""
-        following: Tensor = self.unit(torch.cat([x, state], -1))
-        return following
+        next_state: Tensor = self.unit(torch.cat([x, state], -1))
+        return next_state
 
 
 class TanhCell(Cell):
-    """A layer that sees the input and the state.
+    """Cell of a dense layer with tanh.
 
         h <- tanh(W [x, h] + b)
 
-    Weights start uniform within ± 1 / sqrt(hidden_size), biases, too.
+    Initial weights and biases are uniform within ± 1 / sqrt(hidden_size).
 
     Source: Elman, "Finding structure in time", 1990, in the form of `torch.nn.RNN`.
 
     Args:
-        input_size: numbers of the input, >= 1.
-        hidden_size: numbers of h, >= 1.
+        input_size: size of the input, >= 1.
+        hidden_size: size of h, >= 1.
 
     Example:
         >>> cell = TanhCell(3, 2)
@@ -96,15 +99,15 @@ class TanhCell(Cell):
         return self.activation(nn.functional.linear(torch.cat([x, state], -1), self.weight, self.bias))
 
     def activation(self, x: Tensor) -> Tensor:
-        """Apply the activation, number by number."""
+        """Apply the activation elementwise."""
         return torch.tanh(x)
 
 
 class ReLUCell(TanhCell):
-    """The same layer with another activation: h <- max(0, W [x, h] + b)."""
+    """Cell of a dense layer with ReLU: h <- max(0, W [x, h] + b)."""
 
     def activation(self, x: Tensor) -> Tensor:
-        """Apply the activation, number by number."""
+        """Apply the activation elementwise."""
         return torch.relu(x)
 
 
@@ -113,13 +116,13 @@ class LSTM(Cell):
 
         i, f, o = σ(W [x, h] + b),  g = tanh(W_g [x, h] + b_g),  c <- f c + i g,  h = o tanh(c)
 
-    Weights start uniform within ± 1 / sqrt(hidden_size), biases, too. A state is [h, c].
+    Initial weights and biases are uniform within ± 1 / sqrt(hidden_size). The state is [h, c].
 
     Source: Hochreiter & Schmidhuber, "Long short-term memory", 1997, with the forget gate of Gers et al., 2000.
 
     Args:
-        input_size: numbers of the input, >= 1.
-        hidden_size: numbers of h, >= 1.
+        input_size: size of the input, >= 1.
+        hidden_size: size of h, >= 1.
 
     Example:
         >>> cell = LSTM(3, 2)
@@ -133,7 +136,7 @@ class LSTM(Cell):
         self.weight, self.bias = _uniform(4 * hidden_size, input_size + hidden_size, hidden_size)
 
     def start(self, x: Tensor) -> Tensor:
-        """Return the first state, 0, [batch, 2 hidden_size]."""
+        """Return the initial state, 0, [batch, 2 hidden_size]."""
         return x.new_zeros(x.shape[0], 2 * self.hidden_size)
 
     def forward(self, x: Tensor, state: Tensor) -> Tensor:
@@ -142,7 +145,7 @@ class LSTM(Cell):
         return self.step(gates, state)
 
     def step(self, gates: Tensor, state: Tensor) -> Tensor:
-        """Compute the next state from what the gates see, [batch, 4 hidden_size], in the order i, f, o, g."""
+        """Compute the next state from the gates' pre-activations i, f, o, g, [batch, 4 hidden_size]."""
         size = self.hidden_size
         i, f, o = torch.sigmoid(gates[..., : 3 * size]).chunk(3, -1)
         c = f * state[..., size:] + i * torch.tanh(gates[..., 3 * size :])
@@ -158,14 +161,14 @@ class GRU(Cell):
 
         r, z = σ(W [x, h] + b),  n = tanh(V x + r (U h + c)),  h <- (1 - z) n + z h
 
-    Weights start uniform within ± 1 / sqrt(hidden_size), biases, too.
+    Initial weights and biases are uniform within ± 1 / sqrt(hidden_size).
 
     Source: Cho et al., "Learning phrase representations using RNN encoder-decoder", 2014, in the form of
     `torch.nn.GRU`.
 
     Args:
-        input_size: numbers of the input, >= 1.
-        hidden_size: numbers of h, >= 1.
+        input_size: size of the input, >= 1.
+        hidden_size: size of h, >= 1.
 
     Example:
         >>> cell = GRU(3, 2)
@@ -181,21 +184,21 @@ class GRU(Cell):
 
     def forward(self, x: Tensor, state: Tensor) -> Tensor:
         """Compute the next h."""
-        seen = nn.functional.linear(x, self.weight_input, self.bias_input)
-        kept = nn.functional.linear(state, self.weight_hidden, self.bias_hidden)
+        from_input = nn.functional.linear(x, self.weight_input, self.bias_input)
+        from_hidden = nn.functional.linear(state, self.weight_hidden, self.bias_hidden)
         size = self.hidden_size
-        r, z = torch.sigmoid(seen[..., : 2 * size] + kept[..., : 2 * size]).chunk(2, -1)
-        candidate = torch.tanh(seen[..., 2 * size :] + r * kept[..., 2 * size :])
-        following: Tensor = candidate + z * (state - candidate)
-        return following
+        r, z = torch.sigmoid(from_input[..., : 2 * size] + from_hidden[..., : 2 * size]).chunk(2, -1)
+        candidate = torch.tanh(from_input[..., 2 * size :] + r * from_hidden[..., 2 * size :])
+        next_state: Tensor = candidate + z * (state - candidate)
+        return next_state
 
 
 class SequenceReader(nn.Module):
-    """Read a sequence with a cell, and compute the output from its last state.
+    """Network that reads a sequence with a cell, and computes the output from the last state.
 
     Args:
-        cell: reads one element after another.
-        output: from the last h to the output.
+        cell: cell applied to each element.
+        output: layer from the last h to the output.
 
     Example:
         >>> from units import UNITS

@@ -1,4 +1,4 @@
-"""Means of errors that may explode, as those of units that multiply do."""
+"""Bounded errors, since those of multiplying units may overflow."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 
 LARGEST_ERROR = 1e30
-"""Errors above this count as this."""
+"""Upper limit of errors."""
 
 
 def bounded(errors: Tensor) -> Tensor:
-    """Replace errors that aren't finite, or are larger, by `LARGEST_ERROR`.
+    """Replace non-finite and larger errors by `LARGEST_ERROR`.
 
     Args:
         errors: any shape.
@@ -23,7 +23,7 @@ def bounded(errors: Tensor) -> Tensor:
 
 
 def bounded_mean(errors: Tensor) -> Tensor:
-    """Compute the mean of errors, a scalar, as `bounded` has it.
+    """Compute the mean of errors, a scalar, bounded by `bounded`.
 
     Args:
         errors: any shape.

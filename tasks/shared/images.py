@@ -1,4 +1,4 @@
-"""Images of handwritten digits with their labels: those of scikit-learn, and IDX files such as MNIST's."""
+"""Labelled images of handwritten digits: scikit-learn's, and IDX files such as MNIST's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from study.interface.data import DataFile, data_path
 from study.stream.device import on_device
 
 IDX_FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
-"""The files of a folder of images."""
+"""Names of the files in a folder of images."""
 
 ImageData = Annotated[
     str,
@@ -26,10 +26,10 @@ ImageData = Annotated[
         files=IDX_FILES, known=("digits",), where="those of MNIST are at https://ossci-datasets.s3.amazonaws.com/mnist/"
     ),
 ]
-"""The field of a task that says which images: ``digits``, or a folder of IDX files."""
+"""Type of a task's field for images: ``digits``, or a folder of IDX files."""
 
 _UNSIGNED_BYTES = 8
-_VALIDATION_SHARE = 12  # of MNIST's 60,000 training images the last 5,000
+_VALIDATION_SHARE = 12  # the last 5,000 of MNIST's 60,000 training images
 _DIGITS_PARTS = (1200, 1400)
 _DIGITS_LARGEST = 16.0
 _IDX_SIZE = (28, 28)
@@ -42,23 +42,23 @@ class Images:
 
     Args:
         pixels: standardised, float32 [images, height, width].
-        labels: the digits, int64 [images].
+        labels: digits, int64 [images].
     """
 
     pixels: Tensor
     labels: Tensor
 
     def on_device(self) -> Images:
-        """Return them on the device that is used, see `study.stream.device`."""
+        """Return the images on the current device, see `study.stream.device`."""
         return Images(on_device(self.pixels), on_device(self.labels))
 
 
 @cache
 def digits() -> dict[str, Images]:
-    """Load the 1,797 digits of 8 x 8 that come with scikit-learn, in the parts ``train``, ``validation`` and ``test``.
+    """Load scikit-learn's 1,797 digits of 8 x 8, in the parts ``train``, ``validation`` and ``test``.
 
-    In the order of the file, 1,200 are trained, 200 are for validation, and 397 are tested. Pixels are standardised by
-    the mean and the standard deviation of those that are trained.
+    In the order of the file, 1,200 are for training, 200 for validation and 397 for the test. Pixels are standardised
+    by the mean and the standard deviation of the training images.
 
     Source: Alpaydin & Kaynak, "Optical recognition of handwritten digits", UCI machine learning repository, 1998.
 
@@ -66,7 +66,7 @@ def digits() -> dict[str, Images]:
         >>> {part: len(images.labels) for part, images in digits().items()}
         {'train': 1200, 'validation': 200, 'test': 397}
     """
-    from sklearn.datasets import load_digits  # only here: it takes a second to import
+    from sklearn.datasets import load_digits  # imported here, since it takes a second
 
     loaded = load_digits()
     pixels, labels = loaded.images / _DIGITS_LARGEST, loaded.target
@@ -78,13 +78,13 @@ def digits() -> dict[str, Images]:
 
 @cache
 def images_of(data: str) -> dict[str, Images]:
-    """Load the images that a field of a task names, in the parts ``train``, ``validation`` and ``test``.
+    """Load the images named in a task's field, in the parts ``train``, ``validation`` and ``test``.
 
     Args:
         data: ``digits``, or the digest of a folder of IDX files.
 
     Raises:
-        ValueError: if there are none, or a file is partial or damaged.
+        ValueError: if there are none, or if a file is partial or damaged, or doesn't fit the others.
     """
     return digits() if data == "digits" else idx_images(data_path(data))
 
@@ -92,13 +92,13 @@ def images_of(data: str) -> dict[str, Images]:
 def idx_images(folder: Path) -> dict[str, Images]:
     """Load a folder of IDX files, in the parts ``train``, ``validation`` and ``test``.
 
-    Of the training files, the last twelfth is for validation, which of MNIST's are 5,000 images. Pixels are
-    standardised by the mean .1307 and the standard deviation .3081 of MNIST, as usual.
+    The last twelfth of the training images is for validation: 5,000 images of MNIST. Pixels are standardised by MNIST's
+    mean, .1307, and standard deviation, .3081.
 
     Source: LeCun et al., "Gradient-based learning applied to document recognition", 1998, for MNIST and the format.
 
     Args:
-        folder: with the four files of `IDX_FILES`.
+        folder: folder with the four files of `IDX_FILES`.
 
     Raises:
         ValueError: if a file is partial or damaged, or doesn't fit the others.
@@ -106,18 +106,18 @@ def idx_images(folder: Path) -> dict[str, Images]:
     train_pixels, train_labels, test_pixels, test_labels = (
         read_idx(folder / name, dimensions=3 if "images" in name else 1) for name in IDX_FILES
     )
-    for pixels, labels, what in ((train_pixels, train_labels, "train"), (test_pixels, test_labels, "t10k")):
+    for pixels, labels, prefix in ((train_pixels, train_labels, "train"), (test_pixels, test_labels, "t10k")):
         if pixels.shape[1:] != _IDX_SIZE:
             raise ValueError(
-                f"images must have 28 x 28 pixels, but those of {what} have {' x '.join(map(str, pixels.shape[1:]))}"
+                f"images must have 28 x 28 pixels, but those of {prefix} have {' x '.join(map(str, pixels.shape[1:]))}"
             )
         if len(pixels) != len(labels):
             raise ValueError(
-                f"there must be a label for each image, but {what} has {len(pixels):,} images "
+                f"there must be a label for each image, but {prefix} has {len(pixels):,} images "
                 f"and {len(labels):,} labels"
             )
         if labels.max(initial=0) > 9:
-            raise ValueError(f"labels must be digits, 0 ... 9, but {what} has {labels.max()}")
+            raise ValueError(f"labels must be digits, 0 ... 9, but {prefix} has {labels.max()}")
     trained = len(train_labels) - len(train_labels) // _VALIDATION_SHARE
     return {
         "train": _images(_standardised(train_pixels[:trained]), train_labels[:trained]),
@@ -130,11 +130,11 @@ def read_idx(path: Path, *, dimensions: int) -> npt.NDArray[np.uint8]:
     """Read an IDX file of unsigned bytes.
 
     Args:
-        path: the file.
-        dimensions: of the array that it must have.
+        path: path of the file.
+        dimensions: required number of dimensions of the array.
 
     Raises:
-        ValueError: if it isn't such a file, or not all of it.
+        ValueError: if it isn't such a file, or has the wrong length.
     """
     content = path.read_bytes()
     header = 4 + 4 * dimensions
@@ -145,11 +145,11 @@ def read_idx(path: Path, *, dimensions: int) -> npt.NDArray[np.uint8]:
             f"bytes {magic.hex(' ')}, but begins with {content[:4].hex(' ') or 'nothing'}"
         )
     shape = struct.unpack(f">{dimensions}I", content[4:header])
-    expected, there = math.prod(shape), len(content) - header
-    if there != expected:
+    expected, actual = math.prod(shape), len(content) - header
+    if actual != expected:
         raise ValueError(
             f"{path.name} must have {expected:,} bytes after its header, for {' x '.join(map(str, shape))}, but has "
-            f"{there:,}: copy it anew"
+            f"{actual:,}: copy it again"
         )
     return np.frombuffer(content, np.uint8, offset=header).reshape(shape)
 

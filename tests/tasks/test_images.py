@@ -41,7 +41,7 @@ def test_parts_and_pixels_are_those_of_the_files(mnist_folder: Path):
     ("damage", "message"),
     [
         (lambda content: content[:-7], "must have 940,800 bytes after its header, for 1200 x 28 x 28, but has 940,793"),
-        (lambda content: content + b"\0", "but has 940,801: copy it anew"),
+        (lambda content: content + b"\0", "but has 940,801: copy it again"),
         (lambda content: content[:9], "with 3 dimensions, which begins with the bytes 00 00 08 03"),
         (lambda _: b"<html>", "but begins with 3c 68 74 6d"),
         (lambda _: b"", "but begins with nothing"),
@@ -51,7 +51,7 @@ def test_parts_and_pixels_are_those_of_the_files(mnist_folder: Path):
             "must have 28 x 28 pixels, but those of train have 27 x 28",
         ),
         (lambda _: idx(np.zeros((7, 28, 28), np.uint8)), "train has 7 images and 1,200 labels"),
-        (lambda _: bytes((0, 0, 8, 3)) + struct.pack(">3I", 2**31, 2**31, 2**31), "has 0: copy it anew"),
+        (lambda _: bytes((0, 0, 8, 3)) + struct.pack(">3I", 2**31, 2**31, 2**31), "has 0: copy it again"),
     ],
 )
 def test_damaged_images_are_refused(folder: Path, damage, message: str):

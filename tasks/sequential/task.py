@@ -192,7 +192,7 @@ class SequenceOfImages(nn.Module):
 
 
 def input_regulariser(unit: Unit, inputs: Tensor) -> Tensor:
-    """Compute the regulariser R_z, which pulls a unit's unused inputs to the identity of its operation.
+    """Compute the regulariser R_z of a unit's unused inputs, towards the identity of its operation.
 
         multiplying: R_z = mean_i (1 - W_i)(1 - x̄_i)²,    adding: R_z = mean_i (1 - abs(W_i)) x̄_i²
 
@@ -264,7 +264,7 @@ def network_of_lstm(
             state, between -1 and 1.
 
     Raises:
-        ValueError: if `hidden_size` isn't 1 and there is no readout.
+        ValueError: if `hidden_size` is above 1 without a readout.
     """
     if hidden_size > 1 and not readout:
         raise ValueError(f"an LSTM without readout must have hidden_size 1, but has {hidden_size}; set readout: true")
@@ -273,7 +273,7 @@ def network_of_lstm(
 
 
 def reference_network(images: Callable[[], nn.Module], operation: Operation) -> SequenceOfImages:
-    """Build a network with an exact accumulator, which learns only to read images.
+    """Build a network with an exact accumulator; only its reading of images is trained.
 
     Args:
         images: builds the network that reads images.
@@ -319,7 +319,7 @@ class Sequential(Task):
 
     def __post_init__(self) -> None:
         if not self.test_lengths or len(set(self.test_lengths)) < len(self.test_lengths):
-            raise ValueError(f"test_lengths must be one length or more, each once, but got {list(self.test_lengths)}")
+            raise ValueError(f"test_lengths must be at least one length, without duplicates, but got {list(self.test_lengths)}")
         for part, longest in (("train", self.train_length), ("test", max(self.test_lengths))):
             available = len(self._part(part).labels)
             if longest > available:

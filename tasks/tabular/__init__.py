@@ -1,1 +1,1 @@
-"""The tabular task: learn columns of a table from others."""
+"""Tabular task: predict columns of a table from others."""

@@ -1,4 +1,4 @@
-"""The table that comes along: a sum, a product and a quotient of some of 28 inputs, with noise."""
+"""Built-in table: 28 inputs, and a noisy sum, product and quotient of some of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tasks.tabular.table import Floats, Table
 ROWS, INPUTS = 4000, 28
 LOW, HIGH = 1.0, 5.0
 NOISE = 0.01
-"""The standard deviation of the noise, as a share of the value."""
+"""Standard deviation of the noise, as a share of the value."""
 
 OUTPUTS = ("sum", "product", "quotient")
 
@@ -22,13 +22,13 @@ _UNIFORMS = 12  # their sum has variance 1
 
 @cache
 def example_table() -> Table:
-    """Make the table: 4,000 rows of x1 ... x28, uniform on [1, 5), and three outputs.
+    """Generate the table: 4,000 rows of x1 ... x28, uniform on [1, 5), and three outputs.
 
         sum = (x1 + x2 + x3) (1 + .01 z),   product = x1 x4 (1 + .01 z'),   quotient = x1 / x5 (1 + .01 z'')
 
-    The noise z is the sum of twelve uniform numbers less 6, which has mean 0 and standard deviation 1, and is nearly
-    normal. All numbers come from the counter-based stream and of additions, products and quotients of float64, and so
-    are the same on every machine.
+    The noise z is the sum of twelve uniform numbers less 6: nearly normal, with mean 0 and standard deviation 1. The
+    table is the same on every machine: it needs only the counter-based stream and float64 additions, products and
+    quotients.
 
     Example:
         >>> table = example_table()
@@ -38,7 +38,7 @@ def example_table() -> Table:
     stream = Stream([EVALUATION_SEED], 0, Purpose.SETUP)
     x = LOW + (HIGH - LOW) * stream.uniform(ROWS, INPUTS).double().numpy()
     uniform = stream.uniform(ROWS, _UNIFORMS * len(OUTPUTS)).double().numpy()
-    # Sums of multiples of 2**-24 are exact, in whatever order.
+    # Sums of multiples of 2**-24 are exact in any order.
     z = uniform.reshape(ROWS, _UNIFORMS, len(OUTPUTS)).sum(1) - _UNIFORMS / 2
     exact = (x[:, 0] + x[:, 1] + x[:, 2], x[:, 0] * x[:, 3], x[:, 0] / x[:, 4])
     columns: dict[str, Floats] = {f"x{i + 1}": np.ascontiguousarray(x[:, i]) for i in range(INPUTS)}

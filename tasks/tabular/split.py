@@ -1,4 +1,4 @@
-"""Which rows of a table are trained, which are for validation, and which are tested."""
+"""Splits of a table's rows into training, validation and test."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ PARTS = ("train", "validation", "test")
 _PERCENT = {"train": 70, "validation": 15, "test": 15}
 
 Places = dict[str, npt.NDArray[np.int64]]
-"""The places of the rows of each part."""
+"""Row indices of each part."""
 
 
 def random_split(rows: int, seed: int) -> Places:
-    """Take 15 % of the rows for the test, 15 % for validation, rounded down, and the rest for training.
+    """Split rows at random: 15 % for the test and 15 % for validation, rounded down, the others for training.
 
     Args:
-        rows: how many there are.
-        seed: of their order.
+        rows: number of rows.
+        seed: seed of their order.
 
     Example:
         >>> {part: len(places) for part, places in random_split(100, seed=0).items()}
@@ -37,14 +37,14 @@ def random_split(rows: int, seed: int) -> Places:
 
 
 def extrapolating_split(column: Floats, above: float, seed: int) -> Places:
-    """Take the rows beyond a quantile of a column for the test, and divide the others 70 : 15 at random.
+    """Take the rows above a quantile of a column for the test, and split the others 70 : 15 at random.
 
         test = {i : column_i > q},   q = quantile(column, above), linear between the nearest two numbers
 
     Args:
-        column: float64 [rows].
-        above: the quantile, 0 < above < 1.
-        seed: of the order of the rows.
+        column: values of the column, float64 [rows].
+        above: level of the quantile, 0 < above < 1.
+        seed: seed of the order of the rows.
 
     Example:
         >>> sorted(extrapolating_split(np.arange(10.0), 0.7, seed=0)["test"].tolist())
@@ -58,7 +58,7 @@ def extrapolating_split(column: Floats, above: float, seed: int) -> Places:
 
 
 def labelled_split(labels: npt.NDArray[np.str_]) -> Places:
-    """Take each row for the part that its label names.
+    """Split rows by their labels: train, validation or test.
 
     Example:
         >>> labelled_split(np.array(["test", "train", "test"]))["test"].tolist()

@@ -1,4 +1,4 @@
-"""A table of numbers from a CSV file, or an error with the line, the column and what must hold."""
+"""Tables of numbers from CSV files, with errors by line and column."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Table:
     """Columns of a file.
 
     Args:
-        numbers: the columns of numbers, by name, float64 [rows].
-        labels: a column of texts, one for each row; empty if none was asked for.
-        dropped: the number of rows that were left out, since a number was missing.
+        numbers: numeric columns by name, float64 [rows].
+        labels: texts of the label column, one per row; empty without a label column.
+        dropped: number of rows left out because of a missing number.
 
     Example:
         >>> len(Table({"width": np.zeros(3)}))
@@ -46,7 +46,7 @@ class Table:
 
 
 def column_names(path: Path) -> list[str]:
-    """Read the names of the columns, which stand in the first line of a file.
+    """Read the column names from the first line of a file.
 
     Raises:
         ValueError: as for `read_table`.
@@ -59,18 +59,19 @@ def read_table(
 ) -> Table:
     """Read columns of a CSV file: UTF-8, a header, commas between columns, numbers with a decimal point.
 
-    Columns that aren't asked for may hold anything. A number is missing where a cell is empty, isn't finite, or says
-    so by NA, N/A, null or none; any other text is refused, whatever `missing` is.
+    Other columns may hold anything. A number is missing if its cell is empty, isn't finite, or is NA, N/A, null or
+    none, in any case. Any other text is an error, whatever `missing` is.
 
     Args:
-        path: the file.
-        names: the columns of numbers.
-        label: the column of texts; empty for none.
-        choices: what these texts may be.
-        missing: whether a missing number is refused, or its row left out and counted.
+        path: path of the file.
+        names: names of the numeric columns.
+        label: name of the label column; empty for none.
+        choices: allowed labels.
+        missing: ``refuse`` raises an error for a missing number; ``drop`` leaves out its row and counts it.
 
     Raises:
-        ValueError: if it isn't such a file, or not all of it; the message says the line, the column and what must hold.
+        ValueError: if the file isn't such a CSV file or is partial; the message gives the line, the column and the
+            requirement.
     """
     lines = _lines(path)
     header = next(lines)[1]
@@ -78,7 +79,7 @@ def read_table(
     numbers = [(name, places[name]) for name in names]
     rows: list[list[float]] = []
     labels: list[str] = []
-    lacking: list[tuple[int, str, str]] = []
+    incomplete: list[tuple[int, str, str]] = []
     for line, fields in lines:
         if len(fields) != len(header):
             raise ValueError(
@@ -86,25 +87,25 @@ def read_table(
                 "the file may be partial"
             )
         row = [_number(path, line, name, fields[place]) for name, place in numbers]
-        lacks = [(line, name, fields[place]) for (name, place), x in zip(numbers, row, strict=True) if x is None]
-        if lacks:
-            lacking.append(lacks[0])
+        absent = [(line, name, fields[place]) for (name, place), x in zip(numbers, row, strict=True) if x is None]
+        if absent:
+            incomplete.append(absent[0])
             continue
         rows.append(row)  # type: ignore[arg-type]
         if label:
             labels.append(_label(path, line, label, fields[places[label]].strip(), choices))
-    if lacking and missing == "refuse":
-        line, name, cell = lacking[0]
+    if incomplete and missing == "refuse":
+        line, name, cell = incomplete[0]
         raise ValueError(
             f"{path.name}, line {line}, column {name!r}: must be a finite number, but is {quoted(cell)}; such rows: "
-            f"{len(lacking):,} of {len(rows) + len(lacking):,}. Mend them, or leave them out with missing: drop"
+            f"{len(incomplete):,} of {len(rows) + len(incomplete):,}. Correct them, or set missing: drop"
         )
     columns = np.array(rows, np.float64).reshape(len(rows), len(names))
-    return Table({name: columns[:, i].copy() for i, name in enumerate(names)}, tuple(labels), len(lacking))
+    return Table({name: columns[:, i].copy() for i, name in enumerate(names)}, tuple(labels), len(incomplete))
 
 
 def _lines(path: Path) -> _Lines:
-    """Yield the header and each row that isn't blank, with its line in the file."""
+    """Yield the header and each row that isn't blank, with its line number."""
     content = path.read_bytes()
     try:
         text = content.decode("utf-8-sig")
@@ -131,18 +132,18 @@ def _check_header(path: Path, header: Sequence[str]) -> None:
         raise ValueError(f"{path.name}, line 1: must be a header with the columns' names, but has {has}")
     if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
         raise ValueError(f"{path.name}, line 1: must have commas between columns, but is {quoted(header[0])}")
-    twice = next((name for name in header if header.count(name) > 1), None)
-    if twice is not None:
+    duplicate = next((name for name in header if header.count(name) > 1), None)
+    if duplicate is not None:
         raise ValueError(
-            f"{path.name}, line 1: must name each column once, but has {twice!r} {header.count(twice)} times"
+            f"{path.name}, line 1: must name each column once, but has {duplicate!r} {header.count(duplicate)} times"
         )
 
 
 def _place(path: Path, header: Sequence[str], name: str) -> int:
     if name in header:
         return header.index(name)
-    near = difflib.get_close_matches(name, header, n=1, cutoff=0.0)[0]
-    raise ValueError(f"{path.name}, line 1: must have a column {name!r}, but has none; the nearest name is {near!r}")
+    nearest = difflib.get_close_matches(name, header, n=1, cutoff=0.0)[0]
+    raise ValueError(f"{path.name}, line 1: must have a column {name!r}, but has none; the nearest name is {nearest!r}")
 
 
 def _number(path: Path, line: int, name: str, cell: str) -> float | None:
@@ -164,7 +165,7 @@ def _label(path: Path, line: int, name: str, cell: str, choices: Sequence[str]) 
 
 
 def _parsed(cell: str) -> float | None:
-    """Return the finite number that a cell is; Python alone would take 1_000 and digits of other scripts, too."""
+    """Return a cell's finite number, or None; unlike `float`, reject 1_000 and non-ASCII digits."""
     try:
         number = float(cell)
     except ValueError:
@@ -173,7 +174,7 @@ def _parsed(cell: str) -> float | None:
 
 
 def _overflows(cell: str) -> bool:
-    """Tell whether a cell is a number that is larger than any of float64."""
+    """Return True if a cell is a number beyond the range of float64."""
     try:
         return math.isinf(float(cell)) and cell.isascii() and "_" not in cell
     except ValueError:

@@ -1,4 +1,4 @@
-"""The tabular task: learn columns of a table from others; rows of the test lie within or beyond the trained."""
+"""Tabular task: predict columns of a table from others, within or beyond the training rows."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def dense_layer(input_size: int, output_size: int) -> nn.Linear:
     """Build a dense layer with bias.
 
     Args:
-        input_size: numbers in a row of the input, >= 1.
-        output_size: numbers in a row of the output, >= 1.
+        input_size: number of inputs, >= 1.
+        output_size: number of outputs, >= 1.
     """
     return nn.Linear(input_size, output_size)
 
@@ -52,10 +52,10 @@ def multilayer_perceptron(
     """Build input -> hidden -> ... -> output, with ReLU after each hidden layer.
 
     Args:
-        input_size: numbers in a row of the input, >= 1.
-        output_size: numbers in a row of the output, >= 1.
-        last: builds the last layer, given the size of the last hidden layer and that of the output.
-        hidden_sizes: of the hidden layers; without any, the last layer is the only one.
+        input_size: number of inputs, >= 1.
+        output_size: number of outputs, >= 1.
+        last: builds the last layer, given its input size and its output size.
+        hidden_sizes: sizes of the hidden layers; if empty, the last layer is the only one.
 
     Example:
         >>> multilayer_perceptron(28, 3, nn.Linear)(torch.ones(128, 28)).shape
@@ -70,34 +70,34 @@ def multilayer_perceptron(
 
 @dataclass(frozen=True, kw_only=True)
 class Tabular(Task):
-    """Learn the outputs of a table's rows from their inputs.
+    """Predict the outputs of a table's rows from their inputs.
 
         L = mean over rows and outputs of (f(x) - (y - b) / s)²,   with b and s by `outputs_scale`
 
-    Its metrics are in the units of the file: mean absolute error, and root of the mean squared error. Two more compare
-    them with those of predicting, for every row, the mean of the training rows:
+    The metrics are the mean absolute error and the root mean squared error, in the units of the file, and two errors
+    relative to a baseline, the mean of the training rows:
 
         relative MAE = MAE / MAE of the mean,   R² = 1 - MSE / MSE of the mean
 
     Args:
         file: a CSV file with a header, or ``example``, the table of `tasks.tabular.example`.
-        inputs: names of columns; without any, all but the outputs and, where it has labels, `split_column`.
-        outputs: names of columns; those of the example if there is none.
-        missing: whether rows in which a number is missing are refused, or dropped.
-        split: ``random``, 70 % training, 15 % validation, 15 % test, in an order that `split_seed` gives; ``column``,
-            by the labels train, validation and test in `split_column`; ``extrapolate``, test rows are those whose
-            `split_column` is above a quantile, and the others are divided as at random.
-        split_column: a column of labels, or of numbers; without effect if the split is random.
-        split_above: the quantile, if the split extrapolates.
-        split_seed: of the order of the rows, the same for all trials.
-        inputs_scale: ``standard``, less the mean of the training rows and divided by their standard deviation;
-            ``deviation``, only divided by it; ``none``, as in the file.
-        outputs_scale: the same of the outputs, for the loss only.
-        constant: whether there is a further input that is always 1, for units without bias.
-        batch_size: rows in a batch.
+        inputs: names of the input columns; if empty, all but the outputs and the labels of a ``column`` split.
+        outputs: names of the output columns; if empty, those of the example.
+        missing: ``refuse`` raises an error for a row with a missing number; ``drop`` leaves out the row.
+        split: ``random``, 70 % training, 15 % validation, 15 % test; ``column``, by the labels train, validation and
+            test in `split_column`; ``extrapolate``, test rows are those with `split_column` above a quantile, and the
+            others are split at random.
+        split_column: column of labels for ``column``, of numbers for ``extrapolate``; no effect for ``random``.
+        split_above: level of the quantile for ``extrapolate``.
+        split_seed: seed of the order of the rows, the same for all trials.
+        inputs_scale: ``standard`` subtracts the mean of the training rows and divides by their standard deviation;
+            ``deviation`` only divides; ``none`` leaves inputs as in the file.
+        outputs_scale: the same for the outputs, in the loss only.
+        constant: if true, add an input that is always 1, for units without bias.
+        batch_size: rows per batch.
 
     Raises:
-        ValueError: if the fields, the file and its rows don't fit each other.
+        ValueError: if the fields, the file and its rows don't match.
 
     Example:
         >>> task = Tabular()
@@ -126,7 +126,7 @@ class Tabular(Task):
         prepared = self._prepared
         if self.batch_size > len(prepared.batches["train"][0]):
             raise ValueError(
-                f"batch_size must be at most the {self.rows['train']:,} rows that are trained, but got "
+                f"batch_size must be at most {self.rows['train']:,}, the number of training rows, but got "
                 f"{self.batch_size:,}"
             )
 
@@ -136,23 +136,22 @@ class Tabular(Task):
 
     @property
     def rows(self) -> dict[str, int]:
-        """The numbers of rows of each part, and of those that were dropped."""
+        """Numbers of rows in each part, and of dropped rows."""
         prepared = self._prepared
         return {part: len(prepared.batches[part][0]) for part in PARTS} | {"dropped": prepared.dropped}
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """How many rows were left out, if any were."""
+        """Sentence on the number of dropped rows, if there are any."""
         *parts, dropped = self.rows.values()
         if not dropped:
             return ()
         return (
-            f"{dropped:,} of the table's {sum(parts) + dropped:,} rows lack a number and are left out, as missing: "
-            "drop says",
+            f"{dropped:,} of the table's {sum(parts) + dropped:,} rows lack a number and are left out (missing: drop)",
         )
 
     def measured(self) -> Mapping[str, Metric]:
-        """Return the losses, and the errors of each output."""
+        """Return the metrics: losses, errors of each output, and the sparsity error."""
         metrics = {
             "validation_loss": Metric(title="validation loss", low=0.0),
             "test_loss": Metric(title="test loss", low=0.0),
@@ -169,13 +168,13 @@ class Tabular(Task):
         return metrics | {"test_sparsity_error": Metric(title="sparsity error", low=0.0, high=0.5)}
 
     def draw(self, stream: Stream, *setup: Any) -> tuple[Tensor, Tensor]:
-        """Draw training rows: inputs, [batch, inputs], and outputs, [batch, outputs], both scaled."""
+        """Draw training rows: scaled inputs, [batch, inputs], and scaled outputs, [batch, outputs]."""
         x, y = map(on_device, self._prepared.batches["train"])
         places = stream.batch(len(x), self.batch_size)
         return x.index_select(0, places), y.index_select(0, places)
 
     def evaluation(self, stream: Stream, purpose: Purpose, *setup: Any) -> dict[str, Tensor]:
-        """Return all rows of a part, scaled; of the test rows, also the errors of predicting the training mean."""
+        """Return all rows of a part, scaled; for the test also the errors of the baseline."""
         part = purpose.name.lower()
         x, y = self._prepared.batches[part]
         tensors = {"inputs": x, "outputs": y, **(self._prepared.baseline if part == "test" else {})}
@@ -186,9 +185,9 @@ class Tabular(Task):
         return (outputs - batch[1]).square().mean()
 
     def measure(self, outputs: Tensor, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Measure the mean squared error in variances of the training rows, and on test rows the errors of each output.
+        """Compute the loss in variances of the training rows, and on test rows the errors of each output.
 
-        On test rows, what isn't finite, or is larger, counts as 1e30.
+        On test rows, larger and non-finite errors are replaced by 1e30.
         """
         prepared = self._prepared
         errors = outputs - batch["outputs"]
@@ -209,7 +208,7 @@ class Tabular(Task):
         return x.shape[1], y.shape[1]
 
     def model(self, name: str) -> Callable[..., nn.Module]:
-        """Return what builds a dense layer, a multilayer perceptron, or one whose last layer is a NALU."""
+        """Return the builder of a dense layer, a multilayer perceptron, or one with a NALU as its last layer."""
         if name == "linear":
             return partial(dense_layer, *self.sizes())
         return partial(multilayer_perceptron, *self.sizes(), NALU if name == "mlp-NALU" else nn.Linear)
@@ -217,16 +216,16 @@ class Tabular(Task):
 
 @dataclass(frozen=True, eq=False)
 class _Prepared:
-    """The rows of a task as they are trained and tested.
+    """Scaled rows of a task.
 
     Args:
-        batches: inputs and outputs of each part, scaled, float32 [rows, numbers].
-        outputs: the names of the outputs, by what stands for them in names of metrics.
-        output_scale: what one of a scaled output is in the file's units, float32 [outputs].
-        error_scale: what it is in standard deviations of the training rows, float32 [outputs].
-        baseline: mean absolute and mean squared error of predicting the training mean on test rows, in the file's
-            units, float32 [outputs].
-        dropped: rows that were left out.
+        batches: scaled inputs and outputs of each part, float32 [rows, numbers].
+        outputs: names of the outputs, by their slugs in names of metrics.
+        output_scale: unit of a scaled output, in the file's units, float32 [outputs].
+        error_scale: unit of a scaled output, in standard deviations of the training rows, float32 [outputs].
+        baseline: mean absolute and mean squared error of the training mean on test rows, in the file's units, float32
+            [outputs].
+        dropped: number of dropped rows.
     """
 
     batches: Mapping[str, tuple[Tensor, Tensor]]
@@ -245,7 +244,7 @@ def _prepare(task: Tabular) -> _Prepared:
     trained = y[places["train"]]
     for name, column in zip(outputs, trained.T, strict=True):
         if np.ptp(column) == 0:
-            raise ValueError(f"output {name!r} must vary among the rows that are trained, but is always {column[0]:g}")
+            raise ValueError(f"output {name!r} must vary among the training rows, but is always {column[0]:g}")
     shift_x, scale_x = _scale(x[places["train"]], task.inputs_scale)
     shift_y, scale_y = _scale(trained, task.outputs_scale)
     scaled_x, scaled_y = (x - shift_x) / scale_x, (y - shift_y) / scale_y
@@ -263,27 +262,27 @@ def _prepare(task: Tabular) -> _Prepared:
 
 
 def _columns(task: Tabular) -> tuple[Table, list[str], list[str]]:
-    """Return the table, and the names of the inputs and the outputs."""
+    """Return the table, and the names of its input and output columns."""
     if task.split != "random" and not task.split_column:
         raise ValueError(f"split_column must name a column, since split is {task.split}")
     is_example = task.file == EXAMPLE
     if not is_example and not task.outputs:
-        raise ValueError("outputs must name columns of the file, but there is none")
+        raise ValueError("outputs must name columns of the file, but is empty")
     path = None if is_example else data_path(task.file)
     names = list(example_table().numbers) if path is None else column_names(path)
     label = task.split_column if task.split == "column" else ""
     outputs = list(task.outputs or OUTPUTS)
     inputs = list(task.inputs) or [name for name in names if name not in (*outputs, label)]
     named = [*inputs, *outputs, *([label] if label else [])]
-    twice = next((name for name in named if named.count(name) > 1), None)
-    if twice is not None:
+    duplicate = next((name for name in named if named.count(name) > 1), None)
+    if duplicate is not None:
         raise ValueError(
-            f"inputs, outputs and the column of labels must be different columns, but {twice!r} is given twice"
+            f"inputs, outputs and the column of labels must be different columns, but {duplicate!r} is given twice"
         )
     if not inputs:
         raise ValueError("inputs must name columns, but every column is an output")
-    also = [task.split_column] if task.split == "extrapolate" else []
-    wanted = list(dict.fromkeys([*inputs, *outputs, *also]))
+    split_columns = [task.split_column] if task.split == "extrapolate" else []
+    wanted = list(dict.fromkeys([*inputs, *outputs, *split_columns]))
     if path is not None:
         return read_table(path, wanted, label=label, choices=PARTS, missing=task.missing), inputs, outputs
     unknown = next((name for name in [*wanted, *([label] if label else [])] if name not in names), None)
@@ -295,7 +294,7 @@ def _columns(task: Tabular) -> tuple[Table, list[str], list[str]]:
 
 
 def _split(task: Tabular, table: Table) -> Places:
-    """Return the rows of each part, of which none may be empty."""
+    """Return the row indices of each part; raise ValueError for an empty part."""
     if task.split == "random":
         places = random_split(len(table), task.split_seed)
     elif task.split == "extrapolate":
@@ -312,7 +311,7 @@ def _split(task: Tabular, table: Table) -> Places:
 
 
 def _scale(trained: Floats, scale: Scale) -> tuple[Floats, Floats]:
-    """Return what is subtracted from each column, and what it is divided by; a constant one keeps its size."""
+    """Return the shift and the divisor of each column; the divisor of a constant column is 1."""
     zeros, ones = np.zeros(trained.shape[1]), np.ones(trained.shape[1])
     if scale == "none":
         return zeros, ones
@@ -321,7 +320,7 @@ def _scale(trained: Floats, scale: Scale) -> tuple[Floats, Floats]:
 
 
 def _slugs(outputs: list[str]) -> dict[str, str]:
-    """Return the names by what stands for them in names of metrics: letters, digits and underscores."""
+    """Return the names by their slugs: letters, digits and underscores, for names of metrics."""
     slugs = {re.sub(r"\W+", "_", name).strip("_"): name for name in outputs}
     if len(slugs) < len(outputs) or "" in slugs:
         raise ValueError(

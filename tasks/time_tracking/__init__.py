@@ -1,1 +1,1 @@
-"""The time-tracking task: enter a place of a grid-world at a given time."""
+"""Time-tracking task: enter a cell of a grid world at a given time."""

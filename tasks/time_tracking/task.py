@@ -1,4 +1,4 @@
-"""The time-tracking task: an agent must enter a place of a grid-world at the time that it was told."""
+"""Time-tracking task: an agent must enter a cell of a grid world at a given time."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ Count = Annotated[int, Field(ge=1)]
 Strength = Annotated[float, Field(ge=0)]
 
 ACTIONS = 5
-"""Up, down, left, right, and stay."""
+"""Number of actions: up, down, left, right, and stay."""
 
 _MOVES = ((-1.0, 0.0), (1.0, 0.0), (0.0, -1.0), (0.0, 1.0), (0.0, 0.0))
 
 
 class Episodes(NamedTuple):
-    """What is drawn of episodes before they begin.
+    """Random setup of episodes, and the numbers that sample their actions.
 
     Args:
-        times: when each target is to be entered, float32 [episodes].
-        agents: where each agent starts, row and column, float32 [episodes, 2].
-        targets: where each target is, float32 [episodes, 2].
-        chances: by which actions are sampled, uniform on [0, 1), float32 [episodes, steps].
+        times: step T at which to enter the target, float32 [episodes].
+        agents: initial row and column of each agent, float32 [episodes, 2].
+        targets: row and column of each target, float32 [episodes, 2].
+        chances: numbers that sample the actions, uniform on [0, 1), float32 [episodes, steps].
     """
 
     times: Tensor
@@ -45,12 +45,12 @@ class Episodes(NamedTuple):
 
 
 class Walks(NamedTuple):
-    """What an agent did in episodes.
+    """Actions and returns of an agent in episodes.
 
     Args:
-        log_probability: of each action that was taken, [episodes, steps].
-        entropy: of the actions that could be taken, in nats, [episodes, steps].
-        value: the return that the agent expected before each action, [episodes, steps].
+        log_probability: log probability of each chosen action, [episodes, steps].
+        entropy: entropy of each action's distribution, in nats, [episodes, steps].
+        value: return that the agent predicted before each action, [episodes, steps].
         is_on: 1 for each step until the episode ends, else 0, [episodes, steps].
         returns: 1 if the target was first entered at its time, else 0, [episodes].
     """
@@ -63,7 +63,7 @@ class Walks(NamedTuple):
 
 
 class Countdown(Cell):
-    """Count down exactly from the time that was told: c_t = c_{t-1} + [T if t = 0 else 0] - 1.
+    """Exact countdown from the given time: c_t = c_{t-1} + [T if t = 0 else 0] - 1.
 
     Example:
         >>> cell = Countdown()
@@ -80,16 +80,16 @@ class Countdown(Cell):
 
 
 class Agent(nn.Module):
-    """See the world and a clock, and compute how likely each action is, and which return is to be expected.
+    """Network from the observed world and a clock to a policy and a predicted return.
 
         c_t = clock([T if t = 0 else 0, 1], c_{t-1}),   h_t = GRU([world, c_t], h_{t-1}),   [policy, v] = W h_t + b
 
-    Without a clock the GRU sees what the clock would see.
+    Without a clock, the clock's input goes to the GRU.
 
     Args:
-        clock: a cell from two numbers to one; None for none.
-        world_size: numbers that the world is seen as, >= 1.
-        hidden_size: numbers of the GRU's state, >= 1.
+        clock: cell with two inputs and one output; None for no clock.
+        world_size: size of the world's observation, >= 1.
+        hidden_size: size of the GRU's state, >= 1.
 
     Example:
         >>> output, state = Agent(Countdown(), 50)(torch.ones(16, 50), torch.ones(16, 2), None)
@@ -107,12 +107,12 @@ class Agent(nn.Module):
         """Compute the next output and state.
 
         Args:
-            world: what is seen of it, [episodes, world_size].
-            told: the time in the first step, else 0; and 1; [episodes, 2].
-            state: the one before, None in the first step.
+            world: observation of the world, [episodes, world_size].
+            told: pairs of the time in the first step, else 0, and the constant 1, [episodes, 2].
+            state: previous state; None in the first step.
 
         Returns:
-            Logits of the actions and the expected return, [episodes, 6], and the state, [episodes, hidden_size + 1].
+            Logits of the actions and the predicted return, [episodes, 6], and the state, [episodes, hidden_size + 1].
         """
         hidden = self.cell.start(world) if state is None else state[:, :-1]
         count = world.new_zeros(world.shape[0], 1) if state is None else state[:, -1:]
@@ -126,9 +126,9 @@ def agent_of_clock(clock: Callable[[], Cell] | None, world_size: int, *, hidden_
     """Build an agent.
 
     Args:
-        clock: builds its clock; None for none.
-        world_size: numbers that the world is seen as.
-        hidden_size: numbers of the GRU's state.
+        clock: builds the clock; None for no clock.
+        world_size: size of the world's observation.
+        hidden_size: size of the GRU's state.
 
     Example:
         >>> agent_of_clock(None, 50).cell.input_size
@@ -139,29 +139,29 @@ def agent_of_clock(clock: Callable[[], Cell] | None, world_size: int, *, hidden_
 
 @dataclass(frozen=True, kw_only=True)
 class TimeTracking(Task):
-    """Enter a place of a grid-world exactly at the time that was told before the first step.
+    """Enter a target cell of a grid world exactly at the time T given before the first step.
 
         R = 1 if the target is first entered after T actions, else 0
         L = mean over steps of -(R - v) log p + value_strength (R - v)² - entropy_strength H
 
-    where the first R - v isn't differentiated: an actor and a critic that wait for the end of each episode. An action
-    goes up, down, left or right, or stays; at the border it stays. An episode ends when the target is entered, or
-    after T + `extra_steps` actions. Agents start anywhere, targets are elsewhere, T steps away at most. All positions
-    are seen in each step; T is told before the first one only.
+    The first R - v isn't differentiated. This is an actor-critic method with updates at the end of episodes. An action
+    moves the agent up, down, left or right, or not at all; it can't leave the world. An episode ends when the target
+    is entered, or after T + `extra_steps` actions. Agents start in a random cell; the target is another random cell, at
+    most T steps away. The agent observes all positions at each step, but T only at the first.
 
-    Source: after Trask et al., "Neural Arithmetic Logic Units", NeurIPS 2018, whose agent sees pixels, and whose
+    Source: after Trask et al., "Neural Arithmetic Logic Units", NeurIPS 2018. The published agent sees pixels; its
     sizes, rewards and training aren't public.
 
     Args:
-        side: places along a side of the square world.
-        train_times: T in training and validation, each equally likely.
-        test_times: T in tests.
-        far_times: those of the tests whose mean is a metric of its own.
+        side: cells along a side of the square world.
+        train_times: values of T in training and validation, equally likely, without duplicates.
+        test_times: values of T in tests, without duplicates.
+        far_times: values of T in `test_times` whose mean return is a separate metric.
         extra_steps: steps of an episode beyond T.
-        batch_size: episodes of an update.
-        evaluation_rows: episodes of the test at each T, and of validation at each of its T.
+        batch_size: episodes per update.
+        evaluation_rows: episodes of each T in an evaluation set.
         value_strength: weight of the critic's loss.
-        entropy_strength: weight of the entropy that is rewarded, in nats.
+        entropy_strength: weight of the entropy bonus; the entropy is in nats.
 
     Example:
         >>> task = TimeTracking()
@@ -187,20 +187,20 @@ class TimeTracking(Task):
         for name in ("train_times", "test_times", "far_times"):
             times = getattr(self, name)
             if not times or len(set(times)) < len(times):
-                raise ValueError(f"{name} must be one time or more, each once, but got {list(times)}")
+                raise ValueError(f"{name} must be at least one time, without duplicates, but got {list(times)}")
         if missing := sorted(set(self.far_times) - set(self.test_times)):
             raise ValueError(f"far_times must be among test_times, but {missing} aren't")
 
     @property
     def update_us(self) -> float:
-        """What episodes take, one step after another."""
+        """Estimated time for an update's episodes, step by step, in microseconds."""
         return 300.0 * self._steps(self.train_times)
 
     def _steps(self, times: tuple[int, ...]) -> int:
         return max(times) + self.extra_steps
 
     def measured(self) -> Mapping[str, Metric]:
-        """Return the mean returns by time."""
+        """Return the metrics: mean returns, in total and by T, and the sparsity error."""
         share = partial(Metric, higher_is_better=True, low=0.0, high=1.0)
         at_times = {
             f"test_return_at_{time}": share(
@@ -220,64 +220,64 @@ class TimeTracking(Task):
         }
 
     def for_proof(self) -> TimeTracking:
-        """Return the task with as many, but short episodes: each step of a longer one takes the same operations."""
+        """Return the task with as many but shorter episodes: every step takes the same operations."""
         rows = self.evaluation_rows * len(self.test_times)
         return replace(self, train_times=(2,), test_times=(2,), far_times=(2,), extra_steps=1, evaluation_rows=rows)
 
     def draw(self, stream: Stream, *setup: Any) -> Episodes:
-        """Draw episodes whose times are equally likely."""
+        """Draw episodes with equally likely times."""
         times = torch.tensor(self.train_times)[stream.integers(len(self.train_times), self.batch_size)]
         return self._episodes(stream, times, self._steps(self.train_times))
 
     def evaluation(self, stream: Stream, purpose: Purpose, *setup: Any) -> Episodes:
-        """Draw as many episodes of each time, those of the first time first."""
-        of_purpose = self.test_times if purpose is Purpose.TEST else self.train_times
-        times = torch.tensor(of_purpose).repeat_interleave(self.evaluation_rows)
-        return self._episodes(stream, times, self._steps(of_purpose))
+        """Draw the same number of episodes for each time, in order of the times."""
+        possible_times = self.test_times if purpose is Purpose.TEST else self.train_times
+        times = torch.tensor(possible_times).repeat_interleave(self.evaluation_rows)
+        return self._episodes(stream, times, self._steps(possible_times))
 
     def _episodes(self, stream: Stream, times: Tensor, steps: int) -> Episodes:
-        """Draw where agents start, anywhere, and targets that can be reached in time, each equally likely."""
-        cells, within = map(on_device, _distances(self.side))
+        """Draw the agents' cells, and targets within reach, each equally likely."""
+        cells, reachable = map(on_device, _distances(self.side))
         agents = stream.integers(len(cells), len(times))
-        possible = within[agents, times.clamp(max=within.shape[1] - 1)].cumsum(-1)
+        possible = reachable[agents, times.clamp(max=reachable.shape[1] - 1)].cumsum(-1)
         places = stream.uniform(len(times))[:, None] * possible[:, -1:]
         targets = (possible <= places).sum(-1)
         return Episodes(times.float(), cells[agents], cells[targets], stream.uniform(len(times), steps))
 
     def predict(self, model: Callable[..., Any], batch: Episodes) -> Walks:
-        """Let an agent walk through episodes, all in step; actions are sampled by the chances that were drawn."""
+        """Run the agent in all episodes at once; `chances` sample the actions."""
         times, position, targets, chances = batch
         moves, ones = torch.tensor(_MOVES), torch.ones_like(times)
         walked, state, is_on, returns = [], None, ones, torch.zeros_like(times)
         for step in range(chances.shape[1]):
             told = torch.stack([times if step == 0 else 0 * times, ones], -1)
-            output, state = model(self._seen(position, targets), told, state)
+            output, state = model(self._one_hot(position, targets), told, state)
             action, log_probability, entropy = _sampled(output[:, :-1], chances[:, step])
             walked.append((log_probability, entropy, output[:, -1], is_on))
             position = (position + action @ moves).clamp(0, self.side - 1)
             is_there = is_on * (position == targets).all(-1)
             returns = returns + is_there * (times == step + 1)
             is_on = (is_on - is_there) * (times + self.extra_steps > step + 1)
-        log_probability, entropy, value, was_on = (torch.stack(of_steps, -1) for of_steps in zip(*walked, strict=True))
+        log_probability, entropy, value, was_on = (torch.stack(values, -1) for values in zip(*walked, strict=True))
         return Walks(log_probability, entropy, value, was_on, returns)
 
-    def _seen(self, *positions: Tensor) -> Tensor:
-        """Return which cell each position is, one-hot, [episodes, positions * cells]."""
+    def _one_hot(self, *positions: Tensor) -> Tensor:
+        """Return the cells of positions, one-hot [episodes, positions * cells]."""
         places = torch.stack([position @ torch.tensor([self.side, 1.0]) for position in positions], -1)
         return (places[..., None] == torch.arange(self.side**2)).float().flatten(-2)
 
     def loss(self, outputs: Walks, batch: Episodes) -> Tensor:
-        """Compute the loss of actor and critic, mean over the steps until episodes end."""
+        """Compute the loss of actor and critic, averaged over the steps before the episodes' ends."""
         advantage = outputs.returns[:, None] - outputs.value
-        of_steps = (
+        losses = (
             self.value_strength * advantage.square()
             - advantage.detach() * outputs.log_probability
             - self.entropy_strength * outputs.entropy
         )
-        return (of_steps * outputs.is_on).sum() / outputs.is_on.sum()
+        return (losses * outputs.is_on).sum() / outputs.is_on.sum()
 
     def measure(self, outputs: Walks, batch: Episodes) -> dict[str, Tensor]:
-        """Measure the mean return at each time, over all, and over those far from the trained ones."""
+        """Compute the mean return over all times and, on test episodes, at each time and over `far_times`."""
         at_times = outputs.returns.reshape(-1, self.evaluation_rows).mean(-1)
         metrics = {"return": at_times.mean()}
         if len(at_times) == len(self.test_times):
@@ -287,19 +287,19 @@ class TimeTracking(Task):
         return metrics
 
     def model(self, name: str) -> Callable[..., nn.Module]:
-        """Return what builds an agent without a clock, or one whose clock is exact."""
+        """Return the builder of an agent without a clock, or of one with an exact clock."""
         return partial(agent_of_clock, Countdown if name == "reference" else None, 2 * self.side**2)
 
     def network(self, first: type[Unit], second: type[Unit]) -> Callable[..., nn.Module]:
-        """Return what builds an agent whose clock is a cell of the second unit."""
+        """Return the builder of an agent with a cell of the second unit as its clock."""
         return partial(agent_of_clock, partial(UnitCell, second, 2, 1), 2 * self.side**2)
 
 
 @cache
 def _distances(side: int) -> tuple[Tensor, Tensor]:
-    """Return each cell's row and column, float32 [cells, 2], and which cells are others and within how many steps.
+    """Return each cell's row and column, float32 [cells, 2], and the mask of other cells within reach.
 
-    The second is bool [cells, steps, cells], for 0 ... 2 (side - 1) steps.
+    The mask is bool [cells, steps, cells], for 0 ... 2 (side - 1) steps.
     """
     with use_device("cpu"):
         cells = torch.cartesian_prod(torch.arange(side), torch.arange(side))
@@ -308,7 +308,7 @@ def _distances(side: int) -> tuple[Tensor, Tensor]:
 
 
 def _sampled(logits: Tensor, chances: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Sample actions, one-hot [episodes, actions], and return the log of their probabilities, and the entropies."""
+    """Return sampled actions, one-hot [episodes, actions], their log probabilities, and the entropies."""
     log_probabilities = torch.log_softmax(logits, -1)
     probabilities = log_probabilities.exp()
     place = (probabilities[:, :-1].detach().cumsum(-1) <= chances[:, None]).sum(-1, keepdim=True)

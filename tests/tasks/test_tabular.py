@@ -234,7 +234,7 @@ TEN = "x,y\n" + "".join(f"{i},{i}\n" for i in range(10))
 @pytest.mark.parametrize(
     ("content", "fields", "message"),
     [
-        (TEN, {"batch_size": 9}, "batch_size must be at most the 8 rows that are trained, but got 9"),
+        (TEN, {"batch_size": 9}, "batch_size must be at most 8, the number of training rows, but got 9"),
         (TEN, {"outputs": ()}, "outputs must name columns of the file"),
         (TEN, {"outputs": ("x", "y")}, "inputs must name columns, but every column is an output"),
         (TEN, {"inputs": ("x", "y")}, "must be different columns, but 'y' is given twice"),
@@ -245,7 +245,7 @@ TEN = "x,y\n" + "".join(f"{i},{i}\n" for i in range(10))
         ("x,y\n", {}, "of 0 it leaves none for train"),
         ("x,y\n", {"split": "extrapolate", "split_column": "x"}, "of 0 it leaves none for train"),
         (TEN.replace(",9", ",holdout"), {}, "line 11, column 'y': must be a number with a decimal point"),
-        ("x,y\n" + 20 * "1,2\n", {}, "output 'y' must vary among the rows that are trained, but is always 2"),
+        ("x,y\n" + 20 * "1,2\n", {}, "output 'y' must vary among the training rows, but is always 2"),
         (
             "c,a b,a.b\n" + "".join(f"{i},{i},{i}\n" for i in range(10)),
             {"outputs": ("a b", "a.b")},

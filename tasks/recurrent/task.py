@@ -103,7 +103,7 @@ class Recurrent(Task):
     def __post_init__(self) -> None:
         _ = self._arithmetic  # checks the sizes
         if not self.test_lengths or len(set(self.test_lengths)) < len(self.test_lengths):
-            raise ValueError(f"test_lengths must be at least one length, without duplicates, but got {list(self.test_lengths)}")
+            raise ValueError(f"test_lengths must be one or more distinct lengths, but got {list(self.test_lengths)}")
 
     @property
     def _arithmetic(self) -> ArithmeticTask:

@@ -140,7 +140,7 @@ class Counting(Task):
 
     def __post_init__(self) -> None:
         if not self.test_lengths or len(set(self.test_lengths)) < len(self.test_lengths):
-            raise ValueError(f"test_lengths must be at least one length, without duplicates, but got {list(self.test_lengths)}")
+            raise ValueError(f"test_lengths must be one or more distinct lengths, but got {list(self.test_lengths)}")
         if self.operation == "sum" and self.reading is not None:
             raise ValueError(
                 f"reading must be left out for operation sum, which reads one number, but got {self.reading}"

@@ -196,8 +196,8 @@ def input_regulariser(unit: Unit, inputs: Tensor) -> Tensor:
 
         multiplying: R_z = mean_i (1 - W_i)(1 - x̄_i)²,    adding: R_z = mean_i (1 - abs(W_i)) x̄_i²
 
-    x̄ is the mean input. For a NAC• with weights of an NMU it is the mean of the logarithm. The formula pulls that to 1,
-    as published, although the identity is 0 in log space.
+    x̄ is the mean input. For a NAC• with weights of an NMU, it is the mean of log(abs(x) + ε). The formula pulls that to
+    1, as published, although the identity is 0 in log space.
 
     Source: Madsen & Johansen, "Neural Arithmetic Units", ICLR 2020.
 
@@ -319,7 +319,7 @@ class Sequential(Task):
 
     def __post_init__(self) -> None:
         if not self.test_lengths or len(set(self.test_lengths)) < len(self.test_lengths):
-            raise ValueError(f"test_lengths must be at least one length, without duplicates, but got {list(self.test_lengths)}")
+            raise ValueError(f"test_lengths must be one or more distinct lengths, but got {list(self.test_lengths)}")
         for part, longest in (("train", self.train_length), ("test", max(self.test_lengths))):
             available = len(self._part(part).labels)
             if longest > available:

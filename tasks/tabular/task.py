@@ -82,7 +82,7 @@ class Tabular(Task):
     Args:
         file: a CSV file with a header, or ``example``, the table of `tasks.tabular.example`.
         inputs: names of the input columns; if empty, all but the outputs and the labels of a ``column`` split.
-        outputs: names of the output columns; if empty, those of the example.
+        outputs: names of the output columns, required for a file; if empty, those of the example.
         missing: ``refuse`` raises an error for a row with a missing number; ``drop`` leaves out the row.
         split: ``random``, 70 % training, 15 % validation, 15 % test; ``column``, by the labels train, validation and
             test in `split_column`; ``extrapolate``, test rows are those with `split_column` above a quantile, and the

@@ -187,7 +187,7 @@ class TimeTracking(Task):
         for name in ("train_times", "test_times", "far_times"):
             times = getattr(self, name)
             if not times or len(set(times)) < len(times):
-                raise ValueError(f"{name} must be at least one time, without duplicates, but got {list(times)}")
+                raise ValueError(f"{name} must be one or more distinct times, but got {list(times)}")
         if missing := sorted(set(self.far_times) - set(self.test_times)):
             raise ValueError(f"far_times must be among test_times, but {missing} aren't")
 

@@ -219,7 +219,7 @@ def test_simple_cells_are_those_of_torch(cell_class: type[Cell], nonlinearity: s
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"test_lengths": (10, 10)}, "test_lengths must be at least one length, without duplicates, but got"),
+        ({"test_lengths": (10, 10)}, "test_lengths must be one or more distinct lengths, but got"),
         ({"operation": "sum", "reading": "softmax"}, "reading must be left out for operation sum"),
         ({"train_length": 100}, r"at most 1,200, the number of training images, but got 16 \* 100 = 1,600"),
     ],

@@ -211,8 +211,8 @@ def test_an_agent_learns_a_small_world():
     ("fields", "message"),
     [
         ({"far_times": (13, 30)}, r"far_times must be among test_times, but \[30\] aren't"),
-        ({"train_times": (5, 5)}, r"train_times must be at least one time, without duplicates, but got \[5, 5\]"),
-        ({"test_times": ()}, r"test_times must be at least one time, without duplicates, but got \[\]"),
+        ({"train_times": (5, 5)}, r"train_times must be one or more distinct times, but got \[5, 5\]"),
+        ({"test_times": ()}, r"test_times must be one or more distinct times, but got \[\]"),
     ],
 )
 def test_fields_that_do_not_fit_are_refused(fields, message):

@@ -53,14 +53,14 @@ def words(number: int) -> list[str]:
     return tokens + ([_TENS[tens - 2]] if tens else []) + ([_ONES[ones - 1]] if ones else [])
 
 
-def _spoken() -> tuple[Tensor, Tensor]:
+def _word_tensors() -> tuple[Tensor, Tensor]:
     """Return the words of all numbers, one-hot [999, 5, 29], and the mask of words, [999, 5]."""
-    one_hot, mask = _spoken_on_cpu()
+    one_hot, mask = _word_tensors_on_cpu()
     return on_device(one_hot), on_device(mask)
 
 
 @cache
-def _spoken_on_cpu() -> tuple[Tensor, Tensor]:
+def _word_tensors_on_cpu() -> tuple[Tensor, Tensor]:
     with use_device("cpu"):
         one_hot, mask = torch.zeros(LARGEST, MOST_WORDS, len(TOKENS)), torch.zeros(LARGEST, MOST_WORDS)
     for number in range(1, LARGEST + 1):
@@ -79,7 +79,7 @@ class Reader(nn.Module):
         hidden_size: size of the LSTM's hidden state, >= 1.
 
     Example:
-        >>> one_hot, mask = _spoken()
+        >>> one_hot, mask = _word_tensors()
         >>> Reader(nn.Linear)(one_hot, mask).shape
         torch.Size([999, 1])
     """
@@ -150,7 +150,7 @@ class Language(Task):
     def setup(self, stream: Stream) -> dict[str, Tensor]:
         """Draw the split: the numbers of each part, int64 [numbers]."""
         order = stream.permutation(LARGEST - _ALWAYS_TRAINED) + _ALWAYS_TRAINED  # indices of 20 ... 999
-        one_hot, _ = _spoken()
+        one_hot, _ = _word_tensors()
         has_word = one_hot.amax(1)[:, _ALWAYS_TRAINED:].index_select(0, order)
         is_first = (has_word.cumsum(0) == 1) & (has_word == 1)
         is_trained = is_first.any(1)
@@ -173,7 +173,7 @@ class Language(Task):
         return self._part(setup[0][purpose.name.lower()])
 
     def _part(self, numbers: Tensor) -> tuple[Tensor, ...]:
-        one_hot, mask = _spoken()
+        one_hot, mask = _word_tensors()
         return one_hot.index_select(0, numbers - 1), mask.index_select(0, numbers - 1), numbers[:, None].float()
 
     def predict(self, model: Callable[..., Tensor], batch: tuple[Tensor, ...]) -> Tensor:

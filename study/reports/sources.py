@@ -37,12 +37,12 @@ def next_table(rows: ResultRows, shares: Sequence[SourceShares]) -> TextTable | 
     growing = [row_shares for row_shares in shares if row_shares.quantity == SUCCESS and row_shares.can_grow]
     if not growing:
         return None
-    after = [row_shares.of.errors_after(MORE) for row_shares in growing]
+    after = [row_shares.estimate.errors_after(MORE) for row_shares in growing]
     names = [name_of(rows, row_shares.row) for row_shares in growing]
     titles = [f"new {growing[0].sources[0]} seeds", f"new {growing[0].sources[1]} seeds", "new seeds of both"]
     columns = [
         names_column("cell", names),
-        text_column("standard error now", [_error(row_shares.of.standard_error) for row_shares in growing]),
+        text_column("standard error now", [_error(row_shares.estimate.standard_error) for row_shares in growing]),
     ]
     columns += [text_column(title, [_error(errors[k]) for errors in after]) for k, title in enumerate(titles)]
     return TextTable(tuple(columns))
@@ -69,7 +69,9 @@ def advice(shares: Sequence[SourceShares]) -> str:
     growing = [row_shares for row_shares in shares if row_shares.quantity == SUCCESS and row_shares.can_grow]
     if not growing:
         return ""
-    first = sum(row_shares.of.errors_after(MORE)[0] < row_shares.of.errors_after(MORE)[1] for row_shares in growing)
+    first = sum(
+        row_shares.estimate.errors_after(MORE)[0] < row_shares.estimate.errors_after(MORE)[1] for row_shares in growing
+    )
     names = growing[0].sources[:2]
     better, count = (names[0], first) if 2 * first >= len(growing) else (names[1], len(growing) - first)
     cells = "" if len(growing) == 1 else f" in {count} of {words.count_of(len(growing), 'cell')}"
@@ -97,7 +99,7 @@ def sources_rows(rows: ResultRows, shares: Sequence[SourceShares]) -> list[dict[
     return [
         {"cell_id": getattr(rows.summaries[row_shares.row], "cell_id", None), "quantity": row_shares.quantity}
         | {"source": name, "share": share, **ends("share_", interval)}
-        | {"trials": row_shares.of.trials, "standard_error": row_shares.of.standard_error}
+        | {"trials": row_shares.estimate.trials, "standard_error": row_shares.estimate.standard_error}
         for row_shares in shares
         for name, share, interval in row_shares.parts
     ]

@@ -69,4 +69,4 @@ def _caption(gates: Sequence[Gates]) -> str:
     )
     missing = sum(int((~np.isfinite(gate.values)).sum()) for gate in gates)
     text += f" Omitted: {missing:,} gates of diverged trials." if missing else ""
-    return text + sampled((gate.trials, gate.of) for gate in gates)
+    return text + sampled((gate.trials, gate.total) for gate in gates)

@@ -269,4 +269,6 @@ def _caption(curves: Sequence[LearningCurve], content: _Content) -> str:
     if content.is_log and (values == 0).any():
         sentences.append(f"Where {title} is exactly 0, it is drawn at the bottom.")
     exceeding = sum(content.first_beyond(curve) is not None for curve in curves)
-    return " ".join(sentences) + scales.clipped_note(exceeding) + sampled((curve.trials, curve.of) for curve in curves)
+    return (
+        " ".join(sentences) + scales.clipped_note(exceeding) + sampled((curve.trials, curve.total) for curve in curves)
+    )

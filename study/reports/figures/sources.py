@@ -45,7 +45,9 @@ def plot(rows: ResultRows, shares: Sequence[SourceShares]) -> Drawn | None:
         names = [name_of(rows, row_shares.row) for row_shares in growing]
         for place, (row_shares, name) in enumerate(zip(growing, names, strict=True)):
             points: list[tuple[float, Interval | None]] = [(share, interval) for _, share, interval in row_shares.parts]
-            points += [(error, None) for error in (row_shares.of.standard_error, *row_shares.of.errors_after(MORE))]
+            points += [
+                (error, None) for error in (row_shares.estimate.standard_error, *row_shares.estimate.errors_after(MORE))
+            ]
             for slot, ((value, interval), style, label) in enumerate(zip(points, styles, labels, strict=True)):
                 axes, first_slot, marks = (left, 0, count) if slot < count else (right, count, len(points) - count)
                 at = place + _APART * (slot - first_slot - (marks - 1) / 2)  # one below the other
